@@ -27,7 +27,7 @@ impl StandingStore for () {
     }
 
     #[inline(always)]
-    fn renew_shortage(&self, _now_ns: u64) {}
+    fn note_refused(&self, _: &Shape, _: SourceId, _: Standing, _now_ns: u64) {}
 
     #[inline(always)]
     fn refused(

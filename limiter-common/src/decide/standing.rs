@@ -114,9 +114,14 @@ where
         if workspace.charge(limit_index).plan.is_refused_for_reserve() {
             workspace.verdict.reason = Reason::Reserved;
         }
-        // Its source's first try is not noted: only if another CPU was faster does a packet come so
-        // far that must leave a reserve.
-        self.reputation.renew_shortage(workspace.packet.now);
+        if let Some(standing) = workspace.verdict.standing() {
+            // A source that must leave a reserve comes so far only if another CPU was faster: this
+            // may be its first try.
+            let (shape, packet) = (self.tables.shape(), &workspace.packet);
+            let source = SourceId::new(&shape.standing, &packet.facts.source);
+            self.reputation
+                .note_refused(shape, source, standing, packet.now);
+        }
     }
 
     /// Asks the limits of `matched` that reserve something for others than sources of that

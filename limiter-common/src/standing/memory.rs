@@ -150,14 +150,6 @@ pub fn refused<M: StandingMemory>(
     }
 }
 
-/// Does [`StandingStore::renew_shortage`](super::StandingStore::renew_shortage).
-#[inline(always)]
-pub fn renew_shortage<M: StandingMemory>(memory: &M, now_ns: u64) {
-    if let Some(word) = memory.shortage_word() {
-        shortage::renew(&word, Tick::of_ns(now_ns));
-    }
-}
-
 /// Notes the shortage in which a source of that standing was refused; returns whether it was
 /// unknown and this is its retry.
 #[inline(always)]
@@ -168,7 +160,9 @@ pub fn is_retry<M: StandingMemory>(
     standing: Standing,
     now_ns: u64,
 ) -> bool {
-    renew_shortage(memory, now_ns);
+    if let Some(word) = memory.shortage_word() {
+        shortage::renew(&word, Tick::of_ns(now_ns));
+    }
     if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
         return false;
     }

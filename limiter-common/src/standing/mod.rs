@@ -22,8 +22,8 @@ pub use self::{
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
     memory::{
-        StandingMemory, after, change, happened, insert, is_retry, known_index, refused,
-        renew_shortage, visit, weight,
+        StandingMemory, after, change, happened, insert, is_retry, known_index, refused, visit,
+        weight,
     },
     moment::Moment,
     order::KnowOrder,

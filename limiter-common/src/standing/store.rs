@@ -8,12 +8,12 @@ pub trait StandingStore {
     /// Returns the standing of a source at the time `now_ns`, in nanoseconds, and notes its visit.
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing;
 
-    /// Notes that there is a shortage at the time `now_ns`, in nanoseconds.
-    fn renew_shortage(&self, now_ns: u64);
+    /// Notes that a limit refused a packet of a source of that standing at the time `now_ns`: there
+    /// is a shortage.
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64);
 
-    /// Notes that a limit refused a packet of a source of that standing because of its reserve, at
-    /// the time `now_ns`: there is a shortage. Returns the standing that the source has now: an
-    /// unknown one that came again in time is retried.
+    /// Does the same where a reserve was the reason. Returns the standing that the source has now:
+    /// an unknown one that came again in time is retried.
     fn refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64)
     -> Standing;
 }

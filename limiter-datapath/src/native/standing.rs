@@ -97,8 +97,8 @@ impl StandingStore for MemoryStanding {
         standing::visit(self, shape, source, now_ns)
     }
 
-    fn renew_shortage(&self, now_ns: u64) {
-        standing::renew_shortage(self, now_ns);
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
+        self.is_retry(shape, source, standing, now_ns);
     }
 
     fn refused(

@@ -39,8 +39,8 @@ impl StandingStore for MapReputation {
     }
 
     #[inline(always)]
-    fn renew_shortage(&self, now_ns: u64) {
-        MapStanding.renew_shortage(now_ns);
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
+        MapStanding.note_refused(shape, source, standing, now_ns);
     }
 
     #[inline(always)]

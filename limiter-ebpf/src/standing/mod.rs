@@ -97,8 +97,8 @@ impl StandingStore for MapStanding {
     }
 
     #[inline(always)]
-    fn renew_shortage(&self, now_ns: u64) {
-        limiter_renew_shortage(now_ns);
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
+        self.is_retry(shape, source, standing, now_ns);
     }
 
     #[inline(always)]
@@ -190,18 +190,6 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
     }
     let (source, record) = (SourceId(source), Record(record));
     standing::insert(&MapStanding, shape, index, source, record, now_ns) as u32
-}
-
-/// Calls [`standing::renew_shortage`]. In the stage itself, older verifiers would walk what follows
-/// once for each way in which it may end.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_renew_shortage(now_ns: u64) -> u32 {
-    // As above.
-    if globals::shape().uses_standing() {
-        standing::renew_shortage(&MapStanding, now_ns);
-    }
-    0
 }
 
 /// Calls [`standing::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows

@@ -33,8 +33,8 @@ impl StandingStore for MemoryReputation {
         self.standing.visit(shape, source, now_ns)
     }
 
-    fn renew_shortage(&self, now_ns: u64) {
-        self.standing.renew_shortage(now_ns);
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
+        self.standing.note_refused(shape, source, standing, now_ns);
     }
 
     fn refused(

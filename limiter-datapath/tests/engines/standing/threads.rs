@@ -34,8 +34,8 @@ impl StandingStore for Known {
         self.0.visit(shape, source, now_ns)
     }
 
-    fn renew_shortage(&self, now_ns: u64) {
-        self.0.renew_shortage(now_ns);
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
+        self.0.note_refused(shape, source, standing, now_ns);
     }
 
     fn refused(

@@ -89,7 +89,7 @@ proptest! {
         let borne = capacity * 120;
         prop_assert!(sums.admitted >= borne * 85 / 100, "{sums:?} of {borne}");
         prop_assert!(sums.admitted <= borne * 101 / 100, "{sums:?} of {borne}");
-        prop_assert!(sums.lost * 500 <= sums.admitted, "{sums:?}");
+        prop_assert!(sums.lost * 200 <= sums.admitted, "{sums:?}");
     }
 
     /// A server that becomes slower is heard within three seconds for each halving; one that
