@@ -19,6 +19,9 @@ const COUNT: u32 = 15;
 
 const UNIT_NS: u64 = 50_000_000;
 
+/// In place of an age.
+const NOT_FOUND: u64 = u64::MAX;
+
 /// The units by which the clock of another CPU may be ahead.
 const AHEAD: u32 = 8;
 
@@ -64,24 +67,23 @@ pub(super) fn is_retry<F: FirstTries>(
     let unused = now.wrapping_sub(used) & USED;
     let unused = if unused > USED - AHEAD { 0 } else { unused };
     let tag = tag(hash);
-    let mut found = false;
-    let mut is_retry = false;
+    // One number, as the kernel's verifier walks the rest once for each set of flags.
+    let mut age_ns = NOT_FOUND;
     let mut index = 0;
     while index < FIRST_TRIES {
         let entry = line.get(index);
         let units = used.wrapping_sub(entry) & 0xff;
         let units = if units > 0xff - AHEAD { 0 } else { units };
-        let age_ns = u64::from(units + unused) * UNIT_NS;
-        if entry != 0 && age_ns > settings.retry_within_ns {
+        let this_age_ns = u64::from(units + unused) * UNIT_NS;
+        if this_age_ns > settings.retry_within_ns {
             line.set(index, 0);
         } else if entry >> 8 == tag {
-            found = true;
-            is_retry |= age_ns >= settings.retry_after_ns;
+            age_ns = this_age_ns;
         }
         index += 1;
     }
     let mut place = cursor & PLACE;
-    if !found {
+    if age_ns == NOT_FOUND {
         // Not a remainder, by which the kernel's verifier would lose the bounds.
         place = if place < COUNT { place } else { 0 };
         line.set(place as usize, tag << 8 | now & 0xff);
@@ -91,7 +93,7 @@ pub(super) fn is_retry<F: FirstTries>(
     if cursor_now != cursor {
         line.set(CURSOR, cursor_now);
     }
-    is_retry
+    age_ns != NOT_FOUND && age_ns >= settings.retry_after_ns
 }
 
 /// Returns the bits of the hash that a first try keeps: never 0, and others than those of its line.
