@@ -34,6 +34,7 @@ pub mod ratio;
 pub mod reason;
 pub mod reputation;
 pub mod sieve;
+pub mod sources;
 pub mod standing;
 pub mod strategy;
 pub mod table;

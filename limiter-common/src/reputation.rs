@@ -5,7 +5,8 @@ use crate::{
     clock::Clock,
     judged::Packet,
     policy::{Shape, Tables},
-    standing::{SourceId, Standing, StandingStore},
+    sources::StandingStore,
+    standing::{SourceId, Standing},
     verdict::Verdict,
 };
 

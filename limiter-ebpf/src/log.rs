@@ -4,18 +4,30 @@
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{decide::Verdict, reason::Action};
 
+/// Logs a verdict and the action on it; returns the action.
 #[cfg(not(feature = "log"))]
 #[inline(always)]
-pub(crate) fn verdict(_verdict: &Verdict, _action: Action) {}
-
-#[cfg(feature = "log")]
-#[inline(always)]
-pub(crate) fn verdict(verdict: &Verdict, action: Action) {
-    limiter_log(verdict.reason as u32, action as u32);
+pub(crate) fn verdict(_verdict: &Verdict, action: Action) -> Action {
+    action
 }
 
-/// Logs a reason and an action by their numbers; returns 0. It is a global function of the BPF
-/// object, with its own stack.
+/// Logs a verdict and the action on it; returns the action.
+#[cfg(feature = "log")]
+#[inline(always)]
+pub(crate) fn verdict(verdict: &Verdict, action: Action) -> Action {
+    if limiter_log(verdict.reason as u32, action as u32) == Action::Pass as u32 {
+        Action::Pass
+    } else {
+        Action::Drop
+    }
+}
+
+/// Logs a reason and an action by their numbers; returns the action. It is a global function of the
+/// BPF object, with its own stack.
+///
+/// Verifiers before Linux 6.5 do not trace a number that they know back across a call: where a
+/// branch depends on one, they take every number for important, and walk all that follows once for
+/// each set of numbers. They do not know the number that this returns.
 #[cfg(feature = "log")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -30,5 +42,5 @@ extern "C" fn limiter_log(reason: u32, action: u32) -> u32 {
     } else {
         aya_log_ebpf::info!(context, "drop reason={}", reason);
     }
-    0
+    action
 }

@@ -90,10 +90,8 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
 /// Ends the pipeline: counts the frame under its verdict, and returns the action.
 #[inline(always)]
 fn finish(context: &XdpContext, frame_length: u64, verdict: &Verdict) -> u32 {
-    let action = verdict.action(&tables::MapTables);
-    // Before the counters' loop: verifiers before Linux 6.5 do not trace numbers back across a
-    // call, and would walk the loop once for each set of numbers in it.
-    log::verdict(verdict, action);
+    // Logged before the counters' loop, for the reason that `log` gives.
+    let action = log::verdict(verdict, verdict.action(&tables::MapTables));
     counters::count(frame_length, verdict, action);
     trial::tell(verdict);
     match action {

@@ -46,7 +46,7 @@ pub trait FirstTries {
 /// source's hash.
 #[must_use]
 #[inline(always)]
-pub(super) const fn line_of(hash: u64, lines: u32) -> u32 {
+pub(crate) const fn line_of(hash: u64, lines: u32) -> u32 {
     (hash >> 32) as u32 & lines.wrapping_sub(1)
 }
 
@@ -55,7 +55,7 @@ pub(super) const fn line_of(hash: u64, lines: u32) -> u32 {
 ///
 /// A first try stays with its time when the source comes again too early. A retry is no first try.
 #[inline(always)]
-pub(super) fn is_retry<F: FirstTries>(
+pub(crate) fn is_retry<F: FirstTries>(
     line: &F,
     hash: u64,
     settings: &Settings,

@@ -26,7 +26,7 @@ pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
 /// If the line has no room for the source, or other CPUs won all attempts, the record is returned
 /// that it would have: this packet is decided on by it.
 #[inline(always)]
-pub(super) fn change<L: Line>(
+pub(crate) fn change<L: Line>(
     line: &L,
     source: SourceId,
     after: impl Fn(Record) -> Record,
@@ -57,7 +57,7 @@ pub(super) fn change<L: Line>(
 /// Returns how much a record is worth keeping: by its rank, and among equals by how lately its
 /// source was seen. 0: nothing is known.
 #[inline(always)]
-pub(super) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
+pub(crate) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
     let rank = record.rank(at);
     if rank == 0 {
         return 0;
@@ -68,7 +68,7 @@ pub(super) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
 
 /// Inserts a source that is not there into its line; `weight` is [`weight()`].
 #[inline(always)]
-pub(super) fn insert<L: Line>(
+pub(crate) fn insert<L: Line>(
     line: &L,
     source: SourceId,
     record: Record,

@@ -4,27 +4,21 @@
 //! [reserve](Reserves) a part of its bucket, which sources of a lower standing may not touch.
 
 mod event;
-mod first_tries;
-mod known;
-mod memory;
+pub(crate) mod first_tries;
+pub(crate) mod known;
 mod moment;
 mod order;
 mod record;
 mod reserves;
 mod settings;
-mod shortage;
+pub(crate) mod shortage;
 mod source;
-mod store;
 mod tick;
 
 pub use self::{
     event::Event,
     first_tries::{FIRST_TRIES, FirstTries},
     known::look,
-    memory::{
-        StandingMemory, after, change, happened, insert, is_retry, known_index, refused, visit,
-        weight,
-    },
     moment::Moment,
     order::KnowOrder,
     record::{Kind, Record},
@@ -32,7 +26,6 @@ pub use self::{
     settings::Settings,
     shortage::{Shortage, ShortageWord},
     source::SourceId,
-    store::StandingStore,
     tick::Tick,
 };
 use crate::numbered::numbered;

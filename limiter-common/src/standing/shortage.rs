@@ -60,7 +60,7 @@ pub trait ShortageWord {
 /// Notes that a limit refused somebody for its reserve. It writes at most once a tick, whatever the
 /// number of CPUs. Where it does not, another CPU has noted the same.
 #[inline(always)]
-pub(super) fn renew<W: ShortageWord>(word: &W, now: Tick) {
+pub(crate) fn renew<W: ShortageWord>(word: &W, now: Tick) {
     let seen = word.get();
     let renewed = Shortage(seen).after_refusal(now).0;
     if renewed != seen {

@@ -11,9 +11,10 @@ use std::{
 use limiter_common::{
     ban::BanKey,
     policy::Shape,
+    sources::{self, StandingMemory, StandingStore},
     standing::{
         self, Event, FIRST_TRIES, FirstTries, Moment, Record, Settings, Shortage, ShortageWord,
-        SourceId, Standing, StandingMemory, StandingStore, Tick,
+        SourceId, Standing, Tick,
     },
     table::{self, Line, WAYS},
 };
@@ -48,7 +49,7 @@ impl MemoryStanding {
     /// Notes what happened to a source at the time `now_ns`, in nanoseconds; returns its standing
     /// after it.
     pub fn happened(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing {
-        standing::happened(self, shape, source, event, now_ns)
+        sources::happened(self, shape, source, event, now_ns)
     }
 
     /// Returns the latest shortage.
@@ -68,9 +69,7 @@ impl MemoryStanding {
             now: Tick::of_ns(now_ns),
         };
         standing_of(policy, prefix, &at, |source| {
-            let line = self
-                .known
-                .get(standing::known_index(shape, source) as usize);
+            let line = self.known.get(sources::known_index(shape, source) as usize);
             line.map_or(Record::NONE, |line| standing::look(&line, source))
         })
     }
@@ -94,7 +93,7 @@ impl MemoryStanding {
 
 impl StandingStore for MemoryStanding {
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        standing::visit(self, shape, source, now_ns)
+        sources::visit(self, shape, source, now_ns)
     }
 
     fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
@@ -108,7 +107,7 @@ impl StandingStore for MemoryStanding {
         standing: Standing,
         now_ns: u64,
     ) -> Standing {
-        standing::refused(self, shape, source, standing, now_ns)
+        sources::refused(self, shape, source, standing, now_ns)
     }
 }
 

@@ -11,7 +11,8 @@ use limiter_common::{
     judged::Packet,
     policy::{Shape, Tables},
     reputation::Reputation,
-    standing::{SourceId, Standing, StandingStore},
+    sources::StandingStore,
+    standing::{SourceId, Standing},
 };
 
 use self::bans::MapBans;

@@ -122,7 +122,7 @@ fn of_ipv6(context: &SockOpsContext) -> [Address; 2] {
 #[inline(always)]
 const fn unmapped(address: Address) -> Address {
     if address.is_v4_mapped() {
-        Address::v4((address.low as u32).to_be_bytes())
+        Address::v4(((address.low & 0xffff_ffff) as u32).to_be_bytes())
     } else {
         address
     }

@@ -10,10 +10,8 @@ use limiter_common::{
     address::Address,
     clock::Clock as _,
     policy::Shape,
-    standing::{
-        self, Event, FirstTries, Record, ShortageWord, SourceId, Standing, StandingMemory,
-        StandingStore,
-    },
+    sources::{self, StandingMemory, StandingStore},
+    standing::{Event, FirstTries, Record, ShortageWord, SourceId, Standing},
     table::{Inserted, Line, WAYS},
 };
 
@@ -93,7 +91,7 @@ impl StandingMemory for MapStanding {
 impl StandingStore for MapStanding {
     #[inline(always)]
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        standing::visit(self, shape, source, now_ns)
+        sources::visit(self, shape, source, now_ns)
     }
 
     #[inline(always)]
@@ -109,7 +107,7 @@ impl StandingStore for MapStanding {
         standing: Standing,
         now_ns: u64,
     ) -> Standing {
-        standing::refused(self, shape, source, standing, now_ns)
+        sources::refused(self, shape, source, standing, now_ns)
     }
 }
 
@@ -118,7 +116,7 @@ impl StandingStore for MapStanding {
 fn prove(peer: &Address) {
     let shape = globals::shape();
     let source = SourceId::new(&shape.standing, peer);
-    standing::happened(
+    sources::happened(
         &MapStanding,
         shape,
         source,
@@ -127,7 +125,7 @@ fn prove(peer: &Address) {
     );
 }
 
-/// Calls [`standing::change`]; takes the [numbers](Event::to_numbers) of an event, returns that of
+/// Calls [`sources::change`]; takes the [numbers](Event::to_numbers) of an event, returns that of
 /// a [`Standing`].
 ///
 /// Like the one below, it is a global function of the BPF object: the verifier walks it once, for
@@ -147,10 +145,10 @@ extern "C" fn limiter_change_standing(
         return Standing::Unknown as u32;
     }
     let event = Event::of_numbers(event, value);
-    standing::change(&MapStanding, shape, index, SourceId(source), event, now_ns) as u32
+    sources::change(&MapStanding, shape, index, SourceId(source), event, now_ns) as u32
 }
 
-/// Calls [`standing::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
+/// Calls [`sources::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
 /// an event.
 ///
 /// With it and the one below, a round of attempts to change a record is a short path.
@@ -163,10 +161,10 @@ extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: 
         return record;
     }
     let event = Event::of_numbers(event, value);
-    standing::after(&MapStanding, shape, Record(record), event, now_ns).0
+    sources::after(&MapStanding, shape, Record(record), event, now_ns).0
 }
 
-/// Calls [`standing::weight`] of a record. A line has four of them, and the verifier would walk
+/// Calls [`sources::weight`] of a record. A line has four of them, and the verifier would walk
 /// what they may be together.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -176,10 +174,10 @@ extern "C" fn limiter_record_weight(record: u64, now_ns: u64) -> u64 {
     if !shape.uses_standing() {
         return 0;
     }
-    standing::weight(&MapStanding, shape, Record(record), now_ns)
+    sources::weight(&MapStanding, shape, Record(record), now_ns)
 }
 
-/// Calls [`standing::insert`]; returns the number of an [`Inserted`].
+/// Calls [`sources::insert`]; returns the number of an [`Inserted`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns: u64) -> u32 {
@@ -189,10 +187,10 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
         return Inserted::Unavailable as u32;
     }
     let (source, record) = (SourceId(source), Record(record));
-    standing::insert(&MapStanding, shape, index, source, record, now_ns) as u32
+    sources::insert(&MapStanding, shape, index, source, record, now_ns) as u32
 }
 
-/// Calls [`standing::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows
+/// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows
 /// a retry is called from the stage: deeper, it would take more stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -204,7 +202,7 @@ extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {
     }
     let standing = Standing::of_number(standing);
     let source = SourceId(source);
-    u32::from(standing::is_retry(
+    u32::from(sources::is_retry(
         &MapStanding,
         shape,
         source,

@@ -1,7 +1,10 @@
 //! Orders of userspace on what is known of a source, as those on buckets.
 
 use aya_ebpf::{macros::xdp, programs::XdpContext};
-use limiter_common::standing::{self, Event, KnowOrder, SourceId, Standing};
+use limiter_common::{
+    sources,
+    standing::{Event, KnowOrder, SourceId, Standing},
+};
 
 use super::MapStanding;
 use crate::globals;
@@ -24,5 +27,5 @@ fn limiter_know(context: XdpContext) -> u32 {
     let order = unsafe { *(start as *const KnowOrder) };
     let event = Event::of_numbers(order.event, order.value);
     let (shape, source) = (globals::shape(), SourceId(order.source));
-    standing::happened(&MapStanding, shape, source, event, order.now_ns) as u32
+    sources::happened(&MapStanding, shape, source, event, order.now_ns) as u32
 }

@@ -13,7 +13,8 @@ use aya::{
 };
 use limiter_common::{
     policy::Shape,
-    standing::{self, Record, Shortage, SourceId},
+    sources,
+    standing::{Record, Shortage, SourceId},
     table::{self, WAYS},
 };
 use serde::{Deserialize, Serialize};
@@ -119,7 +120,7 @@ impl StandingMaps {
     /// the policy that the maps were made for.
     #[must_use]
     pub fn record(&self, shape: &Shape, source: SourceId) -> Record {
-        let line = self.known.get(standing::known_index(shape, source));
+        let line = self.known.get(sources::known_index(shape, source));
         let mut found = line.into_iter().flat_map(in_line);
         let found = found.find(|(found, _)| *found == source);
         found.map_or(Record::NONE, |(_, record)| record)

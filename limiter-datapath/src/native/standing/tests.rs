@@ -2,7 +2,8 @@ use std::{collections::HashMap, sync::Barrier, thread};
 
 use limiter_common::{
     address::Address,
-    standing::{Kind, Moment, Tick, known_index},
+    sources::known_index,
+    standing::{Kind, Moment, Tick},
     table::HashKey,
 };
 use proptest::prelude::*;

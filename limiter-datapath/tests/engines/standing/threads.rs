@@ -14,7 +14,8 @@ use limiter_common::{
     policy::{Shape, Tables},
     reason::Reason::{OverLimit, Reserved, WithinLimits},
     reputation::Reputation,
-    standing::{SourceId, Standing, StandingStore},
+    sources::StandingStore,
+    standing::{SourceId, Standing},
     table::{HashKey, WhenFull},
 };
 use limiter_datapath::native::{BytesFrame, FixedClock, MemoryStanding, MemoryTable};

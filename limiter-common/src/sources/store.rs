@@ -1,7 +1,9 @@
 //! The trait of stores of what is known of sources.
 
-use super::{SourceId, Standing};
-use crate::policy::Shape;
+use crate::{
+    policy::Shape,
+    standing::{SourceId, Standing},
+};
 
 /// A store of what is known of sources, and of who was refused as unknown.
 pub trait StandingStore {

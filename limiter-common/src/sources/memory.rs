@@ -1,11 +1,11 @@
 //! What all stores of standings do, over the memory that each of them has.
 
-use super::{
-    Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
-    first_tries, known, shortage,
-};
 use crate::{
     policy::Shape,
+    standing::{
+        Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
+        first_tries, known, shortage,
+    },
     table::{Inserted, Line},
 };
 
