@@ -9,11 +9,11 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    limit::MAX_LIMITS,
+    limit::{LimitId, MAX_LIMIT_IDS, MAX_LIMITS},
     policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
-    strategy::Parameters,
+    strategy::{Parameters, gcra::CurrentRate},
 };
 
 use crate::globals;
@@ -50,6 +50,10 @@ static SIEVES: Array<Sieve, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static SIEVE_USES: Array<SieveUse, 1, READ_ONLY> = Array::new();
+
+/// The rates in force of limits with automatic rates, by interned id. All instances share it.
+#[btf_map]
+static CURRENT_RATES: Array<u64, { MAX_LIMIT_IDS as usize }, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
 
@@ -100,6 +104,17 @@ impl Tables for MapTables {
     #[inline(always)]
     fn reserves(&self, index: u32) -> Option<&Reserves> {
         RESERVES.get(index)
+    }
+
+    #[inline(always)]
+    fn current_rate(&self, limit: LimitId) -> CurrentRate {
+        match CURRENT_RATES.get_ptr(u32::from(limit.0)) {
+            // SAFETY: an element of the map, an aligned word. Volatile, because userspace writes it
+            // meanwhile.
+            Some(word) => CurrentRate(unsafe { word.read_volatile() }),
+            // Never happens: the map has an element for each id.
+            None => CurrentRate::NONE,
+        }
     }
 
     #[inline(always)]

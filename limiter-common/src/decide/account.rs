@@ -1,7 +1,9 @@
 //! The bucket and the cost of a packet by one of its limits.
 
+use super::charging::contains;
 use crate::{
     judged::Packet,
+    limit::LimitId,
     owner::BucketKey,
     policy::{Tables, parameters_of},
     strategy::Parameters,
@@ -12,10 +14,24 @@ use crate::{
 pub struct Account<'a> {
     /// The bucket.
     pub key: BucketKey,
-    /// The bucket's parameters.
+    /// The bucket's parameters; at the floor, if the limit's rate is automatic.
     pub parameters: &'a Parameters,
+    /// The emission interval in force, in ticks, if the limit's rate is automatic.
+    pub interval: Option<u64>,
     /// The tokens that the packet costs.
     pub cost: u64,
+}
+
+#[cfg(not(target_arch = "bpf"))]
+impl Account<'_> {
+    /// Returns the parameters in force.
+    #[must_use]
+    pub fn in_force(&self) -> Parameters {
+        match self.interval {
+            Some(interval) => self.parameters.at_interval(interval),
+            None => *self.parameters,
+        }
+    }
 }
 
 /// Returns the account of a packet with the limit with that index, which counts it.
@@ -29,9 +45,14 @@ pub fn account<'a, T: Tables>(
     // If the verifier knew the family, it would walk the rest once for each.
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let parameters = parameters_of(tables, &packet.class, limit_index)?;
+    let is_automatic = contains(tables.shape().automatic, limit_index);
     Some(Account {
         key: limit.bucket(&packet.owner_fields(&tables.shape().interface), family),
         parameters,
+        interval: is_automatic.then(|| {
+            let rate = tables.current_rate(LimitId(limit.id));
+            limit.interval_in_force(rate, parameters, packet.now)
+        }),
         cost: limit.cost_of(&packet.facts),
     })
 }

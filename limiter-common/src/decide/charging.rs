@@ -211,6 +211,7 @@ pub fn prepare<T: Tables, B: Outline>(
     let Some(Account {
         key,
         parameters,
+        interval,
         cost,
     }) = account(tables, packet, limit_index)
     else {
@@ -228,6 +229,10 @@ pub fn prepare<T: Tables, B: Outline>(
             return NEVER;
         };
         plan.spend.set_gcra(&spend.gcra());
+    }
+    if let Some(interval) = interval {
+        // At the floor the cost fits the burst, and no rate is lower: the product fits too.
+        plan.spend.set_increment(cost.wrapping_mul(interval));
     }
     plan.now_ns = packet.now;
     let seen = buckets.find(&key, parameters.unit, search, location);

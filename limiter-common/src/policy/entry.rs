@@ -5,6 +5,7 @@ use crate::{
     limit::{Cost, IdFormat, LimitId},
     owner::{BucketKey, OwnerFields, OwnerOf},
     packet::Facts,
+    strategy::{Parameters, gcra::CurrentRate},
 };
 
 /// One limit as the datapath reads it.
@@ -18,7 +19,8 @@ pub struct LimitEntry {
     /// What the number that names the owner belongs to: a [`NumberOf`](crate::limit::NumberOf) as
     /// its discriminant; 0: the source's address names the owner.
     number: u8,
-    reserved: u32,
+    /// If the limit's rate is automatic, the emission interval at its ceiling in nanoseconds; else 0.
+    interval_of_ceiling: u32,
     /// How packets name the bucket's owner, by [`Family::index`] of the source.
     owners: [OwnerOf; 2],
 }
@@ -42,12 +44,36 @@ impl LimitEntry {
                 Some(number) => number as u8,
                 None => 0,
             },
-            reserved: 0,
+            interval_of_ceiling: 0,
             owners: [
                 OwnerOf::new(id_format, Family::V4),
                 OwnerOf::new(id_format, Family::V6),
             ],
         }
+    }
+
+    /// Returns the entry of the same limit with an automatic rate, whose emission interval is at
+    /// least so many nanoseconds.
+    #[must_use]
+    pub const fn with_interval_of_ceiling(self, interval_of_ceiling: u32) -> Self {
+        Self {
+            interval_of_ceiling,
+            ..self
+        }
+    }
+
+    /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, if the limit's
+    /// rate is automatic: `rate` says which, and `floor` are the parameters at its floor.
+    #[must_use]
+    #[inline(always)]
+    pub const fn interval_in_force(
+        &self,
+        rate: CurrentRate,
+        floor: &Parameters,
+        now_ns: u64,
+    ) -> u64 {
+        let of_ceiling = self.interval_of_ceiling as u64;
+        rate.interval(now_ns, of_ceiling, floor.gcra.emission_interval)
     }
 
     /// Returns the bucket that a packet with the facts `owner_fields` is charged to. `family` is

@@ -22,9 +22,10 @@ pub use self::{
 };
 use crate::{
     address::{Address, Family},
+    limit::LimitId,
     sieve::{Sieve, SieveUse},
     standing::Reserves,
-    strategy::Parameters,
+    strategy::{Parameters, gcra::CurrentRate},
 };
 
 /// The class of IPv4 addresses that no prefix of the policy contains.
@@ -53,6 +54,9 @@ pub trait Tables {
     /// Returns what is reserved of a bucket, by the index of its [`Self::rate`]; `None`: nothing, for
     /// all limits.
     fn reserves(&self, index: u32) -> Option<&Reserves>;
+    /// Returns the rate in force of the limit with that interned id, whose rate is automatic. It is
+    /// all of a policy that changes while it is in force.
+    fn current_rate(&self, limit: LimitId) -> CurrentRate;
     /// Returns a set of limits, by its index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
     /// Returns a sieve.

@@ -80,6 +80,8 @@ pub struct Shape {
     /// The limits that reserve a part of their buckets for sources of a higher standing. All are of
     /// GCRA, and a policy with any [uses standing](Self::uses_standing).
     pub reserving: u64,
+    /// The limits whose rate is automatic. All are of GCRA, and a packet costs them one token.
+    pub automatic: u64,
     /// The limits that count packets of sources of each standing, in the order of
     /// [`Standing::ALL`].
     pub of_standing: [u64; Standing::COUNT],
@@ -112,6 +114,7 @@ impl Shape {
         later_fragments: 0,
         of_any_protocol: 0,
         reserving: 0,
+        automatic: 0,
         of_standing: [u64::MAX; Standing::COUNT],
         standing: Settings::NONE,
         starts: [Child::UNUSED; Dimension::COUNT],

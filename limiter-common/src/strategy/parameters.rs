@@ -96,6 +96,15 @@ impl Parameters {
         ask!(strategy, Rule => Rule::parameters(&terms))
     }
 
+    /// Returns the same budget by GCRA at another rate; see [`Gcra::at_interval`].
+    #[must_use]
+    pub fn at_interval(&self, emission_interval: u64) -> Self {
+        Self {
+            gcra: self.gcra.at_interval(emission_interval),
+            ..*self
+        }
+    }
+
     /// Makes a budget by windows, in the unit of number 0.
     pub(super) const fn of_window(window: Window) -> Self {
         Self {

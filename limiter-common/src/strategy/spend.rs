@@ -105,6 +105,12 @@ impl Spend {
         self.most = spend.latest;
     }
 
+    /// Sets the cost of a spend of GCRA, in ticks.
+    #[inline(always)]
+    pub(crate) const fn set_increment(&mut self, increment: u64) {
+        self.increment = increment;
+    }
+
     /// Returns the same spend, of GCRA, if it must [leave a reserve](gcra::Spend::leaving) of that
     /// many ticks in the bucket.
     #[must_use]

@@ -41,6 +41,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         default: Some(rate(burst)),
         overrides: Vec::new(),
         ip_rep: None,
+        ceiling: None,
         metrics: None,
         exclude: Vec::new(),
         block: Vec::new(),

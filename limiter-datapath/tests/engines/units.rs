@@ -52,6 +52,7 @@ fn overridden(rate: Rate) -> Result<Limit> {
     Ok(Limit {
         overrides: vec![Override { id, rate, comment }],
         ip_rep: None,
+        ceiling: None,
         metrics: None,
         ..limit(SLOW)
     })

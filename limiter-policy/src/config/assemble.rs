@@ -122,6 +122,7 @@ fn limits_of(
                 reserve: definition.reserve,
                 ban: definition.ban.map(|(ban, _)| ban),
                 default: definition.rates.get(part).copied(),
+                ceiling: definition.ceiling,
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),
                 exclude: definition.exclude.to_names(),
                 block: definition.block.to_names(),

@@ -13,7 +13,7 @@ use super::{
     list_names::{self, ListNames},
     matching, nearest,
     node::Node,
-    rate::{self, RateContext},
+    rate::{self, RateContext, automatic},
     reader::{Fields, Name, Reader},
     reserve, strategy,
 };
@@ -53,6 +53,8 @@ pub(super) struct Definition {
     pub(super) ban: Option<(AutomaticBan, FilePosition)>,
     /// The rates of owners without an override; empty if there are none, or they have an error.
     pub(super) rates: Vec<Rate>,
+    /// If the rate is automatic, the highest, in tokens a second.
+    pub(super) ceiling: Option<u64>,
     /// Whether it has no field of a rate.
     pub(super) lacks_rate: bool,
     /// The lists whose packets it does not count.
@@ -79,6 +81,7 @@ impl Definition {
             reserve: None,
             ban: None,
             rates: Vec::new(),
+            ceiling: None,
             lacks_rate: true,
             exclude: ListNames::default(),
             block: ListNames::default(),
@@ -125,11 +128,14 @@ pub(super) fn read<'n>(
 ) -> Option<Definition> {
     let built_in = built_in(name.text);
     let [burst, count, period, rate] = rate::FIELDS;
+    let [floor, ceiling] = automatic::BOUNDS;
     let known = [
         burst,
         count,
         period,
         rate,
+        floor,
+        ceiling,
         strategy::FIELD,
         MODE,
         PREFIX_LENGTH,
@@ -178,9 +184,30 @@ pub(super) fn read<'n>(
     let strategy = strategy::read(reader, &fields, cost);
     let has_rate = !rate::is_absent(&fields);
     let context = RateContext { cost, strategy };
-    let rates = has_rate.then(|| rate::read_distinct(reader, &fields, name.at, context));
-    let rates = rates.flatten().unwrap_or_default();
+    let automatic = automatic::is_automatic(reader, &fields);
+    let kind = automatic::Kind {
+        id_format,
+        context,
+        mode,
+        ip_rep: fields.named(IP_REP).map(|(name, _)| name.at),
+    };
+    let automatic = automatic.then(|| automatic::read(reader, &fields, kind));
+    let (rates, ceiling) = match automatic {
+        Some(found) => (
+            found.map(|automatic| vec![automatic.floor]),
+            found.map(|automatic| automatic.ceiling),
+        ),
+        None if has_rate => (
+            rate::read_distinct(reader, &fields, name.at, context),
+            None,
+        ),
+        None => (None, None),
+    };
+    let rates = rates.unwrap_or_default();
     let reserve = reserve::read(reader, &fields, context, &rates);
+    if automatic.is_some() {
+        reserve::refuse_tokens(reader, &fields, reserve.as_ref());
+    }
     let ip_rep = fields.get(IP_REP).and_then(|node| {
         Some(NamedSieve {
             name: reader.text(node, "a sieve's name")?.to_owned(),
@@ -200,6 +227,7 @@ pub(super) fn read<'n>(
         reserve,
         ban,
         rates,
+        ceiling,
         lacks_rate: !has_rate,
         needs_overrides: !has_rate
             && fields.get(BLOCK).is_none()

@@ -105,6 +105,29 @@ pub(super) fn check_override(
     }
 }
 
+/// Notes tokens in the reserve of a limit whose rate is automatic.
+pub(super) fn refuse_tokens(
+    reader: &mut Reader<'_, '_>,
+    fields: &Fields<'_>,
+    reserve: Option<&Reserve>,
+) {
+    let in_tokens = |reserve: &Reserve| {
+        let mut standings = STANDINGS.into_iter();
+        standings.any(|standing| {
+            matches!(reserve.from(standing), Reserved::Tokens(tokens) if tokens > 0)
+        })
+    };
+    if let Some((name, _)) = fields.named(FIELD)
+        && reserve.is_some_and(in_tokens)
+    {
+        let message = format!(
+            "'{FIELD}' beside 'count: auto' must be in percentages: how many tokens the bucket \
+             holds changes with its rate"
+        );
+        reader.error(name.at, message);
+    }
+}
+
 /// Notes a reserve in an override, which cannot have one.
 pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     if let Some((name, _)) = fields.named(FIELD) {

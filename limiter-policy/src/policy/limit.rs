@@ -188,6 +188,10 @@ pub struct Limit {
     pub ban: Option<AutomaticBan>,
     /// The rate of ids without an override; `None`: only ids with an override are limited.
     pub default: Option<Rate>,
+    /// If the rate is automatic, its highest value in tokens a second; then `default` is the lowest,
+    /// and nothing has an override.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<u64>,
     /// The ids with a rate of their own, sorted by id.
     pub overrides: Vec<Override>,
     /// The names of the lists whose packets it does not count.
@@ -220,6 +224,7 @@ impl Limit {
             reserve: None,
             ban: None,
             default,
+            ceiling: None,
             overrides: Vec::new(),
             exclude: Vec::new(),
             block: Vec::new(),

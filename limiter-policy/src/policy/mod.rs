@@ -1,5 +1,6 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
+pub mod automatic;
 mod automatic_ban;
 pub mod bans;
 mod compile;

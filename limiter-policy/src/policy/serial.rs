@@ -289,6 +289,7 @@ mod tests {
             exclude: vec![],
             block: vec!["us".to_owned()],
             ip_rep: None,
+            ceiling: None,
             metrics: None,
         }
     }

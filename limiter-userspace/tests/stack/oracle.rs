@@ -261,6 +261,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             exclude: Vec::new(),
             block: Vec::new(),
             ip_rep: None,
+            ceiling: None,
             metrics: None,
         })
         .collect()

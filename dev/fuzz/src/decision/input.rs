@@ -236,6 +236,7 @@ impl LimitInput {
             exclude: Vec::new(),
             block: Vec::new(),
             ip_rep: None,
+            ceiling: None,
             metrics: None,
         }
     }

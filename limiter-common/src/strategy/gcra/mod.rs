@@ -12,6 +12,7 @@
 //! be truncated by a tenth) the bucket counts in ticks that divide the emission interval evenly,
 //! and the clock is converted by a 128-bit fixed-point product. No token is ever rounded.
 
+mod current;
 mod exchange;
 #[cfg(not(target_arch = "bpf"))]
 mod report;
@@ -19,7 +20,7 @@ mod rule;
 mod spend;
 
 pub(crate) use self::rule::{GenericCellRate, Tat};
-pub use self::spend::Spend;
+pub use self::{current::CurrentRate, spend::Spend};
 use super::Level;
 use crate::ratio::Ratio;
 

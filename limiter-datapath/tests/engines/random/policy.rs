@@ -129,6 +129,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     exclude: vec![],
                     block: vec![],
                     ip_rep: None,
+                    ceiling: None,
                     metrics: None,
                 })
             },

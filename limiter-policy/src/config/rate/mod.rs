@@ -1,5 +1,6 @@
 //! How much a limit admits: burst, count and period, or rates in one text.
 
+pub(super) mod automatic;
 mod bounds;
 pub mod text;
 

@@ -1,5 +1,6 @@
 //! Compiles a policy to the tables that the datapath reads.
 
+mod automatic;
 mod classes;
 mod coverage;
 mod index;
@@ -11,13 +12,15 @@ mod sieves;
 mod sources;
 mod standing;
 
+use std::collections::BTreeMap;
+
 use limiter_common::{
-    limit::MAX_LIMITS,
+    limit::{LimitId, MAX_LIMITS},
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
     standing::{Reserves, Settings},
-    strategy::{self, Parameters},
+    strategy::{self, Parameters, gcra::CurrentRate},
 };
 use thiserror::Error;
 
@@ -73,6 +76,9 @@ pub struct CompiledPolicy {
     pub rates: Vec<Parameters>,
     /// What is reserved of the buckets with each of these parameters; empty: nothing is.
     pub reserves: Vec<Reserves>,
+    /// The rates in force of limits whose rate is automatic, if the core runs natively: in the
+    /// kernel, the daemon writes them to a map.
+    pub current_rates: BTreeMap<LimitId, CurrentRate>,
     /// The sets of limits by protocol and by TCP flags, then those of ranges.
     pub masks: Vec<u64>,
     /// The sieves, in the policy's order.
@@ -100,7 +106,7 @@ impl CompiledPolicy {
         let limits = policy
             .limits
             .iter()
-            .map(|limit| LimitEntry::new(limit.id, limit.id_format, limit.cost))
+            .map(automatic::entry)
             .collect();
         let defaults = policy
             .limits
@@ -174,6 +180,7 @@ impl CompiledPolicy {
                 later_fragments: limit_sets.later_fragments,
                 of_any_protocol: limit_sets.of_any_protocol,
                 reserving: standing::reserving(&policy.limits),
+                automatic: automatic::limits(&policy.limits),
                 of_standing: standing::of_each(&policy.limits),
                 standing: policy
                     .standing_in_use()
@@ -188,6 +195,7 @@ impl CompiledPolicy {
             classes,
             rates: parameters,
             reserves,
+            current_rates: BTreeMap::new(),
             masks: sets.into_table(),
             sieves,
             sieve_uses,
@@ -255,6 +263,10 @@ impl Tables for CompiledPolicy {
 
     fn reserves(&self, index: u32) -> Option<&Reserves> {
         self.reserves.get(index as usize)
+    }
+
+    fn current_rate(&self, limit: LimitId) -> CurrentRate {
+        self.current_rates.get(&limit).copied().unwrap_or_default()
     }
 
     fn mask(&self, index: u32) -> Option<&u64> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use limiter_common::{strategy::Parameters, unit::Unit};
 
 use super::{CompileError, index};
-use crate::policy::{Limit, Rate};
+use crate::policy::{Limit, Rate, automatic::interval_of};
 
 #[derive(Default)]
 pub(super) struct Rates {
@@ -22,7 +22,11 @@ impl Rates {
         limit: &Limit,
         rate: Rate,
     ) -> Result<Parameters, CompileError> {
-        let parameters = Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
+        let parameters = match limit.ceiling {
+            // In nanoseconds at every rate, so that the bucket's states are TATs in them.
+            Some(_) => Parameters::new(limit.strategy, rate.burst, 1, interval_of(rate.count)),
+            None => Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns),
+        };
         let parameters = parameters.ok_or_else(|| CompileError::Rate {
             limit: limit.name.clone(),
             rate,

@@ -99,6 +99,9 @@ pub struct Terms {
     pub matching: Match,
     /// The rate of ids without an override; `None`: they are not limited.
     pub rate: Option<Rate>,
+    /// If the rate is automatic, its highest value in tokens a second; `rate` is the lowest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<u64>,
     /// What it does to packets above the rate.
     pub mode: Mode,
     /// What sources must leave in its buckets, by their standing; `None`: nothing.
@@ -314,6 +317,7 @@ impl Terms {
             strategy: limit.strategy,
             matching: limit.matching.clone(),
             rate: limit.default,
+            ceiling: limit.ceiling,
             mode: limit.mode,
             reserve: limit.reserve,
             ban: limit.ban,
@@ -330,7 +334,10 @@ impl Terms {
             (Part::Cost, self.cost != other.cost),
             (Part::Strategy, self.strategy != other.strategy),
             (Part::Match, self.matching != other.matching),
-            (Part::Rate, self.rate != other.rate),
+            (
+                Part::Rate,
+                (self.rate, self.ceiling) != (other.rate, other.ceiling),
+            ),
             (Part::Mode, self.mode != other.mode),
             (Part::Reserve, self.reserve != other.reserve),
             (Part::Ban, self.ban != other.ban),

@@ -8,7 +8,10 @@ use super::{
     BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
     Part, SubscriberDiff, Terms,
 };
-use crate::{policy::Rate, text};
+use crate::{
+    policy::{Rate, automatic},
+    text,
+};
 
 /// The most items shown of one list.
 const MOST: usize = 10;
@@ -154,7 +157,10 @@ impl Terms {
             Part::Strategy => self.strategy.name().to_owned(),
             Part::Match if self.matching.is_everything() => "all".to_owned(),
             Part::Match => self.matching.to_string(),
-            Part::Rate => rate(self.rate, self.strategy),
+            Part::Rate => match (self.rate, self.ceiling) {
+                (Some(floor), Some(ceiling)) => automatic::shown(&floor, ceiling),
+                (terms, _) => rate(terms, self.strategy),
+            },
             Part::Mode => self.mode.name().to_owned(),
             Part::Reserve => named(self.reserve.as_ref()),
             Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),

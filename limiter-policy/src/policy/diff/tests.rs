@@ -40,6 +40,7 @@ fn limit(name: &str) -> Limit {
         exclude: vec![],
         block: vec![],
         ip_rep: None,
+        ceiling: None,
         metrics: None,
     }
 }

@@ -1,10 +1,11 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use limiter_common::{
+    limit::LimitId,
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
-    strategy::Parameters,
+    strategy::{Parameters, gcra::CurrentRate},
 };
 use proptest::prelude::*;
 
@@ -54,6 +55,10 @@ struct Counting {
 impl Tables for Counting {
     fn shape(&self) -> &Shape {
         &Shape::EMPTY
+    }
+
+    fn current_rate(&self, _: LimitId) -> CurrentRate {
+        CurrentRate::NONE
     }
 
     fn limit(&self, _: u32) -> Option<&LimitEntry> {

@@ -1,0 +1,164 @@
+//! `count: auto`: a rate that the daemon finds between a floor and a ceiling.
+
+use limiter_common::{
+    limit::{Cost, IdFormat, NumberOf},
+    strategy::Strategy,
+};
+
+use super::{BURST, COUNT, PERIOD, RATE, RateContext};
+use crate::{
+    config::{
+        diagnostics::Position,
+        node::{Node, Value},
+        reader::{Fields, Reader},
+    },
+    policy::{
+        Mode, Rate,
+        automatic::{AUTOMATIC_RATES, at_floor},
+    },
+};
+
+const FLOOR: &str = "floor";
+const CEILING: &str = "ceiling";
+
+/// The fields of an automatic rate alone.
+pub(in super::super) const BOUNDS: [&str; 2] = [FLOOR, CEILING];
+
+const AUTO: &str = "auto";
+
+/// A server of any kind bears this many packets a second.
+const DEFAULT_FLOOR: u64 = 5_000;
+
+/// No server behind an ordinary network stack takes more from one interface.
+const DEFAULT_CEILING: u64 = 1_000_000;
+
+/// An automatic rate.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Automatic {
+    /// The terms at the floor.
+    pub(in super::super) floor: Rate,
+    /// The highest rate, in tokens a second.
+    pub(in super::super) ceiling: u64,
+}
+
+/// The other fields of a limit on which it depends whether its rate can be automatic. What is unknown
+/// (`None`) is not checked.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Kind {
+    pub(in super::super) id_format: Option<IdFormat>,
+    pub(in super::super) context: RateContext,
+    pub(in super::super) mode: Option<Mode>,
+    /// Where the limit names its sieve.
+    pub(in super::super) ip_rep: Option<Position>,
+}
+
+/// Returns whether the count is automatic; notes bounds that belong to no automatic one.
+pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
+    if fields.get(COUNT).is_some_and(is_auto) {
+        return true;
+    }
+    for field in BOUNDS {
+        if let Some((name, _)) = fields.named(field) {
+            let message = format!("'{field}' is only for '{COUNT}: {AUTO}'");
+            reader.error(name.at, message);
+        }
+    }
+    false
+}
+
+fn is_auto(node: &Node<'_>) -> bool {
+    matches!(&node.value, Value::Text(text) if text == AUTO)
+}
+
+/// Reads the bounds of an automatic rate.
+pub(in super::super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    kind: Kind,
+) -> Option<Automatic> {
+    let mut fits = true;
+    let mut refuse = |reader: &mut Reader<'n, '_>, at, message: String| {
+        reader.error(at, message);
+        fits = false;
+    };
+    if let Some((name, _)) = fields.named(COUNT)
+        && let Some(why) = misfit(kind)
+    {
+        refuse(reader, name.at, format!("'{COUNT}: {AUTO}' is not for {why}"));
+    }
+    for (field, why) in [
+        (
+            BURST,
+            "its bucket holds what comes back in a tenth of a second",
+        ),
+        (PERIOD, "its bounds are rates in tokens a second"),
+        (RATE, "it finds the rate"),
+    ] {
+        if let Some((name, _)) = fields.named(field) {
+            let message = format!("'{field}' is not for '{COUNT}: {AUTO}': {why}; leave it out");
+            refuse(reader, name.at, message);
+        }
+    }
+    if let Some(at) = kind.ip_rep {
+        let message = format!(
+            "'ip-rep' is not for '{COUNT}: {AUTO}': a sieve's pressure is measured by a rate that \
+             stays"
+        );
+        refuse(reader, at, message);
+    }
+    let mut bound = |field, default: u64| match fields.get(field) {
+        Some(node) => reader.whole(node, field, AUTOMATIC_RATES),
+        None => Some(default),
+    };
+    let (floor, ceiling) = (bound(FLOOR, DEFAULT_FLOOR), bound(CEILING, DEFAULT_CEILING));
+    let (floor, ceiling) = (floor?, ceiling?);
+    if floor > ceiling {
+        let named = fields.named(FLOOR).or_else(|| fields.named(CEILING));
+        if let Some((name, _)) = named {
+            let message = format!("the {FLOOR} of {floor} is above the {CEILING} of {ceiling}");
+            reader.error(name.at, message);
+        }
+        return None;
+    }
+    fits.then(|| Automatic {
+        floor: at_floor(floor),
+        ceiling,
+    })
+}
+
+/// Says what kind of limit cannot have an automatic rate, and why; `None`: this one can.
+fn misfit(kind: Kind) -> Option<String> {
+    let Kind {
+        id_format,
+        context: RateContext { cost, strategy },
+        mode,
+        ip_rep: _,
+    } = kind;
+    if let Some(format) = id_format
+        && format.number() != Some(NumberOf::Interface)
+    {
+        return Some(format!(
+            "id {}, only for id {}: what a server bears, it bears from all sources together",
+            format.name(),
+            IdFormat::Total.name()
+        ));
+    }
+    if cost == Some(Cost::Bytes) {
+        let cost = Cost::Bytes.name();
+        return Some(format!(
+            "cost {cost}: a host in distress loses packets, whatever their length"
+        ));
+    }
+    if let Some(strategy) = strategy
+        && strategy != Strategy::Gcra
+    {
+        let (name, gcra) = (strategy.name(), Strategy::Gcra.name());
+        return Some(format!(
+            "strategy {name}, only for {gcra}: a window's count cannot move"
+        ));
+    }
+    (mode == Some(Mode::Observe)).then(|| {
+        let mode = Mode::Observe.name();
+        format!("mode {mode}: what the server bears is found by what the limit drops")
+    })
+}

@@ -1,0 +1,83 @@
+//! Automatic rates: those that the daemon finds between a floor and a ceiling.
+
+use std::ops::RangeInclusive;
+
+use limiter_common::strategy::gcra::CurrentRate;
+
+use super::{Limit, Rate};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A bucket holds this part of what comes back in a second.
+const BURST_PART: u64 = 10;
+
+/// The rates, in tokens a second, that an automatic rate may have: at the lowest, its bucket holds
+/// ten tokens, and its emission interval still fits the word in which packets find it; at the
+/// highest, an emission interval in nanoseconds is within a hundredth of the rate's.
+pub const AUTOMATIC_RATES: RangeInclusive<u64> = 100..=10_000_000;
+
+const _: () = assert!(interval_of(*AUTOMATIC_RATES.start()) <= CurrentRate::LONGEST_INTERVAL);
+
+/// Returns the emission interval of a rate in tokens a second, in nanoseconds: rounded up, so that
+/// the rate is never exceeded. The rate must not be 0.
+#[must_use]
+pub const fn interval_of(rate: u64) -> u64 {
+    SECOND_NS.div_ceil(rate)
+}
+
+/// Returns the rate of an emission interval in nanoseconds, in whole tokens a second.
+#[must_use]
+pub const fn rate_of(interval_ns: u64) -> u64 {
+    match SECOND_NS.checked_div(interval_ns) {
+        Some(rate) => rate,
+        None => 0,
+    }
+}
+
+/// Returns the terms of an automatic rate at its floor, in tokens a second.
+#[must_use]
+pub const fn at_floor(floor: u64) -> Rate {
+    Rate {
+        burst: floor / BURST_PART,
+        count: floor,
+        period_ns: SECOND_NS,
+    }
+}
+
+/// Formats an automatic rate, by its terms at the floor and its ceiling, as in a configuration file.
+#[must_use]
+pub fn shown(floor: &Rate, ceiling: u64) -> String {
+    format!("{{count: auto, floor: {}, ceiling: {ceiling}}}", floor.count)
+}
+
+impl Limit {
+    /// Returns the floor and the ceiling of the rate, in tokens a second, if it is automatic.
+    #[must_use]
+    pub fn automatic(&self) -> Option<(u64, u64)> {
+        Some((self.default?.count, self.ceiling?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rate_has_an_interval_that_never_exceeds_it() {
+        for rate in [100, 101, 3_000, 999_999, 1_000_000, 7_654_321, 10_000_000] {
+            let found = rate_of(interval_of(rate));
+            assert!(found <= rate && found >= rate - rate / 50, "{found} of {rate}");
+        }
+        assert_eq!(interval_of(100), 10_000_000);
+        assert_eq!(rate_of(0), 0);
+    }
+
+    #[test]
+    fn shown_as_configured() {
+        assert_eq!(at_floor(5_000).to_string(), "{burst: 500, count: 5000, period: 1s}");
+        assert_eq!(
+            shown(&at_floor(5_000), 1_000_000),
+            "{count: auto, floor: 5000, ceiling: 1000000}"
+        );
+    }
+}
