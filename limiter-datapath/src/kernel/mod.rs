@@ -59,7 +59,11 @@ use limiter_common::{
     standing::Standing,
     strategy::{Level, Parameters},
 };
-use limiter_policy::{config::Scope, lists::ListRecord, policy::CompiledPolicy};
+use limiter_policy::{
+    config::Scope,
+    lists::ListRecord,
+    policy::{CompiledPolicy, automatic::rate_of},
+};
 
 #[cfg(feature = "testing")]
 pub use self::instance::VerifierCost;
@@ -79,7 +83,9 @@ pub use self::{
     pins::{Manifest, Pins, PinsError},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
-    reputation::{BanMaps, PressureMaps, ReputationMaps, SieveMaps, StandingMaps, StandingSizes},
+    reputation::{
+        BanMaps, PressureMaps, RateMap, ReputationMaps, SieveMaps, StandingMaps, StandingSizes,
+    },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
     sieves::LoadedSieve,
@@ -109,7 +115,7 @@ pub struct LimitBucket {
     pub interface: u32,
     /// The bucket.
     pub key: BucketKey,
-    /// The parameters that apply to the address.
+    /// The parameters that apply to the address, as they are in force now.
     pub parameters: Parameters,
     /// The bucket's level.
     pub level: Level,
@@ -249,6 +255,21 @@ impl Datapath {
         self.state.standing_traffic(limit)
     }
 
+    /// Returns the rate in force of a limit whose rate is automatic, in whole tokens a second; `None`:
+    /// it is not.
+    pub fn automatic_rate(&self, limit: LimitId) -> Result<Option<u64>, DatapathError> {
+        let mut limits = (0..).zip(self.policy.limits.iter().zip(&self.policy.rates));
+        let Some((limit_index, (limit, floor))) = limits.find(|(_, (one, _))| one.id == limit.0)
+        else {
+            return Ok(None);
+        };
+        if self.policy.shape.automatic & (1 << limit_index) == 0 {
+            return Ok(None);
+        }
+        let parameters = self.in_force(limit_index, limit, floor, monotonic_now())?;
+        Ok(Some(rate_of(parameters.gcra.emission_interval)))
+    }
+
     /// Returns the level of every limit that applies to an address. Charges nothing.
     pub fn limit_buckets(&self, source: IpAddr) -> Result<Vec<LimitBucket>, DatapathError> {
         self.limit_buckets_of(source, |_| true)
@@ -273,17 +294,36 @@ impl Datapath {
             let Some(parameters) = parameters_of(&self.policy, class, limit_index) else {
                 continue;
             };
+            let parameters = self.in_force(limit_index, limit, parameters, now)?;
             for (interface, key) in self.buckets_of(limit, class, &source) {
                 limit_buckets.push(LimitBucket {
                     limit_index,
                     interface,
                     key,
-                    parameters: *parameters,
-                    level: self.level(interface, &key, parameters, now)?,
+                    parameters,
+                    level: self.level(interface, &key, &parameters, now)?,
                 });
             }
         }
         Ok(limit_buckets)
+    }
+
+    /// Returns the parameters of a limit that are in force at the time `now_ns`; `parameters` are
+    /// those of the policy.
+    fn in_force(
+        &self,
+        limit_index: u32,
+        limit: &LimitEntry,
+        parameters: &Parameters,
+        now_ns: u64,
+    ) -> Result<Parameters, DatapathError> {
+        let is_automatic = self.policy.shape.automatic & (1 << limit_index) != 0;
+        let Some(reputation) = self.reputation().filter(|_| is_automatic) else {
+            return Ok(*parameters);
+        };
+        let rate = reputation.rates().get(LimitId(limit.id))?;
+        let interval = limit.interval_in_force(rate, parameters, now_ns);
+        Ok(parameters.at_interval(interval))
     }
 
     /// Returns a bucket's level at the time `now_ns`, by these parameters and for packets from the

@@ -8,6 +8,7 @@ use limiter_common::{
     reason::Reason,
     sieve::{SieveTraffic, pressure_of_limit},
     standing::Standing,
+    strategy::gcra::CurrentRate,
     unit::Unit,
 };
 use limiter_policy::{
@@ -280,6 +281,7 @@ impl State {
         units: &Units,
     ) -> Result<(), DatapathError> {
         if let Some(reputation) = &mut self.reputation {
+            reputation.rates().set(limit, CurrentRate::NONE)?;
             let sieves = reputation.sieves_mut();
             sieves.set_traffic(pressure_of_limit(limit), SieveTraffic::default())?;
         }

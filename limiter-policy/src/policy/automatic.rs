@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use limiter_common::strategy::gcra::CurrentRate;
+use limiter_common::strategy::gcra::{CurrentRate, Gcra};
 
 use super::{Limit, Rate};
 
@@ -40,6 +40,16 @@ pub const fn at_floor(floor: u64) -> Rate {
     Rate {
         burst: floor / BURST_PART,
         count: floor,
+        period_ns: SECOND_NS,
+    }
+}
+
+/// Returns the terms of a bucket with these parameters, those in force of an automatic rate.
+#[must_use]
+pub const fn in_force(gcra: &Gcra) -> Rate {
+    Rate {
+        burst: gcra.burst,
+        count: rate_of(gcra.emission_interval),
         period_ns: SECOND_NS,
     }
 }

@@ -36,15 +36,9 @@ impl Distress {
     ///
     /// A file cannot be read. A counter that the kernel does not have is 0.
     pub fn read() -> Result<Self, ReadDistressError> {
-        let snmp6 = if Path::new(SNMP6).exists() {
-            text(SNMP6)?
-        } else {
-            // Without IPv6.
-            String::new()
-        };
         Ok(Self::parse(
             &text(SNMP)?,
-            &snmp6,
+            &optional_text(SNMP6)?,
             &text(NETSTAT)?,
             &text(SOFTNET)?,
         ))
@@ -59,17 +53,20 @@ impl Distress {
         }
     }
 
-    /// Returns whether the host has lost packets since `before`.
-    #[must_use]
-    pub const fn is_more_than(&self, before: &Self) -> bool {
-        self.receive_buffer > before.receive_buffer
-            || self.listen_queue > before.listen_queue
-            || self.backlog > before.backlog
-    }
 }
 
-fn text(path: &'static str) -> Result<String, ReadDistressError> {
+/// Reads one of the kernel's files.
+pub(super) fn text(path: &'static str) -> Result<String, ReadDistressError> {
     fs::read_to_string(path).map_err(|cause| ReadDistressError { path, cause })
+}
+
+/// Reads one that a kernel without IPv6 does not have.
+pub(super) fn optional_text(path: &'static str) -> Result<String, ReadDistressError> {
+    if Path::new(path).exists() {
+        text(path)
+    } else {
+        Ok(String::new())
+    }
 }
 
 /// Returns a counter of a file in which a line of names precedes each line of numbers.
@@ -108,6 +105,7 @@ fn dropped(line: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capacity::SocketLosses;
 
     #[test]
     fn the_kernels_files() {
@@ -128,25 +126,6 @@ mod tests {
         assert_eq!(Distress::parse("", "", "", ""), Distress::default());
     }
 
-    #[test]
-    fn any_loss_is_distress() {
-        let none = Distress::default();
-        let receive_buffer = Distress {
-            receive_buffer: 1,
-            ..none
-        };
-        let listen_queue = Distress {
-            listen_queue: 1,
-            ..none
-        };
-        let backlog = Distress { backlog: 1, ..none };
-        for some in [receive_buffer, listen_queue, backlog] {
-            assert!(some.is_more_than(&none));
-            assert!(!some.is_more_than(&some));
-            assert!(!none.is_more_than(&some));
-        }
-    }
-
     /// A socket that nobody reads loses what exceeds its buffer, and the host says so.
     #[test]
     fn a_socket_that_nobody_reads() {
@@ -161,6 +140,8 @@ mod tests {
         }
         let after = Distress::read().unwrap();
         assert!(after.receive_buffer > before.receive_buffer, "{after:?}");
-        assert!(after.is_more_than(&before));
+        let losses = SocketLosses::read().unwrap();
+        let port = to.port();
+        assert!(losses.have_more_on(&[port..=port], &SocketLosses::default()));
     }
 }

@@ -69,6 +69,18 @@ impl Law {
         self.rate
     }
 
+    /// Returns the bounds.
+    #[must_use]
+    pub const fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Has the rate stay within other bounds from now on.
+    pub fn bind(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+        self.rate = self.rate.clamp(bounds.floor, bounds.ceiling);
+    }
+
     /// Moves the rate by what was seen in the interval that has just ended; returns the rate of the
     /// next.
     pub fn step(&mut self, seen: Interval) -> u64 {

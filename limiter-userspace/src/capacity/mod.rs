@@ -1,12 +1,19 @@
 //! What the server behind us can bear: a limit's rate that the daemon finds by itself.
 //!
 //! The host says when it has too much: it counts the packets that it lost because nobody took them
-//! in time ([`Distress`]). The [`Law`] moves the rate by that.
+//! in time ([`Distress`]). A limit [hears](Hearing) what the packets that it counts may have caused.
+//! The [`Law`] moves its rate by that.
 
 mod distress;
+mod finder;
+mod hearing;
 mod law;
+mod sockets;
 
 pub use self::{
     distress::{Distress, ReadDistressError},
+    finder::{Finder, Heard},
+    hearing::{Hearing, Kind, Seen},
     law::{Bounds, EVERY, Interval, Law},
+    sockets::SocketLosses,
 };

@@ -2,6 +2,7 @@
 
 mod args;
 mod bans;
+mod capacity;
 mod check;
 mod completions;
 mod confirm;

@@ -6,11 +6,14 @@ use limiter_common::{counters::LimitTraffic, reason::Reason};
 use limiter_datapath::kernel::{
     Attachment, Datapath, DatapathError, LimitBucket, Present, SourceStanding, wall_clock_now,
 };
-use limiter_policy::{lists::Extents, policy::Limit};
+use limiter_policy::{
+    lists::Extents,
+    policy::{Limit, automatic::in_force},
+};
 use tokio::task::spawn_blocking;
 
 use super::{
-    bans, confirm, known,
+    bans, capacity, confirm, known,
     named::{NamedBucket, bucket_named},
     offenders, refill,
     requests::Accept,
@@ -19,7 +22,7 @@ use super::{
 };
 use crate::{
     protocol::{
-        Answer, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
+        Answer, AutomaticRate, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
         LimitStatus, PolicyStatus, Request, Status,
     },
     reputation::pressure::Measured,
@@ -134,7 +137,9 @@ fn status(
     let mut limits = BTreeMap::new();
     for limit in &policy.limits {
         let traffic = datapath.limit_traffic(limit.id)?;
-        limits.insert(limit.name.clone(), limit_status(limit, traffic));
+        let automatic = capacity::status(datapath, daemon.map(|daemon| &daemon.capacity), limit)?;
+        let status = limit_status(limit, traffic, automatic);
+        limits.insert(limit.name.clone(), status);
     }
     let [ipv4, ipv6] = match daemon {
         Some(daemon) => daemon.bans.store().holding(),
@@ -202,7 +207,11 @@ fn interface_status(attachment: &Attachment) -> InterfaceStatus {
     }
 }
 
-fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
+fn limit_status(
+    limit: &Limit,
+    traffic: LimitTraffic,
+    automatic: Option<AutomaticRate>,
+) -> LimitStatus {
     LimitStatus {
         mode: limit.mode.name().to_owned(),
         strategy: limit.strategy.name().to_owned(),
@@ -212,6 +221,7 @@ fn limit_status(limit: &Limit, traffic: LimitTraffic) -> LimitStatus {
         dropped_bytes: traffic.dropped.bytes,
         would_drop_packets: traffic.would_drop.packets,
         would_drop_bytes: traffic.would_drop.bytes,
+        automatic,
         metrics: limit.metrics.clone(),
     }
 }
@@ -263,6 +273,10 @@ fn explain_limit(
     let (source, rate) = match datapath.manifest().policy.override_of(limit, address) {
         Some(other) => (format!("override {}", other.id), other.rate),
         None => ("default".to_owned(), limit.default?),
+    };
+    let (source, rate) = match limit.ceiling {
+        Some(_) => ("automatic".to_owned(), in_force(&limit_bucket.parameters.gcra)),
+        None => (source, rate),
     };
     Some(LimitExplanation {
         limit: limit.name.clone(),

@@ -4,6 +4,7 @@ mod answers;
 pub mod automatic;
 mod bans;
 mod candidate;
+mod capacity;
 mod changes;
 mod confirm;
 mod enforce;

@@ -45,6 +45,8 @@ impl Pulse {
 pub struct Pulses {
     /// Measures the pressure of sieves.
     pub pressure: Pulse,
+    /// Finds automatic rates.
+    pub capacity: Pulse,
     /// Reverts what is not confirmed.
     pub confirmation: Pulse,
     /// Serves the metrics.
@@ -57,6 +59,7 @@ impl Pulses {
         let now_ns = monotonic_now();
         let threads = [
             ("measures the pressure of sieves", &self.pressure),
+            ("finds automatic rates", &self.capacity),
             ("reverts unconfirmed policies", &self.confirmation),
             ("serves the metrics", &self.metrics),
         ];

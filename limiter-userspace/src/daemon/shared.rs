@@ -10,10 +10,12 @@ use std::{
 };
 
 use limiter_datapath::kernel::{Datapath, DatapathError};
+use limiter_policy::policy::Limit;
 
 use super::{
     automatic::Outcomes,
     bans::{BanCounts, BanKeeper},
+    capacity::{self, Capacity},
     changes::Changes,
     guard::Guard,
     options::Options,
@@ -22,7 +24,7 @@ use super::{
     sieves::{self, Pressures},
     state::StateKeeper,
 };
-use crate::protocol::{DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief};
+use crate::protocol::{AutomaticRate, DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief};
 
 /// The state that the daemon's parts share and answer from.
 pub struct Daemon {
@@ -51,6 +53,8 @@ pub struct Daemon {
     pub(super) settled: tokio::sync::Notify,
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
+    /// The automatic rates.
+    pub(super) capacity: Capacity,
     /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
     /// The daemon must end and leave nothing behind.
@@ -80,6 +84,7 @@ impl Daemon {
             not_confirmed: tokio::sync::Notify::new(),
             settled: tokio::sync::Notify::new(),
             pressures: Arc::default(),
+            capacity: Capacity::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -119,6 +124,15 @@ impl Daemon {
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
         self.bans.store().counts()
+    }
+
+    /// Returns the rate in force of a limit; `None`: it is not automatic.
+    pub fn automatic_rate(
+        &self,
+        datapath: &Datapath,
+        limit: &Limit,
+    ) -> Result<Option<AutomaticRate>, DatapathError> {
+        capacity::status(datapath, Some(&self.capacity), limit)
     }
 
     /// Summarizes the sieves.

@@ -11,6 +11,7 @@ use tracing::info;
 
 use super::{
     candidate::{CandidateError, Inherited, Read},
+    capacity::CapacityThread,
     confirm::ConfirmationThread,
     enforce::put_in_force,
     error::StartupError,
@@ -44,6 +45,7 @@ struct Threads {
     _metrics: Option<Box<dyn Send>>,
     _confirmation: ConfirmationThread,
     _pressure: PressureThread,
+    _capacity: CapacityThread,
 }
 
 pub(super) async fn start(
@@ -105,6 +107,7 @@ pub(super) async fn start(
     // For the policy that was found pinned, until the configuration is in force.
     daemon.pressures.follow(&daemon.datapath());
     let confirmation = ConfirmationThread::start(&daemon).map_err(StartupError::Thread)?;
+    let capacity = CapacityThread::start(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
     let metrics_thread = listener
         .map(|listener| listener.serve(Arc::clone(&daemon)))
@@ -120,6 +123,7 @@ pub(super) async fn start(
             _metrics: metrics_thread,
             _confirmation: confirmation,
             _pressure: pressure,
+            _capacity: capacity,
         },
         daemon,
     })

@@ -22,7 +22,7 @@ use prometheus_client::{
 };
 
 use self::labelled::{Labelled, counters};
-use super::{sieves, standing::Standings};
+use super::{capacity, sieves, standing::Standings};
 use crate::{
     daemon::Daemon,
     protocol::{History, StateStatus},
@@ -120,6 +120,8 @@ impl Collector for DaemonCollector {
         sieves::limit_info(&manifest.policy, &mut encoder)?;
         let briefs = self.read(self.daemon.sieves(datapath))?;
         sieves::sieves(&briefs, &mut encoder)?;
+        let rates = self.read(capacity::read(&self.daemon, datapath))?;
+        capacity::encode(&rates, &mut encoder)?;
         if let Some(standings) = self.read(Standings::read(datapath))? {
             standings.encode(&mut encoder)?;
         }

@@ -70,7 +70,7 @@ pub struct LimitExplanation {
     /// What it reserves from the address; `None`: nothing from anybody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<ReserveExplanation>,
-    /// `default`, or `override` and its id.
+    /// `default`, `automatic`, or `override` and its id.
     pub source: String,
     /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

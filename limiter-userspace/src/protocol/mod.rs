@@ -39,7 +39,7 @@ pub use self::{
         Why,
     },
     status::{
-        BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, LimitStatus,
+        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus, InterfaceStatus, LimitStatus,
         PolicyStatus, StateStatus, Status,
     },
 };

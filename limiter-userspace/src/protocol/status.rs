@@ -169,9 +169,39 @@ pub struct LimitStatus {
     pub would_drop_packets: u64,
     /// Bytes of those.
     pub would_drop_bytes: u64,
+    /// Its rate in force, if that is automatic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automatic: Option<AutomaticRate>,
     /// The parts of its metrics' names in Traffic Server; `None`: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
+}
+
+/// An automatic rate, in tokens a second.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AutomaticRate {
+    /// The rate in force.
+    pub rate: u64,
+    /// The lowest.
+    pub floor: u64,
+    /// The highest.
+    pub ceiling: u64,
+    /// The host's distress that the limit heard since it came in force or the daemon started, by
+    /// kind.
+    pub distress: Vec<DistressStatus>,
+    /// Why the floor is in force; `None`: the rate is being found.
+    pub error: Option<String>,
+}
+
+/// A distress of the host: it lost packets because nobody took them in time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DistressStatus {
+    /// Where: `receive-buffer`, `listen-queue` or `backlog`.
+    pub kind: String,
+    /// In how many intervals of a quarter of a second.
+    pub intervals: u64,
+    /// Nanoseconds since the last of them.
+    pub ago_ns: u64,
 }
 
 impl From<&LimitStatus> for LimitTraffic {

@@ -280,14 +280,11 @@ impl Replay {
     ) -> Result<Option<Strictest>, EngineError> {
         let mut strictest: Option<Strictest> = None;
         for limit_index in limit_indices(verdict.matched & !self.policy.shape.observing) {
-            let Some(Account {
-                key,
-                parameters,
-                cost,
-            }) = account(&self.policy, packet, limit_index)
-            else {
+            let Some(account) = account(&self.policy, packet, limit_index) else {
                 continue;
             };
+            let Account { key, cost, .. } = account;
+            let parameters = account.in_force();
             let state = self.engine.bucket(&key)?;
             let log = parameters.log(|number| {
                 let stamp = self.engine.bucket(&key.of_part(number));

@@ -25,9 +25,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 3;
+const TABLE_OF: u32 = 4;
 
-const SHAPES: [Shape<'static>; 20] = [
+const SHAPES: [Shape<'static>; 21] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
@@ -54,6 +54,7 @@ const SHAPES: [Shape<'static>; 20] = [
         3,
         BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
     ),
+    shape("CURRENT_RATES", MapType::Array, 4, 8, 256, BPF_F_RDONLY_PROG),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),

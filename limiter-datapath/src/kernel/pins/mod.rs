@@ -5,12 +5,12 @@
 //!   interfaces/INDEX/link       holds the program on the interface; this path never changes,
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
 //!   handshakes                  holds the program on the root cgroup; likewise
-//!   v3/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v3 is the ABI of everything below it
-//!   v3/policies/GENERATION/manifest
-//!   v3/policies/GENERATION/INDEX  the policy's program for an interface
-//!   v3/policies/GENERATION/stages/INDEX  the array of the program's stages
-//!   v3/policies/GENERATION/handshakes  the policy's program for the root cgroup
+//!   v4/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
+//!                               began with; v4 is the ABI of everything below it
+//!   v4/policies/GENERATION/manifest
+//!   v4/policies/GENERATION/INDEX  the policy's program for an interface
+//!   v4/policies/GENERATION/stages/INDEX  the array of the program's stages
+//!   v4/policies/GENERATION/handshakes  the policy's program for the root cgroup
 //! ```
 //!
 //! While a change of the policy is not settled, there are two generations; each link's program
@@ -45,7 +45,7 @@ use super::{
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
 /// Raise it when a change would make an older or newer limiter misread them; a test detects changes
 /// of the maps.
-pub const ABI: u32 = 3;
+pub const ABI: u32 = 4;
 
 /// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";

@@ -1,7 +1,9 @@
-//! The maps of reputations: one set for all interfaces, whatever the buckets' scope.
+//! The maps of reputations, and of the rates in force: one set for all interfaces, whatever the
+//! buckets' scope.
 
 mod ban_filter;
 mod bans;
+mod rates;
 mod sieves;
 mod standing;
 
@@ -13,11 +15,13 @@ use limiter_common::ban::Filter;
 
 pub use self::{
     bans::BanMaps,
+    rates::RateMap,
     sieves::{PressureMaps, SieveMaps},
     standing::{StandingMaps, StandingSizes},
 };
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
+use rates::CURRENT_RATES;
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
@@ -26,6 +30,7 @@ pub struct ReputationMaps {
     bans: BanMaps,
     sieves: SieveMaps,
     standing: StandingMaps,
+    rates: RateMap,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -41,6 +46,7 @@ impl NamedMaps for ReputationMaps {
         KNOWN,
         FIRST_TRIES,
         SHORTAGE,
+        CURRENT_RATES,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -58,6 +64,7 @@ impl NamedMaps for ReputationMaps {
         Ok(Self {
             bans: BanMaps::new(&mut open)?,
             sieves: SieveMaps::new(&mut open, settings.sieves_since)?,
+            rates: RateMap::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -65,7 +72,7 @@ impl NamedMaps for ReputationMaps {
     fn all(&self) -> Vec<(&'static str, &MapData)> {
         let bans = self.bans.maps().into_iter();
         let others = self.sieves.maps().into_iter().chain(self.standing.maps());
-        bans.chain(others).collect()
+        bans.chain(others).chain([self.rates.map()]).collect()
     }
 
     fn is_outdated(&self, map: &str, settings: Settings) -> bool {
@@ -106,6 +113,12 @@ impl ReputationMaps {
     #[must_use]
     pub const fn standing(&self) -> &StandingMaps {
         &self.standing
+    }
+
+    /// Returns the rates in force of limits whose rate is automatic.
+    #[must_use]
+    pub const fn rates(&self) -> &RateMap {
+        &self.rates
     }
 
     /// Carries over what other maps hold, unless they are the same. If there is no room, fails

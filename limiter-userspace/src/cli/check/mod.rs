@@ -1,5 +1,6 @@
 //! `limiter check`.
 
+mod automatic;
 mod bans;
 mod diff;
 mod forged;
@@ -71,6 +72,10 @@ struct Interned<'a> {
     emission_interval_ns: Option<u64>,
     /// The most that is admitted in any span of `period_ns`.
     at_worst: Option<u64>,
+    /// If the rate is automatic, its highest value in tokens a second; `burst`, `count` and
+    /// `period_ns` are those of its floor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ceiling: Option<u64>,
     overrides: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     reserve: Option<Reserve>,
@@ -164,6 +169,7 @@ impl<'a> Interned<'a> {
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             at_worst: rate.map(|rate| limit.strategy.most_in_a_period(rate.burst, rate.count)),
+            ceiling: limit.ceiling,
             overrides: limit.overrides.len(),
             reserve: limit.reserve,
             ban: limit.ban,
@@ -217,7 +223,10 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
                 .as_ref()
                 .map_or_else(none, ToString::to_string),
             limit.burst.map_or_else(none, count),
-            limit.count.map_or_else(none, count),
+            match (limit.count, limit.ceiling) {
+                (Some(floor), Some(ceiling)) => format!("{} to {}", count(floor), count(ceiling)),
+                (rate, _) => rate.map_or_else(none, count),
+            },
             limit.period_ns.map_or_else(none, duration),
             limit.emission_interval_ns.map_or_else(none, duration),
             limit.at_worst.map_or_else(none, count),
@@ -230,6 +239,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
         let shown = table_without(hidden, header, right, rows);
         writeln!(out, "{shown}")?;
     }
+    automatic::print(&mut out, &config.policy)?;
     bans::print(&mut out, &config.policy)?;
     sieves::print(&mut out, &sieves::sieves(&config.policy))?;
     standing::print(&mut out, &config.policy)?;

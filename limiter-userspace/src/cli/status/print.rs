@@ -6,6 +6,7 @@ use limiter_common::reason::Reason;
 use limiter_policy::{config::Scope, lists::ListStatus};
 
 use super::super::{
+    capacity,
     lists::troubles,
     render::{count, counted, duration, table},
     sieve, standing,
@@ -127,6 +128,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         writeln!(out, "{}\n", limits_table(&limits))?;
     }
 
+    print_automatic(out, status)?;
     if let Some(standing) = &status.standing {
         print_standing(out, standing)?;
     }
@@ -170,6 +172,19 @@ fn print_list(out: &mut impl Write, list: &ListStatus) -> anyhow::Result<()> {
     writeln!(out)?;
     for line in troubles(list) {
         writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+fn print_automatic(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
+    let lines: Vec<_> = (status.limits.iter())
+        .filter_map(|(name, limit)| Some(capacity::line(name, limit.automatic.as_ref()?)))
+        .collect();
+    for line in &lines {
+        writeln!(out, "{line}")?;
+    }
+    if !lines.is_empty() {
+        writeln!(out)?;
     }
     Ok(())
 }

@@ -1,0 +1,128 @@
+//! Finds the rate of one limit.
+
+use limiter_policy::policy::Limit;
+
+use super::{Bounds, Hearing, Interval, Kind, Law, Seen};
+
+/// Finds the rate of one limit, from one look to the next.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    law: Law,
+    hearing: Hearing,
+    /// How many packets the limit had refused at the last look; `None`: there was none.
+    refused: Option<u64>,
+    /// What it heard so far, in the order of [`Kind::ALL`].
+    heard: [Option<Heard>; Kind::ALL.len()],
+}
+
+/// Distress of one kind that a limit heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// In how many intervals.
+    pub intervals: u64,
+    /// When the last of them ended, in nanoseconds.
+    pub last_ns: u64,
+}
+
+impl Finder {
+    /// Starts at the floor of a limit; `None`: its rate is not automatic.
+    #[must_use]
+    pub fn new(limit: &Limit) -> Option<Self> {
+        Some(Self {
+            law: Law::new(bounds(limit)?),
+            hearing: Hearing::of(limit),
+            refused: None,
+            heard: [None; Kind::ALL.len()],
+        })
+    }
+
+    /// Goes on for the same limit under another policy, from the rate found, as far as the bounds
+    /// allow; `None`: its rate is no longer automatic.
+    #[must_use]
+    pub fn under(mut self, limit: &Limit) -> Option<Self> {
+        self.law.bind(bounds(limit)?);
+        self.hearing = Hearing::of(limit);
+        Some(self)
+    }
+
+    /// Returns what the limit hears.
+    #[must_use]
+    pub const fn hearing(&self) -> &Hearing {
+        &self.hearing
+    }
+
+    /// Returns the current rate, in tokens a second.
+    #[must_use]
+    pub const fn rate(&self) -> u64 {
+        self.law.rate()
+    }
+
+    /// Returns what distress the limit heard so far, in the order of [`Kind::ALL`]; `None`: none of
+    /// that kind.
+    #[must_use]
+    pub const fn heard(&self) -> &[Option<Heard>; Kind::ALL.len()] {
+        &self.heard
+    }
+
+    /// Moves the rate by what the host has lost between `before` and `now`, and by how many packets
+    /// the limit has refused so far. `now_ns`: the time, in nanoseconds.
+    pub fn look(&mut self, before: &Seen, now: &Seen, refused: u64, now_ns: u64) {
+        let heard = self.hearing.heard(before, now);
+        if let Some(kind) = heard {
+            let before = self.heard[kind as usize].map_or(0, |heard| heard.intervals);
+            self.heard[kind as usize] = Some(Heard {
+                intervals: before + 1,
+                last_ns: now_ns,
+            });
+        }
+        let had_refused = self.refused.replace(refused);
+        self.law.step(Interval {
+            distress: heard.is_some(),
+            refused: had_refused.is_some_and(|before| refused > before),
+        });
+    }
+
+    /// Returns to the floor: nothing is known of the host's distress.
+    pub fn give_up(&mut self) {
+        self.law = Law::new(self.law.bounds());
+        self.refused = None;
+    }
+}
+
+fn bounds(limit: &Limit) -> Option<Bounds> {
+    let (floor, ceiling) = limit.automatic()?;
+    Some(Bounds { floor, ceiling })
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::{config, policy::Policy};
+
+    use super::*;
+
+    fn policy(more: &str) -> Policy {
+        let configuration =
+            format!("limits: {{All: {{id: total, cost: packets, {more}}}}}");
+        let config = config::parse(&configuration, "test");
+        config.unwrap_or_else(|errors| panic!("{errors}")).policy
+    }
+
+    #[test]
+    fn it_goes_on_under_the_next_policy() {
+        let first = policy("count: auto, floor: 1000, ceiling: 64000");
+        let mut finder = Finder::new(&first.limits[0]).unwrap();
+        let calm = Seen::default();
+        for refused in 0..10 {
+            finder.look(&calm, &calm, refused, refused);
+        }
+        assert_eq!(finder.rate(), 64_000, "the first look only begins");
+        let under = |more: &str| finder.clone().under(&policy(more).limits[0]);
+        let rate = |more: &str| under(more).map(|finder| finder.rate());
+        assert_eq!(rate("count: auto, floor: 2000"), Some(64_000));
+        assert_eq!(rate("count: auto, ceiling: 9000"), Some(9_000));
+        assert_eq!(rate("count: auto, floor: 70000"), Some(70_000));
+        assert_eq!(rate("count: 5, period: 1s, burst: 5"), None);
+        finder.give_up();
+        assert_eq!(finder.rate(), 1_000);
+    }
+}

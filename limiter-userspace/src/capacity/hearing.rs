@@ -1,0 +1,172 @@
+//! Which of the host's distress moves a limit's rate.
+
+use limiter_common::limit::Cost;
+use limiter_policy::policy::{Limit, Match, PortRange};
+
+use super::{Distress, ReadDistressError, SocketLosses};
+
+/// Where packets were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// In the receive buffers of UDP sockets.
+    ReceiveBuffer = 0,
+    /// In the queues of TCP listeners.
+    ListenQueue = 1,
+    /// In the backlog of a CPU.
+    Backlog = 2,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::ReceiveBuffer, Self::ListenQueue, Self::Backlog];
+
+    /// Returns its name in output and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReceiveBuffer => "receive-buffer",
+            Self::ListenQueue => "listen-queue",
+            Self::Backlog => "backlog",
+        }
+    }
+}
+
+/// What the host has lost so far.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    distress: Distress,
+    /// Empty if no limit needs them.
+    sockets: SocketLosses,
+}
+
+impl Seen {
+    /// Reads what the host has lost; that of single sockets only on demand, as there may be many.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's counters cannot be read.
+    pub fn read(with_sockets: bool) -> Result<Self, ReadDistressError> {
+        Ok(Self {
+            distress: Distress::read()?,
+            sockets: if with_sockets {
+                SocketLosses::read()?
+            } else {
+                SocketLosses::default()
+            },
+        })
+    }
+}
+
+/// The distress that a limit hears: that which the packets that it counts may have caused. What is
+/// lost elsewhere would lower its rate in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hearing {
+    udp: bool,
+    tcp: bool,
+    /// The destination ports that it counts; empty: all.
+    ports: Vec<PortRange>,
+}
+
+impl Hearing {
+    /// Returns what a limit hears.
+    #[must_use]
+    pub fn of(limit: &Limit) -> Self {
+        let matching = &limit.matching;
+        let counts = |protocol| {
+            matching.protocols.is_empty() || matching.protocols.contains(&protocol)
+        };
+        let only_tcp = limit.cost == Cost::NewConnections || matching.tcp_flags.is_some();
+        Self {
+            udp: counts(Match::UDP) && !only_tcp,
+            tcp: counts(Match::TCP),
+            ports: matching.destination_ports.clone(),
+        }
+    }
+
+    /// Returns whether it hears distress of that kind.
+    #[must_use]
+    pub const fn hears(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::ReceiveBuffer => self.udp,
+            Kind::ListenQueue => self.tcp,
+            Kind::Backlog => true,
+        }
+    }
+
+    /// Returns whether it must know what single sockets lost.
+    #[must_use]
+    pub const fn needs_sockets(&self) -> bool {
+        self.udp && !self.ports.is_empty()
+    }
+
+    /// Returns where packets were lost between `before` and `now`, as far as the limit hears it;
+    /// `None`: nowhere.
+    ///
+    /// A receive buffer counts only if a socket on the limit's ports lost something too: so nobody
+    /// else's socket that nobody reads lowers the rate, and neither do wrong checksums, which sockets
+    /// count as well.
+    #[must_use]
+    pub fn heard(&self, before: &Seen, now: &Seen) -> Option<Kind> {
+        let more = |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
+        let is_ours =
+            || self.ports.is_empty() || now.sockets.have_more_on(&self.ports, &before.sockets);
+        let is_lost = |kind| match kind {
+            Kind::ReceiveBuffer => more(|distress| distress.receive_buffer) && is_ours(),
+            Kind::ListenQueue => more(|distress| distress.listen_queue),
+            Kind::Backlog => more(|distress| distress.backlog),
+        };
+        let mut kinds = Kind::ALL.into_iter();
+        kinds.find(|kind| self.hears(*kind) && is_lost(*kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::config;
+
+    use super::*;
+
+    fn hearing(more: &str) -> Hearing {
+        let configuration =
+            format!("limits: {{All: {{id: total, cost: packets, count: auto{more}}}}}");
+        let config = config::parse(&configuration, "test");
+        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        Hearing::of(&config.policy.limits[0])
+    }
+
+    fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> Seen {
+        Seen {
+            distress: Distress {
+                receive_buffer,
+                listen_queue,
+                backlog,
+            },
+            sockets: SocketLosses::default(),
+        }
+    }
+
+    #[test]
+    fn a_limit_hears_what_its_packets_may_cause() {
+        let before = seen(1, 1, 1);
+        let heard = |more: &str| {
+            let hearing = hearing(more);
+            let after = [seen(1, 1, 1), seen(2, 1, 1), seen(1, 2, 1), seen(1, 1, 2)];
+            after.map(|after| hearing.heard(&before, &after))
+        };
+        let [receive, listen, backlog] = Kind::ALL.map(Some);
+        assert_eq!(heard(""), [None, receive, listen, backlog]);
+        let udp = heard(", match: {protocol: udp}");
+        assert_eq!(udp, [None, receive, None, backlog]);
+        let tcp = heard(", match: {protocol: tcp}");
+        assert_eq!(tcp, [None, None, listen, backlog]);
+        let syn = heard(", match: {tcp-flags: 'syn,!ack'}");
+        assert_eq!(syn, [None, None, listen, backlog]);
+        let icmp = heard(", match: {protocol: icmp}");
+        assert_eq!(icmp, [None, None, None, backlog]);
+        // None of its sockets lost anything.
+        let ported = ", match: {protocol: udp, destination-port: 53}";
+        assert_eq!(heard(ported), [None, None, None, backlog]);
+        assert!(hearing(ported).needs_sockets());
+        assert!(!hearing(", match: {protocol: tcp, destination-port: 53}").needs_sockets());
+    }
+}

@@ -1,0 +1,79 @@
+//! What automatic rates mean.
+
+use std::io::Write;
+
+use limiter_policy::policy::{Limit, Policy};
+
+use crate::{
+    capacity::{Hearing, Kind},
+    cli::render::count,
+};
+
+/// Prints a line for each limit whose rate is automatic.
+pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
+    for line in policy.limits.iter().filter_map(line) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn line(limit: &Limit) -> Option<String> {
+    let (floor, ceiling) = limit.automatic()?;
+    let hearing = Hearing::of(limit);
+    let kinds: Vec<_> = Kind::ALL
+        .into_iter()
+        .filter(|kind| hearing.hears(*kind))
+        .map(|kind| match kind {
+            Kind::ReceiveBuffer if hearing.needs_sockets() => {
+                "receive buffers of UDP sockets on its ports"
+            }
+            Kind::ReceiveBuffer => "receive buffers of any UDP socket",
+            Kind::ListenQueue => "queues of any TCP listener",
+            Kind::Backlog => "backlogs of CPUs",
+        })
+        .collect();
+    Some(format!(
+        "{}: automatic rate from {} to {} a second, by what is lost in {}; {} without a daemon",
+        limit.name,
+        count(floor),
+        count(ceiling),
+        kinds.join(", "),
+        count(floor),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::config;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(more: &str, by: &str) {
+        let configuration =
+            format!("limits: {{All: {{id: total, cost: packets, count: auto, floor: 2000{more}}}}}");
+        let config = config::parse(&configuration, "test");
+        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        let mut shown = Vec::new();
+        print(&mut shown, &config.policy).unwrap();
+        let expected = format!(
+            "All: automatic rate from 2 000 to 1 000 000 a second, by what is lost in {by}; 2 000 \
+             without a daemon\n"
+        );
+        assert_eq!(String::from_utf8(shown).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_moves_the_rate() {
+        let all = "receive buffers of any UDP socket, queues of any TCP listener, backlogs of CPUs";
+        check("", all);
+        check(
+            ", match: {protocol: udp, destination-port: 53}",
+            "receive buffers of UDP sockets on its ports, backlogs of CPUs",
+        );
+        check(
+            ", match: {protocol: tcp, destination-port: 80}",
+            "queues of any TCP listener, backlogs of CPUs",
+        );
+    }
+}

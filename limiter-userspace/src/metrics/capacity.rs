@@ -1,0 +1,85 @@
+//! The metrics of automatic rates.
+
+use std::fmt;
+
+use limiter_datapath::kernel::{Datapath, DatapathError};
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use crate::{
+    capacity::Kind,
+    daemon::Daemon,
+    protocol::{AutomaticRate, DistressStatus},
+};
+
+/// Returns the limits whose rates are automatic, by name, with their rates.
+pub(super) fn read(
+    daemon: &Daemon,
+    datapath: &Datapath,
+) -> Result<Vec<(String, AutomaticRate)>, DatapathError> {
+    let limits = datapath.manifest().policy.limits.iter();
+    let rates = limits.filter_map(|limit| {
+        let rate = daemon.automatic_rate(datapath, limit).transpose()?;
+        Some(rate.map(|rate| (limit.name.clone(), rate)))
+    });
+    rates.collect()
+}
+
+/// Encodes them; nothing if there are none.
+pub(super) fn encode(
+    rates: &[(String, AutomaticRate)],
+    encoder: &mut DescriptorEncoder,
+) -> fmt::Result {
+    if rates.is_empty() {
+        return Ok(());
+    }
+    gauge(
+        encoder,
+        "limiter_automatic_rate",
+        "The rate in force of each limit whose rate is automatic, in tokens a second",
+        rates,
+        |rate| rate.rate,
+    )?;
+    gauge(
+        encoder,
+        "limiter_automatic_rate_found",
+        "1: the daemon finds the rate; 0: it cannot, and the floor is in force",
+        rates,
+        |rate| u64::from(rate.error.is_none()),
+    )?;
+    let mut family = encoder.encode_descriptor(
+        "limiter_distress_intervals",
+        "Intervals of a quarter of a second in which a limit whose rate is automatic heard that the \
+         host lost packets",
+        None,
+        MetricType::Counter,
+    )?;
+    for (limit, rate) in rates {
+        for kind in Kind::ALL {
+            let is_it = |distress: &&DistressStatus| distress.kind == kind.name();
+            let heard = rate.distress.iter().find(is_it);
+            let intervals = heard.map_or(0, |distress| distress.intervals);
+            let labels = [("limit", limit.as_str()), ("kind", kind.name())];
+            ConstCounter::new(intervals).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn gauge(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    rates: &[(String, AutomaticRate)],
+    number: impl Fn(&AutomaticRate) -> u64,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (limit, rate) in rates {
+        let labels = [("limit", limit.as_str())];
+        let number = i64::try_from(number(rate)).unwrap_or(i64::MAX);
+        ConstGauge::new(number).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
