@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    mem,
     net::IpAddr,
 };
 
@@ -22,7 +23,10 @@ use limiter_common::{
     },
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
-    strategy::moving_window::{Cursor, STAMPS},
+    strategy::{
+        gcra::CurrentRate,
+        moving_window::{Cursor, STAMPS},
+    },
     table::HashKey,
     unit::KnownUnits as _,
 };
@@ -162,6 +166,19 @@ impl Engines {
         sieves.pressures().set_pressure(index, pressure)
     }
 
+    /// Gives a limit, whose rate is automatic, a rate in both, by its emission interval in
+    /// nanoseconds; it holds until `offset_ns` after [`START`], or a little shorter.
+    pub(crate) fn set_rate(
+        &mut self,
+        limit: LimitId,
+        interval_ns: u64,
+        offset_ns: u64,
+    ) -> Result<(), DatapathError> {
+        let rate = CurrentRate::new(interval_ns, START.saturating_add(offset_ns));
+        self.tables.current_rates.insert(limit, rate);
+        self.trial.reputation().rates().set(limit, rate)
+    }
+
     /// Returns the counters of a use of a sieve, which must be the same in both.
     pub(crate) fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         let kernel = self.trial.reputation().sieves().traffic(index)?;
@@ -246,8 +263,10 @@ impl Engines {
 
     /// Replaces the policy and keeps the buckets, counters and offenders.
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
+        let rates = mem::take(&mut self.tables.current_rates);
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
             .expect("the test's policy compiles");
+        self.tables.current_rates = rates;
         self.tables.shape.hash_key = HASH_KEY;
         self.buckets.set_units(self.tables.units.clone());
         self.trial.replace(&self.tables)

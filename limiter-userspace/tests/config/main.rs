@@ -1,6 +1,7 @@
 //! Configuration files: what is accepted, and every error with its place and wording.
 
 mod automatic_bans;
+mod automatic_rates;
 mod examples;
 mod files;
 mod harness;

@@ -1,0 +1,125 @@
+//! `count: auto`: rates that the daemon finds.
+
+use limiter_policy::policy::Limit;
+
+use super::harness::{SECOND, check, load, rate};
+
+/// Returns a configuration of one limit on all sources together.
+fn total(more: &str) -> String {
+    format!("limits:\n  All: {{id: total, cost: packets, {more}}}\n")
+}
+
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' files are right")]
+fn read(more: &str) -> Limit {
+    let config = load(&[("limiter.yaml", total(more).as_bytes())]).unwrap();
+    config.policy.limits.into_iter().next().unwrap()
+}
+
+#[test]
+fn bounds_have_defaults() {
+    let limit = read("count: auto");
+    assert_eq!(limit.default, Some(rate(500, 5_000, SECOND)));
+    assert_eq!(limit.automatic(), Some((5_000, 1_000_000)));
+    let limit = read("count: auto, floor: 100, ceiling: 10000000, reserve: {unknown: 50%}");
+    assert_eq!(limit.default, Some(rate(10, 100, SECOND)));
+    assert_eq!(limit.automatic(), Some((100, 10_000_000)));
+    assert_eq!(read("count: auto, floor: 9000, ceiling: 9000").ceiling, Some(9_000));
+    assert_eq!(read("burst: 1, count: 1, period: 1s").automatic(), None);
+}
+
+#[test]
+fn wrong_bounds() {
+    let check = |more: &str, expected: &[&str]| check(&total(more), expected);
+    let range = "must be from 100 to 10000000";
+    check("count: auto, floor: 99", &[&format!("2:58: invalid floor '99', {range}")]);
+    check(
+        "count: auto, ceiling: 10000001",
+        &[&format!("2:60: invalid ceiling '10000001', {range}")],
+    );
+    check(
+        "count: auto, floor: 2000, ceiling: 1999",
+        &["2:51: the floor of 2000 is above the ceiling of 1999"],
+    );
+    check(
+        "count: auto, ceiling: 4999",
+        &["2:51: the floor of 5000 is above the ceiling of 4999"],
+    );
+    check(
+        "burst: 1, count: 1, period: 1s, floor: 100, ceiling: 1000",
+        &[
+            "2:70: 'floor' is only for 'count: auto'",
+            "2:82: 'ceiling' is only for 'count: auto'",
+        ],
+    );
+}
+
+#[test]
+fn what_an_automatic_rate_cannot_have() {
+    let check = |more: &str, expected: &[&str]| check(&total(more), expected);
+    check(
+        "count: auto, burst: 5, period: 1s",
+        &[
+            "2:51: 'burst' is not for 'count: auto': its bucket holds what comes back in a tenth of \
+             a second; leave it out",
+            "2:61: 'period' is not for 'count: auto': its bounds are rates in tokens a second; leave \
+             it out",
+        ],
+    );
+    check(
+        "count: auto, rate: 5/s",
+        &["2:51: 'rate' is not for 'count: auto': it finds the rate; leave it out"],
+    );
+    check(
+        "count: auto, mode: observe",
+        &[
+            "2:38: 'count: auto' is not for mode observe: what the server bears is found by what the \
+             limit drops",
+        ],
+    );
+    check("count: auto, mode: 'off'", &[]);
+    check(
+        "count: auto, strategy: fixed-window",
+        &[
+            "2:38: 'count: auto' is not for strategy fixed-window, only for gcra: a window's count \
+             cannot move",
+        ],
+    );
+    check(
+        "count: auto, reserve: {familiar: 10%, unknown: 250}",
+        &[
+            "2:51: 'reserve' beside 'count: auto' must be in percentages: how many tokens the bucket \
+             holds changes with its rate",
+        ],
+    );
+}
+
+#[test]
+fn only_all_sources_together_have_one() {
+    check(
+        "limits: {Each: {id: ipAddress, cost: packets, count: auto}}\n",
+        &[
+            "1:47: 'count: auto' is not for id ipAddress, only for id total: what a server bears, it \
+             bears from all sources together",
+        ],
+    );
+    check(
+        "limits: {All: {id: total, cost: bytes, count: auto}}\n",
+        &[
+            "1:40: 'count: auto' is not for cost bytes: a host in distress loses packets, whatever \
+             their length",
+        ],
+    );
+    check(
+        "limits: {All: {id: total, cost: new-connections, count: auto}}\n",
+        &[],
+    );
+    check(
+        "limits: {All: {id: total, cost: packets, count: auto, ip-rep: busy}}\n\
+         ip-rep: [{name: busy}]\n",
+        &[
+            "1:55: 'ip-rep' is not for 'count: auto': a sieve's pressure is measured by a rate that \
+             stays",
+        ],
+    );
+}
