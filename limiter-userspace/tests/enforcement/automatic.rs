@@ -2,7 +2,7 @@
 
 use std::{
     io::ErrorKind,
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, UdpSocket},
     path::Path,
     sync::{
         Arc,
@@ -14,8 +14,8 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_userspace::capacity::Distress;
+use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
 use serde_json::Value;
-use socket2::{Domain, Socket, Type};
 use testbed::{
     CLIENT_INTERFACE, Frame, Limiter, Load, Namespace, Pair, PinDirectory, RawSender,
     SERVER_INTERFACE,
@@ -55,11 +55,9 @@ struct SlowServer {
 
 impl SlowServer {
     fn start(namespace: &Namespace) -> Result<Self> {
-        let socket = namespace.enter(|| Ok(Socket::new(Domain::IPV4, Type::DGRAM, None)?))?;
-        socket.set_recv_buffer_size(32 << 10)?;
+        let socket = namespace.enter(|| Ok(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?))?;
+        setsockopt(&socket, RcvBuf, &(32 << 10))?;
         socket.set_nonblocking(true)?;
-        socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)).into())?;
-        let socket: std::net::UdpSocket = socket.into();
         let (served, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let thread = {
             let (served, is_over) = (Arc::clone(&served), Arc::clone(&is_over));

@@ -1,6 +1,6 @@
 //! The replay as JSON lines: an object for each packet, then the summary.
 
-use std::io::Write;
+use std::{collections::BTreeMap, io::Write};
 
 use limiter_common::{
     reason::{Action, Reason},
@@ -9,7 +9,7 @@ use limiter_common::{
 use limiter_policy::policy::{Mode, Policy, owner_id};
 use serde::{Serialize, Serializer};
 
-use super::{KnownBy, SievesAt, bans::Bans, sieves::SieveEnd};
+use super::{KnownBy, SievesAt, automatic, bans::Bans, sieves::SieveEnd};
 use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
 
 /// The id of a limit's bucket if all sources share one.
@@ -71,6 +71,9 @@ struct Counts<'a> {
     dropped: u64,
     by_reason: ByReason<'a>,
     by_limit: ByLimit<'a>,
+    /// The rates at which limits with automatic rates are judged, in tokens a second.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    automatic_rates: BTreeMap<&'a str, u64>,
     /// Present if limits ban.
     #[serde(skip_serializing_if = "Option::is_none")]
     bans: Option<Bans<'a>>,
@@ -173,6 +176,7 @@ pub(super) fn summary(
             dropped,
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
+            automatic_rates: automatic::rates(policy),
             bans: bans.map(|bans| Bans::new(policy, bans)),
             by_standing: uses_standing.then_some(ByStanding(summary)),
             known_by: uses_standing.then_some(Proofs {

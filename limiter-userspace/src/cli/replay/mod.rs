@@ -1,5 +1,6 @@
 //! `limiter replay`.
 
+mod automatic;
 mod bans;
 mod json;
 mod open;
@@ -54,6 +55,10 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     assume_known: Option<PathBuf>,
 
+    /// Judge automatic rates at so many tokens a second; without it: at their floors
+    #[arg(long, value_name = "RATE", value_parser = automatic::parse)]
+    assume_rate: Option<u64>,
+
     #[command(flatten)]
     output: OutputArgs,
 
@@ -74,6 +79,7 @@ enum EngineChoice {
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let mut config = config::load(&args.config, wall_clock_now())?;
     let assumed = standing::assume(&mut config.policy, args.assume_known.as_deref())?;
+    automatic::assume(&mut config.policy, args.assume_rate)?;
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
     let tables = CompiledPolicy::new(&config.policy, cpus)?;
     let reader = open::capture(&args.capture)?;
@@ -222,6 +228,7 @@ impl<W: Write> Output<'_, W> {
             json::summary(&mut self.writer, policy, summary, bans, sieves, known)?;
         } else {
             print::summary(&mut self.writer, policy, summary, &self.sources)?;
+            automatic::print(&mut self.writer, policy)?;
             standing::print(&mut self.writer, policy, summary, known)?;
             if let Some(bans) = bans {
                 bans::print(&mut self.writer, self.policy, bans)?;
