@@ -1,6 +1,5 @@
 //! The bucket and the cost of a packet by one of its limits.
 
-use super::charging::contains;
 use crate::{
     judged::Packet,
     limit::LimitId,
@@ -45,7 +44,7 @@ pub fn account<'a, T: Tables>(
     // If the verifier knew the family, it would walk the rest once for each.
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let parameters = parameters_of(tables, &packet.class, limit_index)?;
-    let is_automatic = contains(tables.shape().automatic, limit_index);
+    let is_automatic = tables.shape().is_automatic(limit_index);
     Some(Account {
         key: limit.bucket(&packet.owner_fields(&tables.shape().interface), family),
         parameters,

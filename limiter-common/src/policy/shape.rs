@@ -127,6 +127,13 @@ impl Shape {
         self.standing.lines != 0
     }
 
+    /// Returns whether the rate of the limit with that index is automatic.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_automatic(&self, limit_index: u32) -> bool {
+        self.automatic & (1 << (limit_index & 63)) != 0
+    }
+
     /// Returns the limits that count packets of sources of a standing.
     #[must_use]
     #[inline(always)]

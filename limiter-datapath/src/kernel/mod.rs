@@ -263,7 +263,7 @@ impl Datapath {
         else {
             return Ok(None);
         };
-        if self.policy.shape.automatic & (1 << limit_index) == 0 {
+        if !self.policy.shape.is_automatic(limit_index) {
             return Ok(None);
         }
         let parameters = self.in_force(limit_index, limit, floor, monotonic_now())?;
@@ -317,7 +317,7 @@ impl Datapath {
         parameters: &Parameters,
         now_ns: u64,
     ) -> Result<Parameters, DatapathError> {
-        let is_automatic = self.policy.shape.automatic & (1 << limit_index) != 0;
+        let is_automatic = self.policy.shape.is_automatic(limit_index);
         let Some(reputation) = self.reputation().filter(|_| is_automatic) else {
             return Ok(*parameters);
         };

@@ -1,14 +1,5 @@
 //! The host's distress: packets that it lost because nobody took them in time.
 
-use std::{fs, io, path::Path};
-
-/// Where the kernel shows the counters of the network namespace of this thread.
-const SNMP: &str = "/proc/thread-self/net/snmp";
-const SNMP6: &str = "/proc/thread-self/net/snmp6";
-const NETSTAT: &str = "/proc/thread-self/net/netstat";
-/// The counters of all CPUs, in hexadecimal; they are the whole machine's.
-const SOFTNET: &str = "/proc/net/softnet_stat";
-
 /// How many packets the host has lost since it started, because nobody took them in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Distress {
@@ -20,31 +11,9 @@ pub struct Distress {
     pub backlog: u64,
 }
 
-/// Cannot read the host's counters of lost packets.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {path}: {cause}")]
-pub struct ReadDistressError {
-    path: &'static str,
-    #[source]
-    cause: io::Error,
-}
-
 impl Distress {
-    /// Reads the counters.
-    ///
-    /// # Errors
-    ///
-    /// A file cannot be read. A counter that the kernel does not have is 0.
-    pub fn read() -> Result<Self, ReadDistressError> {
-        Ok(Self::parse(
-            &text(SNMP)?,
-            &optional_text(SNMP6)?,
-            &text(NETSTAT)?,
-            &text(SOFTNET)?,
-        ))
-    }
-
-    fn parse(snmp: &str, snmp6: &str, netstat: &str, softnet: &str) -> Self {
+    /// Reads the kernel's texts. A counter that the kernel does not have is 0.
+    pub(super) fn parse(snmp: &str, snmp6: &str, netstat: &str, softnet: &str) -> Self {
         Self {
             receive_buffer: in_tables(snmp, "Udp", "RcvbufErrors")
                 + in_list(snmp6, "Udp6RcvbufErrors"),
@@ -53,20 +22,6 @@ impl Distress {
         }
     }
 
-}
-
-/// Reads one of the kernel's files.
-pub(super) fn text(path: &'static str) -> Result<String, ReadDistressError> {
-    fs::read_to_string(path).map_err(|cause| ReadDistressError { path, cause })
-}
-
-/// Reads one that a kernel without IPv6 does not have.
-pub(super) fn optional_text(path: &'static str) -> Result<String, ReadDistressError> {
-    if Path::new(path).exists() {
-        text(path)
-    } else {
-        Ok(String::new())
-    }
 }
 
 /// Returns a counter of a file in which a line of names precedes each line of numbers.
@@ -105,7 +60,7 @@ fn dropped(line: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::SocketLosses;
+    use crate::capacity::{HostFiles, SocketLosses};
 
     #[test]
     fn the_kernels_files() {
@@ -131,16 +86,17 @@ mod tests {
     fn a_socket_that_nobody_reads() {
         use std::net::UdpSocket;
 
-        let before = Distress::read().unwrap();
+        let files = HostFiles::open().unwrap();
+        let before = files.distress().unwrap();
         let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = deaf.local_addr().unwrap();
         for _ in 0..10_000 {
             sender.send_to(&[0; 1000], to).unwrap();
         }
-        let after = Distress::read().unwrap();
+        let after = files.distress().unwrap();
         assert!(after.receive_buffer > before.receive_buffer, "{after:?}");
-        let losses = SocketLosses::read().unwrap();
+        let losses = files.socket_losses().unwrap();
         let port = to.port();
         assert!(losses.have_more_on(&[port..=port], &SocketLosses::default()));
     }

@@ -3,7 +3,7 @@
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Limit, Match, PortRange};
 
-use super::{Distress, ReadDistressError, SocketLosses};
+use super::{Distress, HostFiles, ReadDistressError, SocketLosses};
 
 /// Where packets were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +44,12 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// The kernel's counters cannot be read.
-    pub fn read(with_sockets: bool) -> Result<Self, ReadDistressError> {
+    /// A file cannot be read.
+    pub fn read(files: &HostFiles, with_sockets: bool) -> Result<Self, ReadDistressError> {
         Ok(Self {
-            distress: Distress::read()?,
+            distress: files.distress()?,
             sockets: if with_sockets {
-                SocketLosses::read()?
+                files.socket_losses()?
             } else {
                 SocketLosses::default()
             },

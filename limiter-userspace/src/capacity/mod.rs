@@ -7,13 +7,15 @@
 mod distress;
 mod finder;
 mod hearing;
+mod host_files;
 mod law;
 mod sockets;
 
 pub use self::{
-    distress::{Distress, ReadDistressError},
+    distress::Distress,
     finder::{Finder, Heard},
     hearing::{Hearing, Kind, Seen},
+    host_files::{HostFiles, ReadDistressError},
     law::{Bounds, EVERY, Interval, Law},
     sockets::SocketLosses,
 };

@@ -4,12 +4,6 @@ use std::collections::BTreeMap;
 
 use limiter_policy::policy::PortRange;
 
-use super::distress::{ReadDistressError, optional_text, text};
-
-/// The UDP sockets of the network namespace of this thread.
-const UDP: &str = "/proc/thread-self/net/udp";
-const UDP6: &str = "/proc/thread-self/net/udp6";
-
 /// The positions of words in a socket's line.
 const LOCAL: usize = 1;
 const INODE: usize = 9;
@@ -24,16 +18,8 @@ pub struct SocketLosses {
 }
 
 impl SocketLosses {
-    /// Reads what every socket of this network namespace has lost.
-    ///
-    /// # Errors
-    ///
-    /// A file cannot be read.
-    pub fn read() -> Result<Self, ReadDistressError> {
-        Ok(Self::parse(&text(UDP)?, &optional_text(UDP6)?))
-    }
-
-    fn parse(udp: &str, udp6: &str) -> Self {
+    /// Reads the kernel's texts.
+    pub(super) fn parse(udp: &str, udp6: &str) -> Self {
         let sockets = udp.lines().chain(udp6.lines()).filter_map(socket);
         Self {
             sockets: sockets.collect(),

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_userspace::capacity::Distress;
+use limiter_userspace::capacity::HostFiles;
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
 use serde_json::Value;
 use testbed::{
@@ -84,7 +84,7 @@ impl SlowServer {
 
     /// Returns how many datagrams were served, and how many were lost in the server's buffer.
     fn so_far(&self) -> Result<(u64, u64)> {
-        let distress = self.namespace.enter(|| Ok(Distress::read()?))?;
+        let distress = self.namespace.enter(|| Ok(HostFiles::open()?.distress()?))?;
         Ok((self.served.load(Relaxed), distress.receive_buffer))
     }
 

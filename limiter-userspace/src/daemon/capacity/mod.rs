@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 pub(super) use self::status::status;
 use super::{pulse::BEAT, shared::Daemon};
-use crate::capacity::{EVERY, Finder, ReadDistressError, Seen};
+use crate::capacity::{EVERY, Finder, HostFiles, ReadDistressError, Seen};
 
 /// How long the kernel holds to a rate, in nanoseconds: in a flood, the next look may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
@@ -95,7 +95,10 @@ impl Drop for CapacityThread {
 fn keep(daemon: &Daemon) {
     // Later no descriptor may be left, so each thread reads the number of CPUs now.
     let _ = possible_cpus();
-    let mut keeper = Keeper::default();
+    let mut keeper = Keeper {
+        files: HostFiles::open().ok(),
+        ..Keeper::default()
+    };
     loop {
         daemon.pulses.capacity.beat();
         let pause = if keeper.found.finders.is_empty() {
@@ -128,6 +131,8 @@ enum LookError {
 #[derive(Default)]
 struct Keeper {
     found: Found,
+    /// `None`: they could not be opened, which is tried again.
+    files: Option<HostFiles>,
     /// What the host had lost at the last look; `None`: that is not known.
     seen: Option<Seen>,
 }
@@ -184,7 +189,11 @@ impl Keeper {
         let needs_sockets = finders
             .values()
             .any(|finder| finder.hearing().needs_sockets());
-        let seen = Seen::read(needs_sockets)?;
+        let files = match &mut self.files {
+            Some(files) => files,
+            none => none.insert(HostFiles::open()?),
+        };
+        let seen = Seen::read(files, needs_sockets)?;
         let before = self.seen.replace(seen.clone());
         let now_ns = monotonic_now();
         let until_ns = now_ns.saturating_add(HOLDS_NS);

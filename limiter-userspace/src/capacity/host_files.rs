@@ -1,0 +1,112 @@
+//! The kernel's files about what the host has lost.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read as _, Seek as _},
+};
+
+use super::{Distress, SocketLosses};
+
+/// The files, kept open: later no descriptor may be left.
+#[derive(Debug)]
+pub struct HostFiles {
+    snmp: ProcFile,
+    snmp6: Option<ProcFile>,
+    netstat: ProcFile,
+    /// The counters of all CPUs; they are the whole machine's.
+    softnet: ProcFile,
+    udp: ProcFile,
+    udp6: Option<ProcFile>,
+}
+
+/// Cannot read what the host has lost.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path}: {cause}")]
+pub struct ReadDistressError {
+    path: &'static str,
+    #[source]
+    cause: io::Error,
+}
+
+impl HostFiles {
+    /// Opens the files about the network namespace of this thread.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be opened.
+    pub fn open() -> Result<Self, ReadDistressError> {
+        Ok(Self {
+            snmp: ProcFile::open("/proc/thread-self/net/snmp")?,
+            snmp6: ProcFile::open_if_there("/proc/thread-self/net/snmp6")?,
+            netstat: ProcFile::open("/proc/thread-self/net/netstat")?,
+            softnet: ProcFile::open("/proc/net/softnet_stat")?,
+            udp: ProcFile::open("/proc/thread-self/net/udp")?,
+            udp6: ProcFile::open_if_there("/proc/thread-self/net/udp6")?,
+        })
+    }
+
+    /// Reads what the host has lost.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    pub fn distress(&self) -> Result<Distress, ReadDistressError> {
+        Ok(Distress::parse(
+            &self.snmp.text()?,
+            &ProcFile::text_if_there(self.snmp6.as_ref())?,
+            &self.netstat.text()?,
+            &self.softnet.text()?,
+        ))
+    }
+
+    /// Reads what each UDP socket has lost.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    pub fn socket_losses(&self) -> Result<SocketLosses, ReadDistressError> {
+        let udp6 = ProcFile::text_if_there(self.udp6.as_ref())?;
+        Ok(SocketLosses::parse(&self.udp.text()?, &udp6))
+    }
+}
+
+/// A file that the kernel writes anew whenever it is read from its start.
+#[derive(Debug)]
+struct ProcFile {
+    path: &'static str,
+    file: File,
+}
+
+impl ProcFile {
+    fn open(path: &'static str) -> Result<Self, ReadDistressError> {
+        match File::open(path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(cause) => Err(ReadDistressError { path, cause }),
+        }
+    }
+
+    /// Opens a file that a kernel without IPv6 does not have.
+    fn open_if_there(path: &'static str) -> Result<Option<Self>, ReadDistressError> {
+        match Self::open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.cause.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn text(&self) -> Result<String, ReadDistressError> {
+        let read = || {
+            let mut file = &self.file;
+            let mut text = String::new();
+            file.rewind()?;
+            file.read_to_string(&mut text)?;
+            Ok(text)
+        };
+        let path = self.path;
+        read().map_err(|cause| ReadDistressError { path, cause })
+    }
+
+    fn text_if_there(file: Option<&Self>) -> Result<String, ReadDistressError> {
+        file.map_or_else(|| Ok(String::new()), Self::text)
+    }
+}
