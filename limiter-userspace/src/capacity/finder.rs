@@ -119,7 +119,7 @@ mod tests {
         let under = |more: &str| finder.clone().under(&policy(more).limits[0]);
         let rate = |more: &str| under(more).map(|finder| finder.rate());
         assert_eq!(rate("count: auto, floor: 2000"), Some(64_000));
-        assert_eq!(rate("count: auto, ceiling: 9000"), Some(9_000));
+        assert_eq!(rate("count: auto, floor: 500, ceiling: 9000"), Some(9_000));
         assert_eq!(rate("count: auto, floor: 70000"), Some(70_000));
         assert_eq!(rate("count: 5, period: 1s, burst: 5"), None);
         finder.give_up();

@@ -19,8 +19,8 @@ fn read(more: &str) -> Limit {
 #[test]
 fn bounds_have_defaults() {
     let limit = read("count: auto");
-    assert_eq!(limit.default, Some(rate(500, 5_000, SECOND)));
-    assert_eq!(limit.automatic(), Some((5_000, 1_000_000)));
+    assert_eq!(limit.default, Some(rate(1_000, 10_000, SECOND)));
+    assert_eq!(limit.automatic(), Some((10_000, 1_000_000)));
     let limit = read("count: auto, floor: 100, ceiling: 10000000, reserve: {unknown: 50%}");
     assert_eq!(limit.default, Some(rate(10, 100, SECOND)));
     assert_eq!(limit.automatic(), Some((100, 10_000_000)));
@@ -42,8 +42,8 @@ fn wrong_bounds() {
         &["2:51: the floor of 2000 is above the ceiling of 1999"],
     );
     check(
-        "count: auto, ceiling: 4999",
-        &["2:51: the floor of 5000 is above the ceiling of 4999"],
+        "count: auto, ceiling: 9999",
+        &["2:51: the floor of 10000 is above the ceiling of 9999"],
     );
     check(
         "burst: 1, count: 1, period: 1s, floor: 100, ceiling: 1000",

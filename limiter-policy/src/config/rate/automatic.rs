@@ -26,8 +26,9 @@ pub(in super::super) const BOUNDS: [&str; 2] = [FLOOR, CEILING];
 
 const AUTO: &str = "auto";
 
-/// A server of any kind bears this many packets a second.
-const DEFAULT_FLOOR: u64 = 5_000;
+/// Most servers bear this many packets a second, and a tenth of its bucket are the hundred tokens that
+/// a reserve should have.
+const DEFAULT_FLOOR: u64 = 10_000;
 
 /// No server behind an ordinary network stack takes more from one interface.
 const DEFAULT_CEILING: u64 = 1_000_000;

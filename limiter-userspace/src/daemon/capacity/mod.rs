@@ -95,10 +95,7 @@ impl Drop for CapacityThread {
 fn keep(daemon: &Daemon) {
     // Later no descriptor may be left, so each thread reads the number of CPUs now.
     let _ = possible_cpus();
-    let mut keeper = Keeper {
-        files: HostFiles::open().ok(),
-        ..Keeper::default()
-    };
+    let mut keeper = Keeper::default();
     loop {
         daemon.pulses.capacity.beat();
         let pause = if keeper.found.finders.is_empty() {
@@ -131,7 +128,7 @@ enum LookError {
 #[derive(Default)]
 struct Keeper {
     found: Found,
-    /// `None`: they could not be opened, which is tried again.
+    /// `None`: no rate was automatic yet, or they could not be opened, which is tried again.
     files: Option<HostFiles>,
     /// What the host had lost at the last look; `None`: that is not known.
     seen: Option<Seen>,
