@@ -32,24 +32,24 @@ fn bounds_have_defaults() {
 fn wrong_bounds() {
     let check = |more: &str, expected: &[&str]| check(&total(more), expected);
     let range = "must be from 100 to 10000000";
-    check("count: auto, floor: 99", &[&format!("2:58: invalid floor '99', {range}")]);
+    check("count: auto, floor: 99", &[&format!("2:55: invalid floor '99', {range}")]);
     check(
         "count: auto, ceiling: 10000001",
-        &[&format!("2:60: invalid ceiling '10000001', {range}")],
+        &[&format!("2:57: invalid ceiling '10000001', {range}")],
     );
     check(
         "count: auto, floor: 2000, ceiling: 1999",
-        &["2:51: the floor of 2000 is above the ceiling of 1999"],
+        &["2:48: the floor of 2000 is above the ceiling of 1999"],
     );
     check(
         "count: auto, ceiling: 9999",
-        &["2:51: the floor of 10000 is above the ceiling of 9999"],
+        &["2:48: the floor of 10000 is above the ceiling of 9999"],
     );
     check(
         "burst: 1, count: 1, period: 1s, floor: 100, ceiling: 1000",
         &[
-            "2:70: 'floor' is only for 'count: auto'",
-            "2:82: 'ceiling' is only for 'count: auto'",
+            "2:67: 'floor' is only for 'count: auto'",
+            "2:79: 'ceiling' is only for 'count: auto'",
         ],
     );
 }
@@ -60,20 +60,20 @@ fn what_an_automatic_rate_cannot_have() {
     check(
         "count: auto, burst: 5, period: 1s",
         &[
-            "2:51: 'burst' is not for 'count: auto': its bucket holds what comes back in a tenth of \
+            "2:48: 'burst' is not for 'count: auto': its bucket holds what comes back in a tenth of \
              a second; leave it out",
-            "2:61: 'period' is not for 'count: auto': its bounds are rates in tokens a second; leave \
+            "2:58: 'period' is not for 'count: auto': its bounds are rates in tokens a second; leave \
              it out",
         ],
     );
     check(
         "count: auto, rate: 5/s",
-        &["2:51: 'rate' is not for 'count: auto': it finds the rate; leave it out"],
+        &["2:48: 'rate' is not for 'count: auto': it finds the rate; leave it out"],
     );
     check(
         "count: auto, mode: observe",
         &[
-            "2:38: 'count: auto' is not for mode observe: what the server bears is found by what the \
+            "2:35: 'count: auto' is not for mode observe: what the server bears is found by what the \
              limit drops",
         ],
     );
@@ -81,14 +81,14 @@ fn what_an_automatic_rate_cannot_have() {
     check(
         "count: auto, strategy: fixed-window",
         &[
-            "2:38: 'count: auto' is not for strategy fixed-window, only for gcra: a window's count \
+            "2:35: 'count: auto' is not for strategy fixed-window, only for gcra: a window's count \
              cannot move",
         ],
     );
     check(
         "count: auto, reserve: {familiar: 10%, unknown: 250}",
         &[
-            "2:51: 'reserve' beside 'count: auto' must be in percentages: how many tokens the bucket \
+            "2:48: 'reserve' beside 'count: auto' must be in percentages: how many tokens the bucket \
              holds changes with its rate",
         ],
     );
