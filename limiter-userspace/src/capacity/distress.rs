@@ -21,7 +21,6 @@ impl Distress {
             backlog: softnet.lines().map(dropped).sum(),
         }
     }
-
 }
 
 /// Returns a counter of a file in which a line of names precedes each line of numbers.
