@@ -40,6 +40,12 @@ pub trait FirstTries {
     fn get(&self, index: usize) -> u32;
     /// Sets the word at an index.
     fn set(&self, index: usize, word: u32);
+
+    /// Has the CPU fetch the line, which is soon looked at.
+    #[inline(always)]
+    fn fetch(&self) {
+        self.get(CURSOR);
+    }
 }
 
 /// Returns the line of a source's first try in a memory of `lines` lines, a power of two, by the
