@@ -73,7 +73,11 @@ fn the_rate_in_force_decides_until_it_ends() -> Result<()> {
         assert_eq!(passing(&mut engines, 3 * SECOND, 120)?, 100, "the floor");
         engines.set_rate(ID, interval_of(2_000), 10 * SECOND)?;
         assert_eq!(passing(&mut engines, 9 * SECOND, 250)?, 200);
-        assert_eq!(passing(&mut engines, 10 * SECOND, 250)?, 100, "nobody renewed it");
+        assert_eq!(
+            passing(&mut engines, 10 * SECOND, 250)?,
+            100,
+            "nobody renewed it"
+        );
         assert_eq!(passing(&mut engines, 11 * SECOND, 250)?, 100);
         engines.assert_same_state();
         Ok(())
@@ -130,7 +134,10 @@ fn a_reserve_is_a_part_of_the_bucket_at_every_rate() -> Result<()> {
 #[test]
 fn both_engines_agree_whatever_the_rate_does() -> Result<()> {
     let steps = (0..30 * MS, any::<bool>(), 1..5 * MS, 0..50 * MS);
-    let steps = generate(&prop::collection::vec(steps, 4_000), &mut TestRunner::default());
+    let steps = generate(
+        &prop::collection::vec(steps, 4_000),
+        &mut TestRunner::default(),
+    );
     in_both_stores(|store| {
         let mut engines = Engines::with(&policy([automatic()]), store)?;
         let (mut now, mut seen) = (0, [0; 2]);

@@ -197,10 +197,7 @@ pub(super) fn read<'n>(
             found.map(|automatic| vec![automatic.floor]),
             found.map(|automatic| automatic.ceiling),
         ),
-        None if has_rate => (
-            rate::read_distinct(reader, &fields, name.at, context),
-            None,
-        ),
+        None if has_rate => (rate::read_distinct(reader, &fields, name.at, context), None),
         None => (None, None),
     };
     let rates = rates.unwrap_or_default();

@@ -113,9 +113,9 @@ pub(super) fn refuse_tokens(
 ) {
     let in_tokens = |reserve: &Reserve| {
         let mut standings = STANDINGS.into_iter();
-        standings.any(|standing| {
-            matches!(reserve.from(standing), Reserved::Tokens(tokens) if tokens > 0)
-        })
+        standings.any(
+            |standing| matches!(reserve.from(standing), Reserved::Tokens(tokens) if tokens > 0),
+        )
     };
     if let Some((name, _)) = fields.named(FIELD)
         && reserve.is_some_and(in_tokens)

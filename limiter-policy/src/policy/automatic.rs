@@ -57,7 +57,10 @@ pub const fn in_force(gcra: &Gcra) -> Rate {
 /// Formats an automatic rate, by its terms at the floor and its ceiling, as in a configuration file.
 #[must_use]
 pub fn shown(floor: &Rate, ceiling: u64) -> String {
-    format!("{{count: auto, floor: {}, ceiling: {ceiling}}}", floor.count)
+    format!(
+        "{{count: auto, floor: {}, ceiling: {ceiling}}}",
+        floor.count
+    )
 }
 
 impl Limit {
@@ -76,7 +79,10 @@ mod tests {
     fn every_rate_has_an_interval_that_never_exceeds_it() {
         for rate in [100, 101, 3_000, 999_999, 1_000_000, 7_654_321, 10_000_000] {
             let found = rate_of(interval_of(rate));
-            assert!(found <= rate && found >= rate - rate / 50, "{found} of {rate}");
+            assert!(
+                found <= rate && found >= rate - rate / 50,
+                "{found} of {rate}"
+            );
         }
         assert_eq!(interval_of(100), 10_000_000);
         assert_eq!(rate_of(0), 0);
@@ -84,7 +90,10 @@ mod tests {
 
     #[test]
     fn shown_as_configured() {
-        assert_eq!(at_floor(5_000).to_string(), "{burst: 500, count: 5000, period: 1s}");
+        assert_eq!(
+            at_floor(5_000).to_string(),
+            "{burst: 500, count: 5000, period: 1s}"
+        );
         assert_eq!(
             shown(&at_floor(5_000), 1_000_000),
             "{count: auto, floor: 5000, ceiling: 1000000}"

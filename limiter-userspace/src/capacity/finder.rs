@@ -101,8 +101,7 @@ mod tests {
     use super::*;
 
     fn policy(more: &str) -> Policy {
-        let configuration =
-            format!("limits: {{All: {{id: total, cost: packets, {more}}}}}");
+        let configuration = format!("limits: {{All: {{id: total, cost: packets, {more}}}}}");
         let config = config::parse(&configuration, "test");
         config.unwrap_or_else(|errors| panic!("{errors}")).policy
     }

@@ -72,9 +72,8 @@ impl Hearing {
     #[must_use]
     pub fn of(limit: &Limit) -> Self {
         let matching = &limit.matching;
-        let counts = |protocol| {
-            matching.protocols.is_empty() || matching.protocols.contains(&protocol)
-        };
+        let counts =
+            |protocol| matching.protocols.is_empty() || matching.protocols.contains(&protocol);
         let only_tcp = limit.cost == Cost::NewConnections || matching.tcp_flags.is_some();
         Self {
             udp: counts(Match::UDP) && !only_tcp,
@@ -107,7 +106,8 @@ impl Hearing {
     /// count as well.
     #[must_use]
     pub fn heard(&self, before: &Seen, now: &Seen) -> Option<Kind> {
-        let more = |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
+        let more =
+            |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
         let is_ours =
             || self.ports.is_empty() || now.sockets.have_more_on(&self.ports, &before.sockets);
         let is_lost = |kind| match kind {

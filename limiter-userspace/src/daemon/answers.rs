@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     protocol::{
-        Answer, AutomaticRate, BansStatus, BucketsStatus, Explanation, InterfaceStatus, LimitExplanation,
-        LimitStatus, PolicyStatus, Request, Status,
+        Answer, AutomaticRate, BansStatus, BucketsStatus, Explanation, InterfaceStatus,
+        LimitExplanation, LimitStatus, PolicyStatus, Request, Status,
     },
     reputation::pressure::Measured,
 };
@@ -275,7 +275,10 @@ fn explain_limit(
         None => ("default".to_owned(), limit.default?),
     };
     let (source, rate) = match limit.ceiling {
-        Some(_) => ("automatic".to_owned(), in_force(&limit_bucket.parameters.gcra)),
+        Some(_) => (
+            "automatic".to_owned(),
+            in_force(&limit_bucket.parameters.gcra),
+        ),
         None => (source, rate),
     };
     Some(LimitExplanation {

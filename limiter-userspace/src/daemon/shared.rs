@@ -24,7 +24,9 @@ use super::{
     sieves::{self, Pressures},
     state::StateKeeper,
 };
-use crate::protocol::{AutomaticRate, DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief};
+use crate::protocol::{
+    AutomaticRate, DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief,
+};
 
 /// The state that the daemon's parts share and answer from.
 pub struct Daemon {

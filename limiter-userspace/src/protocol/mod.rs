@@ -39,8 +39,8 @@ pub use self::{
         Why,
     },
     status::{
-        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus, InterfaceStatus, LimitStatus,
-        PolicyStatus, StateStatus, Status,
+        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,
+        InterfaceStatus, LimitStatus, PolicyStatus, StateStatus, Status,
     },
 };
 

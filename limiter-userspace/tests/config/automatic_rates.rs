@@ -24,7 +24,10 @@ fn bounds_have_defaults() {
     let limit = read("count: auto, floor: 100, ceiling: 10000000, reserve: {unknown: 50%}");
     assert_eq!(limit.default, Some(rate(10, 100, SECOND)));
     assert_eq!(limit.automatic(), Some((100, 10_000_000)));
-    assert_eq!(read("count: auto, floor: 9000, ceiling: 9000").ceiling, Some(9_000));
+    assert_eq!(
+        read("count: auto, floor: 9000, ceiling: 9000").ceiling,
+        Some(9_000)
+    );
     assert_eq!(read("burst: 1, count: 1, period: 1s").automatic(), None);
 }
 
@@ -32,7 +35,10 @@ fn bounds_have_defaults() {
 fn wrong_bounds() {
     let check = |more: &str, expected: &[&str]| check(&total(more), expected);
     let range = "must be from 100 to 10000000";
-    check("count: auto, floor: 99", &[&format!("2:55: invalid floor '99', {range}")]);
+    check(
+        "count: auto, floor: 99",
+        &[&format!("2:55: invalid floor '99', {range}")],
+    );
     check(
         "count: auto, ceiling: 10000001",
         &[&format!("2:57: invalid ceiling '10000001', {range}")],

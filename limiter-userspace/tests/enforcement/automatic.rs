@@ -84,7 +84,9 @@ impl SlowServer {
 
     /// Returns how many datagrams were served, and how many were lost in the server's buffer.
     fn so_far(&self) -> Result<(u64, u64)> {
-        let distress = self.namespace.enter(|| Ok(HostFiles::open()?.distress()?))?;
+        let distress = self
+            .namespace
+            .enter(|| Ok(HostFiles::open()?.distress()?))?;
         Ok((self.served.load(Relaxed), distress.receive_buffer))
     }
 
@@ -123,7 +125,10 @@ fn flood(pair: &Pair, seconds: u64) -> Result<()> {
 fn automatic(status: &Value) -> Result<(u64, &Value)> {
     let automatic = &status["limits"]["All"]["automatic"];
     let rate = automatic["rate"].as_u64();
-    Ok((rate.with_context(|| format!("no rate: {status:#}"))?, automatic))
+    Ok((
+        rate.with_context(|| format!("no rate: {status:#}"))?,
+        automatic,
+    ))
 }
 
 #[test]
@@ -148,7 +153,10 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     let status = limiter.status()?;
     let (rate, automatic_rate) = automatic(&status)?;
     ensure!((1_000..=3_000).contains(&rate), "{automatic_rate:#}");
-    ensure!(automatic_rate["distress"][0]["kind"] == "receive-buffer", "{automatic_rate:#}");
+    ensure!(
+        automatic_rate["distress"][0]["kind"] == "receive-buffer",
+        "{automatic_rate:#}"
+    );
     ensure!(automatic_rate["error"].is_null(), "{automatic_rate:#}");
     // It takes 8 000.
     ensure!(
@@ -166,15 +174,24 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     thread::sleep(Duration::from_millis(500));
     let status = limiter.status()?;
     let (kept, automatic_rate) = automatic(&status)?;
-    ensure!(kept >= 1_000 && automatic_rate["ceiling"] == 90_000, "{automatic_rate:#}");
+    ensure!(
+        kept >= 1_000 && automatic_rate["ceiling"] == 90_000,
+        "{automatic_rate:#}"
+    );
 
     limiter.kill()?;
     thread::sleep(Duration::from_millis(2_100));
     let (served, _) = server.during(|| flood(&pair, 1))?;
-    ensure!((FLOOR / 2..=FLOOR * 5 / 4).contains(&served), "{served} at the floor");
+    ensure!(
+        (FLOOR / 2..=FLOOR * 5 / 4).contains(&served),
+        "{served} at the floor"
+    );
     let status = limiter.status()?;
     let (rate, automatic_rate) = automatic(&status)?;
     ensure!(rate == FLOOR, "{automatic_rate:#}");
-    ensure!(automatic_rate["error"] == "no daemon runs", "{automatic_rate:#}");
+    ensure!(
+        automatic_rate["error"] == "no daemon runs",
+        "{automatic_rate:#}"
+    );
     Ok(())
 }

@@ -104,7 +104,10 @@ mod tests {
             assert_eq!(at(1 << bits), FLOOR);
         }
         assert_eq!(CurrentRate::NONE.interval(0, CEILING, FLOOR), FLOOR);
-        assert_eq!(CurrentRate::new(CEILING, 5).interval(0, CEILING, FLOOR), FLOOR);
+        assert_eq!(
+            CurrentRate::new(CEILING, 5).interval(0, CEILING, FLOOR),
+            FLOOR
+        );
     }
 
     #[test]

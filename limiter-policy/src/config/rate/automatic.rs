@@ -85,7 +85,11 @@ pub(in super::super) fn read<'n>(
     if let Some((name, _)) = fields.named(COUNT)
         && let Some(why) = misfit(kind)
     {
-        refuse(reader, name.at, format!("'{COUNT}: {AUTO}' is not for {why}"));
+        refuse(
+            reader,
+            name.at,
+            format!("'{COUNT}: {AUTO}' is not for {why}"),
+        );
     }
     for (field, why) in [
         (

@@ -103,11 +103,7 @@ impl CompiledPolicy {
         }
         let limit_sets = LimitSets::new(&policy.limits);
         let mut rates = Rates::default();
-        let limits = policy
-            .limits
-            .iter()
-            .map(automatic::entry)
-            .collect();
+        let limits = policy.limits.iter().map(automatic::entry).collect();
         let defaults = policy
             .limits
             .iter()

@@ -50,8 +50,9 @@ mod tests {
 
     #[track_caller]
     fn check(more: &str, by: &str) {
-        let configuration =
-            format!("limits: {{All: {{id: total, cost: packets, count: auto, floor: 2000{more}}}}}");
+        let configuration = format!(
+            "limits: {{All: {{id: total, cost: packets, count: auto, floor: 2000{more}}}}}"
+        );
         let config = config::parse(&configuration, "test");
         let config = config.unwrap_or_else(|errors| panic!("{errors}"));
         let mut shown = Vec::new();

@@ -51,7 +51,10 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
 
 /// Reads the rate on the command line.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
-    let rate = text.parse().ok().filter(|rate| AUTOMATIC_RATES.contains(rate));
+    let rate = text
+        .parse()
+        .ok()
+        .filter(|rate| AUTOMATIC_RATES.contains(rate));
     let (least, most) = (AUTOMATIC_RATES.start(), AUTOMATIC_RATES.end());
     rate.ok_or_else(|| format!("expected tokens a second, from {least} to {most}"))
 }
@@ -76,9 +79,15 @@ mod tests {
             let mut told = Vec::new();
             print(&mut told, &policy).unwrap();
             let told = String::from_utf8(told).unwrap();
-            (rates(&policy)["All"], told.chars().take(25).collect::<String>())
+            (
+                rates(&policy)["All"],
+                told.chars().take(25).collect::<String>(),
+            )
         };
-        assert_eq!(judged_at(None), (2_000, "All is judged at 2 000 a ".to_owned()));
+        assert_eq!(
+            judged_at(None),
+            (2_000, "All is judged at 2 000 a ".to_owned())
+        );
         assert_eq!(judged_at(Some(7_000)).0, 7_000);
         assert_eq!(judged_at(Some(500)).0, 2_000);
         assert_eq!(judged_at(Some(50_000)).0, 9_000);

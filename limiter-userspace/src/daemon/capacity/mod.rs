@@ -103,8 +103,9 @@ fn keep(daemon: &Daemon) {
         } else {
             EVERY
         };
-        let waited = (daemon.capacity.over)
-            .wait_timeout_while(daemon.capacity.locked(), pause, |shared| !shared.is_over);
+        let waited =
+            (daemon.capacity.over)
+                .wait_timeout_while(daemon.capacity.locked(), pause, |shared| !shared.is_over);
         let (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if shared.is_over {
             return;

@@ -16,7 +16,8 @@ pub(in crate::daemon) fn status(
     capacity: Option<&Capacity>,
     limit: &Limit,
 ) -> Result<Option<AutomaticRate>, DatapathError> {
-    let (Some((floor, ceiling)), Some(rate)) = (limit.automatic(), datapath.automatic_rate(limit.id)?)
+    let (Some((floor, ceiling)), Some(rate)) =
+        (limit.automatic(), datapath.automatic_rate(limit.id)?)
     else {
         return Ok(None);
     };
