@@ -230,7 +230,7 @@ pub fn prepare<T: Tables, B: Outline>(
         };
         plan.spend.set_gcra(&spend.gcra());
     }
-    if let Some(interval) = interval {
+    if interval != 0 {
         // At the floor the cost fits the burst, and no rate is lower: the product fits too.
         plan.spend.set_increment(cost.wrapping_mul(interval));
     }
