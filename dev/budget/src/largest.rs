@@ -19,7 +19,7 @@ const OVERRIDES: u32 = 64;
 
 /// Returns a policy with as many limits as possible, of every kind, half of them observing. Each
 /// has all that a limit can match on, a default, overrides for its own ids in both families, and a
-/// reserve if its strategy can keep one. They take `strategies` in turn, each in both modes.
+/// reserve if its strategy can keep one. The rate of the first is automatic. They take `strategies` in turn, each in both modes.
 #[must_use]
 pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let kinds = BUILT_IN.iter().cycle();
@@ -44,6 +44,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                     kind.id_format
                 },
                 matching: matching(limit_index),
+                ceiling: (limit_index == 0).then_some(CEILING),
                 overrides: overrides(limit_index, rate(strategy)),
                 ip_rep: Some(sieve(0).name),
                 reserve: strategy.why_no_reserve().is_none().then_some(RESERVE),
@@ -104,6 +105,9 @@ const RESERVE: Reserve = Reserve {
     retried: Reserved::Tokens(3_000),
     unknown: Reserved::Tokens(5_000),
 };
+
+/// In tokens a second.
+const CEILING: u64 = 1_000_000;
 
 /// Not a whole number of nanoseconds per token, so counted in ticks.
 const RATE: Rate = Rate {

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     bucket::{Swap, Updated},
     limit::MAX_LIMITS,
-    policy::{Tables, parameters_of},
+    policy::{Tables, interval_in_force, parameters_of},
     strategy,
     verdict::NO_LIMIT,
 };
@@ -189,13 +189,15 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
 }
 
 /// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
-/// how strict a refusal is, in the terms of [`super::Strictest`].
+/// how strict a refusal is, in the terms of [`super::Strictest`]. `is_automatic`: whether the limit's
+/// rate is.
 #[inline(always)]
 pub fn prepare<T: Tables, B: Outline>(
     buckets: &B,
     tables: &T,
     workspace: &mut Workspace<B::Location>,
     limit_index: u32,
+    is_automatic: bool,
 ) -> u64 {
     let Workspace {
         packet,
@@ -211,7 +213,6 @@ pub fn prepare<T: Tables, B: Outline>(
     let Some(Account {
         key,
         parameters,
-        interval,
         cost,
     }) = account(tables, packet, limit_index)
     else {
@@ -230,11 +231,11 @@ pub fn prepare<T: Tables, B: Outline>(
         };
         plan.spend.set_gcra(&spend.gcra());
     }
-    if interval != 0 {
-        // At the floor the cost fits the burst, and no rate is lower: the product fits too.
-        plan.spend.set_increment(cost.wrapping_mul(interval));
-    }
     plan.now_ns = packet.now;
+    if is_automatic {
+        plan.spend
+            .map_increment(|of_floor| interval_in_force(tables, limit_index, of_floor, packet.now));
+    }
     let seen = buckets.find(&key, parameters.unit, search, location);
     match plan.decide(buckets, location, seen).wait {
         0 => 0,

@@ -25,7 +25,8 @@ pub trait Outline: BucketStore {
     where
         Self: Sized,
     {
-        prepare(self, tables, workspace, limit_index)
+        let is_automatic = tables.shape().is_automatic(limit_index);
+        prepare(self, tables, workspace, limit_index, is_automatic)
     }
 
     /// Calls [`retry`].

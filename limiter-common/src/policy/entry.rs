@@ -5,7 +5,7 @@ use crate::{
     limit::{Cost, IdFormat, LimitId},
     owner::{BucketKey, OwnerFields, OwnerOf},
     packet::Facts,
-    strategy::{Parameters, gcra::CurrentRate},
+    strategy::gcra::CurrentRate,
 };
 
 /// One limit as the datapath reads it.
@@ -63,17 +63,12 @@ impl LimitEntry {
     }
 
     /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, if the limit's
-    /// rate is automatic: `rate` says which, and `floor` are the parameters at its floor.
+    /// rate is automatic: `rate` says which, and `of_floor` is the interval at its floor.
     #[must_use]
     #[inline(always)]
-    pub const fn interval_in_force(
-        &self,
-        rate: CurrentRate,
-        floor: &Parameters,
-        now_ns: u64,
-    ) -> u64 {
+    pub const fn interval_in_force(&self, rate: CurrentRate, of_floor: u64, now_ns: u64) -> u64 {
         let of_ceiling = self.interval_of_ceiling as u64;
-        rate.interval(now_ns, of_ceiling, floor.gcra.emission_interval)
+        rate.interval(now_ns, of_ceiling, of_floor)
     }
 
     /// Returns the bucket that a packet with the facts `owner_fields` is charged to. `family` is

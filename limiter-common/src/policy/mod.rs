@@ -85,6 +85,26 @@ pub trait Tables {
     }
 }
 
+/// Returns the emission interval in force at the time `now_ns`, in nanoseconds, of the limit with
+/// that index, whose rate is automatic; `of_floor` is the one at its floor. A packet costs it one
+/// token, so that is its increment.
+#[inline(always)]
+pub fn interval_in_force<T: Tables>(
+    tables: &T,
+    limit_index: u32,
+    of_floor: u64,
+    now_ns: u64,
+) -> u64 {
+    match tables.limit(limit_index) {
+        Some(limit) => {
+            let rate = tables.current_rate(LimitId(limit.id));
+            limit.interval_in_force(rate, of_floor, now_ns)
+        }
+        // The policy compiler rules this out.
+        None => of_floor,
+    }
+}
+
 /// Returns the class of a source address; `None` if the tables have a hole, which they do not.
 #[inline(always)]
 pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Class> {

@@ -105,10 +105,10 @@ impl Spend {
         self.most = spend.latest;
     }
 
-    /// Sets the cost of a spend of GCRA, in ticks.
+    /// Replaces the cost: for GCRA in ticks, for windows in tokens.
     #[inline(always)]
-    pub(crate) const fn set_increment(&mut self, increment: u64) {
-        self.increment = increment;
+    pub(crate) fn map_increment(&mut self, then: impl FnOnce(u64) -> u64) {
+        self.increment = then(self.increment);
     }
 
     /// Returns the same spend, of GCRA, if it must [leave a reserve](gcra::Spend::leaving) of that

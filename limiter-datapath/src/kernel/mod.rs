@@ -322,7 +322,8 @@ impl Datapath {
             return Ok(*parameters);
         };
         let rate = reputation.rates().get(LimitId(limit.id))?;
-        let interval = limit.interval_in_force(rate, parameters, now_ns);
+        let of_floor = parameters.gcra.emission_interval;
+        let interval = limit.interval_in_force(rate, of_floor, now_ns);
         Ok(parameters.at_interval(interval))
     }
 

@@ -45,7 +45,8 @@ pub(crate) struct BucketLocation {
 
 /// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may
 /// have other strategies than GCRA. `INLINE`: the number of limits, by their indices, that are
-/// prepared without a call, for each of which the verifier walks the code once.
+/// prepared without a call, unless their rate is automatic, for each of which the verifier walks the
+/// code once.
 #[derive(Clone, Copy)]
 pub(crate) struct MapBuckets<
     const WINDOWS: bool,
@@ -159,10 +160,10 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
         workspace: &mut Workspace<BucketLocation>,
         limit_index: u32,
     ) -> u64 {
-        if limit_index >= INLINE {
+        if limit_index >= INLINE || tables.shape().is_automatic(limit_index) {
             limiter_prepare(workspace, limit_index)
         } else {
-            decide::prepare(self, tables, workspace, limit_index)
+            decide::prepare(self, tables, workspace, limit_index, false)
         }
     }
 
@@ -206,10 +207,13 @@ extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_i
     let Some(workspace) = (unsafe { workspace.as_mut() }) else {
         return 0;
     };
+    let is_automatic = shape.is_automatic(limit_index);
     if shape.windows != 0 {
-        decide::prepare(&MapBuckets::<true>, &MapTables, workspace, limit_index)
-    } else if shape.reserving != 0 {
-        decide::prepare(&MapBuckets::<false>, &MapTables, workspace, limit_index)
+        let buckets = &MapBuckets::<true>;
+        decide::prepare(buckets, &MapTables, workspace, limit_index, is_automatic)
+    } else if shape.reserving != 0 || shape.automatic != 0 {
+        let buckets = &MapBuckets::<false>;
+        decide::prepare(buckets, &MapTables, workspace, limit_index, is_automatic)
     } else {
         // Older verifiers walk this function even if nothing calls it.
         0

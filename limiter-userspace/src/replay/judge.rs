@@ -8,7 +8,7 @@ use limiter_common::{
     judged,
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
-    policy::classify,
+    policy::{classify, interval_in_force},
     reason::Action,
     sieve::SieveTraffic,
     standing::{Event, SourceId},
@@ -280,11 +280,20 @@ impl Replay {
     ) -> Result<Option<Strictest>, EngineError> {
         let mut strictest: Option<Strictest> = None;
         for limit_index in limit_indices(verdict.matched & !self.policy.shape.observing) {
-            let Some(account) = account(&self.policy, packet, limit_index) else {
+            let Some(Account {
+                key,
+                parameters,
+                cost,
+            }) = account(&self.policy, packet, limit_index)
+            else {
                 continue;
             };
-            let Account { key, cost, .. } = account;
-            let parameters = account.in_force();
+            let mut parameters = *parameters;
+            if self.policy.shape.is_automatic(limit_index) {
+                let of_floor = parameters.gcra.emission_interval;
+                let interval = interval_in_force(&self.policy, limit_index, of_floor, packet.now);
+                parameters = parameters.at_interval(interval);
+            }
             let state = self.engine.bucket(&key)?;
             let log = parameters.log(|number| {
                 let stamp = self.engine.bucket(&key.of_part(number));
