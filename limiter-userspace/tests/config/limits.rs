@@ -34,7 +34,7 @@ fn names() {
              PacketsPerIPv4Range, BytesPerIPv4Range, NewConnectionsPerIPv4Range, \
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
             "4:32: invalid burst '0', must be > 0",
-            "4:57: unknown field 'x', must be one of burst, count, period, rate, strategy, mode, prefix-length, \
+            "4:57: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, prefix-length, \
              exclude, block, reserve, ban, ip-rep, metrics, id, cost, match",
         ],
     );
@@ -134,7 +134,7 @@ fn definitions() {
             "7:53: invalid burst '5', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
-            "8:40: unknown field 'priority', must be one of burst, count, period, rate, strategy, mode, \
+            "8:40: unknown field 'priority', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, \
              prefix-length, exclude, block, reserve, ban, ip-rep, metrics, id, cost, match",
         ],
     );
