@@ -184,25 +184,15 @@ pub(super) fn read<'n>(
     let strategy = strategy::read(reader, &fields, cost);
     let has_rate = !rate::is_absent(&fields);
     let context = RateContext { cost, strategy };
-    let automatic = automatic::is_automatic(reader, &fields);
     let kind = automatic::Kind {
         id_format,
         context,
         mode,
         ip_rep: fields.named(IP_REP).map(|(name, _)| name.at),
     };
-    let automatic = automatic.then(|| automatic::read(reader, &fields, kind));
-    let (rates, ceiling) = match automatic {
-        Some(found) => (
-            found.map(|automatic| vec![automatic.floor]),
-            found.map(|automatic| automatic.ceiling),
-        ),
-        None if has_rate => (rate::read_distinct(reader, &fields, name.at, context), None),
-        None => (None, None),
-    };
-    let rates = rates.unwrap_or_default();
+    let (rates, ceiling) = read_rates(reader, name, &fields, kind);
     let reserve = reserve::read(reader, &fields, context, &rates);
-    if automatic.is_some() {
+    if ceiling.is_some() {
         reserve::refuse_tokens(reader, &fields, reserve.as_ref());
     }
     let ip_rep = fields.get(IP_REP).and_then(|node| {
@@ -237,6 +227,25 @@ pub(super) fn read<'n>(
 }
 
 const EXPECTED: &str = "burst, count and period, or rate";
+
+/// Reads the rates of owners without an override, none if they have an error, and the ceiling of an
+/// automatic one.
+fn read_rates<'n>(
+    reader: &mut Reader<'n, '_>,
+    limit: Name<'n>,
+    fields: &Fields<'n>,
+    kind: automatic::Kind,
+) -> (Vec<Rate>, Option<u64>) {
+    if automatic::is_automatic(reader, fields) {
+        return match automatic::read(reader, fields, kind) {
+            Some(automatic) => (vec![automatic.floor], Some(automatic.ceiling)),
+            None => (Vec::new(), None),
+        };
+    }
+    let has_rate = !rate::is_absent(fields);
+    let rates = has_rate.then(|| rate::read_distinct(reader, fields, limit.at, kind.context));
+    (rates.flatten().unwrap_or_default(), None)
+}
 
 /// Notes that no limit has this name.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {

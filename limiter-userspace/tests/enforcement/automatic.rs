@@ -139,9 +139,9 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &pins.argument()];
     let binary = Path::new(env!("CARGO_BIN_EXE_limiter"));
     let mut limiter = Limiter::start(binary, &pair.server, UNLIMITED, &arguments)?;
-    let server = SlowServer::start(&pair.server)?;
+    let slow = SlowServer::start(&pair.server)?;
 
-    let (served, lost) = server.during(|| flood(&pair, 1))?;
+    let (served, lost) = slow.during(|| flood(&pair, 1))?;
     ensure!(lost > served, "a slow server: served {served}, lost {lost}");
 
     limiter.configure(AUTOMATIC)?;
@@ -149,7 +149,7 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     let (rate, told) = (automatic(&limiter.status()?)?.0, limiter.show(&["status"])?);
     ensure!(rate == FLOOR, "{told}");
     flood(&pair, 6)?;
-    let (served, lost) = server.during(|| flood(&pair, 4))?;
+    let (served, lost) = slow.during(|| flood(&pair, 4))?;
     let status = limiter.status()?;
     let (rate, automatic_rate) = automatic(&status)?;
     ensure!((1_000..=3_000).contains(&rate), "{automatic_rate:#}");
@@ -181,7 +181,7 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
 
     limiter.kill()?;
     thread::sleep(Duration::from_millis(2_100));
-    let (served, _) = server.during(|| flood(&pair, 1))?;
+    let (served, _) = slow.during(|| flood(&pair, 1))?;
     ensure!(
         (FLOOR / 2..=FLOOR * 5 / 4).contains(&served),
         "{served} at the floor"
