@@ -2,6 +2,7 @@
 
 mod answers;
 pub mod automatic;
+mod automatic_rates;
 mod bans;
 mod candidate;
 mod capacity;

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
+    automatic_rates::CapacityThread,
     candidate::{CandidateError, Inherited, Read},
-    capacity::CapacityThread,
     confirm::ConfirmationThread,
     enforce::put_in_force,
     error::StartupError,
