@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use bench_common::{BOTS, Group};
 use serde::Serialize;
 use testbed::{Interrupt, Pair};
@@ -39,7 +39,11 @@ use self::{
     server::Server,
     turns::Turns,
 };
-use crate::{cpu::HurryingSession, lane::to_f64, stats::Spread};
+use crate::{
+    cpu::{self, HurryingSession},
+    lane::to_f64,
+    stats::Spread,
+};
 
 /// How often each known client comes before a flood if nobody vouches for it, and how long it stays
 /// away in between: more than the two seconds that a limiter may want, in its own coarse time.
@@ -301,8 +305,15 @@ impl Site {
         })
     }
 
+    /// Reads the counters before the flood goes on, as it leaves little of its CPU to others.
     fn counters(&self) -> Result<Counters> {
-        Counters::read(&self.pair, self.server.group(), self.receiver)
+        let (server, receiver) = (self.server.group(), self.receiver);
+        let read = || {
+            cpu::come_first()?;
+            Counters::read(&self.pair, server, receiver)
+        };
+        let read = thread::scope(|scope| scope.spawn(read).join());
+        read.map_err(|_| anyhow!("the thread that reads counters panicked"))?
     }
 }
 
