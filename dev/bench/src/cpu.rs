@@ -31,29 +31,6 @@ pub(crate) fn hurry(thread: u32) -> Result<()> {
     }
 }
 
-/// Lets a thread run as soon as it has something to do, for the shortest turns that the kernel knows.
-/// Its share of the CPU stays what it is. Kernels before 6.12 give it turns like any other's.
-pub(crate) fn take_short_turns(thread: i32) -> Result<()> {
-    const TURN_NS: u64 = 100_000;
-    let attributes = libc::sched_attr {
-        size: u32::try_from(size_of::<libc::sched_attr>())?,
-        sched_policy: u32::try_from(libc::SCHED_OTHER)?,
-        sched_flags: 0,
-        sched_nice: HURRY,
-        sched_priority: 0,
-        sched_runtime: TURN_NS,
-        sched_deadline: 0,
-        sched_period: 0,
-    };
-    // SAFETY: the pointer is valid for the call, which reads as many bytes as `size` says.
-    let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
-    if outcome == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error()).context("cannot shorten a thread's turns")
-    }
-}
-
 /// A session that hurries as its threads do: the kernel shares a CPU among sessions first. It does so
 /// until the value is dropped.
 pub(crate) struct HurryingSession {
@@ -86,14 +63,15 @@ impl Drop for HurryingSession {
     }
 }
 
-/// Lets the calling thread run before all others that are not the kernel's own.
-pub(crate) fn come_first() -> Result<()> {
+/// Lets a thread run before all others that are not the kernel's own; 0 is the calling one.
+pub(crate) fn come_first(thread: i32) -> Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the pointer is valid for the call; 0 is the calling thread.
-    let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    // SAFETY: the pointer is valid for the call.
+    let outcome =
+        unsafe { libc::sched_setscheduler(thread, libc::SCHED_FIFO, &raw const parameters) };
     if outcome == 0 {
         Ok(())
     } else {
-        Err(io::Error::last_os_error()).context("cannot come before other threads")
+        Err(io::Error::last_os_error()).context("cannot let a thread come before others")
     }
 }

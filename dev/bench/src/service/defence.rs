@@ -13,7 +13,7 @@ use nix::net::if_::if_nametoindex;
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
-    clients::{Planned, address},
+    clients::Planned,
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -74,8 +74,11 @@ pub(crate) const DEFENCES: [Defence; 7] = [
     Defence::new(IDEAL, Kind::Ideal),
 ];
 
-/// The interface in the configurations.
+/// In the configurations of the repository: the interface, and the section that says how far visits
+/// are apart. Here all is done in seconds.
 const INTERFACES: &str = "interfaces: [eth0]";
+const STANDING: &str = "\nstanding:\n";
+const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 
 /// A defence at work. It is removed on drop, or with the namespace.
 pub(super) enum AtWork {
@@ -115,7 +118,9 @@ impl Defence {
     pub(crate) fn applies_to(&self, flood: &Flood) -> bool {
         match self.kind {
             Kind::Synproxy => flood.attack == Attack::Syns,
-            _ if flood.by_visits => [NOTHING, KNOWN_FIRST, IDEAL].contains(&self.name),
+            _ if flood.by_visits => {
+                matches!(self.kind, Kind::Nothing | Kind::Limiter { .. } | Kind::Ideal)
+            }
             Kind::Rrl => flood.service == Service::Dns,
             _ => true,
         }
@@ -202,9 +207,14 @@ impl Defence {
     }
 }
 
-/// Returns the configuration for this interface.
+/// Returns the configuration for this interface, and for clients that visit in seconds.
 fn configuration(text: &str) -> String {
-    text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"))
+    let text = text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"));
+    if text.contains(STANDING) {
+        text.replace(STANDING, &format!("{STANDING}{VISITS}"))
+    } else {
+        text + STANDING + VISITS
+    }
 }
 
 /// Vouches for the known clients, as an application does that knows them. To learn them by visits as
@@ -308,7 +318,7 @@ mod tests {
     use limiter_policy::config;
 
     use super::*;
-    use crate::service::{clients::working_day, flood::FLOODS};
+    use crate::service::clients::{address, working_day};
 
     const PASS: u32 = 2;
     const DROP: u32 = 1;
@@ -347,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_for_this_interface() {
+    fn configurations_are_for_this_interface_and_these_visits() {
         for defence in DEFENCES {
             let Kind::Limiter { dns, web } = defence.kind else {
                 continue;
@@ -357,7 +367,9 @@ mod tests {
                 let read = config::parse(&text, "bench");
                 let read = read.unwrap_or_else(|errors| panic!("{}: {errors}", defence.name));
                 assert!(text.contains("interfaces: [server0]"));
-                let reserves = read.policy.limits.iter().any(|limit| limit.reserve.is_some());
+                assert_eq!(text.matches(VISITS).count(), 1);
+                let mut limits = read.policy.limits.iter();
+                let reserves = limits.any(|limit| limit.reserve.is_some());
                 assert!(reserves, "{}: everybody is equal", defence.name);
             }
         }

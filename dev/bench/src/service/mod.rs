@@ -309,7 +309,7 @@ impl Site {
     fn counters(&self) -> Result<Counters> {
         let (server, receiver) = (self.server.group(), self.receiver);
         let read = || {
-            cpu::come_first()?;
+            cpu::come_first(0)?;
             Counters::read(&self.pair, server, receiver)
         };
         let read = thread::scope(|scope| scope.spawn(read).join());
