@@ -117,6 +117,7 @@ client0:    600      11    0    3    0     0          0         0      600      
 ";
         assert_eq!(counter(devices, "client0", TRANSMIT_DROPS), Some(44));
         assert_eq!(counter(devices, "client0", RECEIVED_PACKETS), Some(11));
+        assert_eq!(counter(devices, "client0", RECEIVE_DROPS), Some(3));
         assert_eq!(counter(devices, "client", TRANSMIT_DROPS), None);
     }
 }

@@ -13,7 +13,7 @@ use nix::net::if_::if_nametoindex;
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
-    clients::Planned,
+    clients::{Planned, address},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -318,7 +318,7 @@ mod tests {
     use limiter_policy::config;
 
     use super::*;
-    use crate::service::clients::{address, working_day};
+    use crate::service::clients::working_day;
 
     const PASS: u32 = 2;
     const DROP: u32 = 1;
