@@ -4,6 +4,8 @@
 
 mod carry;
 mod orders;
+#[cfg(feature = "testing")]
+mod testing;
 
 use std::path::Path;
 
