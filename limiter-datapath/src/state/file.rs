@@ -8,8 +8,10 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use limiter_policy::policy::TooManyUnits;
 use thiserror::Error;
 
 use super::{
@@ -32,7 +34,7 @@ pub enum LoadError {
         /// Its name now.
         aside: PathBuf,
         /// Why it cannot be used.
-        reason: Reason,
+        reason: Arc<Reason>,
     },
     /// It is left as it is, and no state is saved in its place.
     #[error(
@@ -43,7 +45,7 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
         /// Why it cannot be used.
-        reason: Reason,
+        reason: Arc<Reason>,
         /// Why it could not be renamed.
         source: io::Error,
     },
@@ -58,9 +60,9 @@ pub enum Reason {
     /// Its contents are not a snapshot.
     #[error(transparent)]
     Damaged(#[from] FormatError),
-    /// Its contents do not fit what is to resume from it.
+    /// Its units leave too few for those of the configuration.
     #[error("cannot resume from it: {0}")]
-    Unfit(String),
+    Unfit(#[from] TooManyUnits),
 }
 
 /// The snapshot was not saved; the file is unchanged.
@@ -106,14 +108,14 @@ impl StateFile {
             },
             Err(error) => Reason::Unreadable(error),
         };
-        Err(self.refuse(reason))
+        Err(self.refuse(Arc::new(reason)))
     }
 
     /// Renames the file, for that reason.
     #[must_use]
-    pub fn refuse(&self, reason: Reason) -> LoadError {
+    pub fn refuse(&self, reason: Arc<Reason>) -> LoadError {
         let path = self.0.clone();
-        let set_aside = match reason {
+        let set_aside = match *reason {
             Reason::Damaged(_) => aside::damaged(&path),
             Reason::Unreadable(_) | Reason::Unfit(_) => aside::not_restored(&path),
         };
