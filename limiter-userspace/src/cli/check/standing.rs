@@ -16,7 +16,7 @@ const LEAST_TOKENS: u64 = 100;
 /// Likewise in bytes: as many full Ethernet frames.
 const LEAST_BYTES: u64 = LEAST_TOKENS * 1514;
 
-/// Warns on stderr of what standing is not used for, or not well.
+/// Warns on stderr where standing is not used, or not well.
 pub(super) fn warn(policy: &Policy) {
     for warning in warnings(policy) {
         // If stderr is gone, nobody is left to warn.
