@@ -129,8 +129,8 @@ impl Datapath {
         })
     }
 
-    /// Starts with no policy in force, but with links whose programs are to be replaced. What is
-    /// applied is pinned.
+    /// Starts with no policy in force, but with links whose programs will be replaced. Policies
+    /// that are applied are pinned.
     pub fn with_pins(
         settings: Settings,
         pins: Pins,

@@ -49,8 +49,8 @@ with room for fewer, has been filled more than once. Then they are measured in t
   the ideal. Without an XDP program, the interface has GRO on, or it would receive nothing. Before
   the flood, each known client comes three times, 3.3 s apart. The botnet's 10 000 hosts complete a
   handshake just before they flood. Answers to forged addresses are dropped as they leave. TCP sends
-  again by itself: the stack says how often. Who is answered in short by DNS asks again by TCP. A
-  client that sends stops the flood for some microseconds, so the ring loses fewer of the clients'
+  again by itself: the stack says how often. A client that gets a truncated answer by DNS asks again
+  by TCP. A client that sends stops the flood for some microseconds, so the ring loses fewer of the clients'
   packets than of the flood's: figures compare defences, and are not those of a network card.
 * **Lost before**: frames that the veth pair dropped, of a million; the worst run.
 * Nothing expires during the measurement.

@@ -46,7 +46,7 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
 
-    /// Lay sieves out for a machine with at most N CPUs [default: this machine]
+    /// Lay sieves out for a machine with at most N CPUs; without it, for this machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_CPUS))]
     cpus: Option<u32>,
 
