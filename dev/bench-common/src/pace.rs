@@ -2,7 +2,7 @@
 
 /// How far behind its time a flood may be, in nanoseconds. What it is late by more than that is
 /// never sent, so that no burst is longer.
-pub const LONGEST_BURST_NS: u64 = 1_000_000;
+pub const LONGEST_BURST_NS: u64 = 200_000;
 
 /// Fractions of a nanosecond, as a power of two: 300 000 packets a second are 3333.33 ns apart.
 const FRACTION: u32 = 8;

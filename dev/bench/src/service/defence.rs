@@ -13,7 +13,7 @@ use nix::net::if_::if_nametoindex;
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
-    clients::{Planned, address},
+    clients::Planned,
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -66,11 +66,11 @@ pub(crate) const DEFENCES: [Defence; 6] = [
     Defence::new(IDEAL, Kind::Ideal),
 ];
 
-/// In a configuration: the interface of those in the repository, how far visits are apart there and
-/// here, where all is done in seconds, and what stands for the list of known clients.
+/// In the configurations of the repository: the interface, and the section that says how far visits
+/// are apart. Here all is done in seconds.
 const INTERFACES: &str = "interfaces: [eth0]";
-const APART: [&str; 2] = ["apart: 1m", "apart: 2s"];
-const KNOWN_CLIENTS: &str = "KNOWN_CLIENTS";
+const STANDING: &str = "\nstanding:\n";
+const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 
 /// A defence at work. It is removed on drop, or with the namespace.
 pub(super) enum AtWork {
@@ -159,7 +159,7 @@ impl Defence {
                     Service::Web => web,
                 };
                 let limiter = limiter.context("no limiter")?;
-                let text = configuration(text, flood, planned);
+                let text = configuration(text);
                 // The daemon itself runs beside the clients.
                 cpu::pin(CLIENTS_CPU)?;
                 return Limiter::start(limiter, &pair.server, &text, &[]).map(AtWork::Limiter);
@@ -193,23 +193,14 @@ impl Defence {
     }
 }
 
-/// Returns the configuration for this interface and these known clients.
-fn configuration(text: &str, flood: &Flood, planned: &[Planned]) -> String {
-    let mut known: Vec<_> = planned
-        .iter()
-        .filter(|planned| planned.group == Group::Known)
-        .map(
-            |planned| match address(planned.group, planned.member, flood.is_v6()) {
-                std::net::IpAddr::V4(address) => address.to_string(),
-                std::net::IpAddr::V6(address) => format!("\"{address}/64\""),
-            },
-        )
-        .collect();
-    known.sort_unstable();
-    known.dedup();
-    text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"))
-        .replace(APART[0], APART[1])
-        .replace(KNOWN_CLIENTS, &format!("[{}]", known.join(", ")))
+/// Returns the configuration for this interface, and for clients that visit in seconds.
+fn configuration(text: &str) -> String {
+    let text = text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"));
+    if text.contains(STANDING) {
+        text.replace(STANDING, &format!("{STANDING}{VISITS}"))
+    } else {
+        text + STANDING + VISITS
+    }
 }
 
 /// Returns a limit for each source, like that of the packaged configurations: queries, or new
@@ -299,7 +290,7 @@ mod tests {
     use limiter_policy::config;
 
     use super::*;
-    use crate::service::{clients::working_day, flood::FLOODS};
+    use crate::service::clients::{address, working_day};
 
     const PASS: u32 = 2;
     const DROP: u32 = 1;
@@ -338,28 +329,18 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_for_this_interface() {
-        let planned = planned();
+    fn configurations_are_for_this_interface_and_these_visits() {
         for defence in DEFENCES {
             let Kind::Limiter { dns, web } = defence.kind else {
                 continue;
             };
-            for flood in FLOODS {
-                for text in [dns, web] {
-                    let text = configuration(text, &flood, &planned);
-                    let read = config::parse(&text, "bench");
-                    let read = read.unwrap_or_else(|errors| panic!("{}: {errors}", defence.name));
-                    assert!(text.contains("interfaces: [server0]"));
-                    drop(read);
-                }
+            for text in [dns, web] {
+                let text = configuration(text);
+                let read = config::parse(&text, "bench");
+                assert!(read.is_ok(), "{}: {:?}", defence.name, read.err());
+                assert!(text.contains("interfaces: [server0]"));
+                assert_eq!(text.matches(VISITS).count(), 1);
             }
         }
-    }
-
-    #[test]
-    fn a_list_of_known_clients_has_each_once() {
-        let text = configuration("a: KNOWN_CLIENTS", &FLOODS[0], &planned());
-        assert_eq!(text.matches(", 100.").count(), 99, "{text}");
-        assert!(!text.contains(KNOWN_CLIENTS));
     }
 }

@@ -56,7 +56,7 @@ pub(in crate::service) fn ask(
     namespace.enter(|| {
         // Everybody on that CPU but the kernel waits for the clients, so that they are in time.
         cpu::pin(CLIENTS_CPU)?;
-        cpu::come_first()?;
+        cpu::come_first(0)?;
         allow_descriptors()?;
         Engine::new(flood)?.run(planned, interrupt)
     })
