@@ -135,7 +135,7 @@ impl StateFile {
 
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
         // Checked before opening, because opening alone has an effect on some devices.
-        let Some(place) = place(&self.0)? else {
+        let Some(path) = target(&self.0)? else {
             return Ok(None);
         };
         let mut options = OpenOptions::new();
@@ -143,7 +143,7 @@ impl StateFile {
         let file = options
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(place)?;
+            .open(path)?;
         must_be_file(file.metadata()?.file_type())?;
         let mut bytes = Vec::new();
         // One byte more than a snapshot may have: no file of that size is one.
@@ -166,8 +166,8 @@ impl StateFile {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         // Only a regular file is replaced.
-        let place = place(&self.0)?.unwrap_or_else(|| self.0.clone());
-        let unfinished = beside(&place, ".unfinished");
+        let path = target(&self.0)?.unwrap_or_else(|| self.0.clone());
+        let unfinished = beside(&path, ".unfinished");
         // Left by a killed daemon.
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -179,17 +179,17 @@ impl StateFile {
             .mode(0o600)
             .open(&unfinished)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &place)) {
+        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &path)) {
             // It takes up room, and the disk may be full.
             let _ = fs::remove_file(&unfinished);
             return Err(error);
         }
-        File::open(directory(&place))?.sync_all()
+        File::open(directory(&path))?.sync_all()
     }
 }
 
 /// Returns the path of the file itself, with links resolved; `None`: there is no file.
-fn place(path: &Path) -> io::Result<Option<PathBuf>> {
+fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -200,9 +200,9 @@ fn place(path: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(Some(path.to_owned()));
     }
     match fs::canonicalize(path) {
-        Ok(place) => {
-            must_be_file(fs::symlink_metadata(&place)?.file_type())?;
-            Ok(Some(place))
+        Ok(target) => {
+            must_be_file(fs::symlink_metadata(&target)?.file_type())?;
+            Ok(Some(target))
         }
         // Its target may not be mounted yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

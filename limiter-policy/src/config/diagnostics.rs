@@ -1,4 +1,4 @@
-//! The errors of a configuration, and their places.
+//! The errors of a configuration, and their positions.
 
 use std::{
     fmt,

@@ -126,7 +126,7 @@ impl Prepared {
     }
 }
 
-/// Returns what determines each sieve's place in the maps, and its contents.
+/// Returns what determines each sieve's region of the maps, and its contents.
 fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
     policy.sieves.iter().map(|sieve| {
         let Sieve {
