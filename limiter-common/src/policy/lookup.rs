@@ -10,9 +10,8 @@
 //! Unlike both it is small, since a flood leaves little of the cache: a stretch is half a cache
 //! line, found without a pointer, and has 14 bits for each cell where a range starts. A cell is
 //! several values and has its own child, so a prefix that is one cell takes 14 bits, not 28 for its
-//! start and its end. If 14 bits cannot distinguish ranges,
-//! because they start inside a cell or in too many cells of a stretch, these are under another
-//! node.
+//! start and its end. If 14 bits cannot distinguish ranges, because they start inside a cell or in
+//! too many cells of a stretch, these are under another node.
 
 use super::Tables;
 
