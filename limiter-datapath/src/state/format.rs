@@ -61,8 +61,8 @@ pub enum FormatError {
     Content(#[from] postcard::Error),
     /// The checksum is right, but the sections end before the bytes do.
     #[error(
-        "its contents are invalid: {0} byte{} too many",
-        if *.0 == 1 { "" } else { "s" }
+        "its contents are invalid: {0} byte{plural} too many",
+        plural = if *.0 == 1 { "" } else { "s" }
     )]
     TooMany(usize),
 }
