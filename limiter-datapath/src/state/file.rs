@@ -100,25 +100,25 @@ impl StateFile {
     /// Loads the last saved snapshot; `None`: there is no file. A file that cannot be read or
     /// understood is renamed, so that the next save does not overwrite it.
     pub fn load(&self) -> Result<Option<Snapshot>, LoadError> {
-        let reason = match self.read() {
+        let (set_aside, reason) = match self.read() {
             Ok(None) => return Ok(None),
             Ok(Some(bytes)) => match format::decode(&bytes) {
                 Ok(snapshot) => return Ok(Some(snapshot)),
-                Err(reason) => Reason::Damaged(reason),
+                Err(reason) => (aside::damaged(&self.0), Reason::Damaged(reason)),
             },
-            Err(error) => Reason::Unreadable(error),
+            Err(error) => (aside::not_restored(&self.0), Reason::Unreadable(error)),
         };
-        Err(self.refuse(Arc::new(reason)))
+        Err(self.refused(set_aside, Arc::new(reason)))
     }
 
-    /// Renames the file, for that reason.
+    /// Renames the file, which may be intact, for that reason.
     #[must_use]
     pub fn refuse(&self, reason: Arc<Reason>) -> LoadError {
+        self.refused(aside::not_restored(&self.0), reason)
+    }
+
+    fn refused(&self, set_aside: io::Result<PathBuf>, reason: Arc<Reason>) -> LoadError {
         let path = self.0.clone();
-        let set_aside = match *reason {
-            Reason::Damaged(_) => aside::damaged(&path),
-            Reason::Unreadable(_) | Reason::Unfit(_) => aside::not_restored(&path),
-        };
         match set_aside {
             Ok(aside) => LoadError::SetAside {
                 path,
