@@ -190,7 +190,7 @@ fn services(results: &Results) -> Result<String> {
         "## What good clients get from a server\n\n\
          NSD (for Knot's rrl, Knot) or nginx on one CPU, which also receives; the flood and the \
          clients on another. {KNOWN} known clients, who came before, ask {KNOWN_PER_SECOND} \
-         questions a second each; {NEW_PER_SECOND} new clients a second ask one each. Who gets \
+         questions a second each; {NEW_PER_SECOND} new clients a second ask one each. A client that gets \
          no answer asks again after one second, and after two more. Each figure is the percentage \
          answered by that try, the median of the rounds; ± is half of their range, in points. \
          Where a flood comes in the names of {VICTIMS} known clients, they have a table of their \

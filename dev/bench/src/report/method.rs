@@ -52,8 +52,8 @@ with room for fewer, has been filled more than once. Then they are measured in t
   and the limiter is told of it by `limiter know --stdin`, as by an application. \"Known by visits\":
   nobody vouches; each comes three times, 3.3 s apart, and the flood a minute later. The botnet's
   10 000 hosts complete a handshake just before they flood. Answers to forged addresses are dropped
-  as they leave. TCP sends again by itself: the stack says how often. Who is answered in short by DNS
-  asks again by TCP. A client that sends stops the flood for some microseconds, so the ring loses
+  as they leave. TCP sends again by itself: the stack says how often. A client that gets a truncated answer
+  by DNS asks again by TCP. A client that sends stops the flood for some microseconds, so the ring loses
   fewer of the clients' packets than of the flood's: figures compare defences, and are not those of a
   network card.
 * **Lost before**: frames that the veth pair dropped, of a million; the worst run.
