@@ -203,9 +203,8 @@ mod tests {
             .map(|bot| Source::V4(Group::Bots.v4(bot)))
             .collect();
         assert_eq!(drawn(Origin::Bots), bots);
-        let victims = |origin: Origin| {
-            (0..KNOWN).filter(move |member| origin.forges(Group::Known, *member))
-        };
+        let victims =
+            |origin: Origin| (0..KNOWN).filter(move |member| origin.forges(Group::Known, *member));
         let forged: HashSet<_> = victims(Origin::KnownV4)
             .map(|one| Source::V4(Group::Known.v4(one)))
             .collect();

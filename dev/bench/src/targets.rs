@@ -161,7 +161,10 @@ fn standing(results: &Results) -> Vec<Target> {
         beside_none(v4(0), 112.0),
         beside_none(v4(24), 123.0),
         Target::new(
-            format!("nanoseconds, {}: unknown refused, of 1 source refused", v4(24)),
+            format!(
+                "nanoseconds, {}: unknown refused, of 1 source refused",
+                v4(24)
+            ),
             AtMost(160.0),
             "%",
             unknown.map(|(unknown, single)| unknown / single * 100.0),

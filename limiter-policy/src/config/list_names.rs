@@ -18,7 +18,9 @@ impl ListNames {
 
     /// Returns the names and where they stand.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, FilePosition)> {
-        self.0.iter().map(|(name, position)| (name.as_str(), *position))
+        self.0
+            .iter()
+            .map(|(name, position)| (name.as_str(), *position))
     }
 
     /// Returns the names.

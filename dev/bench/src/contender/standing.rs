@@ -38,8 +38,11 @@ impl Situation {
             // In a large flood most sources come again within some seconds. Of so late retries there
             // are hardly any, so that nearly all stay unknown.
             Self::Spent => {
-                line(SPENT_COUNT, "1h", ", reserve: {familiar: 10%, retried: 50%}")
-                    + "standing: {retry: {after: 11950ms, within: 12s}}\n"
+                line(
+                    SPENT_COUNT,
+                    "1h",
+                    ", reserve: {familiar: 10%, retried: 50%}",
+                ) + "standing: {retry: {after: 11950ms, within: 12s}}\n"
             }
         }
     }

@@ -36,7 +36,12 @@ fn victims(under: &Under) -> Option<Grid> {
     let rows = under.outcomes.iter().map(|outcome| {
         let tries = outcome.victims.as_ref()?;
         let shown = tries.iter().map(percent);
-        Some([outcome.defence.to_owned()].into_iter().chain(shown).collect())
+        Some(
+            [outcome.defence.to_owned()]
+                .into_iter()
+                .chain(shown)
+                .collect(),
+        )
     });
     let rows: Option<Vec<_>> = rows.collect();
     let title = format!("{}: answered in whose names it comes, %", under.flood.name);

@@ -304,9 +304,13 @@ mod tests {
 
     #[test]
     fn reads_how_a_cpu_spent_its_time() {
-        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 40 4 0 0 50 7 7\ncpu1 1 1 1 1 1 1 1 1 1 1\n";
+        let stat =
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 40 4 0 0 50 7 7\ncpu1 1 1 1 1 1 1 1 1 1 1\n";
         let time = CpuTime::of(stat, 0).unwrap();
-        assert_eq!(time.idle_and_stolen().map(f64::to_bits), [44.0, 50.0].map(f64::to_bits));
+        assert_eq!(
+            time.idle_and_stolen().map(f64::to_bits),
+            [44.0, 50.0].map(f64::to_bits)
+        );
         assert_eq!(CpuTime::of(stat, 2), None);
     }
 }

@@ -119,7 +119,10 @@ impl Defence {
         match self.kind {
             Kind::Synproxy => flood.attack == Attack::Syns,
             _ if flood.by_visits => {
-                matches!(self.kind, Kind::Nothing | Kind::Limiter { .. } | Kind::Ideal)
+                matches!(
+                    self.kind,
+                    Kind::Nothing | Kind::Limiter { .. } | Kind::Ideal
+                )
             }
             Kind::Rrl => flood.service == Service::Dns,
             _ => true,
@@ -221,9 +224,10 @@ fn configuration(text: &str) -> String {
 /// in real life would take more than a minute before each flood.
 fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
     let arguments = ["know", "--stdin", "--for", "1h"];
-    let clients: String = (0..KNOWN)
-        .map(|member| format!("{}\n", address(Group::Known, member, flood.is_v6())))
+    let clients: Vec<_> = (0..KNOWN)
+        .map(|member| address(Group::Known, member, flood.is_v6()).to_string())
         .collect();
+    let clients = clients.join("\n") + "\n";
     let shown = format!("limiter {}", arguments.join(" "));
     tool::feed(limiter.command(&arguments), &shown, &clients)?;
     Ok(())

@@ -12,7 +12,7 @@ pub(super) struct Turns {
     /// Nanoseconds in which they could have run.
     waited_ns: u64,
     /// How often they began to run.
-    turns: u64,
+    begun: u64,
 }
 
 impl Turns {
@@ -21,7 +21,7 @@ impl Turns {
         Self {
             ran_ns: self.ran_ns.saturating_sub(before.ran_ns),
             waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
-            turns: self.turns.saturating_sub(before.turns),
+            begun: self.begun.saturating_sub(before.begun),
         }
     }
 }
@@ -33,7 +33,7 @@ impl Add for Turns {
         Self {
             ran_ns: self.ran_ns + other.ran_ns,
             waited_ns: self.waited_ns + other.waited_ns,
-            turns: self.turns + other.turns,
+            begun: self.begun + other.begun,
         }
     }
 }
@@ -41,7 +41,10 @@ impl Add for Turns {
 /// Returns the turns of a thread; none if it has ended, or the kernel does not count them.
 pub(super) fn of_thread(thread: i32) -> Turns {
     let schedstat = fs::read_to_string(format!("/proc/{thread}/schedstat"));
-    schedstat.ok().and_then(|text| read(&text)).unwrap_or_default()
+    schedstat
+        .ok()
+        .and_then(|text| read(&text))
+        .unwrap_or_default()
 }
 
 /// Returns the turns of the first threads of processes.
@@ -54,7 +57,7 @@ fn read(schedstat: &str) -> Option<Turns> {
     Some(Turns {
         ran_ns: numbers.next()??,
         waited_ns: numbers.next()??,
-        turns: numbers.next()??,
+        begun: numbers.next()??,
     })
 }
 
@@ -65,7 +68,10 @@ mod tests {
     #[test]
     fn reads_what_the_kernel_counts() {
         let turns = read("228789 17 2\n").unwrap();
-        assert_eq!((turns.ran_ns, turns.waited_ns, turns.turns), (228_789, 17, 2));
+        assert_eq!(
+            (turns.ran_ns, turns.waited_ns, turns.begun),
+            (228_789, 17, 2)
+        );
         assert_eq!(read("1 2"), None);
         assert_eq!((turns + turns).since(&turns), turns);
         assert_eq!(of_thread(-1), Turns::default());

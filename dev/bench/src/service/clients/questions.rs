@@ -158,9 +158,8 @@ mod tests {
         questions.answer(first, None, after(3003));
         assert!(!questions.is_done());
 
-        let of_known = |wanted: u32| {
-            questions.tally(|group, member| group == Group::Known && member < wanted)
-        };
+        let of_known =
+            |wanted: u32| questions.tally(|group, member| group == Group::Known && member < wanted);
         assert_eq!((of_known(1).asked, of_known(1).answered), (2, [1, 1, 0]));
         let tally = of_known(2);
         assert_eq!((tally.asked, tally.answered), (4, [1, 1, 1]));
