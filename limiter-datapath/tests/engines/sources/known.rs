@@ -88,13 +88,13 @@ fn a_reload_does_with_known_sources_what_it_says() -> Result<()> {
         (
             "ipv6-prefix: 48, capacity: 2000",
             KnownFate::Moved,
-            &["192.0.2.1", "2001:db8::"],
+            &["192.0.2.1", "2001:db8::"][..],
         ),
         // Nobody knows which of its parts a prefix was known for.
         (
             "ipv6-prefix: 64, capacity: 2000",
             KnownFate::OnlyIpv4,
-            &["192.0.2.1"],
+            &both[..1],
         ),
     ] {
         let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56, capacity: 2000")?;

@@ -30,8 +30,8 @@ fn assert_noted(pair: &Pair, scene: &Scene, wanted: bool) -> Result<()> {
     connect(&pair.client, "2001:db8:2::2")?;
     let client = "2001:db8:1::".to_owned();
     if wanted {
-        let is_known = || Ok(scene.everybody()?.contains(&client).then_some(()));
-        return wait_for(is_known).context("the client is not proven");
+        return wait_for(|| Ok(scene.everybody()?.contains(&client).then_some(())))
+            .context("the client is not proven");
     }
     assert!(!scene.everybody()?.contains(&client));
     Ok(())

@@ -57,7 +57,7 @@ fn assert_proves(pinned: &Pinned) -> Result<u32> {
         match TcpStream::connect(("10.77.0.1", PORT)) {
             // The testbed's listener resets what it has accepted.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
-            connected => Ok(drop(connected?)),
+            connected => Ok(connected.map(drop)?),
         }
     })?;
     let proven = ("proven".to_owned(), "handshake".to_owned());
