@@ -37,7 +37,7 @@ pub enum HandshakesError {
     )]
     Verify(#[source] ProgramError),
     /// The kernel did not attach the program.
-    #[error("cannot attach the program that notes handshakes to the root cgroup: {0}{}", remedy(.0))]
+    #[error("cannot attach the program that notes handshakes to the root cgroup: {}{}", .0, remedy(.0))]
     Attach(#[source] io::Error),
     /// The link cannot be pinned.
     #[error(transparent)]

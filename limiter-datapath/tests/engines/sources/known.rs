@@ -145,7 +145,10 @@ fn a_shorter_memory_forgets() -> Result<()> {
 fn as_many_move_as_there_is_room_for() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "capacity: 2000")?;
     for number in 0..6_000_u32 {
-        vouch(&scene, &IpAddr::from((0x0a00_0000 + number).to_be_bytes()).to_string())?;
+        vouch(
+            &scene,
+            &IpAddr::from((0x0a00_0000 + number).to_be_bytes()).to_string(),
+        )?;
     }
     let fate = replace(&mut scene, &text("capacity: 1024"))?;
     assert_eq!(fate, KnownFate::Moved);

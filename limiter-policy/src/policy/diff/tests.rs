@@ -555,7 +555,8 @@ fn what_known_sources_outlive() {
     let fate = begun_anew(&short, &long).known_sources;
     assert_eq!(fate, Some(KnownFate::OnlyIpv4));
     let shown = Diff::between(&short, &long).to_string();
-    let told = "of IPv4 move to a new table, as many as it has room for; those of IPv6 are forgotten";
+    let told =
+        "of IPv4 move to a new table, as many as it has room for; those of IPv6 are forgotten";
     assert!(shown.contains(told), "{shown}");
     let mut unused = old.clone();
     unused.limits[0].mode = Mode::Off;

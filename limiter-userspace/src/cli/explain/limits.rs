@@ -124,7 +124,10 @@ mod tests {
     /// Returns the cells of the last row of the last table, in which only numbers have spaces.
     fn last_row(limits: &[LimitExplanation]) -> Vec<String> {
         let tables = tables(limits);
-        let row = tables.last().and_then(|table| table.lines().last()).unwrap();
+        let row = tables
+            .last()
+            .and_then(|table| table.lines().last())
+            .unwrap();
         let cells = row.split("  ").filter(|cell| !cell.is_empty());
         cells.map(|cell| cell.trim().to_owned()).collect()
     }
@@ -145,7 +148,10 @@ mod tests {
         let tables = tables(&limits(false));
         assert_eq!(tables.len(), 2);
         for table in &tables {
-            assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+            assert!(
+                table.lines().all(|line| line.chars().count() <= 80),
+                "{table}"
+            );
         }
         // Everything is in one of them.
         for column in HEADER {

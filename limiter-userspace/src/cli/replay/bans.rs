@@ -87,11 +87,7 @@ fn not_proven<'a>(
     by_limit.map(|(limit, number)| (limit_name(policy, *limit), *number))
 }
 
-fn print_made(
-    out: &mut impl Write,
-    policy: &Policy,
-    bans: ReplayedBans<'_>,
-) -> anyhow::Result<()> {
+fn print_made(out: &mut impl Write, policy: &Policy, bans: ReplayedBans<'_>) -> anyhow::Result<()> {
     if bans.total == 0 {
         writeln!(out, "\nno limit bans anybody")?;
         return Ok(());

@@ -198,6 +198,8 @@ mod tests {
              were known before; 1 handshake completed"
         );
         assert!(lines[1].starts_with("of the handshakes that clients began, 1 000 prove nobody: "));
-        assert!(lines[2].starts_with("the capture lacks the servers' answers to 1 of those completed"));
+        assert!(
+            lines[2].starts_with("the capture lacks the servers' answers to 1 of those completed")
+        );
     }
 }

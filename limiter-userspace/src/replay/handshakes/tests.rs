@@ -69,7 +69,10 @@ fn a_handshake_acknowledges_what_the_server_chose() {
     assert_eq!(completed(&[syn(), answer(), ack(1, 901)]), counts(1, 0, 0));
     assert_eq!(completed(&[answer(), ack(0, 901)]), counts(0, 0, 0));
     let to_another = (true, segment(false, BOTH, 900, 77));
-    assert_eq!(completed(&[syn(), to_another, ack(0, 901)]), counts(1, 0, 0));
+    assert_eq!(
+        completed(&[syn(), to_another, ack(0, 901)]),
+        counts(1, 0, 0)
+    );
 }
 
 #[test]

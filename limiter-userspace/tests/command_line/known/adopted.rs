@@ -91,7 +91,10 @@ fn that_of_the_same_version_is_taken_over() -> Result<()> {
 fn that_of_another_abi_is_taken_over() -> Result<()> {
     let (pinned, [before, after]) = restarted(|pinned, _| {
         let of_version = |version: &str| pinned.pins.path().join(version);
-        Ok(fs::rename(of_version(&format!("v{ABI}")), of_version("v0"))?)
+        Ok(fs::rename(
+            of_version(&format!("v{ABI}")),
+            of_version("v0"),
+        )?)
     })?;
     assert_eq!(before, after);
     let log = pinned.limiter.log()?;
