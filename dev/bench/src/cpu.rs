@@ -63,14 +63,15 @@ impl Drop for HurryingSession {
     }
 }
 
-/// Lets the calling thread run before all others that are not the kernel's own.
-pub(crate) fn come_first() -> Result<()> {
+/// Lets a thread run before all others that are not the kernel's own; 0 is the calling one.
+pub(crate) fn come_first(thread: i32) -> Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the pointer is valid for the call; 0 is the calling thread.
-    let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    // SAFETY: the pointer is valid for the call.
+    let outcome =
+        unsafe { libc::sched_setscheduler(thread, libc::SCHED_FIFO, &raw const parameters) };
     if outcome == 0 {
         Ok(())
     } else {
-        Err(io::Error::last_os_error()).context("cannot come before other threads")
+        Err(io::Error::last_os_error()).context("cannot let a thread come before others")
     }
 }

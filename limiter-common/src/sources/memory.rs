@@ -120,7 +120,14 @@ pub fn visit<M: StandingMemory>(
         return Standing::Unknown;
     }
     let at = moment(memory, shape, now_ns);
-    let index = known_index(shape, source);
+    let hash = shape.hash_key.word_hash(source.0);
+    if at.shortage.holds(at.now) {
+        // A source of a flood is refused: this line of memory is on its way while the next one is.
+        if let Some(line) = first_try_line(memory, shape, hash) {
+            line.fetch();
+        }
+    }
+    let index = index_of(hash, shape.standing.lines);
     let record = match memory.known_line(index) {
         Some(line) => known::look(&line, source),
         None => return Standing::Unknown,
@@ -166,12 +173,21 @@ pub fn is_retry<M: StandingMemory>(
     if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
         return false;
     }
-    let settings = &shape.standing;
     let hash = shape.hash_key.word_hash(source.0);
-    match memory.first_try_line(first_tries::line_of(hash, settings.first_try_lines)) {
-        Some(line) => first_tries::is_retry(&line, hash, settings, now_ns),
+    match first_try_line(memory, shape, hash) {
+        Some(line) => first_tries::is_retry(&line, hash, &shape.standing, now_ns),
         None => false,
     }
+}
+
+/// Returns the line of first tries of a source of that hash.
+#[inline(always)]
+fn first_try_line<M: StandingMemory>(
+    memory: &M,
+    shape: &Shape,
+    hash: u64,
+) -> Option<impl FirstTries> {
+    memory.first_try_line(first_tries::line_of(hash, shape.standing.first_try_lines))
 }
 
 /// Notes an event of a source at the time `now_ns`, in nanoseconds; returns the source's standing

@@ -129,8 +129,8 @@ impl Datapath {
         })
     }
 
-    /// Starts with no policy in force, but with links whose programs are to be replaced. What is
-    /// applied is pinned.
+    /// Starts with no policy in force, but with links whose programs will be replaced. Policies
+    /// that are applied are pinned.
     pub fn with_pins(
         settings: Settings,
         pins: Pins,
@@ -345,7 +345,7 @@ impl Datapath {
             .iter()
             .map(|attachment| attachment.interface_number);
         let mut numbers: Vec<_> = attached.collect();
-        let waiting = self.manifest.slots.values();
+        let waiting = self.manifest.interface_numbers.values();
         let waiting: Vec<_> = waiting.filter(|number| !numbers.contains(number)).collect();
         numbers.extend(waiting);
         let mut buckets: Vec<_> = numbers.into_iter().map(on).collect();

@@ -103,7 +103,7 @@ fn apply(
             state: datapath.manifest().state,
             loaded_at: wall_clock_now(),
             interfaces,
-            slots: BTreeMap::new(),
+            interface_numbers: BTreeMap::new(),
             mode: daemon.options.mode.unwrap_or(config.mode),
             settings: datapath.settings().with(&config, log),
             policy: config.policy,

@@ -1,4 +1,4 @@
-//! Judges by the frames of a capture who completed a TCP handshake.
+//! Judges by the frames of a capture which clients completed a TCP handshake.
 //!
 //! The kernel knows it of its own connections; a capture shows only packets. A client completes a
 //! handshake by acknowledging the number that the server chose, which a forger cannot know. Where
@@ -14,7 +14,7 @@ use limiter_common::{
 
 use super::CapturedFrame;
 
-/// How many connections may be half open at once; of more, the oldest are forgotten.
+/// How many connections may be half open at once; if there are more, the oldest are forgotten.
 const HALF_OPEN: usize = 1 << 18;
 
 /// RST: the connection is refused.

@@ -8,7 +8,7 @@ use aya::{
     maps::HashMap,
     programs::{Xdp, XdpMode},
 };
-use bench_common::Group;
+use bench_common::{Group, KNOWN};
 use nix::net::if_::if_nametoindex;
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
@@ -48,10 +48,11 @@ enum Kind {
 /// Names that the targets use.
 pub(crate) const NOTHING: &str = "nothing";
 pub(crate) const LIMITER: &str = "limiter";
+pub(crate) const KNOWN_FIRST: &str = "limiter, known";
 pub(crate) const IDEAL: &str = "ideal";
 
 /// All defences, in the order of the results.
-pub(crate) const DEFENCES: [Defence; 6] = [
+pub(crate) const DEFENCES: [Defence; 7] = [
     Defence::new(NOTHING, Kind::Nothing),
     Defence::new("nftables meter", Kind::Meter),
     Defence::new("synproxy", Kind::Synproxy),
@@ -63,14 +64,21 @@ pub(crate) const DEFENCES: [Defence; 6] = [
             web: include_str!("../../../../configs/web-server.yaml"),
         },
     ),
+    Defence::new(
+        KNOWN_FIRST,
+        Kind::Limiter {
+            dns: include_str!("../../configs/known-dns.yaml"),
+            web: include_str!("../../configs/known-web.yaml"),
+        },
+    ),
     Defence::new(IDEAL, Kind::Ideal),
 ];
 
-/// In a configuration: the interface of those in the repository, how far visits are apart there and
-/// here, where all is done in seconds, and what stands for the list of known clients.
+/// In the configurations of the repository: the interface, and the section that says how far visits
+/// are apart. Here all is done in seconds.
 const INTERFACES: &str = "interfaces: [eth0]";
-const APART: [&str; 2] = ["apart: 1m", "apart: 2s"];
-const KNOWN_CLIENTS: &str = "KNOWN_CLIENTS";
+const STANDING: &str = "\nstanding:\n";
+const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 
 /// A defence at work. It is removed on drop, or with the namespace.
 pub(super) enum AtWork {
@@ -110,6 +118,12 @@ impl Defence {
     pub(crate) fn applies_to(&self, flood: &Flood) -> bool {
         match self.kind {
             Kind::Synproxy => flood.attack == Attack::Syns,
+            _ if flood.by_visits => {
+                matches!(
+                    self.kind,
+                    Kind::Nothing | Kind::Limiter { .. } | Kind::Ideal
+                )
+            }
             Kind::Rrl => flood.service == Service::Dns,
             _ => true,
         }
@@ -159,10 +173,13 @@ impl Defence {
                     Service::Web => web,
                 };
                 let limiter = limiter.context("no limiter")?;
-                let text = configuration(text, flood, planned);
                 // The daemon itself runs beside the clients.
                 cpu::pin(CLIENTS_CPU)?;
-                return Limiter::start(limiter, &pair.server, &text, &[]).map(AtWork::Limiter);
+                let limiter = Limiter::start(limiter, &pair.server, &configuration(text), &[])?;
+                if !flood.by_visits {
+                    vouch(&limiter, flood)?;
+                }
+                return Ok(AtWork::Limiter(limiter));
             }
         }
         Ok(AtWork::InNamespace)
@@ -193,23 +210,27 @@ impl Defence {
     }
 }
 
-/// Returns the configuration for this interface and these known clients.
-fn configuration(text: &str, flood: &Flood, planned: &[Planned]) -> String {
-    let mut known: Vec<_> = planned
-        .iter()
-        .filter(|planned| planned.group == Group::Known)
-        .map(
-            |planned| match address(planned.group, planned.member, flood.is_v6()) {
-                std::net::IpAddr::V4(address) => address.to_string(),
-                std::net::IpAddr::V6(address) => format!("\"{address}/64\""),
-            },
-        )
+/// Returns the configuration for this interface, and for clients that visit in seconds.
+fn configuration(text: &str) -> String {
+    let text = text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"));
+    if text.contains(STANDING) {
+        text.replace(STANDING, &format!("{STANDING}{VISITS}"))
+    } else {
+        text + STANDING + VISITS
+    }
+}
+
+/// Vouches for the known clients, as an application does that knows them. To learn them by visits as
+/// in real life would take more than a minute before each flood.
+fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
+    let arguments = ["know", "--stdin", "--for", "1h"];
+    let clients: Vec<_> = (0..KNOWN)
+        .map(|member| address(Group::Known, member, flood.is_v6()).to_string())
         .collect();
-    known.sort_unstable();
-    known.dedup();
-    text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"))
-        .replace(APART[0], APART[1])
-        .replace(KNOWN_CLIENTS, &format!("[{}]", known.join(", ")))
+    let clients = clients.join("\n") + "\n";
+    let shown = format!("limiter {}", arguments.join(" "));
+    tool::feed(limiter.command(&arguments), &shown, &clients)?;
+    Ok(())
 }
 
 /// Returns a limit for each source, like that of the packaged configurations: queries, or new
@@ -250,9 +271,11 @@ const SYNPROXY: &str = "table inet bench {
 }
 ";
 
-/// Attaches the program that passes those who will ask.
+/// Attaches the program that passes those who will ask, but nobody in whose name the flood comes.
 fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
-    let mut ebpf = load_ideal(flood.is_v6(), planned)?;
+    let mut good = planned.to_vec();
+    good.retain(|planned| !flood.forges(planned.group, planned.member));
+    let mut ebpf = load_ideal(flood.is_v6(), &good)?;
     let program: &mut Xdp = ebpf.program_mut("ideal").context("no ideal")?.try_into()?;
     pair.server.enter(|| {
         let index = if_nametoindex(SERVER_INTERFACE)?;
@@ -299,7 +322,7 @@ mod tests {
     use limiter_policy::config;
 
     use super::*;
-    use crate::service::{clients::working_day, flood::FLOODS};
+    use crate::service::clients::working_day;
 
     const PASS: u32 = 2;
     const DROP: u32 = 1;
@@ -338,28 +361,21 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_for_this_interface() {
-        let planned = planned();
+    fn configurations_are_for_this_interface_and_these_visits() {
         for defence in DEFENCES {
             let Kind::Limiter { dns, web } = defence.kind else {
                 continue;
             };
-            for flood in FLOODS {
-                for text in [dns, web] {
-                    let text = configuration(text, &flood, &planned);
-                    let read = config::parse(&text, "bench");
-                    let read = read.unwrap_or_else(|errors| panic!("{}: {errors}", defence.name));
-                    assert!(text.contains("interfaces: [server0]"));
-                    drop(read);
-                }
+            for text in [dns, web] {
+                let text = configuration(text);
+                let read = config::parse(&text, "bench");
+                let read = read.unwrap_or_else(|errors| panic!("{}: {errors}", defence.name));
+                assert!(text.contains("interfaces: [server0]"));
+                assert_eq!(text.matches(VISITS).count(), 1);
+                let mut limits = read.policy.limits.iter();
+                let reserves = limits.any(|limit| limit.reserve.is_some());
+                assert!(reserves, "{}: everybody is equal", defence.name);
             }
         }
-    }
-
-    #[test]
-    fn a_list_of_known_clients_has_each_once() {
-        let text = configuration("a: KNOWN_CLIENTS", &FLOODS[0], &planned());
-        assert_eq!(text.matches(", 100.").count(), 99, "{text}");
-        assert!(!text.contains(KNOWN_CLIENTS));
     }
 }

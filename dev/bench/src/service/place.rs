@@ -22,6 +22,13 @@ pub(super) const CLIENTS_CPU: usize = 0;
 /// The CPU of the server, and of the kernel's thread that receives for it.
 pub(super) const SERVER_CPU: usize = 1;
 
+/// How the server's interface gathers packets before it wakes the thread that receives, as network
+/// cards do: for 50 µs, and as long as it finds some.
+const MODERATION: [(&str, &str); 2] = [
+    ("napi_defer_hard_irqs", "1"),
+    ("gro_flush_timeout", "50000"),
+];
+
 /// The clients' router, as the server sees it.
 const ROUTER_V4: [u8; 4] = [198, 18, 0, 2];
 const ROUTER_V6: &str = "fd88::2";
@@ -80,6 +87,13 @@ pub(super) fn new_pair() -> Result<Pair> {
 /// the thread's id. Whatever receives there, a program or GRO, must have begun.
 pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
     let before = receivers();
+    for (setting, value) in MODERATION {
+        write_sys(
+            &pair.server,
+            &format!("{SERVER_INTERFACE}/{setting}"),
+            value,
+        )?;
+    }
     write_sys(&pair.server, &format!("{SERVER_INTERFACE}/threaded"), "1")?;
     let new: Vec<_> = receivers().difference(&before).copied().collect();
     let [thread] = new[..] else {
@@ -92,7 +106,7 @@ pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
     set.set(SERVER_CPU)?;
     sched_setaffinity(Pid::from_raw(thread), &set)
         .with_context(|| format!("cannot keep thread {thread} on CPU {SERVER_CPU}"))?;
-    cpu::hurry(thread.try_into()?)?;
+    cpu::come_first(thread)?;
     Ok(thread)
 }
 

@@ -25,7 +25,7 @@ pub enum HandshakesError {
         source: io::Error,
     },
     /// The kernel does not tell network namespaces apart.
-    #[error("this kernel has no cookies of network namespaces, as Linux 5.14 has")]
+    #[error("this kernel has no cookies for network namespaces, which Linux 5.14 has")]
     NoCookie,
     /// The program's maps cannot be made or opened.
     #[error("{}", chain(.0))]

@@ -1,7 +1,7 @@
 //! The program that notes who completes a TCP handshake with this host, and its link to the root
-//! cgroup. It runs beside those of others.
+//! cgroup. It runs beside other people's programs.
 //!
-//! The limiter goes on without it: visits and retries are seen by the XDP programs.
+//! The limiter also works without it: the XDP programs see visits and retries.
 
 mod cgroup;
 mod error;
@@ -36,7 +36,7 @@ impl Handshakes {
         program: Ok(None),
     };
 
-    /// Takes over a link, whose program is to be replaced.
+    /// Takes over a link, whose program will be replaced.
     pub(super) const fn of_link(link: Option<Link>) -> Self {
         Self { link, ..Self::NONE }
     }

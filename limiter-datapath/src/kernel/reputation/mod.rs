@@ -108,6 +108,12 @@ impl ReputationMaps {
         &self.standing
     }
 
+    /// Returns what is known of sources, to be changed by tests and the benchmark.
+    #[cfg(feature = "testing")]
+    pub const fn standing_mut(&mut self) -> &mut StandingMaps {
+        &mut self.standing
+    }
+
     /// Carries over what other maps hold, unless they are the same. If there is no room, fails
     /// before anything is written.
     pub(super) fn carry(

@@ -1,4 +1,4 @@
-//! Who completes a TCP handshake with the host is proven, and nobody else.
+//! Sources that complete a TCP handshake with the host are proven, and no others.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Who is known: the same to both engines, by handshakes, and to userspace.
+//! Known sources: the same to both engines, by handshakes, and to userspace.
 
 mod differential;
 mod full;

@@ -18,20 +18,20 @@ use crate::replay::{HandshakeCounts, Summary};
 /// The name of the list of those who are assumed to be known: no configuration can use it.
 const ASSUMED: &str = "--assume-known";
 
-/// What is assumed of sources.
+/// What a replay assumes of sources.
 #[derive(Clone, Copy)]
 pub(super) struct Assumed {
     /// How many prefixes are assumed to be proven.
     pub(super) known: usize,
 }
 
-/// Has a policy take the sources of a file for proven, as if somebody had vouched for them.
+/// Makes a policy treat the sources in a file as proven, as if somebody had vouched for them.
 pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumed> {
     let Some(file) = file else {
         return Ok(Assumed { known: 0 });
     };
     let Some(mut settings) = policy.standing_in_use() else {
-        bail!("nobody need be known: no limit uses standing");
+        bail!("{ASSUMED} has no effect: no limit uses standing");
     };
     let named = file.display();
     let bytes = fs::read(file).map_err(|error| anyhow!("cannot read {named}: {error}"))?;
@@ -40,7 +40,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
     if let Some(bad) = content.first_bad.first() {
         bail!("{named}, line {}: {}", bad.line, bad.message);
     }
-    // Whoever vouches for an address vouches for its source.
+    // To vouch for an address is to vouch for its source.
     let sources: Vec<_> = (content.prefixes.iter())
         .filter_map(|prefix| {
             let is_long = prefix.addr().is_ipv6() && prefix.prefix_len() > settings.ipv6_prefix;
