@@ -225,7 +225,7 @@ impl Datapath {
     /// # Errors
     ///
     /// They should by the policy in force, but cannot.
-    pub const fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
+    pub fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
         self.handshakes.are_noted()
     }
 

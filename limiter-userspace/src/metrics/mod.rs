@@ -2,6 +2,7 @@
 //! thread busy: it serves a few connections for a short time each, and reads the counters at most
 //! once a second.
 
+mod census;
 mod collector;
 mod lists;
 mod scrape;

@@ -31,10 +31,12 @@ pub(super) struct Handshakes {
     has_answers: bool,
 }
 
-/// How many handshakes clients completed.
+/// How many handshakes there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeCounts {
-    /// All of them.
+    /// Those that clients began; a SYN that is sent again begins none.
+    pub begun: u64,
+    /// Of these, those that they completed: they prove the client.
     pub completed: u64,
     /// Of these, those whose answer by the server the capture lacks.
     pub assumed: u64,
@@ -112,6 +114,7 @@ impl Handshakes {
         if self.half_open.insert(connection, half_open).is_some() {
             return;
         }
+        self.counts.begun += 1;
         self.opened.push_back(connection);
         if self.opened.len() > HALF_OPEN
             && let Some(oldest) = self.opened.pop_front()
