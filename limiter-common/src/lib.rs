@@ -1,10 +1,10 @@
 //! The decision core of limiter: everything between a frame's bytes and its verdict.
 //!
-//! `limiter-ebpf` compiles it for BPF over kernel maps, and `limiter-userspace` natively over
-//! plain memory, so that the tests run what the kernel runs. The path of a packet:
+//! `limiter-ebpf` compiles it for BPF over kernel maps, and `limiter-datapath` natively over plain
+//! memory, so that the tests run what the kernel runs. The path of a packet:
 //!
 //! ```text
-//! frame ─▶ packet ─▶ policy (classify) ─▶ decide over bucket + gcra ─▶ reason ─▶ action
+//! frame ─▶ packet ─▶ policy (classify) ─▶ decide over sources, buckets ─▶ reason ─▶ action
 //! ```
 //!
 //! This crate must not contain a map, a helper call, a clock, an allocation or `std`. The frame's

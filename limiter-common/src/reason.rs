@@ -110,9 +110,9 @@ reasons! {
     Banned "banned" Drop
         "The source is banned, by itself or with its range.",
     Iprep "iprep" Drop
-        "Under pressure, and the source is in too busy a bucket of a sieve.",
+        "Under pressure, and the source is in too low a list of a sieve.",
     IprepPerma "iprep_perma" Drop
-        "Under pressure, and the source is in the perma-block bucket of a sieve.",
+        "Under pressure, and the source is in the perma-block list of a sieve.",
     MalformedEthernet "malformed_ethernet" Malformed
         "The frame is shorter than an Ethernet header.",
     MalformedVlan "malformed_vlan" Malformed

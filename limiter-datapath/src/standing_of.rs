@@ -8,8 +8,8 @@ use limiter_common::{
 };
 use limiter_policy::policy::CompiledPolicy;
 
-/// Returns the standing of a prefix by what `record` returns of its source; of one with several
-/// sources nothing is known.
+/// Returns the standing of a prefix by what `record` returns of its source; a prefix with several
+/// sources is unknown.
 pub(crate) fn standing_of(
     policy: &CompiledPolicy,
     prefix: &BanKey,

@@ -31,7 +31,7 @@ static NODES: Array<Node, 1, READ_ONLY> = Array::new();
 static STRETCHES: Array<Stretch, 1, { READ_ONLY | BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[btf_map]
-static SLOTS: Array<Child, 1, READ_ONLY> = Array::new();
+static CHILDREN: Array<Child, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static CLASSES: Array<Class, 2, READ_ONLY> = Array::new();
@@ -88,7 +88,7 @@ impl Tables for MapTables {
 
     #[inline(always)]
     fn child(&self, index: u32) -> Option<&Child> {
-        SLOTS.get(index)
+        CHILDREN.get(index)
     }
 
     #[inline(always)]

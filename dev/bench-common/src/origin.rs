@@ -8,6 +8,9 @@ pub const BOTS: u32 = 10_000;
 /// The known clients.
 pub const KNOWN: u32 = 100;
 
+/// The first of them, whose addresses a forger knows.
+pub const VICTIMS: u32 = 10;
+
 /// Those who have addresses of their own, in networks that random forged addresses leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -61,9 +64,9 @@ pub enum Origin {
     OneV6Prefix = 2,
     /// The bots' own IPv4 addresses.
     Bots = 3,
-    /// The known clients' IPv4 addresses.
+    /// The IPv4 addresses of known clients that the forger knows.
     KnownV4 = 4,
-    /// All of the known clients' /64s.
+    /// All of their /64s.
     KnownV6 = 5,
 }
 
@@ -82,6 +85,14 @@ impl Origin {
         }
     }
 
+    /// Returns whether its addresses are also a member's own, who is no attacker.
+    #[must_use]
+    pub const fn forges(self, group: Group, member: u32) -> bool {
+        matches!(self, Self::KnownV4 | Self::KnownV6)
+            && matches!(group, Group::Known)
+            && member < VICTIMS
+    }
+
     /// Returns whether its addresses are IPv6.
     #[must_use]
     pub const fn is_v6(self) -> bool {
@@ -96,8 +107,8 @@ impl Origin {
             Self::AnyV4 => Source::V4(any_v4(random)),
             Self::OneV6Prefix => Source::V6(0x2a0e_97c0_0000_0000 | random >> 32, random << 32 | 1),
             Self::Bots => Source::V4(Group::Bots.v4(one_of(BOTS, random))),
-            Self::KnownV4 => Source::V4(Group::Known.v4(one_of(KNOWN, random))),
-            Self::KnownV6 => Source::V6(Group::Known.v6(one_of(KNOWN, random)), random),
+            Self::KnownV4 => Source::V4(Group::Known.v4(one_of(VICTIMS, random))),
+            Self::KnownV6 => Source::V6(Group::Known.v6(one_of(VICTIMS, random)), random),
         }
     }
 }
@@ -192,14 +203,24 @@ mod tests {
             .map(|bot| Source::V4(Group::Bots.v4(bot)))
             .collect();
         assert_eq!(drawn(Origin::Bots), bots);
-        let known: HashSet<_> = (0..KNOWN)
+        let victims =
+            |origin: Origin| (0..KNOWN).filter(move |member| origin.forges(Group::Known, *member));
+        let forged: HashSet<_> = victims(Origin::KnownV4)
             .map(|one| Source::V4(Group::Known.v4(one)))
             .collect();
-        assert_eq!(drawn(Origin::KnownV4), known);
-        let halves: HashSet<_> = (0..KNOWN).map(|one| Group::Known.v6(one)).collect();
-        for source in drawn(Origin::KnownV6) {
-            assert!(matches!(source, Source::V6(half, _) if halves.contains(&half)));
-        }
+        assert_eq!(drawn(Origin::KnownV4), forged);
+        let halves: HashSet<_> = victims(Origin::KnownV6)
+            .map(|one| Group::Known.v6(one))
+            .collect();
+        let drawn_halves: HashSet<_> = drawn(Origin::KnownV6)
+            .into_iter()
+            .map(|source| match source {
+                Source::V6(half, _) => half,
+                Source::V4(address) => panic!("{address}"),
+            })
+            .collect();
+        assert_eq!(drawn_halves, halves);
+        assert_eq!(victims(Origin::AnyV4).count(), 0);
         for source in drawn(Origin::OneV6Prefix) {
             let Source::V6(high, low) = source else {
                 panic!("not IPv6");

@@ -26,7 +26,7 @@ mod tool;
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use testbed::{INTERRUPTED, Interrupt};
@@ -100,7 +100,7 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
     let plan = plan
         .restricted_to(&arguments.measure)
         .with_service_rounds(arguments.rounds);
-    let service = plan.service(&arguments.floods, arguments.limiter);
+    let service = plan.service(&arguments.floods, arguments.limiter)?;
     let mut results = measure(&plan, &service, machine, interrupt)?;
     results.quick = arguments.quick;
     results.targets = targets::judge(&results);
@@ -198,6 +198,12 @@ fn progress_bar(plan: &Plan, service: &Measurement) -> Result<ProgressBar> {
             .sum::<usize>()
         + plan.in_quality().len() * plan.quality_rounds
         + service.runs();
+    ensure!(
+        steps > 0,
+        "there is nothing to measure by these names, of these:\n{}\n{}",
+        CONTENDERS.map(|contender| contender.name).join("\n"),
+        DEFENCES.map(|defence| defence.name).join("\n")
+    );
     let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}")?;
     Ok(ProgressBar::new(u64::try_from(steps)?).with_style(style))
 }

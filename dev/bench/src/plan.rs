@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use anyhow::{Result, ensure};
 use bench_common::Layout::{self, V4, V6Far, V6Near};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use crate::{
         TABLE_BANS, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, TABLE_SIEVE, WINDOW,
     },
     scenario::{LARGE, Scenario},
-    service::{DEFENCES, FLOODS, Measurement},
+    service::{DEFENCES, FLOODS, Flood, Measurement},
 };
 
 /// 1, 1 k, 64 k, 1 M and 16 M sources.
@@ -21,6 +22,10 @@ pub(crate) const SOURCES_LOG2: [u32; 5] = [0, 10, 16, 20, 24];
 /// Limits that refuse nearly everything are measured with at most this many sources, as a power of
 /// two.
 const FEW_LOG2: u32 = 10;
+
+/// Limits that know every source are measured with at most this many, as a power of two: the room of
+/// the table of known sources.
+const KNOWN_LOG2: u32 = 20;
 
 /// The flood that exceeds every store.
 pub(crate) const LARGEST: Scenario = Scenario::new(V4, 24);
@@ -171,7 +176,9 @@ impl Plan {
     pub(crate) fn in_rate(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted: &[_] = match scenario {
-                _ if !self.quick => return !contender.is_of_strategy(),
+                _ if !self.quick => {
+                    return !contender.is_of_strategy() && !contender.is_of_standing();
+                }
                 // nftables takes half a minute to fill a set of 16 million.
                 Scenario {
                     sources_log2, cpus, ..
@@ -198,11 +205,13 @@ impl Plan {
                 HASH_1,
             ];
             let of_v4 = [TABLE_LISTS, TABLE_LISTED, TABLE_BANS];
-            let is_of_v4 = contender.is_of_strategy() || of_v4.contains(&contender.name);
+            let is_special = contender.is_of_strategy() || contender.is_of_standing();
+            let is_of_v4 = is_special || of_v4.contains(&contender.name);
             let applies = (!is_of_v4 || scenario.layout == V4)
                 // With more sources, not each has been refused before the measurement begins.
-                && (!contender.refuses() || scenario.sources_log2 <= FEW_LOG2);
-            let is_wanted = contender.is_of_strategy() || wanted.contains(&contender.name);
+                && (!contender.refuses() || scenario.sources_log2 <= FEW_LOG2)
+                && (!contender.knows_all() || scenario.sources_log2 <= KNOWN_LOG2);
+            let is_wanted = is_special || wanted.contains(&contender.name);
             contender.is_program() && applies && (!self.quick || is_wanted)
         })
     }
@@ -216,23 +225,33 @@ impl Plan {
     }
 
     /// Returns the measurement with real servers, under floods whose names contain one of these; if
-    /// empty, under all.
-    pub(crate) fn service(&self, floods: &[String], limiter: Option<PathBuf>) -> Measurement {
-        let floods = FLOODS.into_iter().filter(|flood| {
+    /// empty, under all. Fails if that leaves nothing to measure.
+    pub(crate) fn service(
+        &self,
+        floods: &[String],
+        limiter: Option<PathBuf>,
+    ) -> Result<Measurement> {
+        let is_wanted = |flood: &Flood| {
             let named = floods.iter().any(|name| flood.name.contains(name));
             named || floods.is_empty() && (flood.quick || !self.quick)
-        });
+        };
         let defences = DEFENCES.into_iter().filter(|defence| {
             let named = self.is_named(defence.name);
             named && defence.missing(limiter.as_deref()).is_none()
         });
-        Measurement {
-            floods: floods.collect(),
+        let measurement = Measurement {
+            floods: FLOODS.into_iter().filter(is_wanted).collect(),
             defences: defences.collect(),
             rounds: self.service_rounds,
             time: self.service_time,
             limiter,
-        }
+        };
+        ensure!(
+            !measurement.floods.is_empty(),
+            "no flood has such a name; there are:\n{}",
+            FLOODS.map(|flood| flood.name).join("\n")
+        );
+        Ok(measurement)
     }
 
     /// Returns whether the one with that name takes part.

@@ -10,13 +10,17 @@ use testbed::{Namespace, SERVER_INTERFACE};
 
 /// Runs a command inside a namespace, with `input` to read, and returns its output.
 pub(crate) fn run(namespace: &Namespace, command: &[&str], input: &str) -> Result<String> {
-    let shown = command.join(" ");
     let [program, arguments @ ..] = command else {
         return Ok(String::new());
     };
-    let mut child = namespace
-        .command(program)
-        .args(arguments)
+    let mut process = namespace.command(program);
+    process.args(arguments);
+    feed(process, &command.join(" "), input)
+}
+
+/// Runs a command with `input` to read, and returns its output. Errors show the command as `shown`.
+pub(crate) fn feed(mut command: Command, shown: &str, input: &str) -> Result<String> {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -68,6 +68,17 @@ impl Pair {
         device_counter(&self.client, CLIENT_INTERFACE, TRANSMIT_DROPS)
     }
 
+    /// Returns those of them that a generator of live frames sent; the others are packets of the
+    /// client's own network stack.
+    pub fn lost_live(&self) -> Result<u64> {
+        device_counter(&self.server, SERVER_INTERFACE, RECEIVE_DROPS)
+    }
+
+    /// Returns the packets from the server that the client's CPU had no room for in its backlog.
+    pub fn lost_answers(&self) -> Result<u64> {
+        device_counter(&self.client, CLIENT_INTERFACE, RECEIVE_DROPS)
+    }
+
     /// Returns the frames that reached the server's end, and so the program attached there.
     pub fn received(&self) -> Result<u64> {
         device_counter(&self.server, SERVER_INTERFACE, RECEIVED_PACKETS)
@@ -76,6 +87,7 @@ impl Pair {
 
 /// Columns of net/dev: eight of "Receive", followed by those of "Transmit".
 const RECEIVED_PACKETS: usize = 1;
+const RECEIVE_DROPS: usize = 3;
 const TRANSMIT_DROPS: usize = 8 + 3;
 
 fn device_counter(namespace: &Namespace, interface: &str, column: usize) -> Result<u64> {
@@ -105,6 +117,7 @@ client0:    600      11    0    3    0     0          0         0      600      
 ";
         assert_eq!(counter(devices, "client0", TRANSMIT_DROPS), Some(44));
         assert_eq!(counter(devices, "client0", RECEIVED_PACKETS), Some(11));
+        assert_eq!(counter(devices, "client0", RECEIVE_DROPS), Some(3));
         assert_eq!(counter(devices, "client", TRANSMIT_DROPS), None);
     }
 }

@@ -85,7 +85,7 @@ mod tests {
             words[(word - HEADER_WORDS) as usize] |= bit;
         }
         let bits: u32 = words.iter().map(|word| word.count_ones()).sum();
-        // Of 256 bits in 16 384 places, about two collide.
+        // About two of 256 bits collide among 16 384.
         assert!((240..=256).contains(&bits), "{bits}");
     }
 

@@ -110,8 +110,8 @@ impl<Location> Plan<Location> {
         self.next <= self.spend.gcra().latest
     }
 
-    /// Returns whether the packet, which the last decision refused, had passed without the reserve:
-    /// the latest allowed TAT is earlier by the reserve, and so the wait is longer by it.
+    /// Returns whether the packet, which the last decision refused, would have passed without the
+    /// reserve: the reserve makes the latest allowed TAT earlier, and so the wait longer.
     #[inline(always)]
     pub(super) const fn is_refused_for_reserve(&self) -> bool {
         self.spend.gcra().decide(self.seen).wait <= self.reserve

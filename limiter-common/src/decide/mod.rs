@@ -178,7 +178,7 @@ where
         let Workspace {
             packet, verdict, ..
         } = workspace;
-        // Who must give way has not sent too much.
+        // A source that must give way has not sent too much.
         if verdict.reason != Reason::Reserved {
             let by = Dropper::Budget;
             self.offenders.record(self.tables, packet, limit_index, by);

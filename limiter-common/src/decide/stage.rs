@@ -88,8 +88,8 @@ mod tests {
         let path = |shape: &Shape| {
             let mut path = [None; STAGE_COUNT];
             let mut next = Stage::first(shape);
-            for place in &mut path {
-                *place = next;
+            for stage in &mut path {
+                *stage = next;
                 next = next.and_then(|stage| stage.next(shape));
             }
             assert_eq!(next, None);

@@ -1,5 +1,5 @@
-//! Who gives way: the standing of a packet's source, and what limits reserve for those of a higher
-//! one.
+//! The stage of standing: a packet's source gives way to those for which limits reserve a part of
+//! their buckets.
 
 use super::{
     Outline, Pipeline, Progress, Workspace,
@@ -56,7 +56,7 @@ where
             Some(standing) => standing,
             None => self.standing_of(packet),
         };
-        // The verifier would walk the rest once for each way to know it.
+        // Otherwise the verifier would walk the rest once for each way to know it.
         let number = self.tables.opaque(standing as u64);
         if number >= Standing::COUNT as u64 {
             // Never happens.
@@ -81,7 +81,7 @@ where
                 } = workspace;
                 if standing_now != standing {
                     verdict.set_standing(standing_now);
-                    // As it was before this stage: the limits that count the packet may be others.
+                    // As before this stage, because other limits may count the packet now.
                     verdict.would_drop &= shape.of_every_standing();
                     return Progress::Again;
                 }
@@ -107,8 +107,8 @@ where
         }
     }
 
-    /// Notes that the limit with that index, which reserves, refused a packet that it was to
-    /// charge; and the reason, which is another if the bucket was full enough a moment before.
+    /// Notes that the limit with that index, which reserves, refused a packet when it charged it.
+    /// The reason is the reserve if the packet would have passed without it.
     #[inline(always)]
     pub(super) fn note_shortage(&self, workspace: &mut Workspace<B::Location>, limit_index: u32) {
         if workspace.charge(limit_index).plan.is_refused_for_reserve() {
@@ -161,8 +161,8 @@ where
         }
     }
 
-    /// Notes what each of `limits` reserves, and which of them are to be asked: those that reserve
-    /// something. It is a loop of its own, because the verifier walks each round of two loops once,
+    /// Notes what each of `limits` reserves, and which of them to ask: those that reserve something.
+    /// It is a loop of its own, because the verifier walks each round of two loops once,
     /// and the rounds of one loop once for each path through both.
     #[inline(always)]
     fn note_reserves(

@@ -16,8 +16,8 @@ pub(crate) struct Strictest {
 /// The strictness of a denial for ever.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The strictness of a denial for a reserve: the packet had passed without it. Any other denial is
-/// stricter, because it says more.
+/// The strictness of a denial for a reserve: the packet would have passed without it. Any other
+/// denial is stricter, because it says more.
 pub(super) const RESERVED: u64 = 1;
 
 /// Returns the strictness of a denial for that many nanoseconds.

@@ -8,11 +8,10 @@
 //! differ, which is late in IPv6 addresses.
 //!
 //! Unlike both it is small, since a flood leaves little of the cache: a stretch is half a cache
-//! line, found without a pointer, and has 14 bits for each place where a range starts. A place is
-//! not a value but a cell of several, and the cell has its own child, so a prefix that is one cell
-//! takes one place, not two for its start and its end. If 14 bits cannot distinguish ranges,
-//! because they start inside a cell or in too many cells of a stretch, these are under another
-//! node.
+//! line, found without a pointer, and has 14 bits for each cell where a range starts. A cell is
+//! several values and has its own child, so a prefix that is one cell takes 14 bits, not 28 for its
+//! start and its end. If 14 bits cannot distinguish ranges, because they start inside a cell or in
+//! too many cells of a stretch, these are under another node.
 
 use super::Tables;
 
@@ -84,7 +83,7 @@ pub struct Node {
     pub first: u32,
     /// The number of trailing bits of a value that do not matter here, up to 127.
     pub grain: u16,
-    /// The number of bits of a cell's number that are its place in the stretch, up to
+    /// The number of bits of a cell's number that are its position in the stretch, up to
     /// [`Stretch::BITS`].
     pub bits: u16,
 }
@@ -147,9 +146,9 @@ impl Stretch {
     /// order. More than [`Self::CELLS`] are left out.
     #[must_use]
     pub fn new(children: u32, cells: &[u16]) -> Self {
-        let lane = |place: usize| cells.get(place).map_or(Self::NONE, |cell| *cell);
+        let lane = |index: usize| cells.get(index).map_or(Self::NONE, |cell| *cell);
         let word = |first: usize| {
-            (0..4).fold(0, |word, place| word << 16 | u64::from(lane(first + place)))
+            (0..4).fold(0, |word, index| word << 16 | u64::from(lane(first + index)))
         };
         Self {
             children,

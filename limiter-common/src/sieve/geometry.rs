@@ -1,4 +1,4 @@
-//! A sieve's size, and the place of an address in its memory.
+//! A sieve's size, and where an address is in its memory.
 
 use crate::{
     address::{Address, Family},
@@ -131,7 +131,7 @@ impl ChainLocation {
         self.heads.wrapping_add(self.chain)
     }
 
-    /// Returns the place of an address as returned by [`super::Sieve::key`].
+    /// Returns the location of an address that [`super::Sieve::key`] returned.
     #[must_use]
     #[inline(always)]
     pub const fn new(

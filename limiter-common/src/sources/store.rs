@@ -11,7 +11,7 @@ pub trait StandingStore {
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing;
 
     /// Notes that a limit refused a packet of a source of that standing at the time `now_ns`: there
-    /// is a shortage.
+    /// is a shortage, and an unknown source has made its first try.
     fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64);
 
     /// Does the same where a reserve was the reason. Returns the standing that the source has now:

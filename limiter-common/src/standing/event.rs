@@ -1,11 +1,11 @@
-//! What happens to a source, and what it makes of the source's record.
+//! Events: what happens to a source, and how that changes its record.
 
 use super::{Moment, Record};
 
 /// What happened to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A packet of it came.
+    /// It sent a packet.
     Visit,
     /// It completed a TCP handshake with this host.
     Handshake,
@@ -17,7 +17,7 @@ pub enum Event {
         /// Until when.
         until_ns: u64,
     },
-    /// Nothing is to be known of it any more.
+    /// An operator wants it forgotten.
     Forget,
     /// It had this record before. It has it again, unless more is known of it now.
     Recall {
@@ -62,7 +62,7 @@ impl Event {
 }
 
 impl Record {
-    /// Returns what an event makes of the record.
+    /// Returns the record after an event.
     #[must_use]
     #[inline(always)]
     pub const fn after(self, event: Event, at: &Moment<'_>) -> Self {

@@ -1,8 +1,9 @@
-//! First tries: who was refused as unknown a short time ago.
+//! First tries: the sources that were refused as unknown a short time ago.
 //!
-//! A line of 64 bytes has 15 first tries, each with 24 bits of its source's hash and its time as
-//! eight bits of 50 ms, and then the place of the next one, which replaces the oldest. At a million
-//! first tries a second, 32 MiB recognise a retry after three seconds with 99.86 %.
+//! A line of 64 bytes has 15 first tries: each is 24 bits of its source's hash and eight bits of
+//! time, in steps of 50 ms. Then comes the cursor, the position of the next one, which replaces the
+//! oldest. At a million first tries a second, 32 MiB recognise 99.86 % of the retries that come
+//! after three seconds.
 //!
 //! Eight bits of time repeat after 12.8 s. So a line also says when it was last used: whatever was
 //! too old for a retry then is gone, and the age of all else is exact.
@@ -17,21 +18,21 @@ pub const FIRST_TRIES: usize = COUNT as usize;
 
 const COUNT: u32 = 15;
 
-const UNIT_NS: u64 = 50_000_000;
+const STEP_NS: u64 = 50_000_000;
 
 /// In place of an age.
 const NOT_FOUND: u64 = u64::MAX;
 
-/// The units by which the clock of another CPU may be ahead.
+/// The steps by which the clock of another CPU may be ahead.
 const AHEAD: u32 = 8;
 
-/// The last word of a line: 4 bits for the place of the next first try, 28 bits for when the line
-/// was last used, which repeat after five months.
+/// The last word of a line: 4 bits for the position of the next first try, 28 bits for the step in
+/// which the line was last used, which repeat after five months.
 const CURSOR: usize = FIRST_TRIES;
 
-const PLACE_BITS: u32 = 4;
-const PLACE: u32 = (1 << PLACE_BITS) - 1;
-const USED: u32 = u32::MAX >> PLACE_BITS;
+const POSITION_BITS: u32 = 4;
+const POSITION: u32 = (1 << POSITION_BITS) - 1;
+const USED: u32 = u32::MAX >> POSITION_BITS;
 
 /// A line of [`FIRST_TRIES`] and a cursor in memory that all CPUs share. `index` must be at most
 /// [`FIRST_TRIES`].
@@ -48,18 +49,17 @@ pub trait FirstTries {
     }
 }
 
-/// Returns the line of a source's first try in a memory of `lines` lines, a power of two, by the
-/// source's hash.
+/// Returns the index of the line of a source's first try, by the source's hash. `lines`: how many
+/// there are, a power of two.
 #[must_use]
 #[inline(always)]
 pub(crate) const fn line_of(hash: u64, lines: u32) -> u32 {
     (hash >> 32) as u32 & lines.wrapping_sub(1)
 }
 
-/// Notes that a source of that hash was refused as unknown; returns whether it had been refused
-/// before, and this is its retry.
+/// Notes that a source of that hash was refused as unknown; returns whether this is its retry.
 ///
-/// A first try stays with its time when the source comes again too early. A retry is no first try.
+/// If the source comes again too early, its first try keeps its time. A retry is no first try.
 #[inline(always)]
 pub(crate) fn is_retry<F: FirstTries>(
     line: &F,
@@ -67,20 +67,20 @@ pub(crate) fn is_retry<F: FirstTries>(
     settings: &Settings,
     now_ns: u64,
 ) -> bool {
-    let now = ((now_ns / UNIT_NS) & 0xffff_ffff) as u32 & USED;
+    let now = ((now_ns / STEP_NS) & 0xffff_ffff) as u32 & USED;
     let cursor = line.get(CURSOR);
-    let used = cursor >> PLACE_BITS;
+    let used = cursor >> POSITION_BITS;
     let unused = now.wrapping_sub(used) & USED;
     let unused = if unused > USED - AHEAD { 0 } else { unused };
     let tag = tag(hash);
-    // One number, as the kernel's verifier walks the rest once for each set of flags.
+    // One number, because the kernel's verifier walks the rest once for each set of flags.
     let mut age_ns = NOT_FOUND;
     let mut index = 0;
     while index < FIRST_TRIES {
         let entry = line.get(index);
-        let units = used.wrapping_sub(entry) & 0xff;
-        let units = if units > 0xff - AHEAD { 0 } else { units };
-        let this_age_ns = u64::from(units + unused) * UNIT_NS;
+        let steps = used.wrapping_sub(entry) & 0xff;
+        let steps = if steps > 0xff - AHEAD { 0 } else { steps };
+        let this_age_ns = u64::from(steps + unused) * STEP_NS;
         if this_age_ns > settings.retry_within_ns {
             line.set(index, 0);
         } else if entry >> 8 == tag {
@@ -88,14 +88,14 @@ pub(crate) fn is_retry<F: FirstTries>(
         }
         index += 1;
     }
-    let mut place = cursor & PLACE;
+    let mut position = cursor & POSITION;
     if age_ns == NOT_FOUND {
-        // Not a remainder, by which the kernel's verifier would lose the bounds.
-        place = if place < COUNT { place } else { 0 };
-        line.set(place as usize, tag << 8 | now & 0xff);
-        place += 1;
+        // Not a remainder, of which the kernel's verifier does not know the bounds.
+        position = if position < COUNT { position } else { 0 };
+        line.set(position as usize, tag << 8 | now & 0xff);
+        position += 1;
     }
-    let cursor_now = used.wrapping_add(unused) << PLACE_BITS | place;
+    let cursor_now = used.wrapping_add(unused) << POSITION_BITS | position;
     if cursor_now != cursor {
         line.set(CURSOR, cursor_now);
     }

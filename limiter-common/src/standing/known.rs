@@ -23,8 +23,8 @@ pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
 /// Changes the record of a source in its line to what `after` makes of it; returns what it is then.
 /// `insert` is [`insert()`], for a source that is not there.
 ///
-/// If the line has no room for the source, or other CPUs won all attempts, the record is returned
-/// that it would have: this packet is decided on by it.
+/// If the line has no room for the source, or other CPUs won all attempts, it returns the record
+/// that the source would have, by which this packet is decided on.
 #[inline(always)]
 pub(crate) fn change<L: Line>(
     line: &L,

@@ -1,4 +1,4 @@
-//! What is known of a source: its standing, and what a limit reserves for those of a higher one.
+//! Standing: what is known of a source, and what limits reserve for sources of a higher standing.
 //!
 //! A source is an IPv4 address or an IPv6 prefix ([`Settings::ipv6_prefix`]). A limit may
 //! [reserve](Reserves) a part of its bucket, which sources of a lower standing may not touch.
@@ -38,8 +38,8 @@ numbered! {
         serde(rename_all = "kebab-case")
     )]
     pub enum Standing {
-        /// Its return path was seen to work, by a TCP handshake or by somebody who vouches for it,
-        /// before the shortage began.
+        /// Before the shortage began, it completed a TCP handshake or somebody vouched for it, so it
+        /// receives what is sent to it.
         Proven,
         /// It came on several separate occasions while there was no shortage.
         Familiar,

@@ -70,7 +70,7 @@ impl Record {
         Kind::of_number((self.0 & 7) as u32)
     }
 
-    /// Returns whether the standing was gained during a shortage, or was so short before it that it
+    /// Returns whether the standing was gained during a shortage, or so shortly before one that it
     /// counts as gained during it.
     #[must_use]
     #[inline(always)]
@@ -92,16 +92,16 @@ impl Record {
         (self.0 >> LAST_SHIFT & KEPT) as u32
     }
 
-    /// Returns a kept tick: when the standing was gained; of a visited source, when it came on the
-    /// last occasion; of a retried or vouched one, until when it stays so.
+    /// Returns a kept tick: when the standing was gained; for a visited source, when its last
+    /// occasion was; for a retried or vouched one, when that ends.
     #[must_use]
     #[inline(always)]
     pub const fn since(self) -> u32 {
         (self.0 >> SINCE_SHIFT) as u32
     }
 
-    /// Returns the record by another clock, which shows `to` when this one shows `from`: so it can
-    /// be kept by the clock of the day, and recalled after a restart.
+    /// Returns the record by another clock, which shows `to` when this one shows `from`. So a record
+    /// can be saved by the wall clock and recalled after a restart.
     #[must_use]
     pub const fn by_clock(self, from: Tick, to: Tick) -> Self {
         let ahead = to.0.wrapping_sub(from.0);
@@ -144,7 +144,8 @@ impl Record {
         }
     }
 
-    /// Returns the record without what is over: nothing, if the source did not come for long.
+    /// Returns the record without what has expired: nothing, if the source has not come for too
+    /// long.
     #[must_use]
     #[inline(always)]
     pub const fn current(self, at: &Moment<'_>) -> Self {
@@ -172,16 +173,16 @@ impl Record {
         self
     }
 
-    /// Returns whether a standing that was gained by visits or a handshake ranks as fresh: a botnet
-    /// completes handshakes just before it floods, so what was gained less than a minute before the
-    /// shortage is fresh as long as the shortage lasts.
+    /// Returns whether a standing that was gained by visits or a handshake ranks as fresh. A botnet
+    /// completes handshakes just before it floods, so a standing gained less than a minute before
+    /// the shortage is fresh as long as the shortage lasts.
     #[inline(always)]
     const fn counts_as_fresh(self, at: &Moment<'_>) -> bool {
         self.is_fresh()
             || at.is_short() && at.shortage.began().since_kept(self.since()) < Tick::MINUTE
     }
 
-    /// A visit is noted at most once a tick. Without a shortage, it may be another occasion, or
+    /// Notes a visit, at most once a tick. Without a shortage, it may be another occasion, or
     /// make a fresh standing a full one.
     #[inline(always)]
     pub(super) const fn visited(self, at: &Moment<'_>) -> Self {
@@ -227,7 +228,8 @@ impl Record {
         Self::new(kind, false, visits, at.now, at.now)
     }
 
-    /// A handshake proves the source, unless that would make it fresh while it is familiar.
+    /// Proves the source, because it completed a handshake; but a familiar one does not become
+    /// fresh by that.
     #[inline(always)]
     pub(super) const fn proven(self, at: &Moment<'_>) -> Self {
         if at.settings.handshakes_prove == 0 {
@@ -247,7 +249,7 @@ impl Record {
         }
     }
 
-    /// A source of which too little is known is retried from now on, for a while.
+    /// Makes a source retried for ten minutes, if nothing better is known of it.
     #[inline(always)]
     pub(super) const fn retried(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
@@ -260,7 +262,7 @@ impl Record {
         }
     }
 
-    /// Whoever vouches has the last word, until the time that they say.
+    /// Somebody vouches for the source: until the given time, that replaces all else.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most LONGEST_VOUCH")]
     pub(super) const fn vouched(self, until_ns: u64, at: &Moment<'_>) -> Self {

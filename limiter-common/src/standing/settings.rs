@@ -15,22 +15,22 @@ pub struct Settings {
     pub visits: u32,
     /// The shortest time between two such occasions, in nanoseconds.
     pub apart_ns: u64,
-    /// After how long a packet of a source that was refused is a retry, in nanoseconds.
+    /// How long after a refusal a packet of the same source is a retry, in nanoseconds.
     pub retry_after_ns: u64,
-    /// Until how long after the refusal, in nanoseconds; at most
+    /// Until how long after the refusal it is one, in nanoseconds; at most
     /// [`Self::LONGEST_RETRY_NS`].
     pub retry_within_ns: u64,
     /// How long a source is remembered after its last visit, in nanoseconds.
     pub remember_ns: u64,
-    /// 1: whoever completes a TCP handshake with this host is proven.
+    /// 1: a source that completes a TCP handshake with this host is proven.
     pub handshakes_prove: u32,
     /// Keeps the size a multiple of eight without padding.
     pub unused: u32,
 }
 
 impl Settings {
-    /// The longest time between a refusal and its retry, in nanoseconds: first tries are kept by
-    /// eight bits of 50 ms.
+    /// The longest time between a refusal and its retry, in nanoseconds: first tries keep eight
+    /// bits of time, in steps of 50 ms.
     pub const LONGEST_RETRY_NS: u64 = 12_000_000_000;
 
     /// The settings of a policy that uses no standing.

@@ -1,4 +1,4 @@
-//! Shortages: when limits last refused somebody for their reserves, and since when they do.
+//! Shortages: when limits began to refuse packets for their reserves, and when they last did.
 
 use super::Tick;
 
@@ -57,8 +57,8 @@ pub trait ShortageWord {
     fn compare_and_swap(&self, seen: u64, new: u64) -> bool;
 }
 
-/// Notes that a limit refused somebody for its reserve. It writes at most once a tick, whatever the
-/// number of CPUs. Where it does not, another CPU has noted the same.
+/// Notes that a limit refused somebody for its reserve. It writes at most once a tick, on any number
+/// of CPUs: if the swap fails, another CPU has noted the same.
 #[inline(always)]
 pub(crate) fn renew<W: ShortageWord>(word: &W, now: Tick) {
     let seen = word.get();

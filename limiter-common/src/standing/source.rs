@@ -1,10 +1,10 @@
-//! What is one source: an IPv4 address or an IPv6 prefix.
+//! Sources: IPv4 addresses and IPv6 prefixes.
 
 use super::Settings;
 use crate::address::{Address, Family};
 
-/// A source as one word, from which it can be read again: of IPv6 the upper half of the address, cut
-/// to the prefix; of IPv4 the address below 32 bits that no IPv6 source begins with.
+/// A source as one word, from which it can be read again. For IPv6 that is the upper half of the
+/// address, cut to the prefix; for IPv4 the address, below 32 bits that no IPv6 source begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SourceId(pub u64);

@@ -67,7 +67,7 @@ impl Rule for FixedWindow {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-/// Whether the state keeps the count of the previous bucket.
+/// Whether the state keeps the count of the previous window.
 const KEEPS_PREVIOUS: bool = false;
 
 #[cfg(not(target_arch = "bpf"))]

@@ -6,10 +6,10 @@ use super::rule::Ledger as _;
 
 /// The meaning of a state's bits. Four bytes, part of every unit and of all parameters.
 ///
-/// The state of a window contains, from the highest bit on: the end of its current bucket, in ticks
-/// of 2^`shift` nanoseconds, with as many bits as there is room for, so that the time wraps; the
-/// count of that bucket; and the count of the previous one. The state of a bucket of GCRA is a TAT
-/// of 64 bits; [`super::moving_window`] describes that of a moving window.
+/// A state of windows contains, from the highest bit on: the end of the current window, in ticks of
+/// 2^`shift` nanoseconds, with as many bits as there is room for, so that the time wraps; the count
+/// of that window; and the count of the previous one. The state of a bucket of GCRA is a TAT of 64
+/// bits; [`super::moving_window`] describes that of a moving window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Layout {
@@ -24,7 +24,7 @@ pub struct Layout {
 #[cfg(not(target_arch = "bpf"))]
 const LEAST_TIME_BITS: u32 = 20;
 
-/// The maximum number of bits of the previous bucket's count: larger counts are rounded up, by less
+/// The maximum number of bits of the previous window's count: larger counts are rounded up, by less
 /// than a 4000th of the limit.
 #[cfg(not(target_arch = "bpf"))]
 const MOST_PREVIOUS_BITS: u32 = 14;
@@ -93,7 +93,7 @@ impl Layout {
         (1 << (self.count_bits & 63)) - 2
     }
 
-    /// Returns whether states keep the previous bucket's count.
+    /// Returns whether states keep the previous window's count.
     #[inline(always)]
     pub(super) const fn keeps_previous(self) -> bool {
         self.previous_bits != 0
@@ -121,8 +121,8 @@ impl Layout {
         product >> (self.count_bits & 63)
     }
 
-    /// Returns how long after `now` the current bucket of a state ends, in ticks modulo the time's
-    /// range: a bucket that has ended seems to end in a very long time.
+    /// Returns how long after `now` the current window of a state ends, in ticks modulo the time's
+    /// range: a window that has ended seems to end in a very long time.
     #[inline(always)]
     pub(super) const fn until_end(self, state: u64, now: u64) -> u64 {
         let low = self.low_bits();
@@ -136,19 +136,19 @@ impl Layout {
         ticks << low >> low
     }
 
-    /// Returns the count of the current bucket.
+    /// Returns the count of the current window.
     #[inline(always)]
     pub(super) const fn count(self, state: u64) -> u64 {
         state >> (self.previous_bits & 63) & ((1 << (self.count_bits & 63)) - 1)
     }
 
-    /// Returns the count of the previous bucket, or a little more.
+    /// Returns the count of the previous window, or a little more.
     #[inline(always)]
     pub(super) const fn previous(self, state: u64) -> u64 {
         (state & ((1 << (self.previous_bits & 63)) - 1)) << self.previous_shift()
     }
 
-    /// Returns the state of a window whose current bucket ends at `end`, in ticks. A count that is
+    /// Returns the state of a bucket whose current window ends at `end`, in ticks. A count that is
     /// too large becomes the largest that fits; the previous one is rounded up.
     #[inline(always)]
     pub(super) const fn state(self, end: u64, count: u64, previous: u64) -> u64 {
@@ -164,15 +164,15 @@ impl Layout {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Layout {
-    /// The largest limit if only the current bucket is counted.
+    /// The largest limit if only the current window is counted.
     pub(super) const LARGEST_COUNT: u64 = (1 << (u64::BITS - LEAST_TIME_BITS)) - 3;
 
-    /// The largest limit if the previous bucket is counted too.
+    /// The largest limit if the previous window is counted too.
     pub(super) const LARGEST_COUNT_WITH_PREVIOUS: u64 =
         (1 << (u64::BITS - LEAST_TIME_BITS - MOST_PREVIOUS_BITS)) - 3;
 
     /// Makes the layout of a window strategy that counts up to `count` tokens in periods of
-    /// `period_ns` nanoseconds, with or without the previous bucket's count; `None`: there is no
+    /// `period_ns` nanoseconds, with or without the previous window's count; `None`: there is no
     /// room for that count.
     ///
     /// The count never has all its bits set, so that no state is [`super::NO_STATE`].
@@ -232,7 +232,7 @@ impl Layout {
         }
     }
 
-    /// Returns whether this is the layout of a window, with or without the previous bucket's count.
+    /// Returns whether this is the layout of a window, with or without the previous window's count.
     pub(super) fn is_of_window(self, keeps_previous: bool) -> bool {
         self.shift < 64
             && self.count_bits >= 2

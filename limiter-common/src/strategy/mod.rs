@@ -118,7 +118,7 @@ strategies! {
     FixedWindow = 1,
     /// At most `count` in any period, by a log of the last packets.
     MovingWindow = 2,
-    /// At most `count` in the current bucket of a period plus a share of the previous one.
+    /// At most `count` in the current window plus a share of the previous one.
     SlidingWindowCounter = 3,
 }
 

@@ -23,15 +23,15 @@ pub struct Parameters {
     pub stamp_unit: u32,
 }
 
-/// The cost is more tokens than the budget ever has.
+/// The cost is more tokens than a bucket ever has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargerThanBudget;
 
 impl Parameters {
-    /// The budget of no limit.
+    /// The parameters of no limit.
     pub const NONE: Self = Self::of_gcra(Gcra::NONE);
 
-    /// Makes a budget by GCRA, in the unit of number 0.
+    /// Makes the parameters of a limit by GCRA, in the unit of number 0.
     #[must_use]
     pub const fn of_gcra(gcra: Gcra) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Parameters {
         ask!(self.strategy(), Rule => Rule::spend(self, now_ns, cost))
     }
 
-    /// Does the same for a budget by GCRA.
+    /// Does the same for a limit by GCRA.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Parameters {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Parameters {
-    /// Makes the budget of a limit of `count` tokens every `period_ns` nanoseconds, with `burst` at
+    /// Makes the parameters of a limit of `count` tokens every `period_ns` nanoseconds, with `burst` at
     /// once if the strategy [has a burst](Strategy::has_burst); in the unit of number 0.
     ///
     /// `None`: one of them is 0 or more than the strategy can count; see [`Gcra::new`],
@@ -96,7 +96,7 @@ impl Parameters {
         ask!(strategy, Rule => Rule::parameters(&terms))
     }
 
-    /// Returns the same budget by GCRA at another rate; see [`Gcra::at_interval`].
+    /// Returns the same limit by GCRA at another rate; see [`Gcra::at_interval`].
     #[must_use]
     pub fn at_interval(&self, emission_interval: u64) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Parameters {
         }
     }
 
-    /// Makes a budget by windows, in the unit of number 0.
+    /// Makes the parameters of a limit by windows, in the unit of number 0.
     pub(super) const fn of_window(window: Window) -> Self {
         Self {
             window,

@@ -1,13 +1,13 @@
-//! Sliding window counter: at most `count` tokens in the current bucket of a period plus the
-//! previous bucket, weighted by the share of the period that is left of the current one.
+//! Sliding window counter: at most `count` tokens in the current window, a period long, plus the
+//! previous window, weighted by the share of the period that is left of the current one.
 //!
 //! As in the Python library `limits` with its Redis storage, the first packet starts the first
-//! bucket, each bucket follows the one before at once, and after a whole bucket without a packet
+//! window, each window follows the one before at once, and after a whole window without a packet
 //! the sequence starts anew. Refused packets are not counted. In integers, without the library's
 //! rounding down: `previous × left + current × period + cost × period ≤ count × period`.
 //!
 //! At worst 2 × count − 2 tokens pass in a period (one if the count is 1): all but the first token
-//! of a bucket at its end, and all but the last of the next one, which pass while the weight of the
+//! of a window at its end, and all but the last of the next one, which pass while the weight of the
 //! former falls.
 
 use super::{
@@ -49,7 +49,7 @@ impl Rule for SlidingWindowCounter {
         Decision::pass(window.state(&seen, now))
     }
 
-    /// Gives back only if the current bucket is the one that counted the cost.
+    /// Gives back only if the current window is the one that counted the cost.
     #[inline(always)]
     fn undo(spend: &Spend, state: u64) -> u64 {
         let (window, now, cost) = (&spend.window(), spend.now(), spend.cost());
@@ -67,7 +67,7 @@ impl Rule for SlidingWindowCounter {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-/// Whether the state keeps the count of the previous bucket.
+/// Whether the state keeps the count of the previous window.
 const KEEPS_PREVIOUS: bool = true;
 
 #[cfg(not(target_arch = "bpf"))]
@@ -123,7 +123,7 @@ impl Ledger for SlidingWindowCounter {
 /// Returns how long it takes until `cost` tokens pass, if nothing else comes, in ticks; 0: now.
 #[inline(always)]
 const fn wait(window: &Window, seen: &WindowCounts, cost: u64) -> u64 {
-    // If a bucket has begun by the clock of another CPU, the previous one counts in full.
+    // If a window has begun by the clock of another CPU, the previous one counts in full.
     let left = if seen.left < window.period {
         seen.left
     } else {
@@ -134,13 +134,13 @@ const fn wait(window: &Window, seen: &WindowCounts, cost: u64) -> u64 {
         let enough = enough_left(window, window.count - counted, seen.previous);
         left.saturating_sub(enough)
     } else {
-        // In the next bucket, to which this is the previous one.
+        // In the next window, to which this is the previous one.
         let rest = window.count.saturating_sub(cost);
         seen.left + (window.period - enough_left(window, rest, seen.count))
     }
 }
 
-/// Returns how much of a bucket, in ticks, must be left so that `previous` tokens in the previous
+/// Returns how much of a window, in ticks, must be left so that `previous` tokens in the previous
 /// one leave `rest` tokens: `previous × left ≤ rest × period`.
 #[inline(always)]
 const fn enough_left(window: &Window, rest: u64, previous: u64) -> u64 {

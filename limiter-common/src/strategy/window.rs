@@ -1,5 +1,5 @@
-//! The common part of fixed windows and sliding window counters: a count of tokens in a bucket of
-//! time that ends. A debt is a state with the remaining time instead of the end.
+//! The common part of fixed windows and sliding window counters: a count of tokens in a window that
+//! ends. A debt is a state with the remaining time instead of the end.
 
 use super::{Layout, Spend, Unit, rule::State};
 #[cfg(not(target_arch = "bpf"))]
@@ -24,11 +24,11 @@ pub struct Window {
 /// What a window has counted, at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowCounts {
-    /// The remaining ticks of the current bucket; 0: there is none.
+    /// The remaining ticks of the current window; 0: there is none.
     pub(crate) left: u64,
-    /// The count of the current bucket.
+    /// The count of the current window.
     pub(crate) count: u64,
-    /// The count of the previous bucket.
+    /// The count of the previous window.
     pub(crate) previous: u64,
 }
 
@@ -51,7 +51,7 @@ impl Window {
     };
 
     /// Makes the parameters of a window `strategy` by its terms, with or without the previous
-    /// bucket's count; `None`: one of the terms is 0 or too large.
+    /// window's count; `None`: one of the terms is 0 or too large.
     #[cfg(not(target_arch = "bpf"))]
     pub(super) fn new(strategy: Strategy, keeps_previous: bool, terms: &Terms) -> Option<Self> {
         let Terms {
@@ -71,8 +71,8 @@ impl Window {
 
     /// Returns the window of a state at the time `now`, in ticks.
     ///
-    /// A bucket that ends up to two periods ahead is the current one: the clock of another CPU may
-    /// be ahead of this one's. In a sliding window counter, a bucket that ended less than a period
+    /// A window that ends up to two periods ahead is the current one: the clock of another CPU may
+    /// be ahead of this one's. In a sliding window counter, a window that ended less than a period
     /// ago is the previous one.
     #[inline(always)]
     pub(crate) const fn counts(&self, state: u64, now: u64) -> WindowCounts {
@@ -131,7 +131,7 @@ impl State for Counts {
         0
     }
 
-    /// The window keeps its count of tokens and the remaining time of its bucket, at most a period.
+    /// The bucket keeps its count of tokens and the remaining time of its window, at most a period.
     /// `now_ns` is converted to the ticks of each unit.
     #[inline(always)]
     fn exchange(from: &Unit, to: &Unit, now_ns: u64, state: u64) -> u64 {
@@ -172,7 +172,7 @@ impl State for Counts {
             .ns(if weight == 0 && left != 0 { 1 } else { weight })
     }
 
-    /// The count of the current bucket decreases; that the window has refused is forgotten.
+    /// The count of the current window decreases; that the window has refused is forgotten.
     #[inline(always)]
     fn refunded(spend: &Spend, state: u64) -> u64 {
         let (window, now) = (&spend.window(), spend.now());
@@ -199,7 +199,7 @@ impl Debt for Counts {
     fn since(unit: &Unit, owed: u64, before: u64) -> u64 {
         let window = unit.window();
         let (now, before) = (window.counts(owed, 0), window.counts(before, 0));
-        // A difference of up to a tick is the same bucket of time, because of rounding if ticks are
+        // A difference of up to a tick is the same window, because of rounding if ticks are
         // longer than a nanosecond.
         let rounded = u64::from(unit.layout.ns(1) > 1);
         let spent = if now.left.abs_diff(before.left) <= rounded {

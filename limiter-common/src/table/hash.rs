@@ -56,8 +56,8 @@ struct State {
 }
 
 impl OwnerHash {
-    /// Returns the place of a part of the bucket that is here: another line, which it shares with
-    /// the next part, and another tag. `part` is a [`BucketKey::part`]; the hash may be
+    /// Returns the hash of a part of the bucket that this is the hash of: another line, which the
+    /// part shares with the next one, and another tag. `part` is a [`BucketKey::part`]; the hash may be
     /// incomplete.
     ///
     /// No two parts of one bucket have the same tag. In a table of 64 lines or more, no two pairs
@@ -115,7 +115,7 @@ impl State {
 }
 
 impl HashKey {
-    /// Returns the place of a bucket or of its part. It starts from the hash of the owner's kind,
+    /// Returns the hash of a bucket or of its part. It starts from the hash of the owner's kind,
     /// prefix length and id, whatever the limit.
     #[must_use]
     #[inline(always)]

@@ -65,7 +65,7 @@ pub fn find_part<L: Line>(
 ) -> u64 {
     const UNIT: u64 = (1 << UNIT_BITS) - 1;
     let part = number + 1;
-    // The place is in two pieces here: the line, and the tag in the fingerprint.
+    // The hash is in two pieces here: the line, and the tag in the fingerprint.
     let tag = OwnerHash(bucket.fingerprint).of_part(part).0 >> 32 << 32
         | bucket.fingerprint & 0xffff_ffff;
     let line_hash = OwnerHash(bucket.line.into()).of_part(part);

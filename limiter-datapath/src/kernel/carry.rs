@@ -1,5 +1,5 @@
-//! Carries debts over to new buckets when their maps change size, kind or number. What is spent
-//! meanwhile is added once the new buckets are in use.
+//! Carries debts over to new buckets when their maps change size, kind or number. Debts made
+//! meanwhile are added once the new buckets are in use.
 
 use limiter_policy::policy::Units;
 

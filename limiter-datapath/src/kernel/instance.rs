@@ -81,7 +81,7 @@ impl Instance {
             .override_global("RECORDS_OFFENDERS", &records_offenders, true)
             .map_max_entries("NODES", entries(policy.nodes.len()))
             .map_max_entries("STRETCHES", entries(policy.stretches.len()))
-            .map_max_entries("SLOTS", entries(policy.children.len()))
+            .map_max_entries("CHILDREN", entries(policy.children.len()))
             .map_max_entries("CLASSES", entries(policy.classes.len()))
             .map_max_entries("RATES", entries(policy.rates.len()))
             .map_max_entries("RESERVES", entries(policy.reserves.len()))
@@ -98,7 +98,7 @@ impl Instance {
         array::write(&mut ebpf, "LIMITS", &policy.limits)?;
         array::write(&mut ebpf, "NODES", &policy.nodes)?;
         array::write(&mut ebpf, "STRETCHES", &policy.stretches)?;
-        array::write(&mut ebpf, "SLOTS", &policy.children)?;
+        array::write(&mut ebpf, "CHILDREN", &policy.children)?;
         array::write(&mut ebpf, "CLASSES", &policy.classes)?;
         array::write(&mut ebpf, "RATES", &policy.rates)?;
         array::write(&mut ebpf, "RESERVES", &policy.reserves)?;

@@ -135,8 +135,8 @@ impl Datapath {
         })
     }
 
-    /// Starts with no policy in force, but with links whose programs are to be replaced. What is
-    /// applied is pinned.
+    /// Starts with no policy in force, but with links whose programs will be replaced. Policies
+    /// that are applied are pinned.
     pub fn with_pins(
         settings: Settings,
         pins: Pins,
@@ -231,7 +231,7 @@ impl Datapath {
     /// # Errors
     ///
     /// They should by the policy in force, but cannot.
-    pub const fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
+    pub fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
         self.handshakes.are_noted()
     }
 
@@ -386,7 +386,7 @@ impl Datapath {
             .iter()
             .map(|attachment| attachment.interface_number);
         let mut numbers: Vec<_> = attached.collect();
-        let waiting = self.manifest.slots.values();
+        let waiting = self.manifest.interface_numbers.values();
         let waiting: Vec<_> = waiting.filter(|number| !numbers.contains(number)).collect();
         numbers.extend(waiting);
         let mut buckets: Vec<_> = numbers.into_iter().map(on).collect();

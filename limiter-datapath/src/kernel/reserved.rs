@@ -20,7 +20,7 @@ pub struct SourceStanding {
     pub standing: Standing,
     /// Whether it is on a list of proven sources: then its record does not matter.
     pub is_listed: bool,
-    /// What holds of its record; [`Record::NONE`]: nothing is known of it.
+    /// The part of its record that holds; [`Record::NONE`]: nothing is known of it.
     pub record: Record,
     /// The latest shortage.
     pub shortage: Shortage,

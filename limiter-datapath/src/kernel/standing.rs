@@ -72,8 +72,8 @@ impl KnownSources<'_> {
         self.maps.shortage()
     }
 
-    /// Returns every known source and its record, in no order and not at one moment; also what is
-    /// over, and not yet replaced.
+    /// Returns every known source and its record, in no order and not at one moment; also
+    /// expired records that are not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
         self.maps.all()
     }
@@ -95,15 +95,15 @@ impl KnownSources<'_> {
         self.maps.record(&self.shape, source)
     }
 
-    /// Returns the standing of a prefix, by lists and by the record of its source; of one with
-    /// several sources nothing is known.
+    /// Returns the standing of a prefix, by lists and by the record of its source; a prefix
+    /// with several sources is unknown.
     #[must_use]
     pub fn standing_of_prefix(&self, prefix: &BanKey, at: &Moment<'_>) -> Standing {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 
     /// Has the kernel note an event of a source now, such as that somebody vouches for it, or that
-    /// it is to be forgotten. Returns its record after it: [`Record::NONE`] if there is no room for
+    /// an operator wants it forgotten. Returns its record after it: [`Record::NONE`] if there is no room for
     /// the source, because all others in its line are of a higher rank.
     pub fn note(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {
         self.maps

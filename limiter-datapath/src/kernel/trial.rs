@@ -82,8 +82,8 @@ impl Trial {
         }
     }
 
-    /// Returns the standing of a prefix at a time of the program's clock, in nanoseconds; of one
-    /// with several sources nothing is known.
+    /// Returns the standing of a prefix at a time of the program's clock, in nanoseconds; a
+    /// prefix with several sources is unknown.
     pub fn standing_of(&self, prefix: &BanKey, now_ns: u64) -> Result<Standing, DatapathError> {
         let (maps, shape) = (self.reputation.standing(), &self.policy.shape);
         let at = Moment {

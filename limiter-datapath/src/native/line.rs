@@ -10,7 +10,7 @@ use limiter_common::{
 };
 
 /// A line that several threads may use at once; so may the kernel if the memory is a map's. Names
-/// are at even places, states at odd ones.
+/// have even indices, states odd ones.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct AtomicLine([AtomicU64; 2 * WAYS]);

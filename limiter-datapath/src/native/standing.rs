@@ -1,4 +1,4 @@
-//! What is known of sources, over plain memory.
+//! The store of what is known of sources, over plain memory.
 
 use std::{
     iter::repeat_with,
@@ -58,8 +58,8 @@ impl MemoryStanding {
         Shortage(self.shortage.load(SeqCst))
     }
 
-    /// Returns the standing of a prefix under a policy at a time in nanoseconds; of one with several
-    /// sources nothing is known.
+    /// Returns the standing of a prefix under a policy at a time in nanoseconds; a prefix with
+    /// several sources is unknown.
     #[must_use]
     pub fn standing_of(&self, policy: &CompiledPolicy, prefix: &BanKey, now_ns: u64) -> Standing {
         let shape = &policy.shape;
@@ -79,8 +79,8 @@ impl MemoryStanding {
         self.known.iter().map(AtomicLine::words)
     }
 
-    /// Returns every known source and its record, in no order; also what is over, and not yet
-    /// replaced.
+    /// Returns every known source and its record, in no order; also expired records that are not
+    /// yet replaced.
     pub fn records(&self) -> impl Iterator<Item = (SourceId, Record)> {
         self.known.iter().flat_map(|line| {
             let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));

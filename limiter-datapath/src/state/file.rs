@@ -8,8 +8,10 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use limiter_policy::policy::TooManyUnits;
 use thiserror::Error;
 
 use super::{
@@ -32,7 +34,7 @@ pub enum LoadError {
         /// Its name now.
         aside: PathBuf,
         /// Why it cannot be used.
-        reason: Reason,
+        reason: Arc<Reason>,
     },
     /// It is left as it is, and no state is saved in its place.
     #[error(
@@ -43,7 +45,7 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
         /// Why it cannot be used.
-        reason: Reason,
+        reason: Arc<Reason>,
         /// Why it could not be renamed.
         source: io::Error,
     },
@@ -58,9 +60,9 @@ pub enum Reason {
     /// Its contents are not a snapshot.
     #[error(transparent)]
     Damaged(#[from] FormatError),
-    /// Its contents do not fit what is to resume from it.
+    /// Its units leave too few for those of the configuration.
     #[error("cannot resume from it: {0}")]
-    Unfit(String),
+    Unfit(#[from] TooManyUnits),
 }
 
 /// The snapshot was not saved; the file is unchanged.
@@ -98,25 +100,25 @@ impl StateFile {
     /// Loads the last saved snapshot; `None`: there is no file. A file that cannot be read or
     /// understood is renamed, so that the next save does not overwrite it.
     pub fn load(&self) -> Result<Option<Snapshot>, LoadError> {
-        let reason = match self.read() {
+        let (set_aside, reason) = match self.read() {
             Ok(None) => return Ok(None),
             Ok(Some(bytes)) => match format::decode(&bytes) {
                 Ok(snapshot) => return Ok(Some(snapshot)),
-                Err(reason) => Reason::Damaged(reason),
+                Err(reason) => (aside::damaged(&self.0), Reason::Damaged(reason)),
             },
-            Err(error) => Reason::Unreadable(error),
+            Err(error) => (aside::not_restored(&self.0), Reason::Unreadable(error)),
         };
-        Err(self.refuse(reason))
+        Err(self.refused(set_aside, Arc::new(reason)))
     }
 
-    /// Renames the file, for that reason.
+    /// Renames the file, which may be intact, for that reason.
     #[must_use]
-    pub fn refuse(&self, reason: Reason) -> LoadError {
+    pub fn refuse(&self, reason: Arc<Reason>) -> LoadError {
+        self.refused(aside::not_restored(&self.0), reason)
+    }
+
+    fn refused(&self, set_aside: io::Result<PathBuf>, reason: Arc<Reason>) -> LoadError {
         let path = self.0.clone();
-        let set_aside = match reason {
-            Reason::Damaged(_) => aside::damaged(&path),
-            Reason::Unreadable(_) | Reason::Unfit(_) => aside::not_restored(&path),
-        };
         match set_aside {
             Ok(aside) => LoadError::SetAside {
                 path,
@@ -133,7 +135,7 @@ impl StateFile {
 
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
         // Checked before opening, because opening alone has an effect on some devices.
-        let Some(place) = place(&self.0)? else {
+        let Some(path) = target(&self.0)? else {
             return Ok(None);
         };
         let mut options = OpenOptions::new();
@@ -141,7 +143,7 @@ impl StateFile {
         let file = options
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(place)?;
+            .open(path)?;
         must_be_file(file.metadata()?.file_type())?;
         let mut bytes = Vec::new();
         // One byte more than a snapshot may have: no file of that size is one.
@@ -164,8 +166,8 @@ impl StateFile {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         // Only a regular file is replaced.
-        let place = place(&self.0)?.unwrap_or_else(|| self.0.clone());
-        let unfinished = beside(&place, ".unfinished");
+        let path = target(&self.0)?.unwrap_or_else(|| self.0.clone());
+        let unfinished = beside(&path, ".unfinished");
         // Left by a killed daemon.
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -177,17 +179,17 @@ impl StateFile {
             .mode(0o600)
             .open(&unfinished)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &place)) {
+        if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &path)) {
             // It takes up room, and the disk may be full.
             let _ = fs::remove_file(&unfinished);
             return Err(error);
         }
-        File::open(directory(&place))?.sync_all()
+        File::open(directory(&path))?.sync_all()
     }
 }
 
 /// Returns the path of the file itself, with links resolved; `None`: there is no file.
-fn place(path: &Path) -> io::Result<Option<PathBuf>> {
+fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -198,9 +200,9 @@ fn place(path: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(Some(path.to_owned()));
     }
     match fs::canonicalize(path) {
-        Ok(place) => {
-            must_be_file(fs::symlink_metadata(&place)?.file_type())?;
-            Ok(Some(place))
+        Ok(target) => {
+            must_be_file(fs::symlink_metadata(&target)?.file_type())?;
+            Ok(Some(target))
         }
         // Its target may not be mounted yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

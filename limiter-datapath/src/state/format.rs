@@ -10,7 +10,7 @@
 //!
 //! The sections are the names with the time, the debts, the bans, the sieves, and the known
 //! sources. Nothing in the bytes tells where a value ends, so a reader cannot skip unknown ones: it
-//! reads only versions that it knows. Version 3 has no known sources.
+//! reads only its own version.
 
 use jiff::Timestamp;
 use limiter_policy::policy::{Names, Sieve};
@@ -23,9 +23,6 @@ const MAGIC: [u8; 8] = *b"limiter\0";
 
 /// The version that is written. Raise it whenever a section changes.
 const VERSION: u32 = 4;
-
-/// The version before there were known sources, which is read, too.
-const WITHOUT_SOURCES: u32 = 3;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
 
@@ -46,9 +43,7 @@ pub enum FormatError {
     #[error("it is not a state file of the limiter")]
     Foreign,
     /// Another release wrote them.
-    #[error(
-        "its version is {0}, but this limiter reads only versions {WITHOUT_SOURCES} and {VERSION}"
-    )]
+    #[error("its version is {0}, but this limiter reads only version {VERSION}")]
     Version(u32),
     /// They are more or fewer than they say.
     #[error("it has {found} bytes instead of {expected}")]
@@ -63,7 +58,13 @@ pub enum FormatError {
     Checksum,
     /// The checksum is right, but the contents are invalid.
     #[error("its contents are invalid: {0}")]
-    Content(String),
+    Content(#[from] postcard::Error),
+    /// The checksum is right, but the sections end before the bytes do.
+    #[error(
+        "its contents are invalid: {0} byte{plural} too many",
+        plural = if *.0 == 1 { "" } else { "s" }
+    )]
+    TooMany(usize),
 }
 
 /// The first section.
@@ -105,7 +106,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (version, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let (length, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let version = u32::from_le_bytes(*version);
-    if ![WITHOUT_SOURCES, VERSION].contains(&version) {
+    if version != VERSION {
         return Err(FormatError::Version(version));
     }
     let expected = u64::from_le_bytes(*length).saturating_add(least as u64);
@@ -119,22 +120,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     if crc32fast::hash(&bytes[..bytes.len() - CHECKSUM]) != u32::from_le_bytes(*checksum) {
         return Err(FormatError::Checksum);
     }
-    let content = |error: postcard::Error| FormatError::Content(error.to_string());
-    let (head, sections) = postcard::take_from_bytes::<Head<Names>>(sections).map_err(content)?;
-    let (sets, sections) = postcard::take_from_bytes::<Vec<SetDebts>>(sections).map_err(content)?;
-    let (bans, sections) = postcard::take_from_bytes::<Vec<SavedBan>>(sections).map_err(content)?;
-    let (sieves, sections) =
-        postcard::take_from_bytes::<Vec<SavedSieve>>(sections).map_err(content)?;
-    let (known, sections) = match version {
-        WITHOUT_SOURCES => (SavedSources::default(), sections),
-        _ => postcard::take_from_bytes(sections).map_err(content)?,
-    };
+    let (head, sections) = postcard::take_from_bytes::<Head<Names>>(sections)?;
+    let (sets, sections) = postcard::take_from_bytes::<Vec<SetDebts>>(sections)?;
+    let (bans, sections) = postcard::take_from_bytes::<Vec<SavedBan>>(sections)?;
+    let (sieves, sections) = postcard::take_from_bytes::<Vec<SavedSieve>>(sections)?;
+    let (known, sections) = postcard::take_from_bytes::<SavedSources>(sections)?;
     if !sections.is_empty() {
-        let more = match sections.len() {
-            1 => "1 byte".to_owned(),
-            more => format!("{more} bytes"),
-        };
-        return Err(FormatError::Content(format!("{more} too many")));
+        return Err(FormatError::TooMany(sections.len()));
     }
     Ok(Snapshot {
         saved_at: head.saved_at,

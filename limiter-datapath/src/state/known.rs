@@ -51,8 +51,8 @@ impl SavedSources {
         }
     }
 
-    /// Returns the records as they are at a moment `passed_ns` later, without those that are over.
-    /// Of sources that are shorter prefixes than a source is now, nothing is known any more.
+    /// Returns the records as they are at a moment `passed_ns` later, without those that have
+    /// expired. Sources whose prefixes are shorter than a source is now are forgotten.
     pub fn restore(
         &self,
         passed_ns: u64,
@@ -79,8 +79,8 @@ impl SavedSources {
 }
 
 impl SavedSource {
-    /// What ranks as fresh only as long as the shortage lasts stays fresh: nobody gains by a
-    /// restart.
+    /// A source that ranks as fresh only while the shortage lasts is saved as fresh: nobody gains by
+    /// a restart.
     const fn new(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
         let is_fresh = matches!(record.standing(at), Standing::Fresh);
         let (last, since) = (Tick(record.last()), Tick(record.since()));

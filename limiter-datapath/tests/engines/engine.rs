@@ -212,6 +212,17 @@ impl Engines {
         Ok(kernel)
     }
 
+    /// Returns the standing of an address in the kernel, `offset_ns` after [`START`].
+    pub(crate) fn standing(
+        &self,
+        offset_ns: u64,
+        address: IpAddr,
+    ) -> Result<Standing, DatapathError> {
+        let prefix = IpNet::from(address);
+        let key = BanKey::new(&prefix.addr().into(), prefix.prefix_len());
+        self.trial.standing_of(&key, START + offset_ns)
+    }
+
     /// Checks that the same is known of all sources, and of the latest shortage; returns how many
     /// are known.
     pub(crate) fn assert_same_standing(&self) -> Result<usize, DatapathError> {

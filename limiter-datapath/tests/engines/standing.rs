@@ -1,4 +1,4 @@
-//! Who gives way to whom: what each standing gets of limits that reserve.
+//! What sources of each standing get of limits that reserve.
 
 mod retries;
 mod threads;
@@ -284,7 +284,7 @@ fn a_refusal_for_a_reserve_reads_one_bucket_and_changes_none() {
         assert_eq!(host.buckets.finds.get(), finds + 1);
     }
     assert_eq!(host.states(), before);
-    // Nor has who gives way sent too much.
+    // Nor has a source that gives way sent too much.
     assert_eq!(host.offenders.list().len(), 0);
 }
 
@@ -321,7 +321,7 @@ fn a_packet_that_leaves_the_reserve_is_charged_as_any_other() {
     assert_eq!(host.states(), plain.states());
 }
 
-/// Who is refused although nothing is reserved has sent too much, as without reserves.
+/// A source that is refused where nothing is reserved has sent too much, as without reserves.
 #[test]
 fn an_empty_bucket_makes_offenders_and_a_shortage() {
     let host = Host::new(all_and_each());

@@ -145,7 +145,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         let message = format!(
             "{name} needs a section 'subscribers' with each subscriber's number and prefixes"
         );
-        problems.note_at(limit.place, message);
+        problems.note_at(limit.position, message);
     }
     if !limit.needs_overrides {
         return;
@@ -156,11 +156,11 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         .is_some_and(|of| of.why_no_overrides().is_some())
     {
         let message = format!("{name} limits nothing: it needs burst, count and period, or rate");
-        problems.note_at(limit.place, message);
+        problems.note_at(limit.position, message);
     } else if parts.overrides_known && !parts.overrides.contains_key(&(index, 0)) {
         let message = format!(
             "{name} limits nothing: it needs burst, count and period, or rate, or overrides"
         );
-        problems.note_at(limit.place, message);
+        problems.note_at(limit.position, message);
     }
 }

@@ -175,10 +175,10 @@ pub(super) fn check_recorded(limits: &Limits, offenders: Offenders, problems: &m
         return;
     }
     for (_, limit) in limits.iter() {
-        if let Some((_, place)) = limit.ban {
+        if let Some((_, position)) = limit.ban {
             let message = "'ban' needs offenders, but `offenders: {capacity: 0}` records none: \
                            raise the capacity, such as to 65536";
-            problems.note_at(place, message.to_owned());
+            problems.note_at(position, message.to_owned());
         }
     }
 }

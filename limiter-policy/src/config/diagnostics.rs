@@ -1,4 +1,4 @@
-//! The errors of a configuration, and their places.
+//! The errors of a configuration, and their positions.
 
 use std::{
     fmt,
@@ -133,9 +133,9 @@ impl Problems {
         ));
     }
 
-    /// Notes an error at a place.
-    pub(super) fn note_at(&mut self, place: FilePosition, message: String) {
-        self.note(place.file, Some(place.at), message);
+    /// Notes an error at a position in a file.
+    pub(super) fn note_at(&mut self, position: FilePosition, message: String) {
+        self.note(position.file, Some(position.at), message);
     }
 
     /// Returns how many errors were noted.

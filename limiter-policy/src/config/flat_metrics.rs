@@ -37,14 +37,14 @@ pub(super) fn read<'n>(
         prefix: prefix?,
         tag: tag?,
     };
-    Some((metrics, reader.place(node.at)))
+    Some((metrics, reader.position(node.at)))
 }
 
 /// Notes limits whose metrics would get the same names.
 pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
     let mut seen = HashMap::<(String, String), String>::new();
     for (_, limit) in limits.iter() {
-        let Some((metrics, place)) = &limit.metrics else {
+        let Some((metrics, position)) = &limit.metrics else {
             continue;
         };
         for (part, name) in limit.part_names().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
                          another 'tag' or 'prefix'",
                         entry.get()
                     );
-                    problems.note_at(*place, message);
+                    problems.note_at(*position, message);
                 }
             }
         }

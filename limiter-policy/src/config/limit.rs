@@ -40,7 +40,7 @@ const MAX_NAME: usize = 64;
 pub(super) struct Definition {
     pub(super) name: String,
     /// Where it is first named.
-    pub(super) place: FilePosition,
+    pub(super) position: FilePosition,
     pub(super) id_format: IdFormat,
     pub(super) cost: Cost,
     /// `None`: it has an error.
@@ -69,10 +69,10 @@ pub(super) struct Definition {
 
 impl Definition {
     /// Returns a built-in limit that is configured only by overrides.
-    pub(super) fn of(limit: &BuiltIn, place: FilePosition) -> Self {
+    pub(super) fn of(limit: &BuiltIn, position: FilePosition) -> Self {
         Self {
             name: limit.name.to_owned(),
-            place,
+            position,
             id_format: limit.id_format,
             cost: limit.cost,
             strategy: Some(Strategy::default()),
@@ -179,7 +179,7 @@ pub(super) fn read<'n>(
     let ban = fields.named(BAN).and_then(|(name, node)| {
         let ban = automatic_ban::read(reader, name, node, id_format)?;
         automatic_ban::check_counted(reader, name, &ban, &matching.standing);
-        Some((ban, reader.place(name.at)))
+        Some((ban, reader.position(name.at)))
     });
     let strategy = strategy::read(reader, &fields, cost);
     let has_rate = !rate::is_absent(&fields);
@@ -198,14 +198,14 @@ pub(super) fn read<'n>(
     let ip_rep = fields.get(IP_REP).and_then(|node| {
         Some(NamedSieve {
             name: reader.text(node, "a sieve's name")?.to_owned(),
-            place: reader.place(node.at),
+            position: reader.position(node.at),
         })
     });
     let metrics = fields.get(METRICS);
     let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
     Some(Definition {
         name: name.text.to_owned(),
-        place: reader.place(name.at),
+        position: reader.position(name.at),
         id_format: id_format?,
         cost: cost?,
         strategy,

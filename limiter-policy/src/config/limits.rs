@@ -102,7 +102,7 @@ impl Limits {
             }
             return None;
         };
-        let index = self.push(Definition::of(limit, reader.place(name.at)));
+        let index = self.push(Definition::of(limit, reader.position(name.at)));
         self.by_name.insert(name.text.to_owned(), Some(index));
         Some(index)
     }
@@ -146,7 +146,7 @@ impl Limits {
                 "{message}: each rate counts as one, and {named} limits have {total} rates"
             );
         }
-        problems.note_at(beyond.place, message);
+        problems.note_at(beyond.position, message);
     }
 
     fn push(&mut self, limit: Definition) -> LimitIndex {

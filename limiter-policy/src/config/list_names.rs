@@ -18,7 +18,9 @@ impl ListNames {
 
     /// Returns the names and where they stand.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, FilePosition)> {
-        self.0.iter().map(|(name, place)| (name.as_str(), *place))
+        self.0
+            .iter()
+            .map(|(name, position)| (name.as_str(), *position))
     }
 
     /// Returns the names.
@@ -42,7 +44,7 @@ pub(super) fn read_field<'n>(
         if let Some(name) = reader.text(item, "a list's name")
             && seen.is_first(reader, name, item.at, || format!("list '{name}'"))
         {
-            names.0.push((name.to_owned(), reader.place(item.at)));
+            names.0.push((name.to_owned(), reader.position(item.at)));
         }
     }
     names

@@ -69,7 +69,7 @@ impl Lists {
     /// Notes names that no list has.
     pub(super) fn check(&self, named: &ListNames, problems: &mut Problems) {
         let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        for (name, place) in named.iter() {
+        for (name, position) in named.iter() {
             if known.contains(&name) || self.unreadable {
                 continue;
             }
@@ -81,16 +81,16 @@ impl Lists {
             } else {
                 nearest::unknown("list", name, &known)
             };
-            problems.note_at(place, message);
+            problems.note_at(position, message);
         }
     }
 
-    /// Reads a list's files, which the configuration names at these places.
+    /// Reads a list's files, which the configuration names at these positions.
     fn read_feeds(
         &mut self,
         reader: &mut Reader<'_, '_>,
         source: &ListSource,
-        places: Vec<Position>,
+        positions: Vec<Position>,
         surroundings: &Surroundings<'_>,
     ) {
         let old = surroundings
@@ -104,7 +104,7 @@ impl Lists {
         };
         for (feed, at) in lists::read(source, old, |_| true, context)
             .into_iter()
-            .zip(places)
+            .zip(positions)
         {
             match feed {
                 Ok(feed) => feeds.push(feed),
@@ -153,7 +153,7 @@ pub(super) fn read<'n>(
         let name = read_name(reader, item, &fields, &mut seen);
         lists.names.extend(name.clone());
         let files = read_files(reader, &fields, surroundings);
-        let (places, files) = files.into_iter().unzip();
+        let (positions, files) = files.into_iter().unzip();
         let source = ListSource {
             name: name.unwrap_or_default(),
             cidr: read_cidr(reader, &fields),
@@ -167,7 +167,7 @@ pub(super) fn read<'n>(
             let message = format!("missing field '{CIDR}' or '{FILE}'");
             reader.error(item.at, message);
         }
-        lists.read_feeds(reader, &source, places, surroundings);
+        lists.read_feeds(reader, &source, positions, surroundings);
         lists.sources.push(source);
     }
     Some(lists)

@@ -185,13 +185,13 @@ fn explain(error: &Error) -> String {
 
 /// Returns the library's message without the position it appends.
 fn render(error: &Error) -> String {
-    struct WithoutPlace;
-    impl Localizer for WithoutPlace {
+    struct WithoutPosition;
+    impl Localizer for WithoutPosition {
         fn attach_location<'b>(&self, base: Cow<'b, str>, _: Location) -> Cow<'b, str> {
             base
         }
     }
-    error.render_with_formatter(&DefaultMessageFormatter.with_localizer(&WithoutPlace))
+    error.render_with_formatter(&DefaultMessageFormatter.with_localizer(&WithoutPosition))
 }
 
 fn position(location: &Location) -> Option<Position> {

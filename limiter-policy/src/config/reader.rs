@@ -69,8 +69,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.problems
     }
 
-    /// Returns a place in this file.
-    pub(super) const fn place(&self, at: Position) -> FilePosition {
+    /// Returns a position in this file.
+    pub(super) const fn position(&self, at: Position) -> FilePosition {
         FilePosition {
             file: self.file,
             at,

@@ -205,7 +205,7 @@ fn section<'n, T>(
     }
 }
 
-/// Returns the path of a file that is named at a place; `None`, which is noted: no file may be
+/// Returns the path of a file that is named at a position; `None`, which is noted: no file may be
 /// named there.
 pub(super) fn named_path(
     reader: &mut Reader<'_, '_>,

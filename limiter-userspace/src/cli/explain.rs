@@ -1,5 +1,7 @@
 //! `limiter explain`.
 
+mod limits;
+
 use std::{
     io::{self, Write},
     net::IpAddr,
@@ -7,26 +9,16 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use limiter_common::strategy::Strategy;
 use limiter_policy::{lists::Extents, text::short};
 
 use super::{
     args::{OutputArgs, ReadArgs},
     lists::consequences,
     output::print_json,
-    render::{ago, at_least, count, duration, table_without},
+    render::{ago, at_least, duration},
     sieve, standing,
 };
-use crate::protocol::{Answer, Explanation, LastDrop, LimitExplanation, Request, dropper};
-
-/// The column that is shown if a limit does not use the default strategy.
-const STRATEGY: usize = 1;
-
-/// The column that is shown if each interface has its own buckets.
-const INTERFACE: usize = 5;
-
-/// The column that is shown if a limit has a burst.
-const BURST: usize = 8;
+use crate::protocol::{Answer, Explanation, LastDrop, Request, dropper};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -65,56 +57,14 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         }
         return print_rest(&mut out, explanation);
     }
-    let rows = explanation.limits.iter().map(|limit| {
-        [
-            limit.limit.clone(),
-            limit.strategy.clone(),
-            limit.mode.clone(),
-            limit.matching.clone().unwrap_or_else(|| "–".to_owned()),
-            limit.id.clone(),
-            limit.interface.clone().unwrap_or_default(),
-            limit.source.clone(),
-            format!("{} per {}", count(limit.count), duration(limit.period_ns)),
-            limit.burst.map_or_else(|| "–".to_owned(), count),
-            count(limit.remaining),
-            duration(limit.retry_in_ns),
-            duration(limit.reset_in_ns),
-        ]
-    });
-    let header = [
-        "limit",
-        "strategy",
-        "mode",
-        "match",
-        "id",
-        "interface",
-        "source",
-        "rate",
-        "burst",
-        "remaining",
-        "retry in",
-        "reset in",
-    ];
     writeln!(out, "{}", explanation.address)?;
     for line in summary(explanation) {
         writeln!(out, "{line}")?;
     }
-    let all = |is: fn(&LimitExplanation) -> bool| explanation.limits.iter().all(is);
-    let hidden = [
-        (
-            STRATEGY,
-            all(|limit| limit.strategy == Strategy::default().name()),
-        ),
-        (INTERFACE, all(|limit| limit.interface.is_none())),
-        (BURST, all(|limit| limit.burst.is_none())),
-    ];
-    let hidden: Vec<_> = hidden
-        .iter()
-        .filter(|(_, is_hidden)| *is_hidden)
-        .map(|(column, _)| *column)
-        .collect();
-    let table = table_without(&hidden, header, [7, 8, 9, 10, 11], rows);
-    writeln!(out, "{table}")?;
+    for (number, table) in limits::tables(&explanation.limits).iter().enumerate() {
+        let separator = if number == 0 { "" } else { "\n" };
+        writeln!(out, "{separator}{table}")?;
+    }
     print_rest(&mut out, explanation)
 }
 

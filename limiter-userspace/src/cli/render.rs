@@ -100,13 +100,13 @@ pub(super) fn duration(ns: u64) -> String {
         return format!("{ns} ns");
     };
     let (whole, rest) = (ns / length, ns % length);
-    let places = match whole {
+    let decimals = match whole {
         0..10 => 2,
         10..100 => 1,
         _ => 0,
     };
     // No overflow: the rest times 100 stays far below 2^64.
-    let fraction = match places {
+    let fraction = match decimals {
         2 => format!(".{:02}", rest * 100 / length),
         1 => format!(".{}", rest * 10 / length),
         _ => String::new(),

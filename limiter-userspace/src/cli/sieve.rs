@@ -192,10 +192,10 @@ pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> St
 /// Describes on one line what a sieve does to an address.
 pub(super) fn explained(explanation: &SieveExplanation) -> String {
     let sieve = &explanation.sieve;
-    let place = match (explanation.list, &explanation.entry) {
+    let listed = match (explanation.list, &explanation.entry) {
         (Some(list), Some(entry)) => {
             let hits = counted(usize::try_from(entry.count).unwrap_or(usize::MAX), "hit");
-            format!("{} is in bucket {list} of {sieve} with {hits}", entry.id)
+            format!("{} is in list {list} of {sieve} with {hits}", entry.id)
         }
         _ => format!("{sieve} does not know it, and never drops newcomers"),
     };
@@ -215,7 +215,7 @@ pub(super) fn explained(explanation: &SieveExplanation) -> String {
         _ if explanation.list.is_some() => ": never dropped by it".to_owned(),
         _ => String::new(),
     };
-    format!("{place}{fate}")
+    format!("{listed}{fate}")
 }
 
 /// Describes a sieve on one line, for the status.

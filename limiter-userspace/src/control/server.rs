@@ -132,15 +132,15 @@ impl Server {
         A: Future<Output = Answer> + Send + 'static,
     {
         let mut connections = Connections::with_reserve(MAX_ASKING);
-        let places = Arc::new(Semaphore::new(MAX_ANSWERED));
+        let permits = Arc::new(Semaphore::new(MAX_ANSWERED));
         loop {
             let accept = async || self.listener.accept().await;
             let stream = connections.accept(accept).await;
             let (answer, detach) = (answer.clone(), detach.clone());
-            let places = Arc::clone(&places);
+            let permits = Arc::clone(&permits);
             connections
                 .serve(async move {
-                    if let Err(error) = serve_one(stream, places, answer, detach).await {
+                    if let Err(error) = serve_one(stream, permits, answer, detach).await {
                         debug!("control connection: {error}");
                     }
                 })
@@ -196,7 +196,7 @@ fn make_way(path: &Path) -> io::Result<()> {
 
 async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     mut stream: UnixStream,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     answer: impl Fn(Request) -> A + Send + 'static,
     detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
@@ -211,7 +211,7 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
         BufReader::new((&mut stream).take(MAX_REQUEST)).read_until(b'\n', &mut line),
     )
     .await??;
-    let Ok(place) = places.acquire_owned().await else {
+    let Ok(permit) = permits.acquire_owned().await else {
         return Ok(());
     };
     // A task of its own, which from here on does not give way to other connections.
@@ -228,7 +228,7 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
         if is_to_detach {
             detach();
         }
-        drop(place);
+        drop(permit);
     });
     Ok(())
 }

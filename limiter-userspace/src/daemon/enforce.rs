@@ -59,7 +59,7 @@ pub(super) async fn put_in_force(
     if let Err(error) = datapath.are_handshakes_noted() {
         warn!(
             "handshakes prove nobody: {error}; sources still get a standing by their visits and \
-             retries, by lists and by operators"
+             retries, by lists and by operators; `limiter reload` tries again"
         );
     }
     let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
@@ -103,7 +103,7 @@ fn apply(
             state: datapath.manifest().state,
             loaded_at: wall_clock_now(),
             interfaces,
-            slots: BTreeMap::new(),
+            interface_numbers: BTreeMap::new(),
             mode: daemon.options.mode.unwrap_or(config.mode),
             settings: datapath.settings().with(&config, log),
             policy: config.policy,

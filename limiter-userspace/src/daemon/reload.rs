@@ -59,7 +59,7 @@ pub(super) async fn whenever_asked(
     }
 }
 
-/// Reads the configuration again and puts it in force. Returns an error as lines of text.
+/// Reads the configuration again, puts it in force, and logs how that went.
 async fn reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,

@@ -75,8 +75,7 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
     }
 }
 
-/// Explains what the limit of a bucket, which is that of an address, reserves from it; `None`:
-/// nothing from anybody.
+/// Explains what a limit reserves of an address's bucket; `None`: it reserves nothing.
 pub(super) fn reserve(
     datapath: &Datapath,
     address: IpAddr,

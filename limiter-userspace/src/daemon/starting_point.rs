@@ -31,8 +31,9 @@ impl StartingPoint {
             Adopted::Links(pins, attachments) => {
                 for version in pins.other_versions()? {
                     warn!(
-                        "this version cannot read the pinned buckets, counters and offenders of \
-                         ABI {version}: they begin anew"
+                        "this version cannot read what is pinned by ABI {version}, of buckets, \
+                         counters, offenders, bans, sieves and known sources: they begin anew, or \
+                         as the state file has them"
                     );
                 }
                 Ok(Self::Links(pins, attachments))

@@ -160,7 +160,7 @@ impl Beginning {
                 if resumed.is_some() =>
             {
                 resumed = None;
-                Resumed::refuse(state, error.to_string());
+                Resumed::refuse(state, error.into());
                 Read::load(&options.config, feeds, |_| Inherited::default())?
             }
             (read, _) => read?,

@@ -22,7 +22,7 @@ use prometheus_client::{
 };
 
 use self::labelled::{Labelled, counters};
-use super::{capacity, sieves, standing::Standings};
+use super::{capacity, census::Census, sieves, standing::Standings};
 use crate::{
     daemon::Daemon,
     protocol::{History, StateStatus},
@@ -32,6 +32,7 @@ use crate::{
 pub(super) struct DaemonCollector {
     daemon: Arc<Daemon>,
     failure: Failure,
+    census: Census,
 }
 
 /// Keeps the reason why the counters could not be read, which an encoder's error cannot carry.
@@ -46,8 +47,12 @@ impl Failure {
 }
 
 impl DaemonCollector {
-    pub(super) const fn new(daemon: Arc<Daemon>, failure: Failure) -> Self {
-        Self { daemon, failure }
+    pub(super) fn new(daemon: Arc<Daemon>, failure: Failure) -> Self {
+        Self {
+            daemon,
+            failure,
+            census: Census::default(),
+        }
     }
 
     /// Returns what was read; keeps the error if reading failed.
@@ -122,7 +127,7 @@ impl Collector for DaemonCollector {
         sieves::sieves(&briefs, &mut encoder)?;
         let rates = self.read(capacity::read(&self.daemon, datapath))?;
         capacity::encode(&rates, &mut encoder)?;
-        if let Some(standings) = self.read(Standings::read(datapath))? {
+        if let Some(standings) = self.read(Standings::read(datapath, &self.census))? {
             standings.encode(&mut encoder)?;
         }
         reloads(&self.daemon.history(), &mut encoder)?;

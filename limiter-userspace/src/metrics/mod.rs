@@ -3,6 +3,7 @@
 //! once a second.
 
 mod capacity;
+mod census;
 mod collector;
 mod lists;
 mod scrape;

@@ -1,6 +1,6 @@
 //! The metrics of the standing of sources.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use limiter_common::{
     counters::{LimitTraffic, Traffic},
@@ -13,6 +13,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use super::census::Census;
 use crate::daemon::is_reserving;
 
 /// What the metrics tell.
@@ -21,13 +22,18 @@ pub(super) struct Standings {
     limits: Vec<(String, [LimitTraffic; Standing::COUNT])>,
     /// How many sources have each standing.
     known: [u64; Standing::COUNT],
+    /// How old these numbers are.
+    known_age: Duration,
     is_short: bool,
     are_handshakes_noted: bool,
 }
 
 impl Standings {
     /// Reads them; `None`: the policy in force uses no standing.
-    pub(super) fn read(datapath: &Datapath) -> Result<Option<Self>, DatapathError> {
+    pub(super) fn read(
+        datapath: &Datapath,
+        census: &Census,
+    ) -> Result<Option<Self>, DatapathError> {
         let sources = match datapath.known_sources() {
             Ok(sources) => sources,
             Err(DatapathError::NoStanding) => return Ok(None),
@@ -38,9 +44,11 @@ impl Standings {
             let traffic = datapath.standing_traffic(limit.id)?;
             Ok((limit.name.clone(), traffic))
         });
+        let (known, known_age) = census.known(datapath, sources)?;
         Ok(Some(Self {
             limits: limits.collect::<Result<_, DatapathError>>()?,
-            known: sources.count()?,
+            known,
+            known_age,
             is_short: sources.shortage()?.holds(Tick::of_ns(monotonic_now())),
             are_handshakes_noted: datapath.are_handshakes_noted().is_ok(),
         }))
@@ -73,6 +81,13 @@ impl Standings {
             let number = i64::try_from(number).unwrap_or(i64::MAX);
             ConstGauge::new(number).encode(family.encode_family(&labels)?)?;
         }
+        let age = ConstGauge::new(self.known_age.as_secs_f64());
+        age.encode(encoder.encode_descriptor(
+            "limiter_known_sources_age_seconds",
+            "How old those numbers are: a large table is counted every ten seconds at most",
+            None,
+            MetricType::Gauge,
+        )?)?;
         for (name, help, is_so) in [
             (
                 "limiter_shortage",

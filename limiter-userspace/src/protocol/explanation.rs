@@ -67,7 +67,7 @@ pub struct LimitExplanation {
     /// Whether it counts only sources of other standings than the address has now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other_standing: bool,
-    /// What it reserves from the address; `None`: nothing from anybody.
+    /// What it reserves from the address; `None`: it reserves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<ReserveExplanation>,
     /// `default`, `automatic`, or `override` and its id.

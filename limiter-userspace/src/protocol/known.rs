@@ -71,7 +71,7 @@ pub enum KnownOutcome {
     },
     /// Its sources are forgotten.
     Forgotten {
-        /// Of how many something was known.
+        /// How many were known.
         sources: u64,
         /// The source that the prefix is a part of; `None`: the prefix consists of sources.
         part_of: Option<IpNet>,
@@ -88,12 +88,12 @@ pub enum KnownOutcome {
 /// What is known of all sources.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KnownList {
-    /// How many sources are to be known at once, as configured.
+    /// How many sources may be known at once, as configured.
     pub capacity: u32,
     /// How many sources are known, by the names of standings. Unknown ones came, but on too few
     /// occasions.
     pub standings: BTreeMap<String, u64>,
-    /// For how many of them somebody vouches.
+    /// How many of them are vouched for.
     pub vouched: u64,
     /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,

@@ -142,7 +142,6 @@ pub struct StateStatus {
     /// How many bans it then had, including expired ones that are remembered.
     pub bans: u64,
     /// How many known sources it then had.
-    #[serde(default)]
     pub sources: u64,
     /// How often saving it has failed since the daemon was started.
     pub errors: u64,

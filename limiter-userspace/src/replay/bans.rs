@@ -1,6 +1,6 @@
 //! Automatic bans in a replay: runs the daemon's decider at the capture's times.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -44,6 +44,9 @@ pub struct ReplayedBans<'r> {
     pub first: &'r [ReplayedBan],
     /// How many there were.
     pub total: u64,
+    /// How many offenders each limit would have banned, but that they were not proven; each counts
+    /// once in ten seconds.
+    pub not_proven: &'r BTreeMap<LimitId, u64>,
 }
 
 /// Bans what the daemon would ban, and looks at the offenders as often as the daemon does.
@@ -62,6 +65,8 @@ pub(super) struct AutomaticBans {
     made: Vec<ReplayedBan>,
     /// How many more were made.
     more: u64,
+    /// How many were not made, by limit, because the offender was not proven.
+    not_proven: BTreeMap<LimitId, u64>,
     /// The policy's lists under `never-ban`, whose addresses no limit bans.
     never: Policy,
 }
@@ -82,6 +87,7 @@ impl AutomaticBans {
             last: HashMap::new(),
             made: Vec::new(),
             more: 0,
+            not_proven: BTreeMap::new(),
             never: Policy {
                 lists: policy.lists.clone(),
                 never_ban: policy.never_ban.clone(),
@@ -125,8 +131,16 @@ impl AutomaticBans {
         }
         let now_ns = self.next_ns;
         let standing = |prefix: &BanKey| engine.standing_of(tables, prefix, now_ns);
-        let DueBans { offences, .. } = self.decider.look(now_ns, engine.offenders()?, standing)?;
+        let found = self.decider.look(now_ns, engine.offenders()?, standing)?;
+        let DueBans {
+            offences,
+            delayed: _,
+            unproven,
+        } = found;
         self.is_news = self.decider.is_unfinished();
+        for (limit, number) in unproven {
+            *self.not_proven.entry(limit).or_default() += number;
+        }
         for offence in offences {
             self.ban(engine, &offence)?;
         }
@@ -186,6 +200,7 @@ impl AutomaticBans {
         ReplayedBans {
             first: &self.made,
             total: self.made.len() as u64 + self.more,
+            not_proven: &self.not_proven,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Judges by the frames of a capture who completed a TCP handshake.
+//! Judges by the frames of a capture which clients completed a TCP handshake.
 //!
 //! The kernel knows it of its own connections; a capture shows only packets. A client completes a
 //! handshake by acknowledging the number that the server chose, which a forger cannot know. Where
@@ -14,7 +14,7 @@ use limiter_common::{
 
 use super::CapturedFrame;
 
-/// How many connections may be half open at once; of more, the oldest are forgotten.
+/// How many connections may be half open at once; if there are more, the oldest are forgotten.
 const HALF_OPEN: usize = 1 << 18;
 
 /// RST: the connection is refused.
@@ -31,10 +31,12 @@ pub(super) struct Handshakes {
     has_answers: bool,
 }
 
-/// How many handshakes clients completed.
+/// How many handshakes there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeCounts {
-    /// All of them.
+    /// Those that clients began; a SYN that is sent again begins none.
+    pub begun: u64,
+    /// Of these, those that they completed: they prove the client.
     pub completed: u64,
     /// Of these, those whose answer by the server the capture lacks.
     pub assumed: u64,
@@ -112,6 +114,7 @@ impl Handshakes {
         if self.half_open.insert(connection, half_open).is_some() {
             return;
         }
+        self.counts.begun += 1;
         self.opened.push_back(connection);
         if self.opened.len() > HALF_OPEN
             && let Some(oldest) = self.opened.pop_front()

@@ -126,7 +126,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         // p = 1 rejects list 0 from 66.7 % on, p = 2 list 1 from 83.3 % on.
         let busy = pinned.limiter.show(&["explain", BUSY])?;
         ensure!(
-            busy.contains("10.77.0.2 is in bucket 1 of main with "),
+            busy.contains("10.77.0.2 is in list 1 of main with "),
             "{busy}"
         );
         ensure!(
@@ -135,7 +135,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         );
         let quiet = pinned.limiter.show(&["explain", QUIET])?;
         ensure!(
-            quiet.contains("10.77.0.3 is in bucket 2 of main with 1 hit: never dropped by it\n"),
+            quiet.contains("10.77.0.3 is in list 2 of main with 1 hit: never dropped by it\n"),
             "{quiet}"
         );
         let nobody = pinned.limiter.show(&["explain", "10.77.0.4"])?;

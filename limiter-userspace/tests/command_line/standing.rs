@@ -6,7 +6,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{
     BINARY, pair,
-    pinned::{Pinned, assert_metric},
+    pinned::{Pinned, assert_metric, metrics},
 };
 
 /// No token comes back in time, and no handshake matters.
@@ -66,6 +66,8 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     ensure!(limits[0]["remaining"] == 5, "{explanation:#}");
     let text = limiter.show(&["explain", STRANGER])?;
     ensure!(text.contains("10.77.0.9 is unknown: it came on"), "{text}");
+    // It must leave the five that are left.
+    ensure!(text.contains("  5 ✗  "), "{text}");
     let told = "All: unknown sources must leave 5, 5 are left: a packet passes in ";
     ensure!(text.contains(told), "{text}");
 
@@ -76,6 +78,7 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     ensure!(limits[0]["reserve"] == passes, "{explanation:#}");
     let text = limiter.show(&["explain", KNOWN])?;
     for told in [
+        "  0 ✓  ",
         "10.77.0.2 is proven: it is on a list of proven sources",
         "All: proven sources may use the whole bucket, 5 are left: a packet passes now",
         "OfStrangers does not count proven sources",
@@ -100,6 +103,13 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     ] {
         assert_metric(&pair.server, line)?;
     }
+    let told = metrics(&pair.server)?;
+    let age = told.lines().find_map(|line| {
+        let age = line.strip_prefix("limiter_known_sources_age_seconds ")?;
+        age.parse::<f64>().ok()
+    });
+    // Counted within ten seconds, and within two of the text.
+    ensure!(age.is_some_and(|age| (0.0..12.0).contains(&age)), "{told}");
     Ok(())
 }
 

@@ -202,8 +202,13 @@ fn only_proven_sources_are_banned_where_the_limit_says_so() -> Result<()> {
     );
     let streams = ["10.0.0.1", "10.0.0.2"].map(|source| stream(source, 0, 1_500, 100));
     let streams = streams.into_iter().collect::<Result<Vec<_>>>()?;
-    let replayed = replayed(&config, &streams, &["--json"])?;
+    let told = summary(&replayed(&config, &streams, &["--json"])?)?;
     let expected = [(600, "10.0.0.2".to_owned(), 2, 1)];
-    assert_eq!(bans(&summary(&replayed)?)?, expected);
+    assert_eq!(bans(&told)?, expected);
+    let not_proven = json!({"PacketsPerIPAddress": 1});
+    assert_eq!(told["bans"]["not_proven"], not_proven, "{told:#}");
+    let shown = replayed(&config, &streams, &[])?.stdout;
+    let said = "PacketsPerIPAddress does not ban 1, because they are not proven (`only: proven`)\n";
+    assert!(shown.ends_with(said), "{shown}");
     Ok(())
 }

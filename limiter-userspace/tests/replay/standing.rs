@@ -82,7 +82,12 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
     });
     // No limit counts the server's own answer, so nobody asks for its standing.
     ensure!(told["by_standing"] == expected, "{told:#}");
-    let known_by = json!({"assumed_prefixes": 0, "handshakes": 1, "handshakes_without_answer": 0});
+    let known_by = json!({
+        "assumed_prefixes": 0,
+        "handshakes": 1,
+        "handshakes_not_completed": 0,
+        "handshakes_without_answer": 0,
+    });
     ensure!(told["known_by"] == known_by, "{told:#}");
 
     let kernel = replay(CONFIG, &capture, false, &["--json", "--engine", "kernel"])?;
@@ -97,6 +102,28 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
                 completed";
     ensure!(text.contains(said), "{text}");
     ensure!(!text.contains("lacks"), "{text}");
+    ensure!(!text.contains("prove nobody"), "{text}");
+    Ok(())
+}
+
+/// A flood of SYNs: the server's answers go to nobody.
+#[test]
+fn handshakes_that_are_not_completed_prove_nobody() -> Result<()> {
+    let mut packets = Vec::new();
+    for host in 1..=4 {
+        let syn = Frame::new([10, 2, 0, host].into(), SERVER.into()).tcp_syn(4000, 80, 1)?;
+        packets.push(Packet::whole(0, syn));
+    }
+    let capture = PCAP.write(&packets);
+    let told = summary(&replay(CONFIG, &capture, false, &["--json"])?)?;
+    ensure!(told["known_by"]["handshakes"] == 0, "{told:#}");
+    ensure!(
+        told["known_by"]["handshakes_not_completed"] == 4,
+        "{told:#}"
+    );
+    let text = replay(CONFIG, &capture, false, &[])?.stdout;
+    let said = "of the handshakes that clients began, 4 prove nobody: ";
+    ensure!(text.contains(said), "{text}");
     Ok(())
 }
 
@@ -110,7 +137,7 @@ fn a_capture_without_answers_says_what_it_assumes() -> Result<()> {
         "{told:#}"
     );
     let text = replay(CONFIG, &capture(false)?, false, &[])?.stdout;
-    let said = "the capture lacks the servers' answers to 1 of them";
+    let said = "the capture lacks the servers' answers to 1 of those completed";
     ensure!(text.contains(said), "{text}");
     Ok(())
 }

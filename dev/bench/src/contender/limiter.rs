@@ -15,10 +15,15 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     config::{self, Buckets, Store},
-    policy::{CompiledPolicy, SieveSizes},
+    policy::CompiledPolicy,
 };
 
-use super::{Override, ROOM, Terms, kept::Kept, windows};
+use super::{
+    Override, ROOM, Terms,
+    kept::Kept,
+    standing::{self, Situation},
+    windows,
+};
 use crate::{drawing::Drawing, objects};
 
 /// The limits that count each packet.
@@ -32,6 +37,10 @@ pub(crate) enum Limits {
     AddressAndRange,
     /// Packets and bytes of each address and of its range.
     Four,
+    /// Packets of each address, and of all together.
+    AddressAndTotal,
+    /// The same, but the second limit has reserves.
+    Standing(Situation),
     /// As [`Limits::Address`], with another rate for each of 100 000 prefixes.
     ManyOverrides,
     /// As [`Limits::Address`], with 100 000 prefixes on a list that is blocked.
@@ -67,7 +76,10 @@ impl Limits {
             | Self::Window(_)
             | Self::MovingWindow(_)
             | Self::Refused(_) => 1,
-            Self::AddressTwice | Self::AddressAndRange => 2,
+            Self::AddressTwice
+            | Self::AddressAndRange
+            | Self::AddressAndTotal
+            | Self::Standing(_) => 2,
             Self::Four => 4,
         }
     }
@@ -102,6 +114,11 @@ impl Limits {
         if self == Self::Four {
             text += &limit("BytesPerIPv4Range", BYTES);
             text += &limit("BytesPerIPv6Range", BYTES);
+        }
+        match self {
+            Self::AddressAndTotal => text += &standing::without(PACKETS),
+            Self::Standing(situation) => text += &situation.limits(PACKETS),
+            _ => {}
         }
         if self == Self::ManyOverrides || overridden.is_some() {
             text += "overrides:\n";
@@ -176,8 +193,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
         capacity: ROOM * limits.count(),
         ..Buckets::default()
     };
-    let mut settings = Settings::new(buckets, config.offenders, LogLevel::Off)?;
-    settings.sieves = SieveSizes::of(&policy.sieves);
+    let settings = Settings::new(buckets, config.offenders, LogLevel::Off)?.sized_for(&policy);
     let measured = terms.sink != Sink::Nothing || terms.draw;
     // Without drawing and dropping, use the object that the daemon loads.
     let object = if measured { objects::LIMITER } else { OBJECT };
@@ -201,6 +217,11 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
             .sieves()
             .pressures()
             .set_pressure(pressure_of_sieve(0), pressure)?;
+    }
+    if limits == Limits::Standing(Situation::ShortOfRoom) {
+        let shape = *instance.shape();
+        let mut reputation = instance.take_reputation(settings)?;
+        standing::introduce(reputation.standing_mut(), &shape, terms)?;
     }
     let kept = Kept::take(&mut instance, settings)?;
     Ok((instance, kept))
@@ -244,6 +265,10 @@ mod tests {
             Limits::ManyListed,
             Limits::ManyBans,
             Limits::Sieve,
+            Limits::AddressAndTotal,
+            Limits::Standing(Situation::Calm),
+            Limits::Standing(Situation::ShortOfRoom),
+            Limits::Standing(Situation::Spent),
         ] {
             check(limits, &TERMS);
             check(

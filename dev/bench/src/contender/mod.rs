@@ -6,6 +6,7 @@ mod limiter;
 mod nftables;
 mod program;
 mod shown;
+mod standing;
 mod windows;
 
 use std::{net::Ipv4Addr, time::Duration};
@@ -21,6 +22,7 @@ pub(crate) use self::{
     limiter::{BANS, Limits, OVERRIDES},
     program::Loaded,
     shown::shown,
+    standing::Situation,
 };
 use crate::tool;
 
@@ -88,6 +90,10 @@ pub(crate) const TABLE_LISTS: &str = "limiter, table, 100 k overrides";
 pub(crate) const TABLE_LISTED: &str = "limiter, table, 100 k listed";
 pub(crate) const TABLE_BANS: &str = "limiter, table, 500 k bans";
 pub(crate) const TABLE_SIEVE: &str = "limiter, table, sieve";
+pub(crate) const TABLE_TOTAL: &str = "limiter, table, address + total";
+pub(crate) const TABLE_STANDING: &str = "limiter, table, standing";
+pub(crate) const TABLE_KNOWN: &str = "limiter, table, standing, known";
+pub(crate) const REFUSED_UNKNOWN: &str = "limiter, table, standing, unknown refused";
 pub(crate) const HASH_1: &str = "limiter, hash, 1 limit";
 pub(crate) const HASH_2: &str = "limiter, hash, 2 limits";
 pub(crate) const HASH_RANGE: &str = "limiter, hash, address + range";
@@ -109,7 +115,7 @@ pub(crate) const NFTABLES: &str = "nftables set";
 pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
 /// All contenders, in the order of the results.
-pub(crate) const CONTENDERS: [Contender; 30] = [
+pub(crate) const CONTENDERS: [Contender; 34] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
     Contender::new(LINE, Kind::Program("parse_clock_and_line")),
@@ -130,6 +136,13 @@ pub(crate) const CONTENDERS: [Contender; 30] = [
     ),
     Contender::new(TABLE_BANS, Kind::Limiter(Store::Table, Limits::ManyBans)),
     Contender::new(TABLE_SIEVE, Kind::Limiter(Store::Table, Limits::Sieve)),
+    Contender::new(
+        TABLE_TOTAL,
+        Kind::Limiter(Store::Table, Limits::AddressAndTotal),
+    ),
+    Contender::new(TABLE_STANDING, of_standing(Situation::Calm)),
+    Contender::new(TABLE_KNOWN, of_standing(Situation::ShortOfRoom)),
+    Contender::new(REFUSED_UNKNOWN, of_standing(Situation::Spent)),
     Contender::new(HASH_1, Kind::Limiter(Store::Hash, Limits::Address)),
     Contender::new(HASH_2, Kind::Limiter(Store::Hash, Limits::AddressTwice)),
     Contender::new(
@@ -176,6 +189,10 @@ const fn of_window(store: Store, strategy: Strategy) -> Kind {
     Kind::Limiter(store, Limits::Window(strategy))
 }
 
+const fn of_standing(situation: Situation) -> Kind {
+    Kind::Limiter(Store::Table, Limits::Standing(situation))
+}
+
 /// Returns a contender in the default store only: a refused packet writes hardly anything.
 const fn refusing(strategy: Strategy) -> Kind {
     Kind::Limiter(Store::Table, Limits::Refused(strategy))
@@ -199,6 +216,22 @@ impl Contender {
                 _,
                 Limits::Window(_) | Limits::MovingWindow(_) | Limits::Refused(_)
             )
+        )
+    }
+
+    /// Returns whether it measures the standing of sources, of any family alike.
+    pub(crate) const fn is_of_standing(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Limiter(_, Limits::AddressAndTotal | Limits::Standing(_))
+        )
+    }
+
+    /// Returns whether every source must be known, so that there may not be too many.
+    pub(crate) const fn knows_all(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Limiter(_, Limits::Standing(Situation::ShortOfRoom))
         )
     }
 

@@ -2,6 +2,7 @@
 
 use super::{
     BANS, Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables,
+    standing::SPENT_COUNT,
     windows::{FASTEST_PACKET_NS, REFUSED_COUNT},
 };
 
@@ -49,7 +50,13 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
                  the largest flood's sources. 500 k bans: 1 limit, and {BANS} banned addresses, \
                  none of them a source of the flood. Sieve: 1 limit, and a sieve of 10 lists \
                  with 2^15 addresses in the largest, under a pressure that scores every packet \
-                 and drops none. Each strategy: 1 limit, which refuses nothing either; a window \
+                 and drops none. Address + total: 1 limit, and one on all sources together. \
+                 Standing: the same, and the second limit keeps a tenth of its burst for proven \
+                 sources and half of it for known ones; all sources visit, and there is enough for \
+                 all. Standing, known: in a shortage, all sources are familiar, and pass. Unknown \
+                 refused: what is left of {SPENT_COUNT} packets an hour is kept for others; retries \
+                 are so late, after 11.95 s, that hardly any is one. Each strategy: 1 limit, which \
+                 refuses nothing either; a window \
                  is a second long, and a moving window N × {FASTEST_PACKET_NS} ns for each \
                  source, so that its log is not empty. Its stamps are buckets like others, in \
                  the same room. Refused: 1 limit of {REFUSED_COUNT} packets an hour, with few \

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, fs, io, path::Path};
 
 use anyhow::{Context as _, Result};
-use bench_common::{KNOWN, Layout};
+use bench_common::{KNOWN, Layout, VICTIMS};
 
 use super::{
     chart,
@@ -63,7 +63,8 @@ fn head(results: &Results) -> Result<String> {
          cargo xtask bench             # everything, as root, into this file\n\
          cargo xtask bench --quick     # in under three minutes, on the screen alone\n\
          cargo xtask bench --measure clients --only nftables table --json clients.json\n\
-         cargo xtask bench --quick --measure service --floods 300 --only ideal limiter\n\
+         cargo xtask bench --quick --measure service --floods 'DNS, IPv4, 300' \\\n    \
+         --only nothing limiter ideal --rounds 1 --json service.json\n\
          ```\n\n\
          It touches nothing but its own network namespaces. This is `cargo xtask bench{}`:\n\n\
          | | |\n|---|---|\n\
@@ -189,13 +190,17 @@ fn services(results: &Results) -> Result<String> {
         "## What good clients get from a server\n\n\
          NSD (for Knot's rrl, Knot) or nginx on one CPU, which also receives; the flood and the \
          clients on another. {KNOWN} known clients, who came before, ask {KNOWN_PER_SECOND} \
-         questions a second each; {NEW_PER_SECOND} new clients a second ask one each. Who gets \
+         questions a second each; {NEW_PER_SECOND} new clients a second ask one each. A client that gets \
          no answer asks again after one second, and after two more. Each figure is the percentage \
          answered by that try, the median of the rounds; ± is half of their range, in points. \
+         Where a flood comes in the names of {VICTIMS} known clients, they have a table of their \
+         own: they get what is left of their budgets, and the others must not suffer. \
          Below: the time from a known client's first try to its answer; how much of the CPU the \
          server took, and the kernel's receiving thread; what was offered, in thousands of packets \
          a second; and of that, what the ring lost before any defence and what full sockets \
-         lost behind it, in percent. The ideal is a program that passes a fixed list of clients.\n"
+         lost behind it, in percent. The ideal is a program that passes a fixed list of clients, \
+         and of no client whose address is forged. [How to read it, and where packets are \
+         lost](benchmarks/service.md).\n"
     )?;
     for under in &results.services {
         writeln!(text, "### {}\n", under.flood.name)?;

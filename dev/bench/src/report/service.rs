@@ -10,9 +10,11 @@ use crate::{
 pub(super) const NOT_COMPARABLE: &str =
     "The offered rates differ by more than 5 %: these results cannot be compared.";
 
-/// Returns the tables of a flood: what clients got, and what it cost.
-pub(super) fn grids(under: &Under) -> [Grid; 2] {
-    [answers(under), costs(under)]
+/// Returns the tables of a flood: what clients got, those too whose addresses are forged, and what it
+/// cost.
+pub(super) fn grids(under: &Under) -> Vec<Grid> {
+    let grids = [Some(answers(under)), victims(under), Some(costs(under))];
+    grids.into_iter().flatten().collect()
 }
 
 fn answers(under: &Under) -> Grid {
@@ -27,6 +29,23 @@ fn answers(under: &Under) -> Grid {
     let tries = ["known 1st", "2nd", "3rd", "new 1st", "2nd", "3rd"];
     const { assert!(TRIES == 3) };
     grid(format!("{}: answered, %", under.flood.name), &tries, rows)
+}
+
+/// Returns `None` if nobody's address is forged.
+fn victims(under: &Under) -> Option<Grid> {
+    let rows = under.outcomes.iter().map(|outcome| {
+        let tries = outcome.victims.as_ref()?;
+        let shown = tries.iter().map(percent);
+        Some(
+            [outcome.defence.to_owned()]
+                .into_iter()
+                .chain(shown)
+                .collect(),
+        )
+    });
+    let rows: Option<Vec<_>> = rows.collect();
+    let title = format!("{}: answered in whose names it comes, %", under.flood.name);
+    Some(grid(title, &["known 1st", "2nd", "3rd"], rows?.into_iter()))
 }
 
 fn costs(under: &Under) -> Grid {
@@ -110,6 +129,7 @@ mod tests {
             defence,
             known: [(); TRIES].map(|()| spread(99.996)),
             new: [(); TRIES].map(|()| spread(99.996)),
+            victims: Some([(); TRIES].map(|()| spread(99.996))),
             p50_ms: spread(3_000.0),
             p99_ms: spread(3_999.99),
             server_cpu: spread(100.0),

@@ -8,12 +8,12 @@ use aya::{
     maps::HashMap,
     programs::{Xdp, XdpMode},
 };
-use bench_common::Group;
+use bench_common::{Group, KNOWN};
 use nix::net::if_::if_nametoindex;
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
-    clients::Planned,
+    clients::{Planned, address},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -48,10 +48,11 @@ enum Kind {
 /// Names that the targets use.
 pub(crate) const NOTHING: &str = "nothing";
 pub(crate) const LIMITER: &str = "limiter";
+pub(crate) const KNOWN_FIRST: &str = "limiter, known";
 pub(crate) const IDEAL: &str = "ideal";
 
 /// All defences, in the order of the results.
-pub(crate) const DEFENCES: [Defence; 6] = [
+pub(crate) const DEFENCES: [Defence; 7] = [
     Defence::new(NOTHING, Kind::Nothing),
     Defence::new("nftables meter", Kind::Meter),
     Defence::new("synproxy", Kind::Synproxy),
@@ -61,6 +62,13 @@ pub(crate) const DEFENCES: [Defence; 6] = [
         Kind::Limiter {
             dns: include_str!("../../../../configs/dns-server.yaml"),
             web: include_str!("../../../../configs/web-server.yaml"),
+        },
+    ),
+    Defence::new(
+        KNOWN_FIRST,
+        Kind::Limiter {
+            dns: include_str!("../../configs/known-dns.yaml"),
+            web: include_str!("../../configs/known-web.yaml"),
         },
     ),
     Defence::new(IDEAL, Kind::Ideal),
@@ -110,6 +118,12 @@ impl Defence {
     pub(crate) fn applies_to(&self, flood: &Flood) -> bool {
         match self.kind {
             Kind::Synproxy => flood.attack == Attack::Syns,
+            _ if flood.by_visits => {
+                matches!(
+                    self.kind,
+                    Kind::Nothing | Kind::Limiter { .. } | Kind::Ideal
+                )
+            }
             Kind::Rrl => flood.service == Service::Dns,
             _ => true,
         }
@@ -159,10 +173,13 @@ impl Defence {
                     Service::Web => web,
                 };
                 let limiter = limiter.context("no limiter")?;
-                let text = configuration(text);
                 // The daemon itself runs beside the clients.
                 cpu::pin(CLIENTS_CPU)?;
-                return Limiter::start(limiter, &pair.server, &text, &[]).map(AtWork::Limiter);
+                let limiter = Limiter::start(limiter, &pair.server, &configuration(text), &[])?;
+                if !flood.by_visits {
+                    vouch(&limiter, flood)?;
+                }
+                return Ok(AtWork::Limiter(limiter));
             }
         }
         Ok(AtWork::InNamespace)
@@ -203,6 +220,19 @@ fn configuration(text: &str) -> String {
     }
 }
 
+/// Vouches for the known clients, as an application does that knows them. To learn them by visits as
+/// in real life would take more than a minute before each flood.
+fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
+    let arguments = ["know", "--stdin", "--for", "1h"];
+    let clients: Vec<_> = (0..KNOWN)
+        .map(|member| address(Group::Known, member, flood.is_v6()).to_string())
+        .collect();
+    let clients = clients.join("\n") + "\n";
+    let shown = format!("limiter {}", arguments.join(" "));
+    tool::feed(limiter.command(&arguments), &shown, &clients)?;
+    Ok(())
+}
+
 /// Returns a limit for each source, like that of the packaged configurations: queries, or new
 /// connections.
 fn meter(flood: &Flood) -> String {
@@ -241,9 +271,11 @@ const SYNPROXY: &str = "table inet bench {
 }
 ";
 
-/// Attaches the program that passes those who will ask.
+/// Attaches the program that passes those who will ask, but nobody in whose name the flood comes.
 fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
-    let mut ebpf = load_ideal(flood.is_v6(), planned)?;
+    let mut good = planned.to_vec();
+    good.retain(|planned| !flood.forges(planned.group, planned.member));
+    let mut ebpf = load_ideal(flood.is_v6(), &good)?;
     let program: &mut Xdp = ebpf.program_mut("ideal").context("no ideal")?.try_into()?;
     pair.server.enter(|| {
         let index = if_nametoindex(SERVER_INTERFACE)?;
@@ -290,7 +322,7 @@ mod tests {
     use limiter_policy::config;
 
     use super::*;
-    use crate::service::clients::{address, working_day};
+    use crate::service::clients::working_day;
 
     const PASS: u32 = 2;
     const DROP: u32 = 1;
@@ -337,9 +369,12 @@ mod tests {
             for text in [dns, web] {
                 let text = configuration(text);
                 let read = config::parse(&text, "bench");
-                assert!(read.is_ok(), "{}: {:?}", defence.name, read.err());
+                let read = read.unwrap_or_else(|errors| panic!("{}: {errors}", defence.name));
                 assert!(text.contains("interfaces: [server0]"));
                 assert_eq!(text.matches(VISITS).count(), 1);
+                let mut limits = read.policy.limits.iter();
+                let reserves = limits.any(|limit| limit.reserve.is_some());
+                assert!(reserves, "{}: everybody is equal", defence.name);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use bench_common::{Origin, Source};
+use bench_common::{Group, Origin, Source};
 use serde::Serialize;
 use testbed::Frame;
 
@@ -47,6 +47,9 @@ pub(crate) struct Flood {
     pub(crate) again_after: Option<Duration>,
     /// Whether the sources complete a handshake before they flood.
     pub(crate) handshakes: bool,
+    /// Whether known clients are known by their visits alone, more than a minute before the flood:
+    /// nobody vouches for them.
+    pub(crate) by_visits: bool,
     /// Whether a quick run measures it.
     pub(crate) quick: bool,
 }
@@ -65,6 +68,7 @@ impl Flood {
             rate,
             again_after: None,
             handshakes: false,
+            by_visits: false,
             quick: false,
         }
     }
@@ -79,6 +83,17 @@ impl Flood {
     /// Returns whether the clients' addresses, as its sources', are IPv6.
     pub(crate) const fn is_v6(&self) -> bool {
         self.origin.is_v6()
+    }
+
+    /// Returns whether its packets come in the name of a client.
+    pub(crate) const fn forges(&self, group: Group, member: u32) -> bool {
+        self.origin.forges(group, member)
+    }
+
+    /// Returns whether new clients can be told from its sources: they come again later than those
+    /// that do not come again, and than hosts that completed a handshake.
+    pub(crate) const fn spares_new_clients(&self) -> bool {
+        self.again_after.is_none() && !self.handshakes
     }
 
     /// Returns the server's address in the flood's family.
@@ -114,13 +129,17 @@ const SLOW: Rate = Rate::PerSecond(100_000);
 const FAST: Rate = Rate::PerSecond(300_000);
 
 /// All floods, in the order of the results.
-pub(crate) const FLOODS: [Flood; 18] = {
+pub(crate) const FLOODS: [Flood; 19] = {
     use Attack::{Acks, Queries, Syns};
     use Origin::{AnyV4, Bots, KnownV4, KnownV6, OneV6Prefix};
     [
         Flood::new("DNS, no flood", Queries, AnyV4, Rate::None).quick(),
         Flood::new("DNS, IPv4, 100 k/s", Queries, AnyV4, SLOW),
         Flood::new("DNS, IPv4, 300 k/s", Queries, AnyV4, FAST).quick(),
+        Flood {
+            by_visits: true,
+            ..Flood::new("DNS, known by visits, 300 k/s", Queries, AnyV4, FAST)
+        },
         Flood::new("DNS, IPv4, most", Queries, AnyV4, Rate::Most),
         Flood::new("DNS, IPv6 /32, 300 k/s", Queries, OneV6Prefix, FAST),
         Flood::new("DNS, IPv6 /32, most", Queries, OneV6Prefix, Rate::Most),
@@ -169,7 +188,7 @@ impl Serialize for Flood {
 mod tests {
     use std::collections::HashSet;
 
-    use bench_common::{Forge, Pace, Times};
+    use bench_common::{Forge, Pace, Times, VICTIMS};
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
     use super::*;
@@ -279,8 +298,12 @@ mod tests {
                 ports.insert(port);
                 numbers.insert(number);
             }
+            let least = match flood.origin {
+                Origin::KnownV4 => usize::try_from(VICTIMS).unwrap(),
+                _ => 100,
+            };
             assert!(
-                sources.len() >= 100,
+                sources.len() >= least,
                 "{}: {} sources",
                 flood.name,
                 sources.len()

@@ -12,6 +12,7 @@ mod flood;
 mod forger;
 mod place;
 mod server;
+mod turns;
 
 use std::{
     path::{Path, PathBuf},
@@ -19,31 +20,38 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use bench_common::{BOTS, Group};
 use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
 pub(crate) use self::{
     clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
-    defence::{DEFENCES, Defence, IDEAL, LIMITER, NOTHING},
-    flood::{FLOODS, Flood},
+    defence::{DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
+    flood::{FLOODS, Flood, Rate},
     server::Service,
 };
 use self::{
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
-    counters::Counters,
+    counters::{Counters, Way},
     defence::AtWork,
-    flood::Rate,
     forger::Forger,
     server::Server,
+    turns::Turns,
 };
-use crate::{cpu::HurryingSession, lane::to_f64, stats::Spread};
+use crate::{
+    cpu::{self, HurryingSession},
+    lane::to_f64,
+    stats::Spread,
+};
 
-/// How often each known client comes before the flood, and how long it stays away in between: more
-/// than the two seconds that a limiter may want, in its own coarse time.
+/// How often each known client comes before a flood if nobody vouches for it, and how long it stays
+/// away in between: more than the two seconds that a limiter may want, in its own coarse time.
 const VISITS: u32 = 3;
 const APART: Duration = Duration::from_millis(3_300);
+
+/// How long before such a flood it came last: more than the minute that makes it senior.
+const SENIOR: Duration = Duration::from_secs(62);
 
 /// How long a flood comes before the first question, and before it is measured.
 const LEAD: Duration = Duration::from_millis(500);
@@ -82,6 +90,8 @@ pub(crate) struct Outcome {
     /// Percentages answered by the first, second and third try.
     pub(crate) known: [Spread; TRIES],
     pub(crate) new: [Spread; TRIES],
+    /// Of known clients in whose names the flood comes, who are not in `known`; `None`: of nobody.
+    pub(crate) victims: Option<[Spread; TRIES]>,
     /// Milliseconds from a known client's first try to its answer.
     pub(crate) p50_ms: Spread,
     pub(crate) p99_ms: Spread,
@@ -104,6 +114,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Run {
     known: Tally,
     new: Tally,
+    victims: Tally,
     server_cpu: f64,
     receiver_cpu: f64,
     offered: f64,
@@ -112,6 +123,17 @@ pub(crate) struct Run {
     lost_in_sockets: f64,
     /// The bots that could complete a handshake.
     handshakes: usize,
+    /// Where packets were lost, each counted once.
+    way: Way,
+    /// The turns on the server's CPU of the thread that receives, and of the server.
+    receiver_turns: Turns,
+    server_turns: Turns,
+    /// Of the clients' CPU and of the server's, the percentages of time in which it had nothing to
+    /// do, and in which the host ran something else.
+    clients_cpu_idle_and_stolen: [f64; 2],
+    server_cpu_idle_and_stolen: [f64; 2],
+    /// Milliseconds by which the latest question was asked too late.
+    asked_late_ms: f64,
 }
 
 impl Measurement {
@@ -232,8 +254,12 @@ impl Site {
         interrupt: &Interrupt,
     ) -> Result<Run> {
         let client = &self.pair.client;
-        let calm = ask(&visits(VISITS, APART), flood, client, interrupt)?;
-        ensure_served(&calm)?;
+        let count = if flood.by_visits { VISITS } else { 1 };
+        let calm = ask(&visits(count, APART), flood, client, interrupt)?;
+        ensure_served(&calm, flood)?;
+        if flood.by_visits {
+            wait(SENIOR, interrupt)?;
+        }
         let handshakes = if flood.handshakes {
             shake_hands(Group::Bots, BOTS, flood, client, interrupt)?
         } else {
@@ -255,31 +281,62 @@ impl Site {
         forger.map(Forger::stop).transpose()?;
         self.at_work.check()?;
         let counted = after.since(&before);
-        let frames = sent.map_or(counted.received + counted.ring, |sent| sent.frames);
+        let way = counted.way;
+        let frames = sent.map_or(way.received + way.ring_lost(), |sent| sent.frames);
         let lost = |packets| to_f64(packets) * 100.0 / to_f64(frames.max(1));
         let of_time = |used: Duration| used.as_secs_f64() * 100.0 / time.as_secs_f64();
         Ok(Run {
-            known: questions.tally(Group::Known),
-            new: questions.tally(Group::New),
+            known: questions.tally(is_known(flood)),
+            new: questions.tally(|group, _| group == Group::New),
+            victims: questions.tally(|group, member| flood.forges(group, member)),
             server_cpu: of_time(counted.server),
             receiver_cpu: of_time(counted.receiver),
             offered: sent.map_or(0.0, |sent| sent.rate()),
-            lost_in_ring: lost(counted.ring),
-            lost_in_backlog: lost(counted.backlog),
-            lost_in_sockets: lost(counted.sockets),
+            lost_in_ring: lost(way.ring_lost()),
+            lost_in_backlog: lost(way.backlog_lost()),
+            lost_in_sockets: lost(way.sockets_lost),
             handshakes,
+            way,
+            receiver_turns: counted.receiver_turns,
+            server_turns: counted.server_turns,
+            clients_cpu_idle_and_stolen: counted.clients_cpu.idle_and_stolen(),
+            server_cpu_idle_and_stolen: counted.server_cpu.idle_and_stolen(),
+            asked_late_ms: questions.latest().as_secs_f64() * 1e3,
         })
     }
 
+    /// Reads the counters before the flood goes on, as it leaves little of its CPU to others.
     fn counters(&self) -> Result<Counters> {
-        Counters::read(&self.pair, self.server.group(), self.receiver)
+        let (server, receiver) = (self.server.group(), self.receiver);
+        let read = || {
+            cpu::come_first(0)?;
+            Counters::read(&self.pair, server, receiver)
+        };
+        let read = thread::scope(|scope| scope.spawn(read).join());
+        read.map_err(|_| anyhow!("the thread that reads counters panicked"))?
     }
 }
 
+/// Returns whether somebody is a known client in whose name no flood comes.
+fn is_known(flood: &Flood) -> impl Fn(Group, u32) -> bool {
+    move |group, member| group == Group::Known && !flood.forges(group, member)
+}
+
+/// Waits for so long.
+fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
+    const STEP: Duration = Duration::from_millis(100);
+    let start = Instant::now();
+    while start.elapsed() < time {
+        interrupt.check()?;
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
 /// Fails if the known clients did not get most of what they asked for before the flood.
-fn ensure_served(calm: &Questions) -> Result<()> {
+fn ensure_served(calm: &Questions, flood: &Flood) -> Result<()> {
     const LEAST: f64 = 90.0;
-    let answered = calm.tally(Group::Known).answered_by(TRIES);
+    let answered = calm.tally(is_known(flood)).answered_by(TRIES);
     ensure!(
         answered >= LEAST,
         "only {answered:.1} % of the questions were answered before the flood"
@@ -321,12 +378,16 @@ impl Outcome {
         let spread = |of: &dyn Fn(&Run) -> f64| {
             Spread::new(runs.iter().map(of).collect()).context("no rounds")
         };
-        let known = |attempt: usize| spread(&|run| run.known.answered_by(attempt));
-        let new = |attempt: usize| spread(&|run| run.new.answered_by(attempt));
+        let tries = |of: fn(&Run) -> &Tally| {
+            let by = |attempt: usize| spread(&|run| of(run).answered_by(attempt));
+            anyhow::Ok([by(1)?, by(2)?, by(3)?])
+        };
+        let has_victims = runs.iter().any(|run| run.victims.asked > 0);
         Ok(Self {
             defence,
-            known: [known(1)?, known(2)?, known(3)?],
-            new: [new(1)?, new(2)?, new(3)?],
+            known: tries(|run| &run.known)?,
+            new: tries(|run| &run.new)?,
+            victims: has_victims.then(|| tries(|run| &run.victims)).transpose()?,
             p50_ms: spread(&|run| run.known.p50_ms)?,
             p99_ms: spread(&|run| run.known.p99_ms)?,
             server_cpu: spread(&|run| run.server_cpu)?,

@@ -206,8 +206,8 @@ proptest! {
         }
     }
 
-    /// Whoever need not leave a reserve is promised a bucket of that size: what it admits passes,
-    /// whatever those send who must leave it.
+    /// A reserve is as good as a bucket of its size for sources that need not leave it: what such a
+    /// bucket admits passes, whatever the others send.
     #[test]
     fn a_reserve_is_a_bucket_for_those_it_is_for(
         count in 1u64..60_000_000_000,

@@ -14,8 +14,8 @@
 //! cursor by compare-and-swap. The last step is the single moment of the decision:
 //!
 //! * A CPU that moves the cursor has read the stamp for its decision while the cursor was at the
-//!   old place. A stamp is overwritten only [`STAMPS`] packets later, when the cursor has moved;
-//!   and a cursor never returns to the same place with the same TAT: the last of the [`STAMPS`]
+//!   old position. A stamp is overwritten only [`STAMPS`] packets later, when the cursor has moved;
+//!   and a cursor never returns to the same position with the same TAT: the last of the [`STAMPS`]
 //!   packets in between passed after the window of the first had ended.
 //! * A CPU that moves the cursor has first ensured that the packet that it moves past is stamped.
 //!   So the log has the TATs of all packets but the last one.

@@ -13,13 +13,13 @@ use crate::strategy::{Layout, NO_STATE, Strategy as Rule};
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 10_000 * SECOND;
 
-/// The length of a bucket of [`forty_before`].
+/// The length of a window of [`forty_before`].
 const PERIOD: u64 = 6 * SECOND;
 
-/// The end of its first bucket.
+/// The end of its first window.
 const SHIFT: u64 = START + PERIOD;
 
-/// 100 in six seconds, in ticks of a nanosecond, with 40 in the first bucket.
+/// 100 in six seconds, in ticks of a nanosecond, with 40 in the first window.
 fn forty_before() -> OneBucket {
     let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
     assert_eq!(bucket.tick_ns(), 1);
@@ -44,7 +44,7 @@ fn worked_example() {
     }
 }
 
-/// How many pass with 40 in the previous bucket, by how long ago it ended.
+/// How many pass with 40 in the previous window, by how long ago it ended.
 #[test]
 fn the_one_before_weighs_by_what_is_left() {
     for (later, left) in [
@@ -61,7 +61,7 @@ fn the_one_before_weighs_by_what_is_left() {
         (PERIOD - PERIOD / 40 - 1, 98),
         (PERIOD - PERIOD / 40, 99),
         (PERIOD - 1, 99),
-        // After a whole bucket without a packet, the sequence starts anew.
+        // After a whole window without a packet, the sequence starts anew.
         (PERIOD, 100),
         (PERIOD + 1, 100),
         (50 * PERIOD, 100),
@@ -78,9 +78,9 @@ fn the_one_before_weighs_by_what_is_left() {
 }
 
 #[test]
-fn buckets_follow_each_other_at_once() {
+fn windows_follow_each_other_at_once() {
     let mut bucket = forty_before();
-    // The bucket began when the previous one ended, not with this packet.
+    // The window began when the previous one ended, not with this packet.
     assert!(bucket.passes(SHIFT + PERIOD / 2, 50));
     assert_eq!(bucket.remaining(SHIFT + PERIOD - 1), 49);
     assert_eq!(bucket.remaining(SHIFT + PERIOD), 50);
@@ -107,7 +107,7 @@ fn the_wait_is_exact() {
         (SHIFT + PERIOD / 2, 80, 1),
         (SHIFT + PERIOD - 1, 99, 1),
         (SHIFT + 12_345, 7, 60),
-        // Not before the next bucket, in which 70 count as previous.
+        // Not before the next window, in which 70 count as previous.
         (SHIFT + PERIOD / 2, 70, 40),
         (SHIFT + 12_345, 60, 100),
     ] {
@@ -124,13 +124,13 @@ fn the_wait_is_exact() {
 fn cost_of_nothing() {
     let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
     assert!(bucket.passes(START, 0));
-    assert_eq!(bucket.state, 0, "it begins no bucket");
+    assert_eq!(bucket.state, 0, "it begins no window");
     assert!(bucket.passes(START, 100));
     assert!(bucket.passes(START, 0));
 }
 
 #[test]
-fn refunds_are_of_the_same_bucket() {
+fn refunds_are_of_the_same_window() {
     let mut bucket = forty_before();
     assert!(bucket.passes(SHIFT, 10));
     bucket.refund(SHIFT, 4);
@@ -138,7 +138,7 @@ fn refunds_are_of_the_same_bucket() {
     bucket.refund(SHIFT, 100);
     assert_eq!(bucket.remaining(SHIFT), 60, "never more than was spent");
 
-    // The bucket that it was spent from has ended.
+    // The window that it was spent from has ended.
     let mut bucket = forty_before();
     let before = bucket.state;
     bucket.refund(SHIFT, 40);
@@ -161,7 +161,7 @@ fn refunds_are_of_the_same_bucket() {
 fn clocks_of_two_cpus() {
     const APART: u64 = 5_000;
     let mut bucket = forty_before();
-    // One clock is past the shift; by the other, the previous bucket counts in full.
+    // One clock is past the shift; by the other, the previous window counts in full.
     assert!(bucket.passes(SHIFT, 50));
     assert_eq!(bucket.remaining(SHIFT - APART), 10);
     assert!(bucket.passes(SHIFT - APART, 10));
@@ -169,7 +169,7 @@ fn clocks_of_two_cpus() {
     assert!(!bucket.passes(SHIFT, 1));
     assert!(bucket.passes(SHIFT + PERIOD / 40, 1));
 
-    // One CPU has begun the bucket, by a clock that is ahead.
+    // One CPU has begun the window, by a clock that is ahead.
     let mut bucket = OneBucket::new(Rule::SlidingWindowCounter, 100, PERIOD);
     assert!(bucket.passes(START + APART, 60));
     assert!(bucket.passes(START, 40));
@@ -201,7 +201,7 @@ fn time_wraps() {
             bucket.passes(begins + period * 3 / 2, largest / 3),
             "{begins}"
         );
-        // In the next bucket, this is the previous one.
+        // In the next window, this is the previous one.
         assert!(!bucket.passes(begins + 2 * period, largest), "{begins}");
         assert!(bucket.passes(begins + 3 * period, largest), "{begins}");
         bucket.state = 0;

@@ -123,7 +123,7 @@ proptest! {
         let since = unit.since(owed, unit.owed(now, earlier), passed).unwrap_or(0);
         let put_back = unit.owing(then, before.map_or(0, |left| unit.owing(then, 0, left)), since);
         let [found, expected] = [put_back, unit.owing(then, 0, owed)].map(|state| used(&unit, then, state));
-        // If ticks are longer than a nanosecond, both are rounded, and the previous bucket counts a
+        // If ticks are longer than a nanosecond, both are rounded, and the previous window counts a
         // tick more or less.
         let rounded = if tick(&unit) > 1 { 2 * counts[1] } else { 0 };
         prop_assert!(found + rounding(&unit) + rounded >= expected, "{found} < {expected}");
@@ -176,7 +176,7 @@ fn seen(unit: &Unit, owed: u64) -> Option<[u64; 3]> {
 }
 
 /// Both windows have ten tokens in 100 s, have counted 4 and end in 30 s; the sliding one had 7 in
-/// the previous bucket.
+/// the previous window.
 #[test]
 fn windows_end_and_follow_one_another() {
     for strategy in [Rule::FixedWindow, Rule::SlidingWindowCounter] {

@@ -18,7 +18,7 @@ use super::{BucketMaps, DatapathError, orders::Ended};
 /// forgives has time.
 const ATTEMPTS: u32 = 32 * bucket::ATTEMPTS;
 
-/// The place of a bucket in either store, and the unit that it is to count in.
+/// The location of a bucket in either store, and the unit that it should count in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketLocation {
     /// Only for the hash map.

@@ -107,8 +107,8 @@ impl BucketMaps {
         // again. The debt that lasts longer is the larger number, whatever the strategy.
         let mut owed = HashMap::with_capacity(table.debts.len());
         for debt in &table.debts {
-            let place = (debt.line & (old.min(new) - 1), debt.name);
-            let most = owed.entry(place).or_insert(debt.owed);
+            let location = (debt.line & (old.min(new) - 1), debt.name);
+            let most = owed.entry(location).or_insert(debt.owed);
             *most = debt.owed.max(*most);
         }
         let debts = owed.into_iter();

@@ -25,7 +25,7 @@ pub enum HandshakesError {
         source: io::Error,
     },
     /// The kernel does not tell network namespaces apart.
-    #[error("this kernel has no cookies of network namespaces, as Linux 5.14 has")]
+    #[error("this kernel has no cookies for network namespaces, which Linux 5.14 has")]
     NoCookie,
     /// The program's maps cannot be made or opened.
     #[error("{}", chain(.0))]
@@ -37,7 +37,7 @@ pub enum HandshakesError {
     )]
     Verify(#[source] ProgramError),
     /// The kernel did not attach the program.
-    #[error("cannot attach the program that notes handshakes to the root cgroup: {0}")]
+    #[error("cannot attach the program that notes handshakes to the root cgroup: {}{}", .0, remedy(.0))]
     Attach(#[source] io::Error),
     /// The link cannot be pinned.
     #[error(transparent)]
@@ -50,5 +50,16 @@ pub enum HandshakesError {
 impl From<DatapathError> for HandshakesError {
     fn from(error: DatapathError) -> Self {
         Self::Maps(Box::new(error))
+    }
+}
+
+/// Returns what an operator can do about an error of attaching.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; perhaps another program is there that allows none beside it (bpftool cgroup show \
+             DIRECTORY)"
+        }
+        _ => "",
     }
 }

@@ -1,7 +1,7 @@
 //! The program that notes who completes a TCP handshake with this host, and its link to the root
-//! cgroup. It runs beside those of others.
+//! cgroup. It runs beside other people's programs.
 //!
-//! The limiter goes on without it: visits and retries are seen by the XDP programs.
+//! The limiter also works without it: the XDP programs see visits and retries.
 
 mod cgroup;
 mod error;
@@ -36,7 +36,7 @@ impl Handshakes {
         program: Ok(None),
     };
 
-    /// Takes over a link, whose program is to be replaced.
+    /// Takes over a link, whose program will be replaced.
     pub(super) const fn of_link(link: Option<Link>) -> Self {
         Self { link, ..Self::NONE }
     }
@@ -48,28 +48,26 @@ impl Handshakes {
         if pins.are_taken() {
             drop(adopted.switch(program, Some(pins)));
         } else {
-            adopted.program = adopted.seen(program);
+            adopted.program = program;
         }
         Ok(adopted)
     }
 
-    /// Returns what a process may say that only looks.
-    fn seen(&self, program: OfPolicy) -> OfPolicy {
-        let held = self.link.as_ref().and_then(|link| link.info().ok());
-        match program? {
-            Some(program) if held.is_none_or(|info| info.program != program.id()) => {
-                Err(HandshakesError::NotAttached)
-            }
-            program => Ok(program),
+    /// Returns whether handshakes prove.
+    pub(super) fn are_noted(&self) -> Result<bool, &HandshakesError> {
+        match &self.program {
+            Ok(Some(program)) if self.holds(program) => Ok(true),
+            // Another process may have detached it, or may be about to replace it.
+            Ok(Some(_)) => Err(&HandshakesError::NotAttached),
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    /// Returns whether handshakes prove.
-    pub(super) const fn are_noted(&self) -> Result<bool, &HandshakesError> {
-        match &self.program {
-            Ok(program) => Ok(program.is_some()),
-            Err(error) => Err(error),
-        }
+    /// Returns whether a program is on the cgroup.
+    fn holds(&self, program: &Program) -> bool {
+        let held = self.link.as_ref().and_then(|link| link.info().ok());
+        held.is_some_and(|info| info.program == program.id() && info.interface != 0)
     }
 
     /// Puts the program of another policy in place of the present one, in one step; returns the
@@ -86,15 +84,14 @@ impl Handshakes {
     }
 
     fn attach(&mut self, program: &Program, pins: Option<&Pins>) -> Result<(), HandshakesError> {
-        // A link that another process has detached is gone.
-        if let Some(link) = self.link.take_if(|link| link.is_detached())
-            && let Some(pins) = pins
-        {
+        if let Some(link) = self.link.take() {
+            if !link.is_detached() && link.replace(None, program).is_ok() {
+                self.link = Some(link);
+                return Ok(());
+            }
+            // Another process has detached it, or another version has left one of another kind.
             drop(link);
-            pins.remove_handshakes()?;
-        }
-        if let Some(link) = &self.link {
-            return link.replace(None, program).map_err(HandshakesError::Attach);
+            pins.map_or(Ok(()), Pins::remove_handshakes)?;
         }
         let cgroup = cgroup::open_root()?;
         let link = Link::to_cgroup(program, &cgroup).map_err(HandshakesError::Attach)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aya::programs::{Program, TestRun, TestRunOptions, Xdp};
 
-use limiter_common::decide::Stage;
+use limiter_common::{decide::Stage, policy::Shape};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{Clocking, Instance};
@@ -107,6 +107,12 @@ impl Instance {
     #[must_use]
     pub const fn program_name(&self) -> &'static str {
         self.frames.entry()
+    }
+
+    /// Returns the policy's shape with what the instance adds, such as the secret.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Runs the program on a frame `times` times, as fast as this CPU can, by `BPF_PROG_TEST_RUN`;

@@ -26,7 +26,8 @@ pub struct Manifest {
     pub interfaces: Vec<String>,
     /// Their numbers, by which they find counters and buckets; also those of interfaces that do not
     /// exist.
-    pub slots: BTreeMap<String, u32>,
+    #[serde(rename = "slots")]
+    pub interface_numbers: BTreeMap<String, u32>,
     /// How programs are attached to them.
     pub mode: AttachMode,
     /// The settings that the programs were made from.
@@ -50,7 +51,7 @@ impl Manifest {
             state: 0,
             loaded_at: now,
             interfaces: Vec::new(),
-            slots: BTreeMap::new(),
+            interface_numbers: BTreeMap::new(),
             mode: AttachMode::default(),
             settings,
             policy: Policy::from(Vec::new()),
@@ -63,7 +64,7 @@ impl Manifest {
     /// Returns the name of the interface that a number is reserved for.
     #[must_use]
     pub fn name_of_interface(&self, interface_number: u32) -> Option<&str> {
-        let mut interface_numbers = self.slots.iter();
+        let mut interface_numbers = self.interface_numbers.iter();
         interface_numbers
             .find(|(_, found)| **found == interface_number)
             .map(|(name, _)| name.as_str())

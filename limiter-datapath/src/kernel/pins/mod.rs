@@ -69,7 +69,8 @@ pub(super) struct Facts {
     /// The cookie of that namespace; `None`: the kernel has none.
     pub(super) cookie: Option<u64>,
     /// The interface number, by which it finds its counters.
-    pub(super) slot: u32,
+    #[serde(rename = "slot")]
+    pub(super) interface_number: u32,
     /// The mode in which it runs.
     pub(super) mode: AttachedMode,
     /// Why `auto` fell back from native mode; `None`: it did not.

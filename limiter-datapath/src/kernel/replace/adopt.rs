@@ -28,7 +28,7 @@ impl Datapath {
             programs.any(|program| held.contains(&program.id()))
         });
         // If no interface is left, the newest.
-        let Some(place) = in_force.or_else(|| policies.len().checked_sub(1)) else {
+        let Some(index) = in_force.or_else(|| policies.len().checked_sub(1)) else {
             let interfaces = interfaces.into_iter();
             let attachments = interfaces.map(|found| Attachment::of_pinned(found, None));
             let attachments = attachments.collect();
@@ -38,7 +38,7 @@ impl Datapath {
             manifest,
             mut programs,
             handshakes,
-        } = policies.swap_remove(place);
+        } = policies.swap_remove(index);
         let state = State::open(&pins, &manifest)?;
         let later: Vec<_> = policies
             .extract_if(.., |policy| {

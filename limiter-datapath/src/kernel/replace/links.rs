@@ -24,13 +24,13 @@ impl Datapath {
         let mut formers = Vec::new();
         for attachment in attachments {
             let name = &attachment.interface;
-            let place = self
+            let index = self
                 .attachments
                 .iter()
                 .position(|found| found.interface == *name);
-            match place {
-                Some(place) => {
-                    let former = mem::replace(&mut self.attachments[place], attachment);
+            match index {
+                Some(index) => {
+                    let former = mem::replace(&mut self.attachments[index], attachment);
                     formers.extend(former.exists().then(|| former.name_change()));
                     self.unpin(&[former])?;
                 }
@@ -111,15 +111,15 @@ impl Datapath {
         let removed: Vec<_> = self.attachments.extract_if(.., is_left).collect();
         let mut programs = BTreeMap::new();
         let mut names = Vec::new();
-        for place in 0..self.attachments.len() {
-            let attachment = &mut self.attachments[place];
+        for index in 0..self.attachments.len() {
+            let attachment = &mut self.attachments[index];
             let Some(made) = successors.remove(&attachment.link.id()) else {
                 continue;
             };
             match attachment.replace(made.program) {
                 Ok(old) => {
                     attachment.forwarding = made.forwarding;
-                    names.push((place, made.interface.name));
+                    names.push((index, made.interface.name));
                     programs.extend(old.map(|old| (attachment.index, old)));
                 }
                 Err(error) => {
@@ -130,8 +130,8 @@ impl Datapath {
                 }
             }
         }
-        for (place, name) in names {
-            self.attachments[place].set_interface(name);
+        for (index, name) in names {
+            self.attachments[index].set_interface(name);
         }
         self.keep(new)?;
         Ok(Superseded { programs, removed })

@@ -74,7 +74,7 @@ impl Datapath {
             let made = self.make(&mut prepared, interface, interface_number)?;
             prepared.made.push(made);
         }
-        prepared.manifest.slots = interface_numbers;
+        prepared.manifest.interface_numbers = interface_numbers;
         Ok(prepared)
     }
 
@@ -122,7 +122,7 @@ impl Datapath {
                     .iter()
                     .all(|found| found.interface_number != *interface_number)
         };
-        let kept = self.manifest.slots.get(name).copied();
+        let kept = self.manifest.interface_numbers.get(name).copied();
         // Prefers numbers that are not reserved for another interface.
         let is_free = |interface_number: &u32| {
             is_unused(interface_number)

@@ -15,7 +15,7 @@ impl Datapath {
         Program::retire(previous.programs.into_values());
         self.let_go(previous.removed)?;
         // Including the numbers of interfaces that were not attached to.
-        self.forget_interfaces(previous.manifest.slots.into_values())?;
+        self.forget_interfaces(previous.manifest.interface_numbers.into_values())?;
         match &self.pins {
             Some(pins) if previous.manifest.generation != self.manifest.generation => {
                 pins.remove_policy(previous.manifest.generation)?;

@@ -47,7 +47,7 @@ impl Datapath {
         )?;
         let old_sieves = &self.manifest.policy.sieves;
         let new_sieves = prepared.manifest.policy.sieves.iter();
-        for (place, sieve) in new_sieves.enumerate() {
+        for (index, sieve) in new_sieves.enumerate() {
             let before = old_sieves.iter().position(|old| old.name == sieve.name);
             let Some(before) = before else {
                 continue;
@@ -61,7 +61,7 @@ impl Datapath {
             }
             let compiled = (
                 self.policy.sieves.get(before),
-                prepared.policy.sieves.get(place),
+                prepared.policy.sieves.get(index),
             );
             if let (Some(from), Some(to)) = compiled {
                 let left_out =
@@ -126,7 +126,7 @@ impl Prepared {
     }
 }
 
-/// Returns what determines each sieve's place in the maps, and its contents.
+/// Returns what determines each sieve's region of the maps, and its contents.
 fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
     policy.sieves.iter().map(|sieve| {
         let Sieve {

@@ -115,6 +115,12 @@ impl ReputationMaps {
         &self.standing
     }
 
+    /// Returns what is known of sources, to be changed by tests and the benchmark.
+    #[cfg(feature = "testing")]
+    pub const fn standing_mut(&mut self) -> &mut StandingMaps {
+        &mut self.standing
+    }
+
     /// Returns the rates in force of limits whose rate is automatic.
     #[must_use]
     pub const fn rates(&self) -> &RateMap {

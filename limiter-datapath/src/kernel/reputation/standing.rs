@@ -4,6 +4,8 @@
 
 mod carry;
 mod orders;
+#[cfg(feature = "testing")]
+mod testing;
 
 use std::path::Path;
 
@@ -110,8 +112,8 @@ impl StandingMaps {
         Ok(())
     }
 
-    /// Returns every known source and its record, in no order and not at one moment; also what is
-    /// over, and not yet replaced.
+    /// Returns every known source and its record, in no order and not at one moment; also
+    /// expired records that are not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
         self.known.all().iter().flat_map(in_line)
     }

@@ -172,7 +172,7 @@ fn of_hash() -> Snapshot {
 }
 
 /// A directory, and a state file in it.
-fn place() -> (TempDir, StateFile) {
+fn state_file() -> (TempDir, StateFile) {
     let directory = tempfile::tempdir().unwrap();
     let file = StateFile::new(directory.path().join("state"));
     (directory, file)
@@ -190,7 +190,7 @@ fn names(directory: &TempDir) -> Vec<String> {
 
 #[test]
 fn what_is_saved_is_loaded() {
-    let (directory, file) = place();
+    let (directory, file) = state_file();
     assert_eq!(file.load().unwrap(), None);
     for snapshot in [of_table(), of_hash()] {
         file.save(&snapshot).unwrap();
@@ -201,28 +201,9 @@ fn what_is_saved_is_loaded() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// An earlier release's file says nothing of known sources.
-#[test]
-fn a_file_without_known_sources_is_loaded() {
-    let (_directory, file) = place();
-    let without = Snapshot {
-        known: SavedSources::default(),
-        ..of_table()
-    };
-    let mut bytes = format::encode(&without).unwrap();
-    // A prefix length of 0 and no sources, before the checksum.
-    bytes.truncate(bytes.len() - 6);
-    bytes[8] = 3;
-    let length = (bytes.len() - 20) as u64;
-    bytes[12..20].copy_from_slice(&length.to_le_bytes());
-    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
-    fs::write(file.path(), bytes).unwrap();
-    assert_eq!(file.load().unwrap(), Some(without));
-}
-
 #[test]
 fn whatever_a_daemon_left_unfinished_is_no_hindrance() {
-    let (directory, file) = place();
+    let (directory, file) = state_file();
     let unfinished = directory.path().join("state.unfinished");
     fs::write(&unfinished, "half of it").unwrap();
     fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o644)).unwrap();
@@ -235,7 +216,7 @@ fn whatever_a_daemon_left_unfinished_is_no_hindrance() {
 /// Checks that bytes are refused as a snapshot; returns the message.
 #[track_caller]
 fn refused(bytes: &[u8]) -> String {
-    let (directory, file) = place();
+    let (directory, file) = state_file();
     fs::write(file.path(), bytes).unwrap();
     let error = file.load().unwrap_err().to_string();
     assert_eq!(names(&directory), ["state.damaged-1"]);
@@ -294,12 +275,12 @@ fn strange_files() {
         refused(b"limits: {}\n"),
         "it is not a state file of the limiter"
     );
-    for version in [0, 1, 2, 5] {
+    for version in [0, 1, 3, 5] {
         let mut other = format::encode(&of_table()).unwrap();
         other[8] = version;
         assert_eq!(
             refused(&other),
-            format!("its version is {version}, but this limiter reads only versions 3 and 4")
+            format!("its version is {version}, but this limiter reads only version 4")
         );
     }
     let mut endless = format::encode(&of_table()).unwrap();
@@ -335,7 +316,7 @@ fn invalid_contents_with_a_right_checksum() {
 
 #[test]
 fn the_newest_few_that_were_set_aside_are_kept() {
-    let (directory, file) = place();
+    let (directory, file) = state_file();
     // Files that only have similar names.
     fs::write(directory.path().join("state.damaged-x"), "").unwrap();
     fs::write(directory.path().join("other.damaged-9"), "").unwrap();
@@ -360,7 +341,7 @@ fn the_newest_few_that_were_set_aside_are_kept() {
 /// Files that others may need are neither overwritten nor renamed.
 #[test]
 fn other_kinds_of_files_are_left_alone() {
-    let (directory, file) = place();
+    let (directory, file) = state_file();
     let path = file.path().display().to_string();
     let refuse = |what: &str, hindrance: &str| {
         let error = file.load().unwrap_err().to_string();
@@ -410,7 +391,7 @@ fn other_kinds_of_files_are_left_alone() {
 /// A file that may still be valid is set aside, and never removed.
 #[test]
 fn what_cannot_be_read_is_set_aside() {
-    let (directory, file) = place();
+    let (directory, file) = state_file();
     let link = |to: &str| std::os::unix::fs::symlink(to, file.path()).unwrap();
     let refuse = |number: u32, why: &str| {
         // Saving without loading first does not overwrite it either.
@@ -463,7 +444,7 @@ fn what_cannot_be_read_is_set_aside() {
 /// The file is at the link's target, and stays there.
 #[test]
 fn a_link_is_followed() {
-    let (directory, file) = place();
+    let (directory, file) = state_file();
     let elsewhere = tempfile::tempdir().unwrap();
     let real = elsewhere.path().join("real");
     std::os::unix::fs::symlink(&real, file.path()).unwrap();

@@ -71,7 +71,7 @@ fn what_was_known_goes_on_after_a_reboot() {
         vouched.standing(&later(DAY_NS + 9 * SECOND_NS)),
         Standing::Unknown
     );
-    // Who did not come for a month is unknown, the time before the reboot included.
+    // A source that did not come for a month, before and after the reboot, is unknown.
     let first = restored[0].1;
     assert_eq!(
         first.standing(&later(28 * DAY_NS - 9 * SECOND_NS)),
@@ -119,7 +119,7 @@ fn a_source_may_be_a_shorter_prefix_by_now() {
     let of_48 = settings(48);
     let expected = ["2001:db8:1::", "192.0.2.1"].map(|one| source(&of_48, one));
     assert_eq!(restored(48), expected);
-    // Of what was a /48, nothing is known of its /64s.
+    // The /64s of what was one source, a /48, are unknown.
     let wide = SavedSources {
         ipv6_prefix: 48,
         ..saved.clone()

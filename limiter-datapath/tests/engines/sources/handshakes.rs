@@ -1,70 +1,20 @@
-//! Who completes a TCP handshake with the host is proven, and nobody else.
+//! Sources that complete a TCP handshake with the host are proven, and no others.
 
 use std::{
     fs,
     io::ErrorKind,
-    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
-    thread,
+    net::{IpAddr, TcpListener},
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use limiter_common::standing::{Kind, Standing};
-use limiter_datapath::kernel::{Adopted, Datapath, Pins, PinsError};
-use testbed::{CLIENT_INTERFACE, Frame, Listener, Load, Namespace, Pair, PinDirectory, RawSender};
+use testbed::{CLIENT_INTERFACE, Frame, Listener, Load, Namespace, RawSender};
 
-use super::scene::Scene;
-
-const PORT: u16 = 7;
-
-/// A pair of namespaces in both families. The server answers any IPv4 source through the client,
-/// which leaves answers to others alone.
-fn pair() -> Result<Pair> {
-    let parse = |addresses: [&str; 2]| -> Result<Vec<_>> {
-        Ok(addresses
-            .map(str::parse)
-            .into_iter()
-            .collect::<Result<_, _>>()?)
-    };
-    let pair = Pair::new(
-        &parse(["10.0.0.1/24", "2001:db8:1::1/64"])?,
-        &parse(["10.0.0.2/24", "2001:db8:2::2/64"])?,
-    )?;
-    pair.server
-        .ip(&["route", "add", "default", "via", "10.0.0.1"])?;
-    Ok(pair)
-}
-
-/// Connects from a namespace to an address, and closes the connection.
-fn connect(namespace: &Namespace, to: &str) -> Result<()> {
-    let to: IpAddr = to.parse()?;
-    namespace.enter(|| {
-        match TcpStream::connect_timeout(&SocketAddr::from((to, PORT)), Duration::from_secs(5)) {
-            // The testbed's listener resets what it has accepted.
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
-            connected => connected
-                .with_context(|| format!("cannot connect to {to}"))
-                .map(drop),
-        }
-    })
-}
-
-/// Looks every millisecond, for five seconds or more.
-fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    for _ in 0..5000 {
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    bail!("nothing came of it");
-}
-
-/// Waits until the datapath knows somebody; returns whom.
-fn wait(scene: &Scene) -> Result<Vec<String>> {
-    wait_for(|| Ok(Some(scene.everybody()?).filter(|everybody| !everybody.is_empty())))
-        .context("nobody is known")
-}
+use super::{
+    peers::{PORT, connect, pair, wait, wait_for},
+    scene::Scene,
+};
 
 #[test]
 fn peers_that_connect_are_proven_in_either_family() -> Result<()> {
@@ -194,50 +144,5 @@ fn a_fast_open_without_the_end_of_its_handshake_proves_nobody() -> Result<()> {
     assert_eq!(scene.everybody()?, [""; 0]);
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(wait(&scene)?, ["10.0.0.1"]);
-    Ok(())
-}
-
-#[test]
-fn a_pinned_program_goes_on_without_a_daemon_until_it_is_detached() -> Result<()> {
-    let pair = pair()?;
-    let _listener = Listener::new(&pair.server, PORT)?;
-    let directory = PinDirectory::new()?;
-    drop(Scene::with_pins(&pair.server, "", Some(&directory))?);
-    connect(&pair.client, "10.0.0.2")?;
-    let adopt = || {
-        // A command that another test starts at this moment has the lock until it runs.
-        let pins = wait_for(|| match Pins::take(&directory.path()) {
-            Err(PinsError::InUse(_)) => Ok(None),
-            pins => Ok(Some(pins?)),
-        })?;
-        let adopted = pair.server.enter(|| Ok(Datapath::adopt(pins)?))?;
-        let Adopted::Datapath(datapath, None) = adopted else {
-            bail!("no settled policy is pinned");
-        };
-        Ok(Scene {
-            namespace: pair.server.clone(),
-            datapath: *datapath,
-        })
-    };
-    let mut scene = adopt()?;
-    assert!(scene.notes_handshakes()?);
-    assert_eq!(wait(&scene)?, ["10.0.0.1"]);
-    // Another policy has the same link.
-    scene.replace("visits: off")?;
-    connect(&pair.client, "2001:db8:2::2")?;
-    assert_eq!(scene.everybody()?, ["10.0.0.1", "2001:db8:1::"]);
-    drop(scene);
-    let mut scene = adopt()?;
-    scene.replace("visits: off, proven-by: [list]")?;
-    let pinned = |files: Vec<std::path::PathBuf>| {
-        let names = files.iter().filter_map(|path| path.file_name());
-        names.filter(|name| *name == "handshakes").count()
-    };
-    assert_eq!(pinned(directory.files()?), 0);
-    scene.replace("visits: off")?;
-    // The link's, and the policy's program.
-    assert_eq!(pinned(directory.files()?), 2);
-    scene.datapath.detach()?;
-    assert!(!directory.path().exists());
     Ok(())
 }

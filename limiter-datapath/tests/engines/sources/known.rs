@@ -1,13 +1,22 @@
 //! What is known of sources, as userspace sees, changes and carries it.
 
-use anyhow::Result;
-use limiter_common::standing::{Event, Kind, Record, Standing};
-use limiter_datapath::kernel::{DatapathError, monotonic_now};
+use std::net::IpAddr;
+
+use anyhow::{Context as _, Result};
+use limiter_common::standing::{
+    Event, Kind, Moment, Record, Settings, Shortage, SourceId, Standing, Tick,
+};
+use limiter_datapath::{
+    kernel::{DatapathError, monotonic_now},
+    state::SavedSources,
+};
+use limiter_policy::policy::diff::{Diff, KnownFate};
 use testbed::Namespace;
 
-use super::scene::Scene;
+use super::scene::{LIMIT, Scene, text};
 
 const HOUR: u64 = 3_600_000_000_000;
+const DAY: u64 = 24 * HOUR;
 
 fn vouch(scene: &Scene, address: &str) -> Result<Record> {
     let known = scene.known()?;
@@ -33,46 +42,175 @@ fn operators_vouch_and_forget() -> Result<()> {
     Ok(())
 }
 
+/// A policy by which no limit asks for standing.
+const UNUSED: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\n";
+
 #[test]
 fn nothing_is_known_where_no_limit_asks() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "")?;
     vouch(&scene, "192.0.2.1")?;
-    scene.replace_by(
-        "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\n",
-    )?;
+    scene.replace_by(UNUSED)?;
     let known = scene.datapath.known_sources();
     assert!(matches!(known, Err(DatapathError::NoStanding)));
     assert!(!scene.notes_handshakes()?);
     Ok(())
 }
 
-#[test]
-fn a_reload_keeps_who_is_known() -> Result<()> {
-    let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56")?;
-    let addresses = ["192.0.2.1", "2001:db8:0:aabb::"];
-    for address in addresses {
-        vouch(&scene, address)?;
+/// Puts a policy in force; returns what its difference to the one before says of known sources.
+fn replace(scene: &mut Scene, text: &str) -> Result<KnownFate> {
+    let before = scene.datapath.manifest().policy.clone();
+    scene.replace_by(text)?;
+    let diff = Diff::between(&before, &scene.datapath.manifest().policy);
+    Ok(diff.standing.context("no difference")?.known_sources)
+}
+
+/// Two sources, of which somebody vouches for one of each family.
+fn known(scene: &Scene) -> Result<()> {
+    for address in ["192.0.2.1", "2001:db8:0:aabb::"] {
+        vouch(scene, address)?;
     }
-    // With the same maps, and with a larger or smaller table.
-    for standing in [
-        "ipv6-prefix: 56, remember: 1h",
-        "ipv6-prefix: 56, capacity: 5000",
-        "ipv6-prefix: 56, capacity: 2000",
+    assert_eq!(scene.everybody()?, ["192.0.2.1", "2001:db8:0:aa00::"]);
+    Ok(())
+}
+
+#[test]
+fn a_reload_does_with_known_sources_what_it_says() -> Result<()> {
+    let both = &["192.0.2.1", "2001:db8:0:aa00::"][..];
+    for (standing, fate, left) in [
+        (
+            "ipv6-prefix: 56, capacity: 2000, remember: 1h",
+            KnownFate::Kept,
+            both,
+        ),
+        // Another table, larger or smaller.
+        ("ipv6-prefix: 56, capacity: 5000", KnownFate::Moved, both),
+        ("ipv6-prefix: 56, capacity: 1024", KnownFate::Moved, both),
+        (
+            "ipv6-prefix: 48, capacity: 2000",
+            KnownFate::Moved,
+            &["192.0.2.1", "2001:db8::"][..],
+        ),
+        // Nobody knows which of its parts a prefix was known for.
+        (
+            "ipv6-prefix: 64, capacity: 2000",
+            KnownFate::OnlyIpv4,
+            &both[..1],
+        ),
     ] {
-        scene.replace(standing)?;
-        assert_eq!(
-            scene.everybody()?,
-            ["192.0.2.1", "2001:db8:0:aa00::"],
-            "{standing}"
-        );
-        for address in addresses {
+        let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56, capacity: 2000")?;
+        known(&scene)?;
+        assert_eq!(replace(&mut scene, &text(standing))?, fate, "{standing}");
+        assert_eq!(scene.everybody()?, left, "{standing}");
+        for address in left {
             assert_eq!(scene.of(address)?.1, Standing::Proven, "{standing}");
         }
     }
-    // A source cannot be cut longer.
-    scene.replace("ipv6-prefix: 48, capacity: 2000")?;
-    assert_eq!(scene.everybody()?, ["192.0.2.1", "2001:db8::"]);
-    scene.replace("ipv6-prefix: 64, capacity: 2000")?;
-    assert_eq!(scene.everybody()?, ["192.0.2.1"]);
+    Ok(())
+}
+
+#[test]
+fn known_sources_are_forgotten_where_no_limit_asks_any_more() -> Result<()> {
+    let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56, capacity: 2000")?;
+    known(&scene)?;
+    assert_eq!(replace(&mut scene, UNUSED)?, KnownFate::Forgotten);
+    assert_eq!(replace(&mut scene, LIMIT)?, KnownFate::Begun);
+    assert_eq!(scene.everybody()?, [""; 0]);
+    Ok(())
+}
+
+/// Those that were not seen for as long as a source is remembered now are unknown.
+#[test]
+fn a_shorter_memory_forgets() -> Result<()> {
+    let mut scene = Scene::new(&Namespace::new()?, "capacity: 1024")?;
+    let now = Tick::of_ns(monotonic_now());
+    let record = |ago: u64| {
+        let seen = Tick(now.0.wrapping_sub(Tick::of_ns(ago).0));
+        Record::new(Kind::Proven, false, 1, seen, seen)
+    };
+    for (address, ago) in [("192.0.2.1", HOUR / 2), ("192.0.2.2", 2 * HOUR)] {
+        let known = scene.known()?;
+        let source = known.source(address.parse()?);
+        let record = record(ago);
+        known.note(source, Event::Recall { record })?;
+        assert_eq!(scene.of(address)?.1, Standing::Proven);
+    }
+    let fate = replace(&mut scene, &text("capacity: 1024, remember: 1h"))?;
+    assert_eq!(fate, KnownFate::Kept);
+    assert_eq!(scene.of("192.0.2.1")?.1, Standing::Proven);
+    assert_eq!(scene.of("192.0.2.2")?.1, Standing::Unknown);
+    Ok(())
+}
+
+#[test]
+fn as_many_move_as_there_is_room_for() -> Result<()> {
+    let mut scene = Scene::new(&Namespace::new()?, "capacity: 2000")?;
+    for number in 0..6_000_u32 {
+        vouch(
+            &scene,
+            &IpAddr::from((0x0a00_0000 + number).to_be_bytes()).to_string(),
+        )?;
+    }
+    let fate = replace(&mut scene, &text("capacity: 1024"))?;
+    assert_eq!(fate, KnownFate::Moved);
+    let known = scene.everybody()?.len();
+    assert!((3_500..=4_096).contains(&known), "{known}");
+    Ok(())
+}
+
+/// Sources that were saved when the kernel's clock showed another time.
+#[test]
+fn saved_sources_go_by_the_present_clock() -> Result<()> {
+    let settings = Settings {
+        remember_ns: 30 * DAY,
+        ..Settings::NONE
+    };
+    // The host had been up for years; this one may have been for minutes.
+    let then_ns = 4 * 365 * DAY;
+    let then = Moment {
+        settings: &settings,
+        shortage: Shortage::NONE,
+        now: Tick::of_ns(then_ns),
+    };
+    let proven = |seen_ns: u64| {
+        let seen = Tick::of_ns(seen_ns);
+        Record::new(Kind::Proven, false, 1, seen, seen)
+    };
+    let vouched = |for_ns| {
+        let until_ns = then_ns + for_ns;
+        Record::NONE.after(Event::Vouch { until_ns }, &then)
+    };
+    let records = [
+        ("192.0.2.1", proven(then_ns)),
+        ("192.0.2.2", proven(then_ns - 29 * DAY)),
+        // A day later, too long ago.
+        ("192.0.2.3", proven(then_ns - 29 * DAY - HOUR)),
+        // Another CPU's clock was ahead.
+        ("192.0.2.4", proven(then_ns + HOUR / 2)),
+        ("192.0.2.5", vouched(DAY + HOUR)),
+        ("192.0.2.6", vouched(DAY - HOUR)),
+    ];
+    let records = records.map(|(address, record)| {
+        let address: IpAddr = address.parse().expect("an address");
+        (SourceId::new(&settings, &address.into()), record)
+    });
+    let saved = SavedSources::new(records.into_iter(), &then);
+    assert_eq!(saved.sources.len(), 6);
+    let namespace = Namespace::new()?;
+    let (scene, known) = Scene::resumed(&namespace, "capacity: 1024", &saved, DAY - HOUR / 2)?;
+    let left = ["192.0.2.1", "192.0.2.2", "192.0.2.4", "192.0.2.5"];
+    assert_eq!(known, left.len());
+    assert_eq!(scene.everybody()?, left);
+    for address in left {
+        assert_eq!(scene.of(address)?.1, Standing::Proven, "{address}");
+    }
+    // What they do now counts as what anybody does.
+    let known = scene.known()?;
+    let source = known.source("192.0.2.2".parse()?);
+    known.note(source, Event::Visit)?;
+    let last = known.record(source).last();
+    assert!(known.moment()?.now.since_kept(last) <= 2);
+    // A clock that was set years forward.
+    let (scene, known) = Scene::resumed(&namespace, "capacity: 1024", &saved, 9 * 365 * DAY)?;
+    assert_eq!((known, scene.everybody()?.len()), (0, 0));
     Ok(())
 }

@@ -1,6 +1,10 @@
-//! Who is known: the same to both engines, by handshakes, and to userspace.
+//! Known sources: the same to both engines, by handshakes, and to userspace.
 
 mod differential;
+mod full;
 mod handshakes;
 mod known;
+mod peers;
+mod pinned;
+mod reverted;
 mod scene;

@@ -2,10 +2,14 @@
 
 use std::net::IpAddr;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use limiter_common::standing::{Record, Standing};
-use limiter_datapath::kernel::{
-    Datapath, KnownSources, LogLevel, Manifest, Pins, Settings, possible_cpus,
+use limiter_datapath::{
+    kernel::{
+        Adopted, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, Prepared, Previous,
+        Settings, possible_cpus,
+    },
+    state::SavedSources,
 };
 use limiter_policy::{
     config::{self, Buckets, Offenders},
@@ -13,8 +17,10 @@ use limiter_policy::{
 };
 use testbed::{Namespace, PinDirectory};
 
+use super::peers::wait_for;
+
 /// A limit that asks for standing, whose reserve nobody here reaches.
-const LIMIT: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9000, reserve: \
+pub(super) const LIMIT: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9000, reserve: \
                      {unknown: 1000}}}\n";
 
 /// The datapath of a namespace.
@@ -35,6 +41,53 @@ impl Scene {
         standing: &str,
         directory: Option<&PinDirectory>,
     ) -> Result<Self> {
+        let mut scene = Self::empty(namespace, directory)?;
+        scene.replace(standing)?;
+        Ok(scene)
+    }
+
+    /// Does the same as [`Self::new`], and restores sources that were saved `passed_ns` ago; returns
+    /// how many of them are still known.
+    pub(super) fn resumed(
+        namespace: &Namespace,
+        standing: &str,
+        saved: &SavedSources,
+        passed_ns: u64,
+    ) -> Result<(Self, usize)> {
+        let mut scene = Self::empty(namespace, None)?;
+        let mut known = 0;
+        let previous = scene.apply_by(&text(standing), |prepared| {
+            known = prepared.restore_saved_sources(saved, passed_ns)?;
+            Ok(())
+        })?;
+        scene.datapath.settle(previous)?;
+        Ok((scene, known))
+    }
+
+    /// Takes over what is pinned, as the next process does, and the policy before it if it is not
+    /// settled.
+    pub(super) fn adopt(
+        namespace: &Namespace,
+        directory: &PinDirectory,
+    ) -> Result<(Self, Option<Previous>)> {
+        // A command that another test starts at this moment has the lock until it runs.
+        let pins = wait_for(|| match Pins::take(&directory.path()) {
+            Err(PinsError::InUse(_)) => Ok(None),
+            pins => Ok(Some(pins?)),
+        })?;
+        let adopted = namespace.enter(|| Ok(Datapath::adopt(pins)?))?;
+        let Adopted::Datapath(datapath, previous) = adopted else {
+            bail!("no policy is pinned");
+        };
+        let scene = Self {
+            namespace: namespace.clone(),
+            datapath: *datapath,
+        };
+        Ok((scene, previous.map(|previous| *previous)))
+    }
+
+    /// Begins without a policy.
+    fn empty(namespace: &Namespace, directory: Option<&PinDirectory>) -> Result<Self> {
         let buckets = Buckets {
             capacity: 1024,
             ..Buckets::default()
@@ -46,21 +99,33 @@ impl Scene {
             }
             None => Datapath::new(settings)?,
         };
-        let mut scene = Self {
+        Ok(Self {
             namespace: namespace.clone(),
             datapath,
-        };
-        scene.replace(standing)?;
-        Ok(scene)
+        })
     }
 
     /// Puts a policy with a section `standing` of these fields in force.
     pub(super) fn replace(&mut self, standing: &str) -> Result<()> {
-        self.replace_by(&format!("{LIMIT}standing: {{{standing}}}\n"))
+        self.replace_by(&text(standing))
     }
 
     /// Puts any policy in force.
     pub(super) fn replace_by(&mut self, text: &str) -> Result<()> {
+        let previous = self.apply_by(text, |_| Ok(()))?;
+        Ok(self.datapath.settle(previous)?)
+    }
+
+    /// Does the same as [`Self::replace`], but does not settle it.
+    pub(super) fn apply(&mut self, standing: &str) -> Result<Previous> {
+        self.apply_by(&text(standing), |_| Ok(()))
+    }
+
+    fn apply_by(
+        &mut self,
+        text: &str,
+        fill: impl FnOnce(&Prepared) -> Result<()> + Send,
+    ) -> Result<Previous> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
         let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
         let present = self.datapath.manifest();
@@ -74,8 +139,8 @@ impl Scene {
         let datapath = &mut self.datapath;
         self.namespace.enter(|| {
             let prepared = datapath.prepare(manifest, policy, &[])?;
-            let previous = datapath.apply(prepared)?;
-            Ok(datapath.settle(previous)?)
+            fill(&prepared)?;
+            Ok(datapath.apply(prepared)?)
         })
     }
 
@@ -104,4 +169,9 @@ impl Scene {
         addresses.sort_unstable();
         Ok(addresses.iter().map(IpAddr::to_string).collect())
     }
+}
+
+/// Returns the policy with a section `standing` of these fields.
+pub(super) fn text(standing: &str) -> String {
+    format!("{LIMIT}standing: {{{standing}}}\n")
 }

@@ -1,4 +1,4 @@
-//! Who comes again after a refusal.
+//! Sources that come again after a refusal.
 
 use limiter_common::{
     limit::IdFormat,
@@ -36,7 +36,7 @@ fn who_comes_again_in_time_is_retried() {
     // He stays so for ten minutes.
     check(2 * SECOND, WithinLimits, Standing::Retried);
     check(599 * SECOND, WithinLimits, Standing::Retried);
-    // The times of first tries repeat after 12.8 s: by them, his is 11 s old.
+    // The times of first tries repeat after 12.8 s: by them, this one is 11 s old.
     check(612_600_000_000, Reserved, Standing::Unknown);
 }
 

@@ -124,7 +124,7 @@ fn exactly_as_many_pass_as_the_reserve_leaves() {
     let race = Race::new();
     let passed = race.run(0, [UNKNOWN, UNKNOWN]);
     assert_eq!(passed.iter().sum::<u64>(), BURST - TOKENS[4]);
-    // Who need not leave it gets all of it, whatever the others try.
+    // A source that need not leave it gets all of it, whatever the others try.
     assert_eq!(race.run(0, [PROVEN, UNKNOWN]), [TOKENS[4], 0]);
     // 60 tokens later, 50 of which the bucket keeps.
     let passed = race.run(60 * HOUR, [UNKNOWN, UNKNOWN]);

@@ -43,10 +43,10 @@ pub(super) struct IpRep {
     incomplete: bool,
 }
 
-/// A sieve, and the places of what must fit other sections.
+/// A sieve, and the positions of what must fit other sections.
 struct Definition {
     sieve: Sieve,
-    place: FilePosition,
+    position: FilePosition,
     pressure: Option<FilePosition>,
 }
 
@@ -137,8 +137,8 @@ fn read_sieve<'n>(
         return None;
     }
     Some(Definition {
-        place: reader.place(name.at),
-        pressure: fields.get(PRESSURE).map(|node| reader.place(node.at)),
+        position: reader.position(name.at),
+        pressure: fields.get(PRESSURE).map(|node| reader.position(node.at)),
         sieve: Sieve {
             name: name.text.to_owned(),
             buckets,

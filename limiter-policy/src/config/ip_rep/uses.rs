@@ -30,8 +30,8 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
         let sieve = &definition.sieve;
         let is_used = used(&sieve.name);
         match (&sieve.pressure, definition.pressure) {
-            (Some(PressureOf::Limit(name)), Some(place)) => {
-                check_measure(limits, name, place, problems);
+            (Some(PressureOf::Limit(name)), Some(position)) => {
+                check_measure(limits, name, position, problems);
             }
             (_, None) if sieve.is_on() && !is_used && uses_are_known => {
                 let message = format!(
@@ -39,7 +39,7 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
                      'pressure' to apply it to all packets",
                     sieve.name
                 );
-                problems.note_at(definition.place, message);
+                problems.note_at(definition.position, message);
             }
             _ => {}
         }
@@ -50,7 +50,7 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
 fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &mut Problems) {
     let Some(definition) = ip_rep.definition(&named.name) else {
         if !ip_rep.incomplete {
-            problems.note_at(named.place, unknown(ip_rep, &named.name));
+            problems.note_at(named.position, unknown(ip_rep, &named.name));
         }
         return;
     };
@@ -58,7 +58,7 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
         return;
     }
     if limit.id_format.number() == Some(NumberOf::Interface) {
-        check_rate(limit, named.place, problems);
+        check_rate(limit, named.position, problems);
     } else {
         let message = format!(
             "{} has one budget per {}, so its total does not measure pressure: give the sieve '{}' \
@@ -68,7 +68,7 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
             limit.id_format.name(),
             named.name,
         );
-        problems.note_at(named.place, message);
+        problems.note_at(named.position, message);
     }
 }
 
@@ -84,19 +84,19 @@ fn unknown(ip_rep: &IpRep, name: &str) -> String {
 }
 
 /// Checks the limit that measures a sieve's pressure.
-fn check_measure(limits: &Limits, name: &str, place: FilePosition, problems: &mut Problems) {
+fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: &mut Problems) {
     let mut all = limits.iter();
     let found = all.find(|(_, limit)| limit.name == name);
     let id_format = match found {
         Some((_, limit)) if limit.id_format.number() == Some(NumberOf::Interface) => {
-            check_rate(limit, place, problems);
+            check_rate(limit, position, problems);
             return;
         }
         Some((_, limit)) => limit.id_format,
         None if limits.are_incomplete() => return,
         None => {
             let Some(built_in) = limit::built_in(name) else {
-                problems.note_at(place, unknown_limit(limits, name));
+                problems.note_at(position, unknown_limit(limits, name));
                 return;
             };
             built_in.id_format
@@ -107,18 +107,18 @@ fn check_measure(limits: &Limits, name: &str, place: FilePosition, problems: &mu
          total, or use {{packets-per-second: N}}",
         id_format.name()
     );
-    problems.note_at(place, message);
+    problems.note_at(position, message);
 }
 
 /// Notes a limit that measures pressure but has no rate. A limit that only blocks needs none.
-fn check_rate(limit: &Definition, place: FilePosition, problems: &mut Problems) {
+fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problems) {
     if limit.lacks_rate && !limit.needs_overrides {
         let message = format!(
             "{} has no rate to measure pressure by: give it burst, count and period, or give the \
              sieve a 'pressure' of {{packets-per-second: N}}",
             limit.name
         );
-        problems.note_at(place, message);
+        problems.note_at(position, message);
     }
 }
 

@@ -224,8 +224,8 @@ fn short<'n>(
         let (burst, count, period) = (Some(rate.burst), Some(rate.count), Some(rate.period_ns));
         let wrong = bounds::wrong_parts(context, burst, count, period);
         all_fit &= wrong.is_empty();
-        let place = reader.within(node, written.offset);
-        note_wrong(reader, fields, &wrong, Some((written.text, place)));
+        let position = reader.within(node, written.offset);
+        note_wrong(reader, fields, &wrong, Some((written.text, position)));
         found.push(rate);
     }
     all_fit.then_some(found)

@@ -32,8 +32,8 @@ impl Settings {
             .overrides
             .binary_search_by_key(&limit_index, |(limit_index, _)| *limit_index)
         {
-            Ok(place) => self.overrides[place].1 = parameters,
-            Err(place) => self.overrides.insert(place, (limit_index, parameters)),
+            Ok(at) => self.overrides[at].1 = parameters,
+            Err(at) => self.overrides.insert(at, (limit_index, parameters)),
         }
     }
 }
@@ -137,7 +137,7 @@ impl Classes {
         }
         let blocked = match blocking {
             0 => 0,
-            _ => self.sets.place(blocking),
+            _ => self.sets.index_of(blocking),
         };
         if listed.is_proven() {
             blocked | Class::PROVEN

@@ -83,7 +83,7 @@ fn compile(
                 set &= !bit(limit_index);
             }
         }
-        let value = sets.place(set);
+        let value = sets.index_of(set);
         if ranges.last().is_none_or(|last| last.value != value) {
             ranges.push(Range { start, value });
         }

@@ -14,7 +14,7 @@ use super::index;
 pub(super) struct Range {
     /// The first value, of up to 128 bits.
     pub(super) start: u128,
-    /// What the policy says about its values: a class, or the place of a set of limits.
+    /// What the policy says about its values: a class, or the index of a set of limits.
     pub(super) value: u32,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Indexed {
     pub(super) nodes: Vec<Node>,
     pub(super) stretches: Vec<Stretch>,
     pub(super) children: Vec<Child>,
-    /// The place of a stretch's children. Many stretches have the same children if many prefixes
+    /// The index of a stretch's first child. Many stretches have the same children if many prefixes
     /// share a few rates.
     known: HashMap<Vec<Child>, u32>,
 }
@@ -55,7 +55,7 @@ impl Indexed {
 
     fn node(&mut self, values: &RangeInclusive<u128>, ranges: &[Range]) -> Child {
         let grid = Grid::new(values, &ranges[1..]);
-        let place = self.nodes.len();
+        let node = self.nodes.len();
         let first = self.stretches.len();
         self.nodes.push(grid.node(index(first)));
         let empty = Stretch::new(0, &[]);
@@ -65,7 +65,7 @@ impl Indexed {
             let inside = within(ranges, &of_stretch);
             self.stretches[first + number] = self.stretch(&grid, number, &of_stretch, inside);
         }
-        Child::node(index(place))
+        Child::node(index(node))
     }
 
     fn stretch(
@@ -92,11 +92,11 @@ impl Indexed {
         let first_cell = grid.first_cell(number);
         let cells = started.iter().map(|one| narrow(one.cell - first_cell));
         let cells: Vec<_> = cells.collect();
-        Stretch::new(self.place(children), &cells)
+        Stretch::new(self.first_of(children), &cells)
     }
 
-    /// Returns the place of these consecutive children.
-    fn place(&mut self, children: Vec<Child>) -> u32 {
+    /// Returns the index of the first of these consecutive children.
+    fn first_of(&mut self, children: Vec<Child>) -> u32 {
         let next = index(self.children.len());
         *self.known.entry(children).or_insert_with_key(|children| {
             self.children.extend(children);

@@ -20,24 +20,24 @@ const OPENS_CONNECTION: TcpFlags = TcpFlags {
     clear: FLAG_ACK,
 };
 
-/// Sets of limits, at the places of [`limiter_common::policy::Masks`].
+/// Sets of limits, at the indices of [`limiter_common::policy::Masks`].
 pub(super) struct Sets {
     table: Vec<u64>,
-    /// The places of the ranges' sets so far.
-    places: HashMap<u64, u32>,
+    /// The indices of the ranges' sets so far.
+    indices: HashMap<u64, u32>,
 }
 
 impl Sets {
     pub(super) fn new(limits: &[Limit]) -> Self {
         Self {
             table: by_number(limits),
-            places: HashMap::new(),
+            indices: HashMap::new(),
         }
     }
 
-    /// Returns the place of a range's set.
-    pub(super) fn place(&mut self, set: u64) -> u32 {
-        *self.places.entry(set).or_insert_with(|| {
+    /// Returns the index of a range's set.
+    pub(super) fn index_of(&mut self, set: u64) -> u32 {
+        *self.indices.entry(set).or_insert_with(|| {
             self.table.push(set);
             index(self.table.len() - 1)
         })

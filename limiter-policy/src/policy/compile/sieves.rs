@@ -1,4 +1,4 @@
-//! The sieves, their places in memory, and their uses.
+//! The sieves, their regions of memory, and their uses.
 
 use limiter_common::sieve::{
     Geometry, Region, Sieve, SieveUse, pressure_of_limit, pressure_of_sieve,

@@ -22,11 +22,12 @@ pub struct StandingDiff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownFate {
-    /// They stay.
+    /// They stay. What they are worth goes by the new settings.
     Kept,
-    /// They move to a new table: it has another size, or a shorter prefix is one source.
+    /// They move to a new table: it has another size, or a shorter prefix is one source. It may have
+    /// too little room.
     Moved,
-    /// Those of IPv4 move to a new table; of IPv6, a longer prefix is one source.
+    /// Those of IPv4 move to a new table likewise; of IPv6, a longer prefix is one source.
     OnlyIpv4,
     /// There were none: nothing used standing.
     Begun,
@@ -60,11 +61,11 @@ impl KnownFate {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Kept => "stay as they are",
+            Self::Kept => "stay, but for those that were not seen for `remember`",
             Self::Moved => "move to a new table, as many as it has room for",
             Self::OnlyIpv4 => {
-                "of IPv4 move to a new table; those of IPv6 are forgotten: their prefixes are too \
-                 short"
+                "of IPv4 move to a new table, as many as it has room for; those of IPv6 are \
+                 forgotten: their prefixes are too short"
             }
             Self::Begun => "begin with nobody",
             Self::Forgotten => "are forgotten: no limit uses standing any more",

@@ -526,7 +526,7 @@ fn what_known_sources_outlive() {
             "         remember     720h → 1h",
             "         visits       {count: 3, apart: 1m} → off",
             "         retry        {after: 200ms, within: 10s} → {after: 200ms, within: 5s}",
-            "         known        stay as they are",
+            "         known        stay, but for those that were not seen for `remember`",
         ],
         None,
     );
@@ -552,8 +552,13 @@ fn what_known_sources_outlive() {
         }),
         ..old.clone()
     };
-    let fate = begun_anew(&longer(48), &longer(49)).known_sources;
+    let (short, long) = (longer(48), longer(49));
+    let fate = begun_anew(&short, &long).known_sources;
     assert_eq!(fate, Some(KnownFate::OnlyIpv4));
+    let shown = Diff::between(&short, &long).to_string();
+    let told =
+        "of IPv4 move to a new table, as many as it has room for; those of IPv6 are forgotten";
+    assert!(shown.contains(told), "{shown}");
     let mut unused = old.clone();
     unused.limits[0].mode = Mode::Off;
     let shown = Diff::between(&old, &unused).to_string();

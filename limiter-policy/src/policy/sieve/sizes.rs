@@ -15,7 +15,7 @@ pub struct SieveSizes {
 }
 
 impl SieveSizes {
-    /// Returns the sizes that these sieves need, given their places in memory. Sieves that are off
+    /// Returns the sizes that these sieves need, given their regions of memory. Sieves that are off
     /// need nothing.
     #[must_use]
     pub fn of(sieves: &[Sieve]) -> Self {

@@ -99,14 +99,14 @@ impl StandingSettings {
     /// recognised at a million first tries a second.
     const FIRST_TRY_LINES: u32 = 1 << 19;
 
-    /// Returns the number of lines of the table of known sources. Each has four places, so at most
+    /// Returns the number of lines of the table of known sources. Each has four ways, so at most
     /// a quarter of the table is in use, and few lines are full.
     #[must_use]
     pub const fn lines(&self) -> u32 {
         self.capacity.next_power_of_two()
     }
 
-    /// Returns whether a table made for the one can go on with the other.
+    /// Returns whether a table made for one can serve the other.
     #[must_use]
     pub const fn has_table_of(&self, other: &Self) -> bool {
         self.lines() == other.lines() && self.ipv6_prefix == other.ipv6_prefix

@@ -41,8 +41,8 @@ struct CheckedUse<'a> {
 pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
     let all_uses = policy.sieve_uses();
     let sieves = policy.sieves.iter().enumerate();
-    let checked = sieves.map(|(place, sieve)| {
-        let uses = all_uses.iter().filter(|used| used.sieve == Some(place));
+    let checked = sieves.map(|(index, sieve)| {
+        let uses = all_uses.iter().filter(|used| used.sieve == Some(index));
         let uses = uses.map(|used| {
             let mut limits = policy.limits.iter();
             let limit = limits.find(|limit| Some(limit.id) == used.limit);

@@ -16,7 +16,7 @@ const LEAST_TOKENS: u64 = 100;
 /// Likewise in bytes: as many full Ethernet frames.
 const LEAST_BYTES: u64 = LEAST_TOKENS * 1514;
 
-/// Warns on stderr of what standing is not used for, or not well.
+/// Warns on stderr where standing is not used, or not well.
 pub(super) fn warn(policy: &Policy) {
     for warning in warnings(policy) {
         // If stderr is gone, nobody is left to warn.
@@ -52,7 +52,7 @@ fn without_reserve(limit: &Limit) -> Option<String> {
             ""
         };
         format!(
-            "limit {} drops whoever comes when its bucket is empty, in a forged flood mostly your \
+            "limit {} drops anybody when its bucket is empty, in a forged flood mostly your \
              clients: a `reserve`{strategy}, such as {{familiar: 10%, fresh: 20%, retried: 30%, \
              unknown: 50%}}, keeps a part for those that are known",
             configured_name(&limit.name)
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn limits_that_treat_all_sources_alike() {
-        let alike = "limit All drops whoever comes when its bucket is empty, in a forged flood mostly \
+        let alike = "limit All drops anybody when its bucket is empty, in a forged flood mostly \
                      your clients: a `reserve`, such as";
         check(&total(900, ""), &[alike]);
         check(&total(900, ", mode: observe"), &[]);
@@ -166,7 +166,7 @@ mod tests {
         check(
             "limits: {All: {id: total, cost: packets, rate: 9/second, strategy: fixed-window}}",
             &[
-                "limit All drops whoever comes when its bucket is empty, in a forged flood mostly your \
+                "limit All drops anybody when its bucket is empty, in a forged flood mostly your \
                clients: a `reserve` (and `strategy: gcra`), such as",
             ],
         );

@@ -24,7 +24,7 @@ pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<K
     }
 }
 
-/// Says what of a change was not done; `None`: all of it was.
+/// Says which part of a change was not done; `None`: all of it was.
 pub(super) fn undone(change: &KnownChange, outcome: &KnownOutcome) -> Option<String> {
     let prefix = short(change.prefix());
     match outcome {

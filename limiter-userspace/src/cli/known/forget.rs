@@ -60,7 +60,7 @@ pub(in crate::cli) fn forget(args: &ForgetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Describes who is forgotten.
+/// Describes the sources that are forgotten.
 fn line(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
     let KnownOutcome::Forgotten {
         sources, part_of, ..

@@ -1,4 +1,4 @@
-//! Parses for how long somebody vouches, from the command line or a stream.
+//! Parses how long somebody vouches, from the command line or a stream.
 
 use limiter_policy::config::duration;
 
@@ -8,7 +8,7 @@ use crate::protocol::known::KnownChange;
 const SECOND_NS: u64 = 1_000_000_000;
 const YEAR_NS: u64 = 365 * 86_400 * SECOND_NS;
 
-/// Parses for how long somebody vouches, in nanoseconds.
+/// Parses how long somebody vouches, in nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
     let ns = duration::parse_with_days(text).map_err(|error| error.to_string())?;
     // The datapath counts in ticks of a second, and four and a half years at most.

@@ -96,7 +96,7 @@ pub(super) fn source(
     Ok(())
 }
 
-/// Returns by what a source got what is known of it.
+/// Names what a source has its standing from.
 const fn by(why: Why) -> &'static str {
     match why {
         Why::List => "list",

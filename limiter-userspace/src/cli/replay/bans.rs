@@ -1,7 +1,8 @@
 //! The bans of a replay, as a table and as JSON.
 
-use std::io::Write;
+use std::{collections::BTreeMap, io::Write};
 
+use limiter_common::limit::LimitId;
 use limiter_policy::{
     policy::Policy,
     text::{period, short},
@@ -11,7 +12,7 @@ use serde::Serialize;
 use super::print::time;
 use crate::{
     cli::render::{count, table},
-    replay::{ReplayedBan, ReplayedBans},
+    replay::ReplayedBans,
 };
 
 /// How many bans are shown.
@@ -24,6 +25,10 @@ pub(super) struct Bans<'a> {
     total: u64,
     /// The first ones, as many as the replay keeps.
     first: Vec<Ban<'a>>,
+    /// How many offenders were not banned because they were not proven, by limit; each counts once
+    /// in ten seconds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_proven: BTreeMap<&'a str, u64>,
 }
 
 #[derive(Serialize)]
@@ -42,7 +47,7 @@ impl<'a> Bans<'a> {
         let first = bans.first.iter().map(|ban| Ban {
             t_ns: ban.t_ns,
             prefix: short(ban.prefix),
-            limit: limit_name(policy, ban),
+            limit: limit_name(policy, ban.limit),
             mode: ban.mode.name(),
             for_ns: ban.for_ns,
             times: ban.times,
@@ -51,6 +56,7 @@ impl<'a> Bans<'a> {
         Self {
             total: bans.total,
             first: first.collect(),
+            not_proven: not_proven(policy, bans).collect(),
         }
     }
 }
@@ -61,6 +67,27 @@ pub(super) fn print(
     policy: &Policy,
     bans: ReplayedBans<'_>,
 ) -> anyhow::Result<()> {
+    print_made(out, policy, bans)?;
+    for (limit, number) in not_proven(policy, bans) {
+        writeln!(
+            out,
+            "{limit} does not ban {}, because they are not proven (`only: proven`)",
+            count(number)
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns how many offenders each limit did not ban because they were not proven.
+fn not_proven<'a>(
+    policy: &'a Policy,
+    bans: ReplayedBans<'a>,
+) -> impl Iterator<Item = (&'a str, u64)> {
+    let by_limit = bans.not_proven.iter();
+    by_limit.map(|(limit, number)| (limit_name(policy, *limit), *number))
+}
+
+fn print_made(out: &mut impl Write, policy: &Policy, bans: ReplayedBans<'_>) -> anyhow::Result<()> {
     if bans.total == 0 {
         writeln!(out, "\nno limit bans anybody")?;
         return Ok(());
@@ -69,7 +96,7 @@ pub(super) fn print(
     let rows = bans.first.iter().take(SHOWN).map(|ban| {
         [
             short(ban.prefix),
-            limit_name(policy, ban).to_owned(),
+            limit_name(policy, ban.limit).to_owned(),
             ban.mode.name().to_owned(),
             time(i64::try_from(ban.t_ns).unwrap_or(i64::MAX)),
             period(ban.for_ns),
@@ -85,8 +112,8 @@ pub(super) fn print(
     Ok(())
 }
 
-fn limit_name<'p>(policy: &'p Policy, ban: &ReplayedBan) -> &'p str {
+fn limit_name(policy: &Policy, id: LimitId) -> &str {
     let mut limits = policy.limits.iter();
-    let limit = limits.find(|limit| limit.id == ban.limit);
+    let limit = limits.find(|limit| limit.id == id);
     limit.map_or("", |limit| &limit.name)
 }

@@ -129,6 +129,8 @@ impl Serialize for ByStanding<'_> {
 struct Proofs {
     assumed_prefixes: usize,
     handshakes: u64,
+    /// Those that clients began and did not complete: they prove nobody.
+    handshakes_not_completed: u64,
     /// Those of which the capture lacks the servers' answers.
     handshakes_without_answer: u64,
 }
@@ -182,6 +184,8 @@ pub(super) fn summary(
             known_by: uses_standing.then_some(Proofs {
                 assumed_prefixes: known.assumed.known,
                 handshakes: known.handshakes.completed,
+                handshakes_not_completed: (known.handshakes.begun)
+                    .saturating_sub(known.handshakes.completed),
                 handshakes_without_answer: known.handshakes.assumed,
             }),
             sieves: at

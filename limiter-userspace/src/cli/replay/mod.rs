@@ -47,11 +47,11 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
 
-    /// Lay sieves out for a machine that may have so many CPUs; without it: for this one
+    /// Lay sieves out for a machine with at most N CPUs; without it, for this machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_CPUS))]
     cpus: Option<u32>,
 
-    /// Take the addresses and prefixes of a file, one a line, for proven from the start
+    /// Treat the addresses and prefixes in a file, one a line, as proven from the start
     #[arg(long, value_name = "FILE")]
     assume_known: Option<PathBuf>,
 

@@ -18,20 +18,20 @@ use crate::replay::{HandshakeCounts, Summary};
 /// The name of the list of those who are assumed to be known: no configuration can use it.
 const ASSUMED: &str = "--assume-known";
 
-/// What is assumed of sources.
+/// What a replay assumes of sources.
 #[derive(Clone, Copy)]
 pub(super) struct Assumed {
     /// How many prefixes are assumed to be proven.
     pub(super) known: usize,
 }
 
-/// Has a policy take the sources of a file for proven, as if somebody had vouched for them.
+/// Makes a policy treat the sources in a file as proven, as if somebody had vouched for them.
 pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumed> {
     let Some(file) = file else {
         return Ok(Assumed { known: 0 });
     };
     let Some(mut settings) = policy.standing_in_use() else {
-        bail!("nobody need be known: no limit uses standing");
+        bail!("{ASSUMED} has no effect: no limit uses standing");
     };
     let named = file.display();
     let bytes = fs::read(file).map_err(|error| anyhow!("cannot read {named}: {error}"))?;
@@ -40,7 +40,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
     if let Some(bad) = content.first_bad.first() {
         bail!("{named}, line {}: {}", bad.line, bad.message);
     }
-    // Whoever vouches for an address vouches for its source.
+    // To vouch for an address is to vouch for its source.
     let sources: Vec<_> = (content.prefixes.iter())
         .filter_map(|prefix| {
             let is_long = prefix.addr().is_ipv6() && prefix.prefix_len() > settings.ipv6_prefix;
@@ -100,16 +100,27 @@ fn assumptions(assumed: Assumed, handshakes: HandshakeCounts) -> Vec<String> {
             if known == 1 { "was" } else { "were" }
         ),
     };
-    let HandshakeCounts { completed, assumed } = handshakes;
+    let HandshakeCounts {
+        begun,
+        completed,
+        assumed,
+    } = handshakes;
     let number = usize::try_from(completed).unwrap_or(usize::MAX);
     let mut lines = vec![format!(
         "standing is judged from this capture alone: {before}; {} completed",
         counted(number, "handshake"),
     )];
+    if begun > completed {
+        lines.push(format!(
+            "of the handshakes that clients began, {} prove nobody: they were not completed, or not \
+             in this capture",
+            count(begun - completed),
+        ));
+    }
     if assumed > 0 {
         lines.push(format!(
-            "the capture lacks the servers' answers to {} of them: an ACK that continues the \
-             client's SYN was taken for proof, which a forger could send as well",
+            "the capture lacks the servers' answers to {} of those completed: an ACK that continues \
+             the client's SYN was taken for proof, which a forger could send as well",
             count(assumed),
         ));
     }
@@ -169,19 +180,26 @@ mod tests {
 
     #[test]
     fn what_is_assumed_is_said() {
-        let counts = |completed, assumed| HandshakeCounts { completed, assumed };
+        let counts = |begun, completed, assumed| HandshakeCounts {
+            begun,
+            completed,
+            assumed,
+        };
         assert_eq!(
-            assumptions(Assumed { known: 0 }, counts(3, 0)),
+            assumptions(Assumed { known: 0 }, counts(3, 3, 0)),
             [
                 "standing is judged from this capture alone: nobody was known before; 3 handshakes completed"
             ]
         );
-        let lines = assumptions(Assumed { known: 2 }, counts(1, 1));
+        let lines = assumptions(Assumed { known: 2 }, counts(1001, 1, 1));
         assert_eq!(
             lines[0],
             "standing is judged from this capture alone: 2 prefixes of --assume-known \
              were known before; 1 handshake completed"
         );
-        assert!(lines[1].starts_with("the capture lacks the servers' answers to 1 of them"));
+        assert!(lines[1].starts_with("of the handshakes that clients began, 1 000 prove nobody: "));
+        assert!(
+            lines[2].starts_with("the capture lacks the servers' answers to 1 of those completed")
+        );
     }
 }

@@ -50,10 +50,10 @@ pub(super) enum Page {
 /// The selected row, which stays selected wherever it is sorted to.
 #[derive(Debug, Default)]
 struct Selection {
-    /// What drops it, and its id; `None`: the row at `place`.
+    /// What drops it, and its id; `None`: the row at `index`.
     key: Option<(String, String)>,
-    /// Its place when it was selected, used once the row is gone.
-    place: usize,
+    /// Its index when it was selected, used once the row is gone.
+    index: usize,
 }
 
 impl Model {
@@ -171,23 +171,23 @@ impl Model {
         rows
     }
 
-    /// Returns the selected row's place among those shown; 0 if there are none.
+    /// Returns the selected row's index among those shown; 0 if there are none.
     pub(super) fn selected(&self) -> usize {
         let rows = self.rows();
         let kept = self.selection.key.as_ref().and_then(|(limit, id)| {
             let is_it = |row: &&Row| row.offender.dropper() == *limit && row.offender.id == *id;
             rows.iter().position(is_it)
         });
-        kept.unwrap_or_else(|| self.selection.place.min(rows.len().saturating_sub(1)))
+        kept.unwrap_or_else(|| self.selection.index.min(rows.len().saturating_sub(1)))
     }
 
-    fn select(&mut self, place: usize) {
+    fn select(&mut self, index: usize) {
         let rows = self.rows();
-        let place = place.min(rows.len().saturating_sub(1));
+        let index = index.min(rows.len().saturating_sub(1));
         let key = rows
-            .get(place)
+            .get(index)
             .map(|row| (row.offender.dropper(), row.offender.id.clone()));
-        self.selection = Selection { key, place };
+        self.selection = Selection { key, index };
     }
 
     fn group(&mut self, by: Grouping) {
@@ -197,8 +197,8 @@ impl Model {
 
     /// Shows the limits of the selected address, or the addresses of the selected range.
     fn explain(&mut self) {
-        let place = self.selected();
-        let Some(addresses) = self.rows().get(place).and_then(|row| row.addresses) else {
+        let index = self.selected();
+        let Some(addresses) = self.rows().get(index).and_then(|row| row.addresses) else {
             return;
         };
         if addresses.prefix_len() == addresses.max_prefix_len() {

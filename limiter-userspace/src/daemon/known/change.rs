@@ -146,7 +146,7 @@ fn forget(known: KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u6
     let at = known.moment()?;
     let mut forgotten = 0;
     for source in found {
-        // What was over is not news.
+        // An expired record counts as nothing known.
         let was_known = known.record(source).rank(&at) > 0;
         known.note(source, Event::Forget)?;
         forgotten += u64::from(was_known);

@@ -1,4 +1,4 @@
-//! Answers who is known.
+//! Answers which sources are known.
 
 use std::{cmp::Reverse, collections::BinaryHeap, net::IpAddr};
 
@@ -24,7 +24,7 @@ pub(in crate::daemon) fn list(
     let mut vouched = 0;
     let mut newest = Newest::new(query.limit.min(MAX_SHOWN));
     for (source, record) in known.all() {
-        // What is over stays in the table until it is replaced.
+        // An expired record stays in the table until it is replaced.
         let record = record.current(&at);
         if record == Record::NONE {
             continue;
@@ -67,8 +67,8 @@ pub(in crate::daemon) fn of_address(
     Ok(explain(&standing, settings.ipv6_prefix))
 }
 
-/// Returns for how many ticks a record has said what it says. One that somebody vouches for does
-/// not tell: since its last visit.
+/// Returns how many ticks ago a source gained what its record says. A record of a vouched source
+/// does not tell: then it returns how many ticks ago the last visit was.
 const fn age(record: Record, at: &Moment<'_>) -> u32 {
     let since = match record.kind() {
         Kind::Nothing | Kind::Vouched => record.last(),

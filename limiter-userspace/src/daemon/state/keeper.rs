@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -24,7 +24,7 @@ pub(in crate::daemon) struct StateKeeper {
     file: StateFile,
     /// Why the content of the file was not restored, if the file still has its name: nothing is
     /// saved over it.
-    in_the_way: Mutex<Option<String>>,
+    in_the_way: Mutex<Option<Arc<Reason>>>,
     /// Held while saving.
     saving: Mutex<()>,
     status: Mutex<StateStatus>,
@@ -70,14 +70,14 @@ impl StateKeeper {
     }
 
     /// Sets what was loaded aside, because the daemon cannot resume from it.
-    pub(super) fn refuse(&self, reason: String, instead: &str) {
-        self.warn(&self.file.refuse(Reason::Unfit(reason)), instead);
+    pub(super) fn refuse(&self, reason: Reason, instead: &str) {
+        self.warn(&self.file.refuse(Arc::new(reason)), instead);
     }
 
     fn warn(&self, error: &LoadError, instead: &str) {
         warn!("{error}; {instead}");
         if let LoadError::InTheWay { reason, .. } = error {
-            *locked(&self.in_the_way) = Some(reason.to_string());
+            *locked(&self.in_the_way) = Some(Arc::clone(reason));
         }
     }
 
@@ -89,7 +89,7 @@ impl StateKeeper {
         };
         // Somebody may have removed it.
         if fs::symlink_metadata(self.file.path()).is_ok() {
-            match self.file.refuse(Reason::Unfit(reason)) {
+            match self.file.refuse(reason) {
                 error @ LoadError::InTheWay { .. } => return Err(error),
                 LoadError::SetAside { path, aside, .. } => {
                     warn!(

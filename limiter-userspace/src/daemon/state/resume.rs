@@ -3,7 +3,7 @@
 
 use limiter_datapath::{
     kernel::{DatapathError, Prepared, Settings, wall_clock_now},
-    state::Snapshot,
+    state::{Reason, Snapshot},
 };
 use tracing::info;
 
@@ -30,7 +30,7 @@ impl Resumed {
     }
 
     /// Sets what was saved aside, because the daemon cannot resume from it.
-    pub(in crate::daemon) fn refuse(keeper: &StateKeeper, reason: String) {
+    pub(in crate::daemon) fn refuse(keeper: &StateKeeper, reason: Reason) {
         keeper.refuse(reason, BEGINS_ANEW);
     }
 

@@ -43,8 +43,8 @@ pub trait Engine {
     /// Returns the offenders in no order, if they are recorded.
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError>;
 
-    /// Returns the standing of a prefix at a time of the engine's clock, in nanoseconds; of one with
-    /// several sources nothing is known.
+    /// Returns the standing of a prefix at a time of the engine's clock, in nanoseconds; a prefix
+    /// with several sources is unknown.
     fn standing_of(
         &self,
         policy: &CompiledPolicy,

@@ -45,8 +45,12 @@ fn completed(segments: &[(bool, Vec<u8>)]) -> HandshakeCounts {
     handshakes.counts()
 }
 
-fn counts(completed: u64, assumed: u64) -> HandshakeCounts {
-    HandshakeCounts { completed, assumed }
+fn counts(begun: u64, completed: u64, assumed: u64) -> HandshakeCounts {
+    HandshakeCounts {
+        begun,
+        completed,
+        assumed,
+    }
 }
 
 const BOTH: u8 = FLAG_SYN | FLAG_ACK;
@@ -56,36 +60,40 @@ fn a_handshake_acknowledges_what_the_server_chose() {
     let syn = || (true, segment(true, FLAG_SYN, u32::MAX, 0));
     let answer = || (true, segment(false, BOTH, 900, 0));
     let ack = |sequence, acknowledged| (true, segment(true, FLAG_ACK, sequence, acknowledged));
-    assert_eq!(completed(&[syn(), answer(), ack(0, 901)]), counts(1, 0));
+    assert_eq!(completed(&[syn(), answer(), ack(0, 901)]), counts(1, 1, 0));
     // Once for a connection, however much it sends.
     let more = [syn(), answer(), ack(0, 901), ack(0, 901), ack(5, 950)];
-    assert_eq!(completed(&more), counts(1, 0));
+    assert_eq!(completed(&more), counts(1, 1, 0));
     // A forger does not know the server's number, and nobody else's answer helps.
-    assert_eq!(completed(&[syn(), answer(), ack(0, 902)]), counts(0, 0));
-    assert_eq!(completed(&[syn(), answer(), ack(1, 901)]), counts(0, 0));
-    assert_eq!(completed(&[answer(), ack(0, 901)]), counts(0, 0));
+    assert_eq!(completed(&[syn(), answer(), ack(0, 902)]), counts(1, 0, 0));
+    assert_eq!(completed(&[syn(), answer(), ack(1, 901)]), counts(1, 0, 0));
+    assert_eq!(completed(&[answer(), ack(0, 901)]), counts(0, 0, 0));
     let to_another = (true, segment(false, BOTH, 900, 77));
-    assert_eq!(completed(&[syn(), to_another, ack(0, 901)]), counts(0, 0));
+    assert_eq!(
+        completed(&[syn(), to_another, ack(0, 901)]),
+        counts(1, 0, 0)
+    );
 }
 
 #[test]
 fn without_answers_the_clients_packets_must_do() {
     let syn = || (true, segment(true, FLAG_SYN, 5, 0));
     let ack = || (true, segment(true, FLAG_ACK, 6, 1234));
-    assert_eq!(completed(&[syn(), ack()]), counts(1, 1));
+    assert_eq!(completed(&[syn(), ack()]), counts(1, 1, 1));
     let reset = (true, segment(true, FLAG_RST, 6, 0));
-    assert_eq!(completed(&[syn(), reset, ack()]), counts(0, 0));
-    assert_eq!(completed(&[ack()]), counts(0, 0));
+    assert_eq!(completed(&[syn(), reset, ack()]), counts(1, 0, 0));
+    assert_eq!(completed(&[ack()]), counts(0, 0, 0));
 }
 
 #[test]
 fn what_is_dropped_completes_nothing() {
     let syn = |passed| (passed, segment(true, FLAG_SYN, 5, 0));
     let ack = |passed| (passed, segment(true, FLAG_ACK, 6, 1234));
-    assert_eq!(completed(&[syn(false), ack(true)]), counts(0, 0));
-    assert_eq!(completed(&[syn(true), ack(false)]), counts(0, 0));
-    let again = [syn(true), ack(false), ack(true)];
-    assert_eq!(completed(&again), counts(1, 1));
+    assert_eq!(completed(&[syn(false), ack(true)]), counts(0, 0, 0));
+    assert_eq!(completed(&[syn(true), ack(false)]), counts(1, 0, 0));
+    // A SYN that is sent again begins nothing.
+    let again = [syn(true), syn(true), ack(false), ack(true)];
+    assert_eq!(completed(&again), counts(1, 1, 1));
 }
 
 #[test]

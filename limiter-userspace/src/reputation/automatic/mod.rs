@@ -114,8 +114,8 @@ struct Source {
 }
 
 impl Decider {
-    /// Continues with the limits of a policy. What was counted for a limit whose `within` is the
-    /// same counts on. If no limit had a `ban` before, drops count from now on.
+    /// Continues with the limits of a policy. Drops counted for a limit whose `within` is the
+    /// same stay counted. If no limit had a `ban` before, drops count from now on.
     pub fn adopt(&mut self, policy: &Policy, now_ns: u64) {
         let limits = policy.limits.iter();
         let enforcing = limits.filter(|limit| limit.mode == Mode::Enforce);
@@ -187,7 +187,7 @@ impl Decider {
         for offence in offences {
             let may_be_banned = if self.is_only_for_proven(&offence) {
                 let standing = standing(&offence.prefix());
-                // Whoever is not asked for now is found again.
+                // The next look finds the sources whose standing could not be read now.
                 self.is_unfinished |= standing.is_err();
                 is_proven(standing?)
             } else {

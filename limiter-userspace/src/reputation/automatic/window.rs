@@ -6,7 +6,7 @@ pub(super) const SLICES: u64 = 10;
 /// The same as a size.
 const SIZE: usize = 10;
 
-const _: () = assert!(SLICES == SIZE as u64, "a place for each slice");
+const _: () = assert!(SLICES == SIZE as u64, "an entry for each slice");
 
 /// How many drops there were lately. A slice's number is the time divided by the slice's length.
 #[derive(Clone, Copy, Debug, Default)]

@@ -37,7 +37,7 @@ impl Counter {
 }
 
 impl Threshold {
-    /// Returns the budget of a use of that sieve; `None`: nothing is counted.
+    /// Returns the threshold of a use of that sieve; `None`: nothing is counted.
     #[must_use]
     pub fn of(policy: &Policy, sieve: &Sieve, used: SieveUse) -> Option<Self> {
         match &sieve.pressure {

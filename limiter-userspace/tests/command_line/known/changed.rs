@@ -1,4 +1,4 @@
-//! Whom operators vouch for, and forget.
+//! Sources that operators vouch for, and forget.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

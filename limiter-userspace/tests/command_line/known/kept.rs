@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use jiff::SignedDuration;
+use limiter_datapath::state::StateFile;
 use serde_json::Value;
 use testbed::{Limiter, SERVER_INTERFACE};
 
@@ -57,6 +59,34 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
         is_vouched(&limiter, "2001:db8:0:ff::1")?,
         "its /56 is known"
     );
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Nothing has passed since a state that is of tomorrow; too much since one of yesterday.
+#[test]
+fn sources_are_resumed_after_the_clock_was_set() -> Result<()> {
+    let (pair, directory) = (pair()?, tempfile::tempdir()?);
+    let file = StateFile::new(directory.path().join("state"));
+    let configuration = format!("state: {}\n{CONFIGURATION}", file.path().display());
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    let binary = Path::new(BINARY);
+    let mut limiter = Limiter::start(binary, &pair.server, &configuration, &arguments)?;
+    let known = [["1h", ADDRESSES[0]], ["30d", ADDRESSES[1]]];
+    for [time, address] in known {
+        limiter.show(&["know", "--for", time, address])?;
+    }
+    for (hours, are_known) in [(24, [true, true]), (-48, [false, true])] {
+        ensure!(limiter.terminate()?.success());
+        let mut saved = file.load()?.context("nothing is saved")?;
+        saved.saved_at += SignedDuration::from_hours(hours);
+        file.save(&saved)?;
+        limiter.restart()?;
+        for (address, is_known) in ADDRESSES.into_iter().zip(are_known) {
+            let found = is_vouched(&limiter, address)?;
+            ensure!(found == is_known, "{address} after {hours} hours: {found}");
+        }
+    }
     ensure!(limiter.stop()?.success());
     Ok(())
 }

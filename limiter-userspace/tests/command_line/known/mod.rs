@@ -1,5 +1,6 @@
 //! `limiter know`, `forget` and `known`, as users see them.
 
+mod adopted;
 mod bans;
 mod changed;
 mod kept;

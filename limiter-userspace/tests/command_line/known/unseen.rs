@@ -1,46 +1,146 @@
 //! Where handshakes cannot be seen.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
 
-use anyhow::{Result, ensure};
-use testbed::{Limiter, SERVER_INTERFACE};
+use anyhow::{Context as _, Result, ensure};
+use limiter_datapath::kernel::pins::ABI;
+use tempfile::TempDir;
+use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
-use super::is_vouched;
-use crate::{BINARY, pair, pinned::assert_metric};
+use super::{is_vouched, standing};
+use crate::{
+    BINARY, pair,
+    pinned::{Pinned, assert_metric, send},
+    succeed, wait_for,
+};
 
 const CONFIGURATION: &str = "\
-limits: {All: {id: total, cost: packets, burst: 9000, count: 1, period: 1h, reserve: {unknown: 50%}}}
+standing: {capacity: 4096, visits: {count: 2, apart: 2s}}
+limits: {All: {id: total, cost: packets, burst: 2000, count: 1, period: 1h,
+  reserve: {retried: 1, unknown: 50%}, match: {protocol: udp}}}
 ";
 
-/// It is said loudly, and all else goes on.
-#[test]
-fn without_a_cgroup_of_version_2_the_daemon_goes_on() -> Result<()> {
-    let (pair, directory) = (pair()?, tempfile::tempdir()?);
-    // In a mount namespace of its own.
+/// Starts a limiter in a mount namespace of its own, after a step of a shell script.
+fn start(pair: &Pair, directory: &TempDir, before: &str, mounts: &str) -> Result<Limiter> {
     let binary = directory.path().join("limiter");
     let script = format!(
-        "#!/bin/sh\nexec unshare --mount sh -c \
-         'umount --lazy --all --types cgroup2; exec {BINARY} \"$@\"' limiter \"$@\"\n"
+        "#!/bin/sh\n{before}exec unshare --cgroup --mount sh -c \
+         'umount --lazy --all --types cgroup2; {mounts}exec {BINARY} \"$@\"' limiter \"$@\"\n"
     );
     fs::write(&binary, script)?;
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755))?;
     let arguments = ["-i", SERVER_INTERFACE, "--log-format", "human"];
-    let limiter = Limiter::start(&binary, &pair.server, CONFIGURATION, &arguments)?;
-    let told = "there is no root cgroup of version 2: mount one";
+    Limiter::start(&binary, &pair.server, CONFIGURATION, &arguments)
+}
+
+/// Fails unless all say loudly that handshakes prove nobody, and why.
+fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
     let log = limiter.log()?;
     ensure!(
-        log.contains(&format!("handshakes prove nobody: {told}")),
+        log.contains(&format!("WARN handshakes prove nobody: {why}")),
         "{log}"
     );
+    ensure!(log.contains("`limiter reload` tries again"), "{log}");
     for command in ["status", "known"] {
         let shown = limiter.show(&[command])?;
         ensure!(
-            shown.contains(&format!("HANDSHAKES PROVE NOBODY: {told}")),
+            shown.contains(&format!("HANDSHAKES PROVE NOBODY: {why}")),
             "{shown}"
         );
     }
-    assert_metric(&pair.server, "limiter_handshakes_noted 0")?;
+    assert_metric(&pair.server, "limiter_handshakes_noted 0")
+}
+
+/// Fails unless sources get a standing by operators, visits and retries.
+fn assert_goes_on(pair: &Pair, limiter: &Limiter) -> Result<()> {
     limiter.show(&["know", "192.0.2.1"])?;
-    ensure!(is_vouched(&limiter, "192.0.2.1")?);
+    ensure!(is_vouched(limiter, "192.0.2.1")?);
+    let (regular, newcomer) = ("10.77.0.7", "10.77.0.8");
+    wait_for(|| {
+        send(pair, regular, 1)?;
+        Ok(standing(limiter, regular)? == ("familiar".to_owned(), "visits".to_owned()))
+    })?;
+    // Strangers have spent what they may.
+    send(pair, "10.77.0.9", 1_100)?;
+    wait_for(|| {
+        send(pair, newcomer, 1)?;
+        Ok(standing(limiter, newcomer)? == ("retried".to_owned(), "retry".to_owned()))
+    })
+}
+
+#[test]
+fn without_a_cgroup_of_version_2_the_daemon_goes_on() -> Result<()> {
+    let (pair, directory) = (pair()?, tempfile::tempdir()?);
+    let limiter = start(&pair, &directory, "", "")?;
+    let why = "there is no root cgroup of version 2: mount one";
+    assert_told(&pair, &limiter, why)?;
+    assert_goes_on(&pair, &limiter)
+}
+
+/// A cgroup below the machine's root, which a daemon in a namespace of its own takes for the root.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn new() -> Result<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts")?;
+        let mounts = mounts.lines().map(|line| line.split(' '));
+        let mut points = mounts.filter_map(|mut fields| {
+            let point = fields.nth(1)?;
+            (fields.next()? == "cgroup2").then_some(point)
+        });
+        let root = Path::new(points.next().context("no cgroup of version 2")?);
+        let path = root.join(format!("limiter-test-{}", std::process::id()));
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Attaches a pinned program alone, or detaches it.
+    fn change(&self, what: &str, program: &Path) -> Result<()> {
+        let mut bpftool = Command::new("bpftool");
+        bpftool.args(["cgroup", what]).arg(&self.0);
+        succeed(bpftool.args(["sock_ops", "pinned"]).arg(program)).map(drop)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // A process that has just ended may still count as one of its own.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn where_the_cgroup_takes_no_other_program_the_daemon_goes_on() -> Result<()> {
+    let (pair, directory, other) = (pair()?, tempfile::tempdir()?, Pinned::start(CONFIGURATION)?);
+    let cgroup = Cgroup::new()?;
+    let policy = other.pins.path().join(format!("v{ABI}/policies/1"));
+    let program = policy.join("handshakes");
+    cgroup.change("attach", &program)?;
+    let join = format!("echo $$ > {}/cgroup.procs\n", cgroup.0.display());
+    let mount = format!("mount -t cgroup2 none {} && ", directory.path().display());
+    let limiter = start(&pair, &directory, &join, &mount)?;
+    let why = "cannot attach the program that notes handshakes to the root cgroup: Operation not \
+               permitted (os error 1); perhaps another program is there that allows none beside it";
+    assert_told(&pair, &limiter, why)?;
+    assert_goes_on(&pair, &limiter)?;
+
+    cgroup.change("detach", &program)?;
+    limiter.show(&["reload"])?;
+    assert_metric(&pair.server, "limiter_handshakes_noted 1")?;
+    let shown = limiter.show(&["status"])?;
+    ensure!(!shown.contains("HANDSHAKES"), "{shown}");
+    ensure!(limiter.stop()?.success());
     Ok(())
 }

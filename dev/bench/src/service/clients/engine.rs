@@ -98,7 +98,7 @@ impl Engine {
         while start.elapsed() < end && (planned.peek().is_some() || !self.questions.is_done()) {
             interrupt.check()?;
             while let Some(next) = planned.next_if(|next| next.at <= start.elapsed()) {
-                self.ask(next)?;
+                self.ask(next, start.elapsed().saturating_sub(next.at))?;
             }
             self.ask_again()?;
             let ready = match self.epoll.wait(&mut events, 1_u8) {
@@ -112,9 +112,10 @@ impl Engine {
         Ok(self.questions)
     }
 
-    fn ask(&mut self, planned: &Planned) -> Result<()> {
+    fn ask(&mut self, planned: &Planned, late: Duration) -> Result<()> {
         let now = Instant::now();
-        let number = self.questions.ask(planned.group, now);
+        let who = (planned.group, planned.member);
+        let number = self.questions.ask(who, now, late);
         let from = address(planned.group, planned.member, self.is_v6);
         if self.service == Service::Web {
             let attempt = Attempt {

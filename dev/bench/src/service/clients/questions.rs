@@ -10,17 +10,22 @@ pub(crate) const TRIES: usize = 3;
 
 /// The questions of a run, each known by its number.
 #[derive(Debug, Default)]
-pub(in crate::service) struct Questions(Vec<Question>);
+pub(in crate::service) struct Questions {
+    all: Vec<Question>,
+    /// By how much the latest of them was asked too late.
+    latest: Duration,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Question {
     group: Group,
+    member: u32,
     asked: Instant,
     tries: usize,
     answered: Option<(usize, Duration)>,
 }
 
-/// What became of a group's questions.
+/// What became of some clients' questions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Tally {
     pub(crate) asked: usize,
@@ -45,20 +50,27 @@ fn percent(part: usize, whole: usize) -> f64 {
 }
 
 impl Questions {
-    /// Adds a question that is asked now; returns its number.
-    pub(super) fn ask(&mut self, group: Group, now: Instant) -> usize {
-        self.0.push(Question {
+    /// Adds a question that is asked now, so much too late; returns its number.
+    pub(super) fn ask(
+        &mut self,
+        (group, member): (Group, u32),
+        now: Instant,
+        late: Duration,
+    ) -> usize {
+        self.latest = self.latest.max(late);
+        self.all.push(Question {
             group,
+            member,
             asked: now,
             tries: 1,
             answered: None,
         });
-        self.0.len() - 1
+        self.all.len() - 1
     }
 
     /// Counts another try, unless it has been answered; returns whether to ask again.
     pub(super) fn ask_again(&mut self, number: usize) -> bool {
-        let Some(question) = self.0.get_mut(number) else {
+        let Some(question) = self.all.get_mut(number) else {
             return false;
         };
         let again = question.answered.is_none() && question.tries < TRIES;
@@ -69,7 +81,7 @@ impl Questions {
     /// Notes an answer. `tries` is how often it was asked by TCP, which asks again by itself; `None`:
     /// as often as we did. Of several answers, the first counts.
     pub(super) fn answer(&mut self, number: usize, tries: Option<usize>, now: Instant) {
-        if let Some(question) = self.0.get_mut(number)
+        if let Some(question) = self.all.get_mut(number)
             && question.answered.is_none()
         {
             let tries = tries.unwrap_or(question.tries);
@@ -79,22 +91,27 @@ impl Questions {
 
     /// Returns whether all are answered.
     pub(super) fn is_done(&self) -> bool {
-        self.0.iter().all(|question| question.answered.is_some())
+        self.all.iter().all(|question| question.answered.is_some())
     }
 
-    /// Returns what became of a group's questions.
-    pub(in crate::service) fn tally(&self, group: Group) -> Tally {
-        let of_group = || {
-            self.0
+    /// Returns by how much the latest of them was asked too late.
+    pub(in crate::service) const fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// Returns what became of some clients' questions.
+    pub(in crate::service) fn tally(&self, of: impl Fn(Group, u32) -> bool) -> Tally {
+        let of_them = || {
+            self.all
                 .iter()
-                .filter(move |question| question.group == group)
+                .filter(|question| of(question.group, question.member))
         };
         let mut tally = Tally {
-            asked: of_group().count(),
+            asked: of_them().count(),
             ..Tally::default()
         };
         let mut times: Vec<f64> = Vec::new();
-        for (tries, time) in of_group().filter_map(|question| question.answered) {
+        for (tries, time) in of_them().filter_map(|question| question.answered) {
             // More tries than three are as good as no answer.
             if let Some(answered) = tally.answered.get_mut(tries - 1) {
                 *answered += 1;
@@ -123,8 +140,11 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         let mut questions = Questions::default();
-        let [first, second, third, never] = [(); 4].map(|()| questions.ask(Group::Known, start));
-        let new = questions.ask(Group::New, start);
+        let late = Duration::from_micros(70);
+        let [first, second, third, never] =
+            [0, 0, 1, 1].map(|member| questions.ask((Group::Known, member), start, late));
+        let new = questions.ask((Group::New, 0), start, Duration::ZERO);
+        assert_eq!(questions.latest(), late);
         questions.answer(first, None, after(1));
         for again in [second, third, never] {
             assert!(questions.ask_again(again));
@@ -138,23 +158,27 @@ mod tests {
         questions.answer(first, None, after(3003));
         assert!(!questions.is_done());
 
-        let tally = questions.tally(Group::Known);
+        let of_known =
+            |wanted: u32| questions.tally(|group, member| group == Group::Known && member < wanted);
+        assert_eq!((of_known(1).asked, of_known(1).answered), (2, [1, 1, 0]));
+        let tally = of_known(2);
         assert_eq!((tally.asked, tally.answered), (4, [1, 1, 1]));
         let by = [1, 2, 3].map(|attempt| tally.answered_by(attempt));
         assert_eq!(by.map(f64::to_bits), [25.0, 50.0, 75.0].map(f64::to_bits));
         assert!((tally.p50_ms - 1001.0).abs() < 1e-6 && (tally.p99_ms - 3002.0).abs() < 1e-6);
 
         questions.answer(new, Some(2), after(1100));
-        assert_eq!(questions.tally(Group::New).answered, [0, 1, 0]);
+        let new = questions.tally(|group, _| group == Group::New);
+        assert_eq!(new.answered, [0, 1, 0]);
     }
 
     #[test]
     fn what_tcp_asked_too_often_is_not_answered() {
         let start = Instant::now();
         let mut questions = Questions::default();
-        let number = questions.ask(Group::New, start);
+        let number = questions.ask((Group::New, 0), start, Duration::ZERO);
         questions.answer(number, Some(4), start + Duration::from_secs(7));
-        assert_eq!(questions.tally(Group::New).answered, [0; 3]);
+        assert_eq!(questions.tally(|_, _| true).answered, [0; 3]);
         assert!(questions.is_done());
     }
 

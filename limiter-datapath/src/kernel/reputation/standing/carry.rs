@@ -26,7 +26,7 @@ impl StandingSizes {
 
 impl StandingMaps {
     /// Adds what is known by other maps, unless they are the same, and takes over their shortage.
-    /// Of sources that are too short prefixes for these maps, nothing is known any more.
+    /// Sources whose prefixes are too short for these maps are forgotten.
     pub(in crate::kernel) fn carry(
         &self,
         from: &Self,

@@ -89,9 +89,9 @@ proptest! {
             let has = |set: u64| set >> limit_index & 1 == 1;
             let reserves = !one.off && one.reserve.is_some();
             prop_assert_eq!(has(tables.shape.reserving), reserves);
-            for (place, standing) in Standing::ALL.iter().enumerate() {
+            for (index, standing) in Standing::ALL.iter().enumerate() {
                 let counts = one.counted.is_empty() || one.counted.contains(standing);
-                prop_assert_eq!(has(tables.shape.of_standing[place]), counts);
+                prop_assert_eq!(has(tables.shape.of_standing[index]), counts);
             }
         }
 

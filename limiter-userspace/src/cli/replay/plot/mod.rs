@@ -174,9 +174,9 @@ fn legend<'a>(
     columns: u64,
     entries: impl Iterator<Item = Entry<'a>>,
 ) -> io::Result<()> {
-    for (place, entry) in (0..).zip(entries) {
-        let x = LEFT + place % columns * (area_width() / columns);
-        let y = top + place / columns * LEGEND_LINE;
+    for (index, entry) in (0..).zip(entries) {
+        let x = LEFT + index % columns * (area_width() / columns);
+        let y = top + index / columns * LEGEND_LINE;
         writeln!(
             out,
             r#"<rect x="{x}" y="{}" width="12" height="12" fill="{}"/><text x="{}" y="{}">{}</text>"#,
@@ -237,7 +237,7 @@ impl Rates {
 
 /// Returns the horizontal position of a time.
 fn x(time: Scale, ns: u64) -> Pixels {
-    Pixels(tenths(LEFT) + time.place(ns).min(tenths(area_width())))
+    Pixels(tenths(LEFT) + time.distance(ns).min(tenths(area_width())))
 }
 
 /// The coordinates of one area.
@@ -264,7 +264,7 @@ impl Plot {
     }
 
     fn y(&self, value: u64) -> Pixels {
-        Pixels(tenths(self.bottom()) - self.vertical.place(value))
+        Pixels(tenths(self.bottom()) - self.vertical.distance(value))
     }
 
     const fn bottom(&self) -> u64 {

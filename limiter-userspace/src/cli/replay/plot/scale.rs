@@ -19,9 +19,9 @@ impl Scale {
     }
 
     /// Returns a value's distance from 0, in tenths of a pixel.
-    pub(super) fn place(self, value: u64) -> u64 {
-        let place = u128::from(value) * u128::from(self.length) / u128::from(self.end);
-        u64::try_from(place).unwrap_or(u64::MAX)
+    pub(super) fn distance(self, value: u64) -> u64 {
+        let distance = u128::from(value) * u128::from(self.length) / u128::from(self.end);
+        u64::try_from(distance).unwrap_or(u64::MAX)
     }
 
     /// Returns about four to ten round multiples of `unit`, including 0.

@@ -207,11 +207,11 @@ fn fitting(mut columns: Vec<Column>, width: u16) -> Vec<Column> {
     };
     while sum(&columns, Column::least) > width {
         let spared = columns.iter().enumerate();
-        let spared = spared.filter_map(|(place, column)| Some((column.spared?, place)));
-        let Some((_, place)) = spared.min() else {
+        let spared = spared.filter_map(|(index, column)| Some((column.spared?, index)));
+        let Some((_, index)) = spared.min() else {
             break;
         };
-        columns.remove(place);
+        columns.remove(index);
     }
     let excess = sum(&columns, Column::width).saturating_sub(width);
     for column in columns.iter_mut().filter(|column| column.is_name()) {

@@ -81,7 +81,7 @@ fn a_flood_of_unproven_sources_takes_no_budget() {
     assert!(look.delayed.is_empty());
 }
 
-/// Of a range that is not proven as a whole, the proven ones are banned by themselves.
+/// In a range that is not proven as a whole, each proven source is banned by itself.
 #[test]
 fn a_range_that_is_not_proven_is_taken_apart() {
     let mut scene = Scene::new(&[only_proven(Some(2))]);

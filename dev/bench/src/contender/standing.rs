@@ -1,0 +1,80 @@
+//! Limits for all sources together, which keep something for those who are known.
+
+use anyhow::Result;
+use bench_common::Source;
+use limiter_common::{
+    address::Address,
+    policy::Shape,
+    standing::{Event, Kind, Record, SourceId, Tick},
+};
+use limiter_datapath::kernel::{StandingMaps, monotonic_now};
+
+use super::Terms;
+
+/// How such a limit is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Situation {
+    /// There is enough for everybody. Sources come for the first time.
+    Calm,
+    /// There is a shortage, in which every source is familiar and passes.
+    ShortOfRoom,
+    /// What is left is kept for others than those who come, whom nobody knows.
+    Spent,
+}
+
+/// Long after the time of the measurement, in ticks, but not so long that it counts as past.
+const LATER: u32 = Tick::AHEAD / 2;
+
+/// Packets of all sources an hour when hardly any of them passes; some have passed before.
+pub(super) const SPENT_COUNT: u64 = 1000;
+
+impl Situation {
+    /// Returns the limit, of `count` packets a second where it refuses nobody, and its settings.
+    pub(super) fn limits(self, count: u64) -> String {
+        match self {
+            Self::Calm | Self::ShortOfRoom => {
+                line(count, "1s", ", reserve: {familiar: 10%, unknown: 50%}")
+            }
+            // In a large flood most sources come again within some seconds. Of so late retries there
+            // are hardly any, so that nearly all stay unknown.
+            Self::Spent => {
+                line(
+                    SPENT_COUNT,
+                    "1h",
+                    ", reserve: {familiar: 10%, retried: 50%}",
+                ) + "standing: {retry: {after: 11950ms, within: 12s}}\n"
+            }
+        }
+    }
+}
+
+/// Returns the same limit without reserves.
+pub(super) fn without(count: u64) -> String {
+    line(count, "1s", "")
+}
+
+fn line(count: u64, period: &str, reserve: &str) -> String {
+    format!(
+        "  Everybody: {{id: total, cost: packets, burst: {count}, count: {count}, period: {period}\
+         {reserve}}}\n"
+    )
+}
+
+/// Makes all sources of the flood familiar, for long already, and begins a shortage that outlasts
+/// the measurement.
+pub(super) fn introduce(maps: &mut StandingMaps, shape: &Shape, terms: &Terms) -> Result<()> {
+    let now_ns = monotonic_now();
+    let now = Tick::of_ns(now_ns);
+    let long_ago = Tick(now.0.wrapping_sub(2 * Tick::MINUTE));
+    let record = Record::new(Kind::Familiar, false, 3, now, long_ago);
+    for index in 0..1 << terms.sources_log2 {
+        let address = match terms.layout.source(index) {
+            Source::V4(address) => Address::v4(address.to_be_bytes()),
+            Source::V6(high, low) => Address::v6(high.to_be_bytes(), low.to_be_bytes()),
+        };
+        let source = SourceId::new(&shape.standing, &address);
+        maps.note(shape, source, Event::Recall { record }, now_ns)?;
+    }
+    maps.begin_shortage(now, Tick(now.0.wrapping_add(LATER)))?;
+    Ok(())
+}

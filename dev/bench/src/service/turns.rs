@@ -1,0 +1,79 @@
+//! How long threads ran, and how long they waited for a CPU although they had something to do.
+
+use std::{fs, ops::Add};
+
+use serde::Serialize;
+
+/// The turns of some threads on a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Turns {
+    /// Nanoseconds in which they ran.
+    ran_ns: u64,
+    /// Nanoseconds in which they could have run.
+    waited_ns: u64,
+    /// How often they began to run.
+    begun: u64,
+}
+
+impl Turns {
+    /// Returns how much they have grown since.
+    pub(super) const fn since(&self, before: &Self) -> Self {
+        Self {
+            ran_ns: self.ran_ns.saturating_sub(before.ran_ns),
+            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
+            begun: self.begun.saturating_sub(before.begun),
+        }
+    }
+}
+
+impl Add for Turns {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            ran_ns: self.ran_ns + other.ran_ns,
+            waited_ns: self.waited_ns + other.waited_ns,
+            begun: self.begun + other.begun,
+        }
+    }
+}
+
+/// Returns the turns of a thread; none if it has ended, or the kernel does not count them.
+pub(super) fn of_thread(thread: i32) -> Turns {
+    let schedstat = fs::read_to_string(format!("/proc/{thread}/schedstat"));
+    schedstat
+        .ok()
+        .and_then(|text| read(&text))
+        .unwrap_or_default()
+}
+
+/// Returns the turns of the first threads of processes.
+pub(super) fn of_processes(processes: impl Iterator<Item = i32>) -> Turns {
+    processes.map(of_thread).fold(Turns::default(), Turns::add)
+}
+
+fn read(schedstat: &str) -> Option<Turns> {
+    let mut numbers = schedstat.split_whitespace().map(|word| word.parse().ok());
+    Some(Turns {
+        ran_ns: numbers.next()??,
+        waited_ns: numbers.next()??,
+        begun: numbers.next()??,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_counts() {
+        let turns = read("228789 17 2\n").unwrap();
+        assert_eq!(
+            (turns.ran_ns, turns.waited_ns, turns.begun),
+            (228_789, 17, 2)
+        );
+        assert_eq!(read("1 2"), None);
+        assert_eq!((turns + turns).since(&turns), turns);
+        assert_eq!(of_thread(-1), Turns::default());
+    }
+}

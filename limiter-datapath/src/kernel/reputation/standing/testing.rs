@@ -1,0 +1,16 @@
+//! Shortages for tests and the benchmark: in the daemon only packets bring them about.
+
+use limiter_common::standing::{Shortage, Tick};
+
+use super::{SHORTAGE, StandingMaps};
+use crate::kernel::{DatapathError, map::error};
+
+impl StandingMaps {
+    /// Begins a shortage, which holds as if it was last renewed at that time: it may be ahead by
+    /// [`Tick::AHEAD`].
+    pub fn begin_shortage(&mut self, began: Tick, renewed: Tick) -> Result<(), DatapathError> {
+        let began = Shortage::NONE.after_refusal(began);
+        let word = began.0 >> 32 << 32 | u64::from(renewed.0);
+        self.shortage.set(0, word, 0).map_err(error(SHORTAGE))
+    }
+}

@@ -1,0 +1,65 @@
+//! Peers that complete TCP handshakes with a host.
+
+use std::{
+    io::ErrorKind,
+    net::{IpAddr, SocketAddr, TcpStream},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use testbed::{Namespace, Pair};
+
+use super::scene::Scene;
+
+/// Where hosts listen.
+pub(super) const PORT: u16 = 7;
+
+/// A pair of namespaces in both families. The server answers any IPv4 source through the client,
+/// which leaves answers to others alone.
+pub(super) fn pair() -> Result<Pair> {
+    let parse = |addresses: [&str; 2]| -> Result<Vec<_>> {
+        Ok(addresses
+            .map(str::parse)
+            .into_iter()
+            .collect::<Result<_, _>>()?)
+    };
+    let pair = Pair::new(
+        &parse(["10.0.0.1/24", "2001:db8:1::1/64"])?,
+        &parse(["10.0.0.2/24", "2001:db8:2::2/64"])?,
+    )?;
+    pair.server
+        .ip(&["route", "add", "default", "via", "10.0.0.1"])?;
+    Ok(pair)
+}
+
+/// Connects from a namespace to an address, and closes the connection.
+pub(super) fn connect(namespace: &Namespace, to: &str) -> Result<()> {
+    let to: IpAddr = to.parse()?;
+    namespace.enter(|| {
+        match TcpStream::connect_timeout(&SocketAddr::from((to, PORT)), Duration::from_secs(5)) {
+            // The testbed's listener resets what it has accepted.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
+            connected => connected
+                .with_context(|| format!("cannot connect to {to}"))
+                .map(drop),
+        }
+    })
+}
+
+/// Looks every millisecond, for five seconds or more.
+pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    for _ in 0..5000 {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    bail!("nothing came of it");
+}
+
+/// Waits until the datapath knows somebody; returns whom.
+pub(super) fn wait(scene: &Scene) -> Result<Vec<String>> {
+    wait_for(|| Ok(Some(scene.everybody()?).filter(|everybody| !everybody.is_empty())))
+        .context("nobody is known")
+}

@@ -1,0 +1,163 @@
+//! The limits that apply to an address, as tables.
+
+use limiter_common::strategy::Strategy;
+
+use crate::{
+    cli::render::{count, duration, table_without},
+    protocol::{LimitExplanation, ReserveExplanation},
+};
+
+const HEADER: [&str; 13] = [
+    "limit",
+    "strategy",
+    "mode",
+    "match",
+    "id",
+    "interface",
+    "source",
+    "rate",
+    "burst",
+    "remaining",
+    "reserve",
+    "retry in",
+    "reset in",
+];
+
+/// The columns that are aligned right.
+const RIGHT: [usize; 6] = [7, 8, 9, 10, 11, 12];
+
+/// The column that is shown if a limit does not use the default strategy.
+const STRATEGY: usize = 1;
+
+/// The column that is shown if each interface has its own buckets.
+const INTERFACE: usize = 5;
+
+/// The column that is shown if a limit has a burst.
+const BURST: usize = 8;
+
+/// The column that is shown if a limit reserves.
+const RESERVE: usize = 10;
+
+/// What a limit is, and what is left of it, where one table would be too wide: each part has 80
+/// columns with the longest names of built-in limits.
+const PARTS: [&[usize]; 2] = [&[0, 1, 2, 3, 4, 5, 6, 8], &[0, 5, 7, 9, 10, 11, 12]];
+
+/// Lays the limits out as one table; as two if one of them reserves.
+pub(super) fn tables(limits: &[LimitExplanation]) -> Vec<String> {
+    let all = |is: fn(&LimitExplanation) -> bool| limits.iter().all(is);
+    let is_usual = |limit: &LimitExplanation| limit.strategy == Strategy::default().name();
+    let reserves = !all(|limit| limit.reserve.is_none());
+    let hidden = [
+        (STRATEGY, all(is_usual)),
+        (INTERFACE, all(|limit| limit.interface.is_none())),
+        (BURST, all(|limit| limit.burst.is_none())),
+        (RESERVE, !reserves),
+    ];
+    let hidden = hidden.into_iter().filter(|(_, is_hidden)| *is_hidden);
+    let hidden: Vec<_> = hidden.map(|(column, _)| column).collect();
+    let without = |more: &[usize]| {
+        let hidden = [&hidden[..], more].concat();
+        table_without(&hidden, HEADER, RIGHT, limits.iter().map(row))
+    };
+    if !reserves {
+        return vec![without(&[])];
+    }
+    let parts = PARTS.iter().map(|part| {
+        let others = (0..HEADER.len()).filter(|column| !part.contains(column));
+        without(&others.collect::<Vec<_>>())
+    });
+    parts.collect()
+}
+
+fn row(limit: &LimitExplanation) -> [String; HEADER.len()] {
+    let none = || "–".to_owned();
+    let counted = limit.reserve.as_ref().filter(|_| !limit.other_standing);
+    [
+        limit.limit.clone(),
+        limit.strategy.clone(),
+        limit.mode.clone(),
+        limit.matching.clone().unwrap_or_else(none),
+        limit.id.clone(),
+        limit.interface.clone().unwrap_or_default(),
+        limit.source.clone(),
+        format!("{} per {}", count(limit.count), duration(limit.period_ns)),
+        limit.burst.map_or_else(none, count),
+        count(limit.remaining),
+        counted.map_or_else(none, reserve),
+        duration(limit.retry_in_ns),
+        duration(limit.reset_in_ns),
+    ]
+}
+
+/// Says what must be left, and whether that refuses a packet now.
+fn reserve(reserve: &ReserveExplanation) -> String {
+    let now = if reserve.passes { '✓' } else { '✗' };
+    format!("{} {now}", count(reserve.tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::top::testing;
+
+    /// The limit of an address, and that of all together, which reserves.
+    fn limits(passes: bool) -> Vec<LimitExplanation> {
+        let one = || testing::explanation("198.51.100.200").limits.remove(0);
+        let all = LimitExplanation {
+            limit: "Everybody".to_owned(),
+            id: "total".to_owned(),
+            matching: Some("udp to port 53".to_owned()),
+            burst: Some(50_000),
+            count: 500_000,
+            period_ns: 1_000_000_000,
+            remaining: if passes { 30_000 } else { 24_999 },
+            reserve: Some(ReserveExplanation {
+                tokens: 25_000,
+                passes,
+                retry_in_ns: u64::from(!passes) * 2_000,
+            }),
+            ..one()
+        };
+        vec![one(), all]
+    }
+
+    /// Returns the cells of the last row of the last table, in which only numbers have spaces.
+    fn last_row(limits: &[LimitExplanation]) -> Vec<String> {
+        let tables = tables(limits);
+        let row = tables
+            .last()
+            .and_then(|table| table.lines().last())
+            .unwrap();
+        let cells = row.split("  ").filter(|cell| !cell.is_empty());
+        cells.map(|cell| cell.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_must_be_left_and_whether_that_refuses() {
+        let row = last_row(&limits(true)[1..]);
+        let expected = ["Everybody", "500 000 per 1 s", "30 000", "25 000 ✓"];
+        assert_eq!(row[..4], expected);
+        assert_eq!(last_row(&limits(false))[3], "25 000 ✗");
+        let one = &limits(false)[..1];
+        assert_eq!(tables(one).len(), 1);
+        assert!(!tables(one)[0].contains("reserve"));
+    }
+
+    #[test]
+    fn tables_for_80_columns() {
+        let tables = tables(&limits(false));
+        assert_eq!(tables.len(), 2);
+        for table in &tables {
+            assert!(
+                table.lines().all(|line| line.chars().count() <= 80),
+                "{table}"
+            );
+        }
+        // Everything is in one of them.
+        for column in HEADER {
+            let is_hidden = ["strategy", "interface"].contains(&column);
+            let shown = tables.iter().any(|table| table.contains(column));
+            assert_eq!(shown, !is_hidden, "{column}");
+        }
+    }
+}
