@@ -14,18 +14,18 @@ pub trait Outline: BucketStore {
     /// cost.
     const WINDOWS: bool = true;
 
-    /// Calls [`prepare`].
+    /// Calls [`prepare`], of which it takes the arguments.
     #[inline(always)]
     fn prepare<T: Tables>(
         &self,
         tables: &T,
         workspace: &mut Workspace<Self::Location>,
         limit_index: u32,
+        is_automatic: bool,
     ) -> u64
     where
         Self: Sized,
     {
-        let is_automatic = tables.shape().is_automatic(limit_index);
         prepare(self, tables, workspace, limit_index, is_automatic)
     }
 

@@ -144,7 +144,10 @@ where
             if !contains(limits, limit_index) {
                 continue;
             }
-            let strictness = self.buckets.prepare(self.tables, workspace, limit_index);
+            let is_automatic = shape.is_automatic(limit_index);
+            let strictness =
+                self.buckets
+                    .prepare(self.tables, workspace, limit_index, is_automatic);
             let strictness = match self.tables.opaque(strictness) {
                 0 if workspace.charge(limit_index).plan.leave_reserve() => continue,
                 0 => RESERVED,

@@ -159,8 +159,9 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
         tables: &T,
         workspace: &mut Workspace<BucketLocation>,
         limit_index: u32,
+        is_automatic: bool,
     ) -> u64 {
-        if limit_index >= INLINE || tables.shape().is_automatic(limit_index) {
+        if limit_index >= INLINE || is_automatic {
             limiter_prepare(workspace, limit_index)
         } else {
             decide::prepare(self, tables, workspace, limit_index, false)
