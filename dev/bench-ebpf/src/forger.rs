@@ -29,7 +29,8 @@ struct FirstUsed;
 impl FirstUsed {
     #[inline(always)]
     fn place(index: u64) -> Option<*mut u64> {
-        FIRST_USED.get_ptr_mut((index & FIRST_USED_MASK.load()) as u32)
+        let index = u32::try_from(index & FIRST_USED_MASK.load()).ok()?;
+        FIRST_USED.get_ptr_mut(index)
     }
 }
 

@@ -31,7 +31,7 @@ fn ideal(context: XdpContext) -> u32 {
         return XDP_DROP;
     };
     // SAFETY: nobody changes the list while the program is attached.
-    if unsafe { GOOD.get(&source) }.is_some() {
+    if unsafe { GOOD.get(source) }.is_some() {
         XDP_PASS
     } else {
         XDP_DROP
