@@ -37,7 +37,7 @@ pub(super) fn charge<T: Tables, B: Outline>(
         buckets,
         workspace,
     };
-    charging.ask(limits, tables.shape().automatic);
+    charging.ask(limits, true);
     let Workspace {
         strictest, verdict, ..
     } = &mut *charging.workspace;
@@ -71,7 +71,7 @@ pub(super) fn observe<T: Tables, B: Outline>(
         workspace,
     };
     // A limit that only observes has no automatic rate.
-    charging.ask(limits, 0);
+    charging.ask(limits, false);
     let refused = charging.workspace.refused;
     charging.workspace.verdict.would_drop |= refused;
     charging.refuse();
@@ -82,9 +82,9 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
     /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
     /// the strictest of them.
     /// Those that let it pass in an earlier stage are not asked again: the swap finds out whether
-    /// their buckets have changed since. `automatic`: those of them whose rate is automatic.
+    /// their buckets have changed since. `automatic`: the rates of some may be automatic.
     #[inline(always)]
-    fn ask(&mut self, limits: u64, automatic: u64) {
+    fn ask(&mut self, limits: u64, automatic: bool) {
         self.workspace.refused = 0;
         let limits = if self.tables.shape().reserving == 0 {
             limits
@@ -93,7 +93,8 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         };
         for limit_index in limit_indices(self.tables) {
             if contains(limits, limit_index) {
-                let is_automatic = contains(automatic, limit_index);
+                // Looked up in each round: a set of limits would take stack.
+                let is_automatic = automatic && self.tables.shape().is_automatic(limit_index);
                 let strictness =
                     self.buckets
                         .prepare(self.tables, self.workspace, limit_index, is_automatic);
