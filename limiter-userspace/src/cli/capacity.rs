@@ -1,7 +1,7 @@
 //! Automatic rates as text.
 
 use super::render::{ago, count};
-use crate::protocol::AutomaticRate;
+use crate::protocol::{AutomaticRate, DistressStatus};
 
 /// Describes the rate of a limit in a line.
 pub(super) fn line(limit: &str, automatic: &AutomaticRate) -> String {
@@ -9,8 +9,8 @@ pub(super) fn line(limit: &str, automatic: &AutomaticRate) -> String {
         rate,
         floor,
         ceiling,
-        distress,
         error,
+        ..
     } = automatic;
     let rate = format!(
         "{limit}: {} a second, automatic from {} to {}",
@@ -21,7 +21,7 @@ pub(super) fn line(limit: &str, automatic: &AutomaticRate) -> String {
     if let Some(error) = error {
         return format!("{rate}: NOT FOUND, its floor is in force: {error}");
     }
-    match distress.iter().min_by_key(|distress| distress.ago_ns) {
+    match last_distress(automatic) {
         None => format!("{rate}; no distress so far"),
         Some(last) => format!(
             "{rate}; last distress {}, in a {}",
@@ -31,10 +31,15 @@ pub(super) fn line(limit: &str, automatic: &AutomaticRate) -> String {
     }
 }
 
+/// Returns the last distress that a limit heard; `None`: it heard none.
+pub(super) fn last_distress(automatic: &AutomaticRate) -> Option<&DistressStatus> {
+    let heard = automatic.distress.iter();
+    heard.min_by_key(|distress| distress.ago_ns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::DistressStatus;
 
     #[test]
     fn what_is_in_force_and_why() {

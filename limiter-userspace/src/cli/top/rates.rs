@@ -17,8 +17,8 @@ use super::snapshot::Snapshot;
 use crate::{
     cli::traffic::malformed_action,
     protocol::{
-        Grouping, InterfaceStatus, OffenderStatus, ShortageStatus, StandingStatus, StandingTraffic,
-        Status,
+        AutomaticRate, Grouping, InterfaceStatus, OffenderStatus, ShortageStatus, StandingStatus,
+        StandingTraffic, Status,
     },
 };
 
@@ -32,6 +32,8 @@ pub(super) struct Sample {
     pub(super) passed_packets_per_second: Option<f64>,
     /// Packets that were dropped for any reason, per second; `None`: not known yet.
     pub(super) dropped_packets_per_second: Option<f64>,
+    /// The rates of limits whose rate is automatic, by limit.
+    pub(super) automatic: BTreeMap<String, AutomaticRate>,
     /// What sources of each standing get; `None`: no limit uses standing.
     pub(super) standing: Option<StandingRates>,
     /// Whether the offenders' drops are lower bounds.
@@ -112,6 +114,9 @@ impl Rates {
             passed_packets_per_second: total(|counts| counts.passed),
             dropped_packets_per_second: total(|counts| counts.dropped),
             interfaces: snapshot.status.interfaces,
+            automatic: (snapshot.status.limits.into_iter())
+                .filter_map(|(limit, status)| Some((limit, status.automatic?)))
+                .collect(),
             standing: snapshot.status.standing.map(standing),
             by: snapshot.by,
             lower_bound: snapshot.list.lower_bound,
@@ -245,9 +250,10 @@ fn addresses(id: &str) -> Option<IpNet> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::testing::{first_dropped, offender, snapshot},
+        super::testing::{automatic, first_dropped, offender, snapshot},
         *,
     };
+    use crate::protocol::LimitStatus;
 
     fn rates(sample: &Sample) -> Vec<Option<f64>> {
         let rows = sample.offenders.iter();
@@ -293,6 +299,18 @@ mod tests {
         let sample = all.advance(snapshot(5, [9, 9], fell));
         assert_eq!(rates(&sample), [None]);
         assert_eq!(totals(&sample), [Some(2.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn automatic_rates_are_in_the_document() {
+        let mut snapshot = snapshot(0, [0, 0], []);
+        let (all, fixed) = (automatic(52_000), LimitStatus { automatic: None, ..automatic(1) });
+        snapshot.status.limits = [("All".to_owned(), all), ("Fixed".to_owned(), fixed)].into();
+        let document = serde_json::to_value(Rates::default().advance(snapshot)).unwrap();
+        let expected = serde_json::json!({
+            "All": {"rate": 52_000, "floor": 5_000, "ceiling": 1_000_000, "distress": [], "error": null},
+        });
+        assert_eq!(document["automatic"], expected);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use super::{model::Model, snapshot::Snapshot};
 use crate::{
     cli::{Cli, Command},
     protocol::{
-        Explanation, Grouping, LastDrop, LimitExplanation, OffenderList, OffenderStatus, Status,
-        testing::status,
+        AutomaticRate, Explanation, Grouping, LastDrop, LimitExplanation, LimitStatus,
+        OffenderList, OffenderStatus, Status, testing::status,
     },
 };
 
@@ -65,6 +65,28 @@ pub(super) fn snapshot(
             offenders,
         },
         explanation: None,
+    }
+}
+
+/// A limit whose rate is automatic, and was never lowered.
+pub(super) fn automatic(rate: u64) -> LimitStatus {
+    LimitStatus {
+        mode: "enforce".to_owned(),
+        strategy: "gcra".to_owned(),
+        passed_packets: 0,
+        passed_bytes: 0,
+        dropped_packets: 0,
+        dropped_bytes: 0,
+        would_drop_packets: 0,
+        would_drop_bytes: 0,
+        automatic: Some(AutomaticRate {
+            rate,
+            floor: 5_000,
+            ceiling: 1_000_000,
+            distress: Vec::new(),
+            error: None,
+        }),
+        metrics: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Draws the model.
 
+mod automatic;
 mod explained;
 mod offenders;
 mod page;
@@ -23,6 +24,9 @@ use super::{
 /// With fewer rows there is no room for the sparkline.
 const ROOMY: u16 = 12;
 
+/// The height of all else on a screen that shows some offenders too.
+const OTHERS: u16 = 16;
+
 /// Draws in colour or without.
 #[derive(Debug)]
 pub(super) struct View {
@@ -40,11 +44,16 @@ impl View {
     /// Fills the frame; what does not fit is cut.
     pub(super) fn draw(&self, frame: &mut Frame, model: &Model) {
         let sparkline = if frame.area().height < ROOMY { 0 } else { 3 };
-        let standing = standing::lines(model, frame.area().height, &self.palette);
+        let height = frame.area().height;
+        let automatic = automatic::lines(model, height, &self.palette);
+        let automatic_height = u16::try_from(automatic.len()).unwrap_or(u16::MAX);
+        let left = height.saturating_sub(automatic_height);
+        let standing = standing::lines(model, left, &self.palette);
         let standing_height = u16::try_from(standing.len()).unwrap_or(u16::MAX);
-        let [head, drops, standings, body, choices, hints] = Layout::vertical([
+        let [head, drops, rates, standings, body, choices, hints] = Layout::vertical([
             Constraint::Length(2),
             Constraint::Length(sparkline),
+            Constraint::Length(automatic_height),
             Constraint::Length(standing_height),
             Constraint::Fill(1),
             Constraint::Length(1),
@@ -53,6 +62,7 @@ impl View {
         .areas(frame.area());
         totals::draw_head(frame, head, model, &self.palette);
         totals::draw_sparkline(frame, drops, model, &self.palette);
+        frame.render_widget(Paragraph::new(automatic), rates);
         frame.render_widget(Paragraph::new(standing), standings);
         match &model.page {
             Page::Table | Page::Filter => offenders::draw(frame, body, model, &self.palette),

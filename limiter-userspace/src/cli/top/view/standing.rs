@@ -8,13 +8,11 @@ use super::{
         model::Model,
         rates::{StandingRate, StandingRates},
     },
+    OTHERS,
     offenders::rate,
     palette::Palette,
 };
 use crate::cli::render::duration;
-
-/// The height of all else on a screen that shows some offenders too.
-const OTHERS: u16 = 16;
 
 /// The width of the names, and of a standing's column; all together 80 columns.
 const NAMES: usize = 30;

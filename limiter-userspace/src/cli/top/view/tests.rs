@@ -7,11 +7,13 @@ use ratatui::{Terminal, backend::TestBackend, buffer::Cell, style::Color};
 use super::{
     super::{
         keys::Action,
-        testing::{explanation, model, offender, snapshot},
+        testing::{automatic, explanation, model, offender, snapshot},
     },
     *,
 };
-use crate::protocol::{Grouping, ShortageStatus, StandingStatus, StandingTraffic};
+use crate::protocol::{
+    AutomaticRate, DistressStatus, Grouping, ShortageStatus, StandingStatus, StandingTraffic,
+};
 
 /// The lines of a screen of this size, without trailing spaces.
 fn screen(model: &Model, (width, height): (u16, u16)) -> Vec<String> {
@@ -111,6 +113,38 @@ fn what_each_standing_gets() {
             "                     refused/s   150 000   300 000   450 000   600 000   750 000",
             "Nobody is dropped.",
         ]
+    );
+    // Without room for it, the offenders come first.
+    assert_eq!(screen(&model, (80, 17))[5], "Nobody is dropped.");
+}
+
+#[test]
+fn what_an_automatic_rate_is() {
+    let mut model = model(&[]);
+    let at = |second: u64, change: &dyn Fn(&mut AutomaticRate)| {
+        let mut limit = automatic(52_000);
+        limit.automatic.iter_mut().for_each(change);
+        let mut snapshot = snapshot(second, [0, 0], []);
+        let name = "AllPacketsToThisServerAndItsNeighbours".to_owned();
+        snapshot.status.limits = [(name, limit)].into();
+        snapshot
+    };
+    let told = |model: &Model| screen(model, (80, 24))[5].clone();
+    model.take(at(1, &|_| ()));
+    let calm = "AllPacketsToThisServer  auto 52 000/s  from 5 000 to 1 000 000";
+    assert_eq!(told(&model), calm);
+    let distress = |kind: &str, seconds: u64| DistressStatus {
+        kind: kind.to_owned(),
+        intervals: 3,
+        ago_ns: seconds * 1_000_000_000,
+    };
+    let heard = || vec![distress("receive-buffer", 9), distress("backlog", 3)];
+    model.take(at(2, &|rate| rate.distress = heard()));
+    assert_eq!(told(&model), format!("{calm}  distress 3 s ago"));
+    model.take(at(3, &|rate| rate.error = Some("no daemon runs".to_owned())));
+    assert_eq!(
+        told(&model),
+        "AllPacketsToThisServer  auto 52 000/s  NOT FOUND: no daemon runs"
     );
     // Without room for it, the offenders come first.
     assert_eq!(screen(&model, (80, 17))[5], "Nobody is dropped.");

@@ -1,0 +1,42 @@
+//! The rates in force of limits whose rate is automatic, above the offenders.
+
+use ratatui::text::{Line, Span};
+
+use super::{super::model::Model, OTHERS, palette::Palette};
+use crate::{
+    cli::{
+        capacity::last_distress,
+        render::{ago, count},
+    },
+    protocol::AutomaticRate,
+};
+
+/// The width of the names. With rates of six digits a whole line has 80 columns.
+const NAMES: usize = 22;
+
+/// Returns a line for each such limit, as far as a screen of that height has room.
+pub(super) fn lines(model: &Model, height: u16, palette: &Palette) -> Vec<Line<'static>> {
+    let room = usize::from(height.saturating_sub(OTHERS)) / 2;
+    let rates = model.sample.iter().flat_map(|sample| &sample.automatic);
+    rates
+        .take(room)
+        .map(|(limit, rate)| line(limit, rate, palette))
+        .collect()
+}
+
+fn line(limit: &str, automatic: &AutomaticRate, palette: &Palette) -> Line<'static> {
+    let name: String = limit.chars().take(NAMES).collect();
+    let mut line = Line::raw(format!("{name:<NAMES$}  auto {}/s", count(automatic.rate)));
+    if let Some(error) = &automatic.error {
+        let told = format!("  NOT FOUND: {error}");
+        line.push_span(Span::styled(told, palette.alarm));
+        return line;
+    }
+    let (floor, ceiling) = (count(automatic.floor), count(automatic.ceiling));
+    let bounds = format!("  from {floor} to {ceiling}");
+    line.push_span(Span::styled(bounds, palette.aside));
+    if let Some(last) = last_distress(automatic) {
+        line.push_span(format!("  distress {}", ago(last.ago_ns)));
+    }
+    line
+}
