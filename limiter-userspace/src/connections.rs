@@ -1,6 +1,6 @@
 //! A bounded number of connections to a listener. If there are too many, the oldest gives way to
-//! the new one, not the other way round. So nobody can lock others out by holding all connections, as
-//! long as those others send their requests at once.
+//! the new one, not the other way round. So nobody can lock others out by holding all connections,
+//! as long as those others send their requests at once.
 
 use std::{collections::VecDeque, fs::File, future::Future, io, time::Duration};
 

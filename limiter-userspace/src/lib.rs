@@ -18,3 +18,5 @@ pub mod metrics;
 pub mod protocol;
 pub mod replay;
 pub mod reputation;
+#[cfg(test)]
+mod testing;

@@ -67,17 +67,16 @@ impl Finder {
     /// Moves the rate by what the host has lost between `before` and `now`, and by how many packets
     /// the limit has refused so far. `now_ns`: the time, in nanoseconds.
     pub fn look(&mut self, before: &Seen, now: &Seen, refused: u64, now_ns: u64) {
-        let heard = self.hearing.heard(before, now);
-        if let Some(kind) = heard {
-            let before = self.heard[kind as usize].map_or(0, |heard| heard.intervals);
-            self.heard[kind as usize] = Some(Heard {
-                intervals: before + 1,
+        let is_heard = self.hearing.heard(before, now);
+        for (heard, _) in self.heard.iter_mut().zip(is_heard).filter(|(_, is)| *is) {
+            *heard = Some(Heard {
+                intervals: heard.map_or(0, |heard| heard.intervals) + 1,
                 last_ns: now_ns,
             });
         }
         let had_refused = self.refused.replace(refused);
         self.law.step(Interval {
-            distress: heard.is_some(),
+            distress: is_heard.contains(&true),
             refused: had_refused.is_some_and(|before| refused > before),
         });
     }
@@ -96,26 +95,19 @@ fn bounds(limit: &Limit) -> Option<Bounds> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::{config, policy::Policy};
-
     use super::*;
-
-    fn policy(more: &str) -> Policy {
-        let configuration = format!("limits: {{All: {{id: total, cost: packets, {more}}}}}");
-        let config = config::parse(&configuration, "test");
-        config.unwrap_or_else(|errors| panic!("{errors}")).policy
-    }
+    use crate::testing::total;
 
     #[test]
     fn it_goes_on_under_the_next_policy() {
-        let first = policy("count: auto, floor: 1000, ceiling: 64000");
+        let first = total("count: auto, floor: 1000, ceiling: 64000");
         let mut finder = Finder::new(&first.limits[0]).unwrap();
         let calm = Seen::default();
         for refused in 0..10 {
             finder.look(&calm, &calm, refused, refused);
         }
         assert_eq!(finder.rate(), 64_000, "the first look only begins");
-        let under = |more: &str| finder.clone().under(&policy(more).limits[0]);
+        let under = |more: &str| finder.clone().under(&total(more).limits[0]);
         let rate = |more: &str| under(more).map(|finder| finder.rate());
         assert_eq!(rate("count: auto, floor: 2000"), Some(64_000));
         assert_eq!(rate("count: auto, floor: 500, ceiling: 9000"), Some(9_000));

@@ -9,11 +9,11 @@ use super::{Distress, HostFiles, ReadDistressError, SocketLosses};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// In the receive buffers of UDP sockets.
-    ReceiveBuffer = 0,
+    ReceiveBuffer,
     /// In the queues of TCP listeners.
-    ListenQueue = 1,
+    ListenQueue,
     /// In the backlog of a CPU.
-    Backlog = 2,
+    Backlog,
 }
 
 impl Kind {
@@ -35,8 +35,8 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     distress: Distress,
-    /// Empty if no limit needs them.
-    sockets: SocketLosses,
+    /// `None`: no limit needed them.
+    sockets: Option<SocketLosses>,
 }
 
 impl Seen {
@@ -48,11 +48,7 @@ impl Seen {
     pub fn read(files: &HostFiles, with_sockets: bool) -> Result<Self, ReadDistressError> {
         Ok(Self {
             distress: files.distress()?,
-            sockets: if with_sockets {
-                files.socket_losses()?
-            } else {
-                SocketLosses::default()
-            },
+            sockets: with_sockets.then(|| files.socket_losses()).transpose()?,
         })
     }
 }
@@ -98,40 +94,37 @@ impl Hearing {
         self.udp && !self.ports.is_empty()
     }
 
-    /// Returns where packets were lost between `before` and `now`, as far as the limit hears it;
-    /// `None`: nowhere.
+    /// Returns whether packets were lost between `before` and `now`, as far as the limit hears it, in
+    /// the order of [`Kind::ALL`].
     ///
-    /// A receive buffer counts only if a socket on the limit's ports lost something too: so nobody
-    /// else's socket that nobody reads lowers the rate, and neither do wrong checksums, which sockets
-    /// count as well.
+    /// A receive buffer counts only if a socket on the limit's ports lost something too: so neither
+    /// another socket that nobody reads nor wrong checksums, which sockets count as well, lower the
+    /// rate by themselves.
     #[must_use]
-    pub fn heard(&self, before: &Seen, now: &Seen) -> Option<Kind> {
+    pub fn heard(&self, before: &Seen, now: &Seen) -> [bool; Kind::ALL.len()] {
         let more =
             |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
-        let is_ours =
-            || self.ports.is_empty() || now.sockets.have_more_on(&self.ports, &before.sockets);
+        let is_ours = || match (&now.sockets, &before.sockets) {
+            _ if self.ports.is_empty() => true,
+            (Some(now), Some(before)) => now.have_more_on(&self.ports, before),
+            _ => false,
+        };
         let is_lost = |kind| match kind {
             Kind::ReceiveBuffer => more(|distress| distress.receive_buffer) && is_ours(),
             Kind::ListenQueue => more(|distress| distress.listen_queue),
             Kind::Backlog => more(|distress| distress.backlog),
         };
-        let mut kinds = Kind::ALL.into_iter();
-        kinds.find(|kind| self.hears(*kind) && is_lost(*kind))
+        Kind::ALL.map(|kind| self.hears(kind) && is_lost(kind))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::*;
+    use crate::testing::total;
 
     fn hearing(more: &str) -> Hearing {
-        let configuration =
-            format!("limits: {{All: {{id: total, cost: packets, count: auto{more}}}}}");
-        let config = config::parse(&configuration, "test");
-        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-        Hearing::of(&config.policy.limits[0])
+        Hearing::of(&total(&format!("count: auto{more}")).limits[0])
     }
 
     fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> Seen {
@@ -141,7 +134,7 @@ mod tests {
                 listen_queue,
                 backlog,
             },
-            sockets: SocketLosses::default(),
+            sockets: Some(SocketLosses::default()),
         }
     }
 
@@ -150,22 +143,26 @@ mod tests {
         let before = seen(1, 1, 1);
         let heard = |more: &str| {
             let hearing = hearing(more);
-            let after = [seen(1, 1, 1), seen(2, 1, 1), seen(1, 2, 1), seen(1, 1, 2)];
-            after.map(|after| hearing.heard(&before, &after))
+            assert_eq!(hearing.heard(&before, &before), [false; 3], "{more}");
+            let each = [seen(2, 1, 1), seen(1, 2, 1), seen(1, 1, 2)];
+            let alone = each.map(|after| hearing.heard(&before, &after));
+            let together = hearing.heard(&before, &seen(2, 2, 2));
+            for (kind, heard) in alone.into_iter().enumerate() {
+                let mut expected = [false; 3];
+                expected[kind] = together[kind];
+                assert_eq!(heard, expected, "{more}");
+            }
+            together
         };
-        let [receive, listen, backlog] = Kind::ALL.map(Some);
-        assert_eq!(heard(""), [None, receive, listen, backlog]);
-        let udp = heard(", match: {protocol: udp}");
-        assert_eq!(udp, [None, receive, None, backlog]);
-        let tcp = heard(", match: {protocol: tcp}");
-        assert_eq!(tcp, [None, None, listen, backlog]);
-        let syn = heard(", match: {tcp-flags: 'syn,!ack'}");
-        assert_eq!(syn, [None, None, listen, backlog]);
-        let icmp = heard(", match: {protocol: icmp}");
-        assert_eq!(icmp, [None, None, None, backlog]);
+        assert_eq!(heard(""), [true, true, true]);
+        assert_eq!(heard(", match: {protocol: udp}"), [true, false, true]);
+        assert_eq!(heard(", match: {protocol: tcp}"), [false, true, true]);
+        let syn = ", match: {tcp-flags: 'syn,!ack'}";
+        assert_eq!(heard(syn), [false, true, true]);
+        assert_eq!(heard(", match: {protocol: icmp}"), [false, false, true]);
         // None of its sockets lost anything.
         let ported = ", match: {protocol: udp, destination-port: 53}";
-        assert_eq!(heard(ported), [None, None, None, backlog]);
+        assert_eq!(heard(ported), [false, false, true]);
         assert!(hearing(ported).needs_sockets());
         assert!(!hearing(", match: {protocol: tcp, destination-port: 53}").needs_sockets());
     }

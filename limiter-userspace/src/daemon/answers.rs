@@ -272,14 +272,11 @@ fn explain_limit(
     } = bucket_named(datapath, limit_bucket)?;
     let (source, rate) = match datapath.manifest().policy.override_of(limit, address) {
         Some(other) => (format!("override {}", other.id), other.rate),
+        None if limit.ceiling.is_some() => {
+            let rate = in_force(&limit_bucket.parameters.gcra);
+            ("automatic".to_owned(), rate)
+        }
         None => ("default".to_owned(), limit.default?),
-    };
-    let (source, rate) = match limit.ceiling {
-        Some(_) => (
-            "automatic".to_owned(),
-            in_force(&limit_bucket.parameters.gcra),
-        ),
-        None => (source, rate),
     };
     Some(LimitExplanation {
         limit: limit.name.clone(),

@@ -1,62 +1,39 @@
 //! Finds automatic rates and gives them to the kernel, on a thread that does nothing else. Each rate
 //! that it gives holds for seconds only: without it, the kernel falls back to the floor.
 
-use std::{
-    io, mem,
-    sync::{Arc, PoisonError},
-    thread::{self, JoinHandle},
-};
+use std::{io, mem, sync::Arc};
 
 use limiter_common::strategy::gcra::CurrentRate;
-use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now, possible_cpus};
+use limiter_datapath::kernel::{Datapath, monotonic_now};
 use limiter_policy::policy::{Limit, Mode, automatic::interval_of};
 use tracing::{info, warn};
 
-use super::{capacity::Found, pulse::BEAT, shared::Daemon};
-use crate::capacity::{EVERY, Finder, HostFiles, ReadDistressError, Seen};
+use super::{
+    capacity::{FindError, Found},
+    pulse::BEAT,
+    shared::Daemon,
+    worker::Worker,
+};
+use crate::capacity::{EVERY, Finder, HostFiles, Seen};
 
 /// How long the kernel holds to a rate, in nanoseconds: in a flood, the next look may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
 
-/// The thread that finds the rates. It ends when this is dropped.
-pub(super) struct CapacityThread {
-    daemon: Arc<Daemon>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl CapacityThread {
-    pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Self> {
-        let daemon = Arc::clone(daemon);
-        let thread = {
-            let daemon = Arc::clone(&daemon);
-            let thread = thread::Builder::new().name("capacity".to_owned());
-            thread.spawn(move || {
-                keep(&daemon);
-                daemon.pulses.capacity.end();
-            })?
-        };
-        Ok(Self {
-            daemon,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for CapacityThread {
-    fn drop(&mut self) {
-        self.daemon.capacity.locked().is_over = true;
-        self.daemon.capacity.over.notify_one();
-        if let Some(thread) = self.thread.take() {
-            // The panic message is on stderr.
-            let _ = thread.join();
-        }
-    }
+/// Starts the thread.
+pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
+    let (working, ending) = (Arc::clone(daemon), Arc::clone(daemon));
+    Worker::start(
+        "capacity",
+        move || {
+            keep(&working);
+            working.pulses.capacity.end();
+        },
+        move || ending.capacity.end(),
+    )
 }
 
 /// Keeps the rates up to date until the daemon ends.
 fn keep(daemon: &Daemon) {
-    // Later no descriptor may be left, so each thread reads the number of CPUs now.
-    let _ = possible_cpus();
     let mut keeper = Keeper::default();
     loop {
         daemon.pulses.capacity.beat();
@@ -65,26 +42,12 @@ fn keep(daemon: &Daemon) {
         } else {
             EVERY
         };
-        let waited =
-            (daemon.capacity.over)
-                .wait_timeout_while(daemon.capacity.locked(), pause, |shared| !shared.is_over);
-        let (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if shared.is_over {
+        if daemon.capacity.wait(pause) {
             return;
         }
-        drop(shared);
         keeper.look(&daemon.datapath());
-        daemon.capacity.locked().found = keeper.found.clone();
+        daemon.capacity.store(keeper.found.clone());
     }
-}
-
-/// What makes it impossible to find the rates.
-#[derive(Debug, thiserror::Error)]
-enum LookError {
-    #[error(transparent)]
-    Distress(#[from] ReadDistressError),
-    #[error(transparent)]
-    Datapath(#[from] DatapathError),
 }
 
 /// Finds the rates, from one look to the next.
@@ -103,7 +66,8 @@ impl Keeper {
         self.follow(&datapath.manifest().policy.limits);
         match self.try_look(datapath) {
             Ok(()) => {
-                if mem::take(&mut self.found.error).is_some() {
+                let has_failed = mem::take(&mut self.found.error).is_some();
+                if has_failed && !self.found.finders.is_empty() {
                     info!("automatic rates are found again");
                 }
             }
@@ -113,8 +77,8 @@ impl Keeper {
                 for finder in self.found.finders.values_mut() {
                     finder.give_up();
                 }
-                let error = error.to_string();
-                if self.found.error.replace(error.clone()).is_none() {
+                let error = Arc::new(error);
+                if self.found.error.replace(Arc::clone(&error)).is_none() {
                     warn!(
                         "automatic rates cannot be found: {error}; their floors are in force until \
                          they can"
@@ -140,7 +104,7 @@ impl Keeper {
     }
 
     /// Moves each rate by what has happened since the last look, and gives it to the kernel.
-    fn try_look(&mut self, datapath: &Datapath) -> Result<(), LookError> {
+    fn try_look(&mut self, datapath: &Datapath) -> Result<(), FindError> {
         let finders = &mut self.found.finders;
         let Some(reputation) = datapath.reputation().filter(|_| !finders.is_empty()) else {
             self.seen = None;

@@ -3,7 +3,6 @@
 use std::{
     io,
     sync::{Arc, PoisonError},
-    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -12,7 +11,7 @@ use limiter_policy::policy::diff;
 use thiserror::Error;
 use tracing::{error, info, warn};
 
-use super::{messages::log_begun_anew, pulse::BEAT, service, shared::Daemon};
+use super::{messages::log_begun_anew, pulse::BEAT, service, shared::Daemon, worker::Worker};
 
 /// How long the daemon may take to end.
 const TO_END: Duration = Duration::from_secs(5);
@@ -52,40 +51,21 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     Ok(generation)
 }
 
-/// The thread that reverts what is not confirmed in time, and does nothing else: an operator who is
-/// locked out waits for it. It ends when this is dropped.
-pub(super) struct ConfirmationThread {
-    daemon: Arc<Daemon>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl ConfirmationThread {
-    pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Self> {
-        let daemon = Arc::clone(daemon);
-        let thread = {
-            let daemon = Arc::clone(&daemon);
-            let thread = thread::Builder::new().name("confirmation".to_owned());
-            thread.spawn(move || {
-                keep(&daemon);
-                daemon.pulses.confirmation.end();
-            })?
-        };
-        Ok(Self {
-            daemon,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for ConfirmationThread {
-    fn drop(&mut self) {
-        self.daemon.changes().is_over = true;
-        self.daemon.unconfirmed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            // The panic message is on stderr.
-            let _ = thread.join();
-        }
-    }
+/// Starts the thread that reverts what is not confirmed in time, and does nothing else: an operator
+/// who is locked out waits for it.
+pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
+    let (working, ending) = (Arc::clone(daemon), Arc::clone(daemon));
+    Worker::start(
+        "confirmation",
+        move || {
+            keep(&working);
+            working.pulses.confirmation.end();
+        },
+        move || {
+            ending.changes().is_over = true;
+            ending.unconfirmed.notify_all();
+        },
+    )
 }
 
 /// Reverts what is not confirmed in time, until the daemon ends or that was the first policy.

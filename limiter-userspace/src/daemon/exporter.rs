@@ -3,7 +3,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use super::shared::Daemon;
+use super::{shared::Daemon, worker::Worker};
 
 /// Binds the port, before anything is attached.
 pub type BindMetrics = fn(SocketAddr) -> io::Result<Box<dyn MetricsListener>>;
@@ -13,6 +13,6 @@ pub trait MetricsListener {
     /// Returns the address it listens on, with the real port where 0 was asked for.
     fn address(&self) -> SocketAddr;
 
-    /// Serves what it reads from the daemon until the returned value is dropped.
-    fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Box<dyn Send>>;
+    /// Serves what it reads from the daemon, on a thread of its own.
+    fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker>;
 }

@@ -34,6 +34,7 @@ mod starting_point;
 mod startup;
 mod state;
 pub mod watch;
+mod worker;
 
 use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
@@ -53,6 +54,7 @@ pub use self::{
     options::Options,
     shared::Daemon,
     standing::is_reserving,
+    worker::Worker,
 };
 use crate::logging;
 

@@ -2,7 +2,7 @@
 //! behind when a step fails: everything that can be refused comes before the first
 //! interface is touched.
 
-use std::{mem, sync::Arc};
+use std::{io, mem, sync::Arc};
 
 use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
 use limiter_policy::{file, lists::Feeds, policy::CompileError};
@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
-    automatic_rates::CapacityThread,
+    automatic_rates,
     candidate::{CandidateError, Inherited, Read},
-    confirm::ConfirmationThread,
+    confirm,
     enforce::put_in_force,
     error::StartupError,
     exporter::BindMetrics,
@@ -20,17 +20,18 @@ use super::{
     options::Options,
     requests::{PolicyRequest, Requests},
     shared::Daemon,
-    sieves::PressureThread,
+    sieves,
     starting_point::StartingPoint,
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
+    worker::Worker,
 };
 use crate::control::server::{ReservedSocket, Server};
 
 /// Everything that runs.
 pub(super) struct Started {
     /// First, so that the threads end and release the daemon before the control socket goes.
-    _threads: Threads,
+    _threads: Vec<Worker>,
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
     pub(super) requests: mpsc::Receiver<PolicyRequest>,
@@ -38,14 +39,6 @@ pub(super) struct Started {
     pub(super) files: FileWatch,
     /// The files of its lists.
     pub(super) feeds: FeedKeeper,
-}
-
-/// Threads that run beside the rest and end when this is dropped.
-struct Threads {
-    _metrics: Option<Box<dyn Send>>,
-    _confirmation: ConfirmationThread,
-    _pressure: PressureThread,
-    _capacity: CapacityThread,
 }
 
 pub(super) async fn start(
@@ -102,31 +95,30 @@ pub(super) async fn start(
     let metrics = listener.as_ref().map(|listener| listener.address());
     let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
-    let pressure = PressureThread::start(&daemon.pressures, &daemon.pulses);
-    let pressure = pressure.map_err(StartupError::Thread)?;
-    // For the policy that was found pinned, until the configuration is in force.
-    daemon.pressures.follow(&daemon.datapath());
-    let confirmation = ConfirmationThread::start(&daemon).map_err(StartupError::Thread)?;
-    let capacity = CapacityThread::start(&daemon).map_err(StartupError::Thread)?;
+    let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
-    let metrics_thread = listener
-        .map(|listener| listener.serve(Arc::clone(&daemon)))
-        .transpose()
-        .map_err(StartupError::Thread)?;
+    if let Some(listener) = listener {
+        let metrics = listener.serve(Arc::clone(&daemon));
+        threads.push(metrics.map_err(StartupError::Thread)?);
+    }
     log_attached(&daemon);
     Ok(Started {
         feeds: FeedKeeper::new(&daemon, feeds, begun_at),
         control,
         requests,
         files,
-        _threads: Threads {
-            _metrics: metrics_thread,
-            _confirmation: confirmation,
-            _pressure: pressure,
-            _capacity: capacity,
-        },
+        _threads: threads,
         daemon,
     })
+}
+
+/// Starts the threads that run beside the rest, but for that of the metrics.
+fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
+    let pressure = sieves::start(&daemon.pressures, &daemon.pulses)?;
+    // For the policy that was found pinned, until the configuration is in force.
+    daemon.pressures.follow(&daemon.datapath());
+    let (confirmation, capacity) = (confirm::start(daemon)?, automatic_rates::start(daemon)?);
+    Ok(vec![pressure, confirmation, capacity])
 }
 
 /// The first configuration and what it continues from.

@@ -57,9 +57,8 @@ pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::*;
+    use crate::testing;
 
     #[test]
     fn nothing_that_is_matched_proves_a_source() {
@@ -69,9 +68,8 @@ mod tests {
                 "limits: {{Own: {{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s, \
                  {more}}}}}"
             );
-            let config = config::parse(&configuration, "test");
-            let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-            let found = bans(&config.policy);
+            let policy = testing::policy(&configuration);
+            let found = bans(&policy);
             assert!(found.iter().all(|ban| ban.limit == "Own"));
             found.iter().map(|ban| ban.what).collect::<Vec<_>>()
         };
@@ -103,9 +101,8 @@ mod tests {
                 "limits: {{PacketsPerIPAddress: {{burst: 1, count: 1, period: 1s, ban: {{after: 9, \
                  within: 1s, for: 1m{only}}}}}}}"
             );
-            let config = config::parse(&configuration, "test");
-            let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-            bans(&config.policy)[0].to_string()
+            let policy = testing::policy(&configuration);
+            bans(&policy)[0].to_string()
         };
         let all = "(it counts packets without a handshake): anybody who forges an address has";
         assert!(told("").contains(all));

@@ -1,6 +1,5 @@
-use limiter_policy::config;
-
 use super::{blocked, lockout, sessions, *};
+use crate::testing;
 
 const PEER: &str = "203.0.113.9";
 
@@ -17,9 +16,8 @@ fn gateway(address: &str) -> Guarded {
 
 #[track_caller]
 fn warnings(guarded: &[Guarded], configuration: &str) -> Vec<Warning> {
-    let config = config::parse(configuration, "test");
-    let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-    lockout::warnings(&config.policy, guarded.iter().copied())
+    let policy = testing::policy(configuration);
+    lockout::warnings(&policy, guarded.iter().copied())
 }
 
 /// Checks what is warned of, for these guarded addresses.
@@ -303,9 +301,8 @@ fn check_blocked(guarded: &[Guarded], uses: &str, limit: &str, expected: &[&str]
          limits: {{All: {{id: ipAddress, cost: packets, burst: 20, count: 20, period: 1s, \
          {limit}}}}}\n{uses}\n"
     );
-    let config = config::parse(&configuration, "test");
-    let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-    let shown = blocked::warnings(&config.policy, guarded, &[OWN.parse().unwrap()]);
+    let policy = testing::policy(&configuration);
+    let shown = blocked::warnings(&policy, guarded, &[OWN.parse().unwrap()]);
     let shown: Vec<String> = shown.iter().map(ToString::to_string).collect();
     assert_eq!(shown, expected, "{configuration}");
 }

@@ -15,25 +15,17 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     sync::Arc,
-    thread::{self, JoinHandle},
 };
 
-use limiter_datapath::kernel::possible_cpus;
 use tokio::sync::Notify;
 
 use self::scrape::Scrapes;
-use crate::daemon::{Daemon, MetricsListener};
+use crate::daemon::{Daemon, MetricsListener, Worker};
 
 /// A bound port that does not serve yet.
 struct Listener {
     listener: TcpListener,
     address: SocketAddr,
-}
-
-/// Serves until it is dropped.
-struct Metrics {
-    end: Arc<Notify>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// Binds the port.
@@ -44,22 +36,12 @@ pub fn bind(address: SocketAddr) -> io::Result<Box<dyn MetricsListener>> {
     Ok(Box::new(Listener { listener, address }))
 }
 
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        self.end.notify_one();
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, the message is on stderr.
-            let _ = thread.join();
-        }
-    }
-}
-
 impl MetricsListener for Listener {
     fn address(&self) -> SocketAddr {
         self.address
     }
 
-    fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Box<dyn Send>> {
+    fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -69,23 +51,20 @@ impl MetricsListener for Listener {
         };
         let end = Arc::new(Notify::new());
         let ended = Arc::clone(&end);
-        let thread = thread::Builder::new().name("metrics".to_owned());
-        let thread = thread.spawn(move || {
-            // Each thread reads the number of CPUs once; later it may be out of descriptors.
-            let _ = possible_cpus();
-            let scrapes = Arc::new(Scrapes::new(Arc::clone(&daemon)));
-            let pulse = &daemon.pulses().metrics;
-            runtime.block_on(async {
-                tokio::select! {
-                    never = server::serve(listener, scrapes, pulse) => match never {},
-                    () = ended.notified() => {}
-                }
-            });
-            pulse.end();
-        })?;
-        Ok(Box::new(Metrics {
-            end,
-            thread: Some(thread),
-        }))
+        Worker::start(
+            "metrics",
+            move || {
+                let scrapes = Arc::new(Scrapes::new(Arc::clone(&daemon)));
+                let pulse = &daemon.pulses().metrics;
+                runtime.block_on(async {
+                    tokio::select! {
+                        never = server::serve(listener, scrapes, pulse) => match never {},
+                        () = ended.notified() => {}
+                    }
+                });
+                pulse.end();
+            },
+            move || end.notify_one(),
+        )
     }
 }

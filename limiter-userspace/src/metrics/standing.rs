@@ -84,7 +84,7 @@ impl Standings {
         let age = ConstGauge::new(self.known_age.as_secs_f64());
         age.encode(encoder.encode_descriptor(
             "limiter_known_sources_age_seconds",
-            "How old those numbers are: a large table is counted every ten seconds at most",
+            "How old those numbers are, at most ten seconds: a large table is not counted at each scrape",
             None,
             MetricType::Gauge,
         )?)?;

@@ -2,7 +2,7 @@
 
 use limiter_policy::policy::Limit;
 
-use super::harness::{SECOND, check, load, rate};
+use super::harness::{self, SECOND, check, rate};
 
 /// Returns a configuration of one limit on all sources together.
 fn total(more: &str) -> String {
@@ -10,10 +10,8 @@ fn total(more: &str) -> String {
 }
 
 #[track_caller]
-#[expect(clippy::unwrap_used, reason = "the tests' files are right")]
 fn read(more: &str) -> Limit {
-    let config = load(&[("limiter.yaml", total(more).as_bytes())]).unwrap();
-    config.policy.limits.into_iter().next().unwrap()
+    harness::read(&total(more)).limits.remove(0)
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn the_examples_for_servers_know_their_clients() {
         let shared = limits().filter(|limit| limit.reserve.is_some());
         assert!(shared.count() > 0, "{name}");
         for limit in limits().filter(|limit| limit.reserve.is_none()) {
-            // Nobody else drops anybody when everybody's bucket is empty.
+            // No other limit drops known clients because everybody's bucket is empty.
             assert!(
                 !matches!(limit.id_format, IdFormat::Total),
                 "{name}: {}",

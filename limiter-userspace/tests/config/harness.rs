@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::{self, Config, Diagnostics},
-    policy::{Limit, Match, Mode, Override, OverrideId, Rate},
+    policy::{Limit, Match, Mode, Override, OverrideId, Policy, Rate},
 };
 
 /// A limit for files that test something else.
@@ -38,6 +38,13 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
         config
     });
     loaded.map_err(lines)
+}
+
+/// Loads a file without errors; returns its policy.
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' files are right")]
+pub(super) fn read(yaml: &str) -> Policy {
+    load(&[("limiter.yaml", yaml.as_bytes())]).unwrap().policy
 }
 
 /// Fails unless `limiter check` prints what the library reports, and exits accordingly.

@@ -44,19 +44,14 @@ fn line(limit: &Limit) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::*;
+    use crate::testing::total;
 
     #[track_caller]
     fn check(more: &str, by: &str) {
-        let configuration = format!(
-            "limits: {{All: {{id: total, cost: packets, count: auto, floor: 2000{more}}}}}"
-        );
-        let config = config::parse(&configuration, "test");
-        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        let policy = total(&format!("count: auto, floor: 2000{more}"));
         let mut shown = Vec::new();
-        print(&mut shown, &config.policy).unwrap();
+        print(&mut shown, &policy).unwrap();
         let expected = format!(
             "All: automatic rate from 2 000 to 1 000 000 a second, by what is lost in {by}; 2 000 \
              without a daemon\n"

@@ -34,7 +34,7 @@ struct CheckedList<'a> {
 
 impl<'a> CheckedLists<'a> {
     pub(super) fn of(config: &'a Config) -> Self {
-        let policy = &config.policy;
+        let policy = &policy;
         let lists = policy.lists.iter().map(|list| {
             let feeds = config.feeds.get(&list.name).into_iter().flatten();
             let uses = policy.list_uses();
@@ -65,7 +65,7 @@ impl<'a> CheckedLists<'a> {
             )
         });
         let overlaps = self.overlaps.iter().map(ToString::to_string);
-        let wide = wide(&config.policy).into_iter();
+        let wide = wide(&policy).into_iter();
         for warning in of_feeds.chain(unused).chain(overlaps).chain(wide) {
             // If stderr is gone, nobody is left to warn.
             let _ = writeln!(io::stderr(), "warning: {warning}");
@@ -162,9 +162,8 @@ fn addresses(number: u128) -> String {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::wide;
+    use crate::testing;
 
     #[track_caller]
     fn check(uses: &str, expected: &[&str]) {
@@ -173,9 +172,8 @@ mod tests {
              2a08::/13]}}, {{name: all, cidr: 0.0.0.0/0}}]\n{uses}\n\
              limits: {{Web: {{id: total, cost: packets, burst: 1, count: 1, period: 1s, block: all}}}}\n"
         );
-        let config = config::parse(&configuration, "test");
-        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-        assert_eq!(wide(&config.policy), expected);
+        let policy = testing::policy(&configuration);
+        assert_eq!(wide(&policy), expected);
     }
 
     #[test]

@@ -166,9 +166,8 @@ pub(super) fn print(out: &mut impl Write, sieves: &[CheckedSieve<'_>]) -> anyhow
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::warnings;
+    use crate::testing;
 
     #[track_caller]
     fn check(limit: &str, sieve: &str, expected: &[&str]) {
@@ -176,9 +175,8 @@ mod tests {
             "limits: {{Dns: {{id: total, cost: packets, burst: 9, count: 9, period: 1s, {limit}}}}}\n\
              ip-rep: [{{name: main, buckets: 4, size: 8{sieve}}}]\n"
         );
-        let config = config::parse(&configuration, "test");
-        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-        let told = warnings(&config.policy);
+        let policy = testing::policy(&configuration);
+        let told = warnings(&policy);
         assert_eq!(told.len(), expected.len(), "{told:?}");
         for (told, expected) in told.iter().zip(expected) {
             assert!(told.starts_with(expected), "{told}");

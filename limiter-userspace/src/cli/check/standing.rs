@@ -52,8 +52,8 @@ fn without_reserve(limit: &Limit) -> Option<String> {
             ""
         };
         format!(
-            "limit {} drops anybody when its bucket is empty, in a forged flood mostly your \
-             clients: a `reserve`{strategy}, such as {{familiar: 10%, fresh: 20%, retried: 30%, \
+            "limit {} drops clients and forged sources alike when its bucket is empty, so a flood \
+             shuts your clients out: a `reserve`{strategy}, such as {{familiar: 10%, fresh: 20%, retried: 30%, \
              unknown: 50%}}, keeps a part for those that are known",
             configured_name(&limit.name)
         )
@@ -131,14 +131,8 @@ fn row(limit: &Limit, reserve: &Reserve, rate: Option<Rate>) -> [String; 6] {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::*;
-
-    fn policy(configuration: &str) -> Policy {
-        let config = config::parse(configuration, "test");
-        config.unwrap_or_else(|errors| panic!("{errors}")).policy
-    }
+    use crate::testing::policy;
 
     #[track_caller]
     fn check(configuration: &str, expected: &[&str]) {
@@ -157,8 +151,8 @@ mod tests {
 
     #[test]
     fn limits_that_treat_all_sources_alike() {
-        let alike = "limit All drops anybody when its bucket is empty, in a forged flood mostly \
-                     your clients: a `reserve`, such as";
+        let alike = "limit All drops clients and forged sources alike when its bucket is empty, so \
+                     a flood shuts your clients out: a `reserve`, such as";
         check(&total(900, ""), &[alike]);
         check(&total(900, ", mode: observe"), &[]);
         check(&total(900, ", reserve: {unknown: 50%}"), &[]);
@@ -166,8 +160,8 @@ mod tests {
         check(
             "limits: {All: {id: total, cost: packets, rate: 9/second, strategy: fixed-window}}",
             &[
-                "limit All drops anybody when its bucket is empty, in a forged flood mostly your \
-               clients: a `reserve` (and `strategy: gcra`), such as",
+                "limit All drops clients and forged sources alike when its bucket is empty, so a \
+                 flood shuts your clients out: a `reserve` (and `strategy: gcra`), such as",
             ],
         );
         check(

@@ -88,9 +88,8 @@ fn lists(findings: &Findings, purpose: Purpose, limit: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::*;
+    use crate::testing;
 
     #[track_caller]
     fn check(uses: &str, of_limit: &str, asked: &str, expected: &[&str]) {
@@ -100,9 +99,8 @@ mod tests {
              limits: {{Web: {{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s, \
              {of_limit}}}}}\n"
         );
-        let config = config::parse(&configuration, "test");
-        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-        let findings = config.policy.findings(asked.parse().expect("a prefix"));
+        let policy = testing::policy(&configuration);
+        let findings = policy.findings(asked.parse().expect("a prefix"));
         assert_eq!(consequences(&findings), expected, "{configuration} {asked}");
     }
 

@@ -61,20 +61,13 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::*;
-
-    fn policy(rate: &str) -> Policy {
-        let configuration = format!("limits: {{All: {{id: total, cost: packets, {rate}}}}}");
-        let config = config::parse(&configuration, "test");
-        config.unwrap_or_else(|errors| panic!("{errors}")).policy
-    }
+    use crate::testing::total;
 
     #[test]
     fn at_the_floor_unless_told() {
         let judged_at = |rate: Option<u64>| {
-            let mut policy = policy("count: auto, floor: 2000, ceiling: 9000");
+            let mut policy = total("count: auto, floor: 2000, ceiling: 9000");
             assume(&mut policy, rate).unwrap();
             let mut told = Vec::new();
             print(&mut told, &policy).unwrap();
@@ -91,7 +84,7 @@ mod tests {
         assert_eq!(judged_at(Some(7_000)).0, 7_000);
         assert_eq!(judged_at(Some(500)).0, 2_000);
         assert_eq!(judged_at(Some(50_000)).0, 9_000);
-        let mut fixed = policy("burst: 1, count: 1, period: 1s");
+        let mut fixed = total("burst: 1, count: 1, period: 1s");
         assert!(assume(&mut fixed, Some(500)).is_err());
         assert!(parse("99").is_err() && parse("x").is_err());
         assert_eq!(parse("100"), Ok(100));

@@ -129,14 +129,8 @@ fn assumptions(assumed: Assumed, handshakes: HandshakeCounts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config;
-
     use super::*;
-
-    fn policy(limits: &str) -> Policy {
-        let config = config::parse(limits, "test");
-        config.unwrap_or_else(|errors| panic!("{errors}")).policy
-    }
+    use crate::testing::policy;
 
     const RESERVING: &str = "standing: {ipv6-prefix: 48}\nlimits: {All: {id: total, cost: packets, \
                              burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}}}";

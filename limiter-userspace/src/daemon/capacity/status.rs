@@ -3,7 +3,7 @@
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::policy::Limit;
 
-use super::Capacity;
+use super::{Capacity, Distress};
 use crate::{
     capacity::Kind,
     protocol::{AutomaticRate, DistressStatus},
@@ -21,28 +21,27 @@ pub(in crate::daemon) fn status(
     else {
         return Ok(None);
     };
-    let found = capacity.map(Capacity::found);
-    let (finder, error) = match &found {
-        Some(found) => (found.finders.get(&limit.id), found.error.clone()),
-        None => (None, Some("no daemon runs".to_owned())),
+    let (distress, error) = match capacity {
+        Some(capacity) => {
+            let (distress, error) = capacity.of(limit.id);
+            (distress, error.map(|error| error.to_string()))
+        }
+        None => (Distress::default(), Some("no daemon runs".to_owned())),
     };
     let now_ns = monotonic_now();
-    let distress = finder.map_or_else(Vec::new, |finder| {
-        let each = Kind::ALL.iter().zip(finder.heard());
-        let heard = each.filter_map(|(kind, heard)| Some((kind, (*heard)?)));
-        heard
+    let heard = Kind::ALL.into_iter().zip(distress);
+    let heard = heard.filter_map(|(kind, heard)| Some((kind, heard?)));
+    Ok(Some(AutomaticRate {
+        rate,
+        floor,
+        ceiling,
+        distress: heard
             .map(|(kind, heard)| DistressStatus {
                 kind: kind.name().to_owned(),
                 intervals: heard.intervals,
                 ago_ns: now_ns.saturating_sub(heard.last_ns),
             })
-            .collect()
-    });
-    Ok(Some(AutomaticRate {
-        rate,
-        floor,
-        ceiling,
-        distress,
+            .collect(),
         error,
     }))
 }

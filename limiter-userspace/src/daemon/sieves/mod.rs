@@ -4,6 +4,6 @@ mod pressure;
 mod status;
 
 pub(super) use self::{
-    pressure::{PressureThread, Pressures},
+    pressure::{Pressures, start},
     status::{brief, explain, list},
 };

@@ -5,17 +5,17 @@ use std::{
     collections::BTreeMap,
     io, mem,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::{self, JoinHandle},
 };
 
 use limiter_common::sieve::Pressure;
-use limiter_datapath::kernel::{
-    Datapath, DatapathError, PressureMaps, monotonic_now, possible_cpus,
-};
+use limiter_datapath::kernel::{Datapath, DatapathError, PressureMaps, monotonic_now};
 use tracing::{info, warn};
 
 use crate::{
-    daemon::pulse::{BEAT, Pulses},
+    daemon::{
+        pulse::{BEAT, Pulses},
+        worker::Worker,
+    },
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
 };
 
@@ -88,48 +88,28 @@ impl Followed {
     }
 }
 
-/// The thread that measures. It ends when this is dropped.
-pub(in crate::daemon) struct PressureThread {
-    pressures: Arc<Pressures>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl PressureThread {
-    pub(in crate::daemon) fn start(
-        pressures: &Arc<Pressures>,
-        pulses: &Arc<Pulses>,
-    ) -> io::Result<Self> {
-        let pressures = Arc::clone(pressures);
-        let thread = {
-            let (pressures, pulses) = (Arc::clone(&pressures), Arc::clone(pulses));
-            let thread = thread::Builder::new().name("pressure".to_owned());
-            thread.spawn(move || {
-                keep(&pressures, &pulses);
-                pulses.pressure.end();
-            })?
-        };
-        Ok(Self {
-            pressures,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for PressureThread {
-    fn drop(&mut self) {
-        self.pressures.locked().is_over = true;
-        self.pressures.changed.notify_one();
-        if let Some(thread) = self.thread.take() {
-            // The panic message is on stderr.
-            let _ = thread.join();
-        }
-    }
+/// Starts the thread.
+pub(in crate::daemon) fn start(
+    pressures: &Arc<Pressures>,
+    pulses: &Arc<Pulses>,
+) -> io::Result<Worker> {
+    let (working, ending) = (Arc::clone(pressures), Arc::clone(pressures));
+    let pulses = Arc::clone(pulses);
+    Worker::start(
+        "pressure",
+        move || {
+            keep(&working, &pulses);
+            pulses.pressure.end();
+        },
+        move || {
+            ending.locked().is_over = true;
+            ending.changed.notify_one();
+        },
+    )
 }
 
 /// Keeps the pressures up to date until the daemon ends.
 fn keep(pressures: &Pressures, pulses: &Pulses) {
-    // Later no descriptor may be left, so each thread reads the number of CPUs now.
-    let _ = possible_cpus();
     let mut keeper = Keeper::default();
     loop {
         pulses.pressure.beat();

@@ -12,7 +12,9 @@
 //! than `within` is between two looks, it is unknown when in between the drops were: only as many
 //! are counted as some `within` in it must have had.
 
+mod counting;
 mod offence;
+mod offences;
 mod ranges;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,7 @@ mod window;
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     mem,
     net::IpAddr,
     time::Duration,
@@ -30,7 +32,7 @@ use limiter_common::{
     address::Family,
     ban::BanKey,
     limit::LimitId,
-    offender::{Dropper, Offender, OffenderKey},
+    offender::{Offender, OffenderKey},
     standing::Standing,
     strategy::gcra::Gcra,
 };
@@ -38,7 +40,7 @@ use limiter_policy::policy::{AutomaticBan, BanOnly, Mode, Policy};
 
 pub use self::offence::Offence;
 use self::{
-    ranges::{Members, around, is_range, network_of, site_of},
+    ranges::{Members, around, is_range},
     window::{SLICES, Window},
 };
 
@@ -245,162 +247,6 @@ impl Decider {
             self.ignore(offence, until_ns);
         }
     }
-
-    /// Adds the offenders' drops since the last look.
-    fn add(&mut self, now_ns: u64, offenders: impl IntoIterator<Item = (OffenderKey, Offender)>) {
-        let before_ns = mem::replace(&mut self.looked_ns, now_ns);
-        let gap_ns = now_ns.saturating_sub(before_ns);
-        let read_ns = mem::replace(&mut self.read_ns, now_ns);
-        self.ignored.retain(|_, until_ns| *until_ns > read_ns);
-        self.ungrouped.retain(|_, until_ns| *until_ns > now_ns);
-        let offenders = self.merged(offenders);
-        // A forgotten offender begins again, and is kept here no longer than in the records.
-        self.sources.retain(|key, _| offenders.contains_key(key));
-        for (key, offender) in offenders {
-            let Some(terms) = self.terms.get(&key.limit) else {
-                continue;
-            };
-            let drops = match self.sources.get(&key) {
-                // Fewer than before: one of several interfaces' records was forgotten.
-                Some(source)
-                    if source.first_drop_ns == offender.first_drop_ns
-                        || offender.first_drop_ns < read_ns =>
-                {
-                    offender.drops.saturating_sub(source.drops)
-                }
-                // From before our time.
-                None if offender.first_drop_ns < read_ns => 0,
-                _ => offender.drops,
-            };
-            let source = self.sources.entry(key).or_default();
-            source.first_drop_ns = offender.first_drop_ns;
-            source.drops = offender.drops;
-            let ignored_until_ns = ignored_until(&self.ignored, &key);
-            if ignored_until_ns.is_some() {
-                source.window = Window::default();
-            }
-            if ignored_until_ns.is_none_or(|until_ns| until_ns <= before_ns) {
-                let windows = gap_ns.div_ceil(terms.within_ns).max(1);
-                source.window.add(now_ns / slice_ns(terms), drops / windows);
-            }
-        }
-    }
-
-    /// Returns the offenders of limits that ban, each once.
-    fn merged(
-        &self,
-        offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
-    ) -> HashMap<OffenderKey, Offender> {
-        let mut merged = HashMap::<_, Offender>::new();
-        for (key, offender) in offenders {
-            // A source that a sieve drops is busy at a bad time, but has used up no budget.
-            let is_by_budget = key.dropper() == Dropper::Budget;
-            if is_by_budget && self.terms.contains_key(&key.limit) {
-                let all = merged.entry(key);
-                all.and_modify(|all| {
-                    all.drops += offender.drops;
-                    all.first_drop_ns = all.first_drop_ns.min(offender.first_drop_ns);
-                })
-                .or_insert(offender);
-            }
-        }
-        merged
-    }
-
-    /// Returns all sources and ranges that have enough drops.
-    fn offences(&self, now_ns: u64) -> Vec<Offence> {
-        let mut addresses = Vec::new();
-        let mut networks = HashMap::<Subject, Offence>::new();
-        for (key, source) in &self.sources {
-            let Some(terms) = self.terms.get(&key.limit) else {
-                continue;
-            };
-            let drops = source.window.sum(now_ns / slice_ns(terms));
-            if drops == 0 {
-                continue;
-            }
-            if terms.range_after.is_some()
-                && let Some(network) = network_of(key.limit, &key.address())
-            {
-                add_member(&mut networks, network, drops);
-            }
-            if drops >= terms.after {
-                addresses.push(Offence {
-                    subject: alone(key),
-                    drops,
-                    members: 1,
-                });
-            }
-        }
-        networks.retain(|network, offence| {
-            !self.ungrouped.contains_key(network) && self.is_offence(now_ns, network, offence)
-        });
-        let sites = self.sites(&networks);
-        let is_part = |of: &HashMap<Subject, Offence>, range: Option<Subject>| {
-            range.is_some_and(|range| of.contains_key(&range))
-        };
-        addresses.retain(|offence| {
-            let (limit, address) = (offence.subject.limit, offence.prefix().address());
-            !is_part(&networks, network_of(limit, &address))
-                && !is_part(&sites, site_of(limit, &address))
-        });
-        let networks = networks.into_values().filter(|offence| {
-            let site = site_of(offence.subject.limit, &offence.prefix().address());
-            !is_part(&sites, site)
-        });
-        addresses.extend(networks);
-        addresses.extend(sites.into_values());
-        addresses
-    }
-
-    /// Whether a /64 has enough drops of enough addresses; banned ones count, too.
-    fn is_offence(&self, now_ns: u64, network: &Subject, offence: &mut Offence) -> bool {
-        let Some(terms) = self.terms.get(&network.limit) else {
-            return false;
-        };
-        if offence.drops < terms.after {
-            return false;
-        }
-        let slice = now_ns / slice_ns(terms);
-        let is_dropped = |member: &&BanKey| {
-            let key = OffenderKey::new(LimitId(network.limit), Dropper::Budget, &member.address());
-            let source = self.sources.get(&key);
-            source.is_some_and(|source| source.window.sum(slice) > 0)
-        };
-        let banned = self.members.of(network);
-        offence.members += banned.filter(|member| !is_dropped(member)).count() as u64;
-        are_enough(terms.range_after, offence.members)
-    }
-
-    /// Returns the /48s in which enough /64s offend or are banned.
-    fn sites(&self, networks: &HashMap<Subject, Offence>) -> HashMap<Subject, Offence> {
-        let mut sites = HashMap::new();
-        let mut offending = HashSet::new();
-        for offence in networks.values() {
-            let Subject { limit, prefix } = offence.subject;
-            let is_wanted = self
-                .terms
-                .get(&limit)
-                .is_some_and(|terms| terms.site_after.is_some());
-            if let Some(site) = site_of(limit, &prefix.address()).filter(|_| is_wanted) {
-                add_member(&mut sites, site, offence.drops);
-                offending.insert(offence.subject);
-            }
-        }
-        sites.retain(|site, offence| {
-            let banned = self.members.of(site).filter(|member| {
-                !offending.contains(&Subject {
-                    limit: site.limit,
-                    prefix: **member,
-                })
-            });
-            offence.members += banned.count() as u64;
-            let terms = self.terms.get(&site.limit);
-            !self.ungrouped.contains_key(site)
-                && terms.is_some_and(|terms| are_enough(terms.site_after, offence.members))
-        });
-        sites
-    }
 }
 
 /// Whether a source's return path was seen to work, at any time.
@@ -411,10 +257,6 @@ const fn is_proven(standing: Standing) -> bool {
 /// Returns the length of a slice of the window.
 const fn slice_ns(terms: &AutomaticBan) -> u64 {
     terms.within_ns / SLICES
-}
-
-const fn are_enough(least: Option<u32>, members: u64) -> bool {
-    matches!(least, Some(least) if members >= least as u64)
 }
 
 /// Notes until when, while there is room.
@@ -435,30 +277,4 @@ const fn alone(key: &OffenderKey) -> Subject {
         limit: key.limit,
         prefix: BanKey::new(&address, length),
     }
-}
-
-/// Returns until when the drops of an offender, or of a range that contains it, do not count.
-fn ignored_until(ignored: &HashMap<Subject, u64>, key: &OffenderKey) -> Option<u64> {
-    if ignored.is_empty() {
-        return None;
-    }
-    let address = key.address();
-    let prefixes = [
-        Some(alone(key)),
-        network_of(key.limit, &address),
-        site_of(key.limit, &address),
-    ];
-    let until_ns = |prefix| ignored.get(&prefix).copied();
-    prefixes.into_iter().flatten().filter_map(until_ns).max()
-}
-
-/// Adds a member's drops to a range.
-fn add_member(ranges: &mut HashMap<Subject, Offence>, range: Subject, drops: u64) {
-    let offence = ranges.entry(range).or_insert(Offence {
-        subject: range,
-        drops: 0,
-        members: 0,
-    });
-    offence.drops += drops;
-    offence.members += 1;
 }

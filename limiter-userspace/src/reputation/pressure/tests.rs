@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 
 use limiter_common::{counters::Traffic, sieve::SieveTraffic};
-use limiter_policy::config;
 
 use super::*;
+use crate::testing;
 
 const MS: u64 = 1_000_000;
 
@@ -26,7 +26,7 @@ ip-rep:
 /// Returns the pressures, by use, if so many packets and bytes arrive in 50 ms at the counters of
 /// each index.
 fn pressures(yaml: &str, arriving: &[(u32, u64, u64)]) -> Vec<(u32, Option<u8>)> {
-    let policy = config::parse(yaml, "test").unwrap().policy;
+    let policy = testing::policy(yaml);
     let mut gauge = Gauge::new(&policy);
     let mut now = 5_000 * MS;
     let mut measured = Vec::new();
@@ -87,5 +87,5 @@ fn a_limit_that_is_off_measures_nothing() {
 #[test]
 fn without_a_use_there_is_nothing_to_measure() {
     let yaml = "limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}";
-    assert!(Gauge::new(&config::parse(yaml, "test").unwrap().policy).is_idle());
+    assert!(Gauge::new(&testing::policy(yaml)).is_idle());
 }

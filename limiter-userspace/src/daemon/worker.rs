@@ -1,0 +1,73 @@
+//! A thread beside the rest of the daemon, which ends when its handle is dropped.
+
+use std::{
+    io,
+    thread::{self, JoinHandle},
+};
+
+use limiter_datapath::kernel::possible_cpus;
+
+/// A running thread. When this is dropped, it is told to end and waited for.
+pub struct Worker {
+    tell_to_end: Box<dyn Fn() + Send>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts a thread of that name. `tell_to_end` must make `work` return soon.
+    ///
+    /// # Errors
+    ///
+    /// There is no room for another thread.
+    pub fn start(
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+        tell_to_end: impl Fn() + Send + 'static,
+    ) -> io::Result<Self> {
+        let thread = thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || {
+            // Later no descriptor may be left, so each thread reads the number of CPUs now.
+            let _ = possible_cpus();
+            work();
+        })?;
+        Ok(Self {
+            tell_to_end: Box::new(tell_to_end),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        (self.tell_to_end)();
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, the message is on stderr.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier};
+
+    use super::*;
+
+    #[test]
+    fn it_is_waited_for() {
+        let (told, ended) = (Arc::new(Barrier::new(2)), Arc::new(()));
+        let worker = {
+            let (told, ended) = (Arc::clone(&told), Arc::clone(&ended));
+            let work = {
+                let told = Arc::clone(&told);
+                move || {
+                    told.wait();
+                    drop(ended);
+                }
+            };
+            Worker::start("test", work, move || drop(told.wait())).unwrap()
+        };
+        drop(worker);
+        assert_eq!(Arc::strong_count(&ended), 1);
+    }
+}
