@@ -1,15 +1,52 @@
 //! Suggests the name that was probably meant.
 
+use std::fmt;
+
 /// Returns the message for a name that is not in `known`: it suggests the nearest, or lists all if
 /// none is near.
 #[must_use]
-pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("unknown {what} '{name}', did you mean '{near}'?"),
         None => format!(
             "unknown {what} '{name}', must be one of {}",
             known.join(", ")
         ),
+    }
+}
+
+/// A name that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct UnknownName {
+    /// What it should name, such as `limit`.
+    what: &'static str,
+    name: String,
+    known: Vec<String>,
+}
+
+impl UnknownName {
+    /// Returns the error that `name` is none of those that are known.
+    #[must_use]
+    pub fn new<'k>(what: &'static str, name: &str, known: impl Iterator<Item = &'k str>) -> Self {
+        Self {
+            what,
+            name: name.to_owned(),
+            known: known.map(ToOwned::to_owned).collect(),
+        }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, name, known } = self;
+        if known.is_empty() {
+            return write!(
+                formatter,
+                "unknown {what} '{name}': the policy in force has no {what}s"
+            );
+        }
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        formatter.write_str(&unknown(what, name, &known))
     }
 }
 
@@ -77,6 +114,18 @@ mod tests {
         assert_eq!(
             unknown("field", "x", &["burst", "count"]),
             "unknown field 'x', must be one of burst, count"
+        );
+        let error = |known: &[&str]| {
+            let error = UnknownName::new("sieve", "man", known.iter().copied());
+            error.to_string()
+        };
+        assert_eq!(
+            error(&["main", "other"]),
+            "unknown sieve 'man', did you mean 'main'?"
+        );
+        assert_eq!(
+            error(&[]),
+            "unknown sieve 'man': the policy in force has no sieves"
         );
     }
 }

@@ -53,9 +53,10 @@ impl List {
 }
 
 /// A prefix that no limit bans, and an operator only by force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NeverBanned<'p> {
-    list: &'p List,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeverBanned {
+    /// The list's name.
+    list: String,
     /// The prefix that was asked for.
     asked: IpNet,
     /// The list's prefix with some of its addresses.
@@ -63,7 +64,7 @@ pub struct NeverBanned<'p> {
 }
 
 /// Says why.
-impl fmt::Display for NeverBanned<'_> {
+impl fmt::Display for NeverBanned {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             list,
@@ -75,7 +76,7 @@ impl fmt::Display for NeverBanned<'_> {
         } else {
             write!(formatter, "{} in it is", text::short(*listed))?;
         }
-        write!(formatter, " on the list {}, under `never-ban`", list.name)
+        write!(formatter, " on the list {list}, under `never-ban`")
     }
 }
 
@@ -112,12 +113,12 @@ impl Policy {
 
     /// Returns the first list under `never-ban` with some of a prefix's addresses; `None`: none.
     #[must_use]
-    pub fn never_banned(&self, asked: IpNet) -> Option<NeverBanned<'_>> {
+    pub fn never_banned(&self, asked: IpNet) -> Option<NeverBanned> {
         let mut lists = self.never_ban.iter().filter_map(|name| self.list(name));
         lists.find_map(|list| {
             let listed = list.meeting(asked)?;
             Some(NeverBanned {
-                list,
+                list: list.name.clone(),
                 asked,
                 listed,
             })

@@ -97,7 +97,7 @@ pub(super) enum AcceptError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// Why it is not in force.
+        /// Why it is not in force, in the words of its report, which outlives the daemon.
         why: String,
     },
 }

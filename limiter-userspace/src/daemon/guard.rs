@@ -36,6 +36,12 @@ const REFRESH: Duration = Duration::from_mins(1);
 #[error(transparent)]
 pub(super) struct GuardUnavailable(Arc<ProbeError>);
 
+impl From<ProbeError> for GuardUnavailable {
+    fn from(error: ProbeError) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
 /// The guard.
 #[derive(Default)]
 pub(super) struct Guard {
@@ -140,7 +146,7 @@ impl Answers {
             return recent;
         }
         let asked = Protected::ask(&mut self.probe).await;
-        let asked = asked.map_err(|error| GuardUnavailable(Arc::new(error)));
+        let asked = asked.map_err(GuardUnavailable::from);
         guard.note(asked.as_ref());
         self.note(asked.clone(), Instant::now());
         asked
@@ -188,7 +194,7 @@ mod tests {
 
         let failed = begun + MEMORY;
         answers.note(
-            Err(GuardUnavailable(Arc::new(ProbeError::Late("routes")))),
+            Err(ProbeError::Late("routes").into()),
             failed,
         );
         assert!(matches!(answers.recent(failed), Some(Err(_))));

@@ -6,10 +6,9 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::{Datapath, LimitBucket};
 use limiter_policy::{
-    config::{Scope, nearest},
+    config::{Scope, nearest::UnknownName},
     policy::{Limit, Policy, owner_id},
 };
-use thiserror::Error;
 
 /// A bucket and its owner, as answers name them.
 pub(super) struct NamedBucket<'d> {
@@ -45,16 +44,11 @@ pub(super) fn bucket_named<'d>(
     })
 }
 
-/// No limit has that name.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(super) struct UnknownLimit(String);
-
 /// Returns the interned id of the limit of that name.
-pub(super) fn limit_named(policy: &Policy, name: &str) -> Result<LimitId, UnknownLimit> {
-    let names: Vec<_> = policy.limits.iter().map(|limit| &*limit.name).collect();
+pub(super) fn limit_named(policy: &Policy, name: &str) -> Result<LimitId, UnknownName> {
     let found = policy.limits.iter().find(|limit| limit.name == name);
-    found
-        .map(|limit| limit.id)
-        .ok_or_else(|| UnknownLimit(nearest::unknown("limit", name, &names)))
+    found.map(|limit| limit.id).ok_or_else(|| {
+        let known = policy.limits.iter().map(|limit| limit.name.as_str());
+        UnknownName::new("limit", name, known)
+    })
 }

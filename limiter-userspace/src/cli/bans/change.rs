@@ -22,7 +22,7 @@ pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<Ban
         let mut probe = GuardProbe::default();
         let protected = runtime.block_on(Protected::ask(&mut probe));
         let protected = protected.map(|protected| protected.with(wanted.session));
-        Ok(daemon::change_pinned(datapath, &protected, wanted))
+        Ok(daemon::change_pinned(datapath, protected, wanted))
     };
     match read.change(&Request::ChangeBans(wanted.clone()), pinned)? {
         Answer::BansChanged(changed) if changed.outcomes.len() == wanted.changes.len() => {

@@ -1,10 +1,13 @@
 //! Makes and lifts bans on request.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
-use limiter_policy::{policy::Policy, text::short};
+use limiter_policy::{
+    policy::{NeverBanned, Policy},
+    text::short,
+};
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
@@ -14,8 +17,8 @@ use super::{
     store::{BanError, BanStore, Bans, NewBan},
 };
 use crate::{
-    daemon::shared::Daemon,
-    guard::{ProbeError, Protected},
+    daemon::{guard::GuardUnavailable, shared::Daemon},
+    guard::{ProbeError, Protected, Refusal},
     protocol::{
         Answer,
         bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
@@ -25,13 +28,43 @@ use crate::{
 /// Nothing was changed, or not everything.
 #[derive(Debug, thiserror::Error)]
 enum ChangeError {
-    /// The guard refuses some; one line each.
-    #[error("{0}")]
-    Refused(String),
+    /// Some need force.
+    #[error("{}", lines(.0))]
+    Refused(Vec<(IpNet, NeedsForce)>),
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
 }
+
+/// Why a ban needs force.
+#[derive(Debug, thiserror::Error)]
+enum NeedsForce {
+    /// A list under `never-ban` has some of its addresses.
+    #[error("{0}; --force bans it all the same")]
+    NeverBanned(NeverBanned),
+    /// The guard protects some of its addresses.
+    #[error("{0}; --force bans it all the same")]
+    Protected(Refusal),
+    /// It is not known whom the guard protects.
+    #[error("the guard cannot tell whom not to ban: {0}; --force bans it all the same")]
+    Unknown(#[source] GuardUnavailable),
+    /// A list, of this name, excludes it.
+    #[error(
+        "the list {0} excludes it, so that a ban has no effect; --force keeps the ban for when it \
+         is not excluded any more"
+    )]
+    Excluded(String),
+}
+
+/// Shows a line for each ban that needs force.
+fn lines(refused: &[(IpNet, NeedsForce)]) -> String {
+    let each = refused.iter();
+    let lines = each.map(|(prefix, why)| format!("{} is not banned: {why}", short(*prefix)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The protected sources, or why they are not known.
+type Known = Result<Protected, GuardUnavailable>;
 
 /// Makes and lifts bans, except those that the guard refuses.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
@@ -40,7 +73,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
     let changed = spawn_blocking(move || {
         let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
         let outcomes =
-            daemon.with_bans(|datapath, bans| all(datapath, bans, known(&protected), &wanted))?;
+            daemon.with_bans(|datapath, bans| all(datapath, bans, &protected, &wanted))?;
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }
@@ -78,12 +111,12 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>) -> Answer {
 #[must_use]
 pub fn change_pinned(
     datapath: &Datapath,
-    protected: &Result<Protected, ProbeError>,
+    protected: Result<Protected, ProbeError>,
     wanted: &BanChanges,
 ) -> Answer {
-    let protected = known(protected);
+    let protected = protected.map_err(GuardUnavailable::from);
     let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
-        all(datapath, bans, protected, wanted)
+        all(datapath, bans, &protected, wanted)
     });
     Answer::told(changed.map(|outcomes| {
         Answer::BansChanged(BansChanged {
@@ -143,17 +176,10 @@ fn log_evicted(outcomes: &[BanOutcome]) {
     }
 }
 
-/// The protected sources, or why they are not known.
-type Known<'p> = Result<&'p Protected, &'p dyn Error>;
-
-fn known<E: Error>(protected: &Result<Protected, E>) -> Known<'_> {
-    protected.as_ref().map_err(|error| error as &dyn Error)
-}
-
 fn all(
     datapath: &Datapath,
     bans: &mut Bans<'_, BanMaps>,
-    protected: Known<'_>,
+    protected: &Known,
     wanted: &BanChanges,
 ) -> Result<Vec<BanOutcome>, ChangeError> {
     let policy = &datapath.manifest().policy;
@@ -166,16 +192,15 @@ fn all(
         })
         .collect();
     if wanted.together && refusals.iter().any(Option::is_some) {
-        let each = refusals.iter().zip(&wanted.changes);
-        let lines = each.filter_map(|(refusal, change)| {
-            let prefix = short(change.prefix());
-            Some(format!("{prefix} is not banned: {}", refusal.as_ref()?))
-        });
-        return Err(ChangeError::Refused(lines.collect::<Vec<_>>().join("\n")));
+        let each = refusals.into_iter().zip(&wanted.changes);
+        let refused = each.filter_map(|(refusal, change)| Some((change.prefix(), refusal?)));
+        return Err(ChangeError::Refused(refused.collect()));
     }
     let each = wanted.changes.iter().zip(refusals);
     each.map(|(change, refusal)| match (change, refusal) {
-        (_, Some(reason)) => Ok(BanOutcome::Refused { reason }),
+        (_, Some(refusal)) => Ok(BanOutcome::Refused {
+            reason: refusal.to_string(),
+        }),
         (BanChange::Ban(request), None) => ban(policy, bans, request),
         (BanChange::Unban(prefix), None) => unban(datapath, bans, *prefix),
     })
@@ -183,20 +208,14 @@ fn all(
 }
 
 /// Returns why a ban needs force; `None`: it does not.
-fn refusal(policy: &Policy, protected: Known<'_>, prefix: IpNet) -> Option<String> {
-    let guarded = match protected {
-        Ok(protected) => protected.refusal(prefix).map(|refusal| refusal.to_string()),
-        Err(why) => Some(format!("the guard cannot tell whom not to ban: {why}")),
+fn refusal(policy: &Policy, protected: &Known, prefix: IpNet) -> Option<NeedsForce> {
+    let guarded = || match protected {
+        Ok(protected) => protected.refusal(prefix).map(NeedsForce::Protected),
+        Err(unavailable) => Some(NeedsForce::Unknown(unavailable.clone())),
     };
-    let never = policy.never_banned(prefix).map(|never| never.to_string());
-    if let Some(refusal) = never.or(guarded) {
-        return Some(format!("{refusal}; --force bans it all the same"));
-    }
-    let list = excluded_by(policy, prefix)?;
-    Some(format!(
-        "the list {list} excludes it, so that a ban has no effect; --force keeps the ban for when \
-         it is not excluded any more"
-    ))
+    let excluded = || excluded_by(policy, prefix).map(NeedsForce::Excluded);
+    let never = policy.never_banned(prefix).map(NeedsForce::NeverBanned);
+    never.or_else(guarded).or_else(excluded)
 }
 
 fn ban(

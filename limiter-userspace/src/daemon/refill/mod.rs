@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::{Datapath, DatapathError, Refilled};
+use limiter_policy::config::nearest::UnknownName;
 use thiserror::Error;
 
-use super::named::{NamedBucket, UnknownLimit, bucket_named, limit_named};
+use super::named::{NamedBucket, bucket_named, limit_named};
 use crate::protocol::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery};
 
 /// Nothing was given back.
@@ -16,7 +17,7 @@ use crate::protocol::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuer
 pub(super) enum RefillError {
     /// No such limit.
     #[error(transparent)]
-    UnknownLimit(#[from] UnknownLimit),
+    UnknownLimit(#[from] UnknownName),
     /// The limit does not apply to the address.
     #[error(
         "{limit} does not apply to {address}: `limiter explain {address}` shows the limits that do"

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use limiter_datapath::kernel::{Datapath, DatapathError, LoadedSieve, monotonic_now};
 use limiter_policy::{
-    config::nearest,
-    policy::{Mode, Policy, Sieve, SieveUse},
+    config::nearest::UnknownName,
+    policy::{Mode, Policy, SieveUse},
 };
 use thiserror::Error;
 
@@ -21,8 +21,8 @@ use crate::{
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum SieveError {
     /// No sieve has that name.
-    #[error("{0}")]
-    Unknown(String),
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
     /// They could not be read.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
@@ -39,7 +39,8 @@ pub(in crate::daemon) fn list(
     if let Some(name) = name
         && policy.sieves.iter().all(|sieve| sieve.name != name)
     {
-        return Err(SieveError::Unknown(unknown(&policy.sieves, name)));
+        let known = policy.sieves.iter().map(|sieve| sieve.name.as_str());
+        return Err(UnknownName::new("sieve", name, known).into());
     }
     let now_ns = monotonic_now();
     let briefs = brief(datapath, measured)?.into_iter();
@@ -61,14 +62,6 @@ pub(in crate::daemon) fn list(
         }
     });
     Ok(statuses.collect())
-}
-
-fn unknown(sieves: &[Sieve], name: &str) -> String {
-    if sieves.is_empty() {
-        return format!("unknown sieve '{name}': the policy in force has no sieves");
-    }
-    let known: Vec<&str> = sieves.iter().map(|sieve| &*sieve.name).collect();
-    nearest::unknown("sieve", name, &known)
 }
 
 /// Summarizes all sieves.
