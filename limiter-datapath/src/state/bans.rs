@@ -37,6 +37,22 @@ impl Moment {
             wall_ns: u64::try_from(wall.as_nanosecond()).unwrap_or_default(),
         }
     }
+
+    /// Returns how many nanoseconds passed since an earlier moment, by the kernel's clock.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.monotonic_ns.saturating_sub(earlier.monotonic_ns)
+    }
+
+    /// Returns by how many nanoseconds the clocks differ about the time since an earlier moment:
+    /// the wall clock was set, or the machine slept.
+    #[must_use]
+    pub fn disagreement(self, earlier: Self) -> u64 {
+        let passed = |now: u64, before: u64| i128::from(now) - i128::from(before);
+        let by_kernel = passed(self.monotonic_ns, earlier.monotonic_ns);
+        let by_wall = passed(self.wall_ns, earlier.wall_ns);
+        u64::try_from(by_kernel.abs_diff(by_wall)).unwrap_or(u64::MAX)
+    }
 }
 
 impl SavedBan {
@@ -112,6 +128,20 @@ mod tests {
 
     fn moment(monotonic: u64, wall: i64) -> Moment {
         Moment::new(monotonic * SECOND, Timestamp::from_second(wall).unwrap())
+    }
+
+    #[test]
+    fn clocks_that_disagree() {
+        let earlier = moment(100, 5_000);
+        for (now, since, disagreement) in [
+            (moment(160, 5_060), 60, 0),
+            (moment(160, 5_061), 60, 1),
+            (moment(160, 1_060), 60, 4_000),
+            (moment(160, 905_060), 60, 900_000),
+        ] {
+            assert_eq!(now.since(earlier), since * SECOND);
+            assert_eq!(now.disagreement(earlier), disagreement * SECOND);
+        }
     }
 
     /// Bans are saved 5000 s after the boot, at 1 000 000 s by the wall clock, and restored after

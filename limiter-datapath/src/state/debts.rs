@@ -35,6 +35,23 @@ impl Debts {
         count as u64
     }
 
+    /// Returns whether a bucket will still owe something after so many nanoseconds in which nothing
+    /// is spent.
+    #[must_use]
+    pub fn last_longer_than(&self, ns: u64) -> bool {
+        let is_left = |unit: u32, owed| {
+            let unit = self.units.unit(unit);
+            unit.is_some_and(|unit| unit.left_of(owed, ns).is_some())
+        };
+        match &self.stored {
+            StoredDebts::Table(table) => {
+                let mut debts = table.debts.iter();
+                debts.any(|debt| is_left(table::unit_of(debt.name), debt.owed))
+            }
+            StoredDebts::Hash(debts) => debts.iter().any(|debt| is_left(debt.unit, debt.owed)),
+        }
+    }
+
     fn is_of_stamps(&self, unit: u32) -> bool {
         self.units.unit(unit).is_some_and(Unit::is_of_stamps)
     }
@@ -234,6 +251,8 @@ mod tests {
         let later = debts(&[(1, 80), (2, 110), (3, 25), (4, 7), (5, 29)]);
         let expected = debts(&[(2, 30), (3, 25), (4, 7)]);
         assert_eq!(later.since(&earlier, 20), expected);
+        assert!(later.last_longer_than(109) && !later.last_longer_than(110));
+        assert!(!debts(&[]).last_longer_than(0));
     }
 
     #[test]
@@ -262,7 +281,9 @@ mod tests {
             StoredDebts::Table(in_table),
         ] {
             let units = units.clone();
-            assert_eq!(Debts { units, stored }.count(), 1);
+            let debts = Debts { units, stored };
+            assert_eq!(debts.count(), 1);
+            assert!(debts.last_longer_than(4) && !debts.last_longer_than(1_000_000_000));
         }
     }
 }

@@ -216,7 +216,8 @@ fn state(status: &StateStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let saved_at = status.saved_at.map_or(0, Timestamp::as_second);
     ConstGauge::new(saved_at).encode(encoder.encode_descriptor(
         "limiter_state_last_save_timestamp_seconds",
-        "When the state file was last saved, in seconds since 1970; 0: not since the start",
+        "When the state file was last saved, or needed no saving, in seconds since 1970; 0: not since \
+         the start",
         None,
         MetricType::Gauge,
     )?)?;

@@ -135,13 +135,13 @@ pub struct BansStatus {
 pub struct StateStatus {
     /// Its path.
     pub file: PathBuf,
-    /// When it was last saved; `None`: not since the daemon was started.
+    /// When it was last saved, or found to need no saving; `None`: not since the daemon was started.
     pub saved_at: Option<Timestamp>,
-    /// How many buckets in debt it then had.
+    /// How many buckets were in debt then.
     pub buckets: u64,
-    /// How many bans it then had, including expired ones that are remembered.
+    /// How many bans there were then, including expired ones that are remembered.
     pub bans: u64,
-    /// How many known sources it then had.
+    /// How many known sources there were then.
     pub sources: u64,
     /// How often saving it has failed since the daemon was started.
     pub errors: u64,

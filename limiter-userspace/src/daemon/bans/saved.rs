@@ -10,19 +10,21 @@ use tracing::{info, warn};
 /// How many bans are restored at once.
 const AT_ONCE: usize = 8_192;
 
-/// Returns all bans, including ended ones that are remembered.
-pub(in crate::daemon) fn save(datapath: &Datapath) -> Result<Vec<SavedBan>, DatapathError> {
+/// Returns all bans as of a moment, including ended ones that are remembered.
+pub(in crate::daemon) fn save(
+    datapath: &Datapath,
+    at: Moment,
+) -> Result<Vec<SavedBan>, DatapathError> {
     let mut saved = Vec::new();
     let Some(maps) = datapath.reputation() else {
         return Ok(saved);
     };
-    let now = now();
     let mut some = Vec::new();
     let mut position = None;
     loop {
         position = maps.bans().read_some(position, &mut some)?;
         let bans = some.drain(..);
-        saved.extend(bans.map(|(key, ban)| SavedBan::new(prefix_of(&key), &ban, now)));
+        saved.extend(bans.map(|(key, ban)| SavedBan::new(prefix_of(&key), &ban, at)));
         if position.is_none() {
             return Ok(saved);
         }
@@ -37,7 +39,8 @@ pub(in crate::daemon) fn restore(
     let Some(maps) = prepared.reputation() else {
         return Ok(());
     };
-    let (now, now_ns) = (now(), monotonic_now());
+    let now_ns = monotonic_now();
+    let now = Moment::new(now_ns, wall_clock_now());
     let mut known: Vec<_> = saved
         .iter()
         .filter(|ban| now_ns < forgotten_at(&ban.restore(now).1))
@@ -62,8 +65,4 @@ pub(in crate::daemon) fn restore(
         info!(bans, "the saved bans are restored (bans: {bans})");
     }
     Ok(())
-}
-
-fn now() -> Moment {
-    Moment::new(monotonic_now(), wall_clock_now())
 }

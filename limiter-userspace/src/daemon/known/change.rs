@@ -26,7 +26,11 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
         let changes = wanted.changes.iter();
         // A change of the policy may come in between.
         let outcomes = changes.map(|change| one(&daemon.datapath(), change));
-        let outcomes = outcomes.collect::<Result<Vec<_>, _>>()?;
+        let outcomes = outcomes.collect::<Result<Vec<_>, _>>();
+        if let Some(state) = &daemon.state {
+            state.hurry();
+        }
+        let outcomes = outcomes?;
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }

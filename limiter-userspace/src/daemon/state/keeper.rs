@@ -3,21 +3,21 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use limiter_datapath::{
     kernel::DatapathError,
-    state::{LoadError, Reason, SaveError, Snapshot, StateFile},
+    state::{LoadError, Moment, Reason, SaveError, Snapshot, StateFile},
 };
 use thiserror::Error;
 use tracing::{info, warn};
 
+use super::{INTERVAL, written::Written};
 use crate::protocol::StateStatus;
-
-/// How often to save; no more than that is lost if the daemon is killed or the power fails.
-pub(super) const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Saves what buckets owe, who is banned and who is known, and records the outcome.
 pub(in crate::daemon) struct StateKeeper {
@@ -25,9 +25,18 @@ pub(in crate::daemon) struct StateKeeper {
     /// Why the content of the file was not restored, if the file still has its name: nothing is
     /// saved over it.
     in_the_way: Mutex<Option<Arc<Reason>>>,
-    /// Held while saving.
-    saving: Mutex<()>,
+    /// What the file has, if it was written since the daemon was started. Held while saving.
+    written: Mutex<Option<Written>>,
+    /// Whether the file must be written whatever else holds.
+    is_urgent: AtomicBool,
     status: Mutex<StateStatus>,
+}
+
+/// The state at a moment.
+pub(super) struct Captured {
+    pub(super) snapshot: Snapshot,
+    /// When it was captured, by both clocks.
+    pub(super) at: Moment,
 }
 
 /// The state was not saved.
@@ -48,7 +57,8 @@ impl StateKeeper {
         Self {
             file: StateFile::new(path.clone()),
             in_the_way: Mutex::new(None),
-            saving: Mutex::new(()),
+            written: Mutex::new(None),
+            is_urgent: AtomicBool::new(false),
             status: Mutex::new(StateStatus {
                 file: path,
                 saved_at: None,
@@ -88,7 +98,7 @@ impl StateKeeper {
             return Ok(());
         };
         // Somebody may have removed it.
-        if fs::symlink_metadata(self.file.path()).is_ok() {
+        if self.is_there() {
             match self.file.refuse(reason) {
                 error @ LoadError::InTheWay { .. } => return Err(error),
                 LoadError::SetAside { path, aside, .. } => {
@@ -109,10 +119,21 @@ impl StateKeeper {
         locked(&self.status).clone()
     }
 
+    /// Notes that an operator has changed what is known: that is not put off.
+    pub(in crate::daemon) fn hurry(&self) {
+        self.is_urgent.store(true, Relaxed);
+    }
+
     /// Saves what `capture` returns; logs when that becomes possible or impossible.
-    pub(super) fn save(&self, capture: impl FnOnce() -> Result<Snapshot, DatapathError>) {
-        let _saving = locked(&self.saving);
-        let saved = self.try_save(capture);
+    pub(super) fn save(&self, capture: impl FnOnce() -> Result<Captured, DatapathError>) {
+        self.hurry();
+        self.renew(capture);
+    }
+
+    /// Does the same, unless what the file has suffices for now.
+    pub(super) fn renew(&self, capture: impl FnOnce() -> Result<Captured, DatapathError>) {
+        let mut written = locked(&self.written);
+        let saved = self.try_renew(&mut written, capture);
         let mut status = locked(&self.status);
         match saved {
             Ok(snapshot) => {
@@ -135,14 +156,30 @@ impl StateKeeper {
         }
     }
 
-    fn try_save(
+    fn try_renew(
         &self,
-        capture: impl FnOnce() -> Result<Snapshot, DatapathError>,
+        written: &mut Option<Written>,
+        capture: impl FnOnce() -> Result<Captured, DatapathError>,
     ) -> Result<Snapshot, KeepError> {
         self.make_way()?;
-        let snapshot = capture()?;
-        self.file.save(&snapshot)?;
+        // Before the capture, which may miss what is changed meanwhile.
+        if self.is_urgent.swap(false, Relaxed) {
+            *written = None;
+        }
+        let Captured { snapshot, at } = capture()?;
+        let now = Written::new(&snapshot, at);
+        let suffices = written.is_some_and(|written| written.suffices(&now));
+        if !suffices || !self.is_there() {
+            // Until the file is written.
+            *written = None;
+            self.file.save(&snapshot)?;
+            *written = Some(now);
+        }
         Ok(snapshot)
+    }
+
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(self.file.path()).is_ok()
     }
 }
 
@@ -150,3 +187,6 @@ impl StateKeeper {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

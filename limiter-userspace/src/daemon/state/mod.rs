@@ -1,13 +1,14 @@
-//! The state file while the daemon runs: saved every minute and when it ends.
+//! The state file while the daemon runs: kept up to date every minute, and saved when it ends.
 
 mod keeper;
 mod resume;
+mod written;
 
-use std::{convert::Infallible, future, sync::Arc};
+use std::{convert::Infallible, future, sync::Arc, time::Duration};
 
 use limiter_datapath::{
-    kernel::{DatapathError, wall_clock_now},
-    state::Snapshot,
+    kernel::{DatapathError, monotonic_now, wall_clock_now},
+    state::{Moment, Snapshot},
 };
 use tokio::{
     task::spawn_blocking,
@@ -15,11 +16,15 @@ use tokio::{
 };
 use tracing::error;
 
-use self::keeper::INTERVAL;
+use self::keeper::Captured;
 pub(super) use self::{keeper::StateKeeper, resume::Resumed};
 use super::{bans, shared::Daemon};
 
-/// Saves the state at once and every minute, forever.
+/// How often to look whether the file must be written; no more than that is lost of what is owed if
+/// the daemon is killed or the power fails.
+const INTERVAL: Duration = Duration::from_mins(1);
+
+/// Saves the state at once, and every minute if the file must be written again, forever.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     if daemon.state.is_none() {
         return future::pending().await;
@@ -29,16 +34,20 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        save(daemon).await;
+        with_keeper(daemon, |keeper, daemon| keeper.renew(|| capture(daemon))).await;
     }
 }
 
 /// Saves the state once, if a file is configured, while everything else goes on.
 pub(super) async fn save(daemon: &Arc<Daemon>) {
+    with_keeper(daemon, |keeper, daemon| keeper.save(|| capture(daemon))).await;
+}
+
+async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
     let daemon = Arc::clone(daemon);
     let saved = spawn_blocking(move || {
         if let Some(keeper) = &daemon.state {
-            keeper.save(|| capture(&daemon));
+            then(keeper, &daemon);
         }
     });
     if let Err(error) = saved.await {
@@ -46,14 +55,17 @@ pub(super) async fn save(daemon: &Arc<Daemon>) {
     }
 }
 
-fn capture(daemon: &Daemon) -> Result<Snapshot, DatapathError> {
+fn capture(daemon: &Daemon) -> Result<Captured, DatapathError> {
     let datapath = daemon.datapath();
-    Ok(Snapshot {
-        saved_at: wall_clock_now(),
+    let saved_at = wall_clock_now();
+    let at = Moment::new(monotonic_now(), saved_at);
+    let snapshot = Snapshot {
+        saved_at,
         names: datapath.manifest().names.clone(),
         sets: datapath.capture()?,
-        bans: bans::save(&datapath)?,
+        bans: bans::save(&datapath, at)?,
         sieves: datapath.capture_sieves(),
         known: datapath.capture_known()?,
-    })
+    };
+    Ok(Captured { snapshot, at })
 }

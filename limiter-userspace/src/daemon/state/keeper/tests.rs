@@ -1,0 +1,199 @@
+use jiff::Timestamp;
+use limiter_common::{
+    address::Address,
+    ban::{Ban, MAX_REASON},
+    limit::{Cost, LimitId},
+    owner::BucketKey,
+    strategy::{Parameters, Strategy},
+    unit::Unit,
+};
+use limiter_datapath::state::{
+    Debts, HashDebt, SavedBan, SavedSieve, SavedSources, SetDebts, StoredDebts,
+};
+use limiter_policy::policy::{Names, Units};
+use tempfile::TempDir;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// When the file was written first, by the wall clock.
+const BEGUN: i64 = 1_000_000;
+
+/// The state at a time, in seconds since the file was written first.
+struct Scene {
+    second: u64,
+    /// By how many seconds the wall clock was set forward since.
+    set_forward: i64,
+    /// When the only ban ends, by the kernel's clock, in seconds.
+    banned_until: Option<u64>,
+    /// How many seconds it takes until the only bucket is full.
+    owed: u64,
+    known: SavedSources,
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self {
+            second: 0,
+            set_forward: 0,
+            banned_until: Some(9_000),
+            owed: 0,
+            known: SavedSources::default(),
+        }
+    }
+}
+
+impl Scene {
+    fn captured(&self) -> Captured {
+        let wall = BEGUN + i64::try_from(self.second).unwrap() + self.set_forward;
+        let saved_at = Timestamp::from_second(wall).unwrap();
+        let at = Moment::new((5_000 + self.second) * SECOND, saved_at);
+        let bans = self.banned_until.iter().map(|until| {
+            let ban = Ban {
+                until_ns: until * SECOND,
+                since_ns: 4_000 * SECOND,
+                times: 1,
+                limit: Ban::BY_HAND,
+                reason_length: 0,
+                reason: [0; MAX_REASON],
+            };
+            SavedBan::new("192.0.2.0/24".parse().unwrap(), &ban, at)
+        });
+        let snapshot = Snapshot {
+            saved_at,
+            names: Names::default(),
+            sets: vec![debts(self.owed)],
+            bans: bans.collect(),
+            sieves: Vec::<SavedSieve>::new(),
+            known: self.known.clone(),
+        };
+        Captured { snapshot, at }
+    }
+}
+
+/// Returns the debt of one bucket, which lasts so many seconds.
+fn debts(seconds: u64) -> SetDebts {
+    let parameters = Parameters::new(Strategy::Gcra, 1_000, 1, SECOND).unwrap();
+    let unit = Unit::new(&parameters, Cost::Packets);
+    let (units, numbers) = Units::default().intern(&[unit]).unwrap();
+    let debt = HashDebt {
+        key: BucketKey::of_source(LimitId(1), Address::v4([192, 0, 2, 1]), 32),
+        unit: numbers[0],
+        owed: seconds * SECOND,
+    };
+    let owing = (seconds > 0).then_some(debt);
+    SetDebts {
+        interface: None,
+        debts: Debts {
+            units,
+            stored: StoredDebts::Hash(owing.into_iter().collect()),
+        },
+    }
+}
+
+/// Returns a keeper that has written its file at second 0.
+fn keeper() -> (TempDir, StateKeeper) {
+    let directory = tempfile::tempdir().unwrap();
+    let keeper = StateKeeper::new(directory.path().join("state"));
+    assert_eq!(renewed(&keeper, &Scene::default()), 0);
+    (directory, keeper)
+}
+
+/// Renews the file; returns the second at which it was written last, by the wall clock.
+#[track_caller]
+fn renewed(keeper: &StateKeeper, scene: &Scene) -> i64 {
+    keeper.renew(|| Ok(scene.captured()));
+    let status = keeper.status();
+    assert_eq!(status.error, None);
+    assert_eq!(status.saved_at, Some(scene.captured().snapshot.saved_at));
+    let written = StateFile::new(status.file).load().unwrap().unwrap();
+    written.saved_at.as_second() - BEGUN
+}
+
+#[test]
+fn what_is_not_urgent_waits_ten_minutes() {
+    let (_directory, keeper) = keeper();
+    let known = SavedSources {
+        ipv6_prefix: 48,
+        ..SavedSources::default()
+    };
+    let at = |second| Scene {
+        second,
+        known: known.clone(),
+        ..Scene::default()
+    };
+    assert_eq!(renewed(&keeper, &at(60)), 0);
+    assert_eq!(renewed(&keeper, &at(540)), 0);
+    assert_eq!(renewed(&keeper, &at(600)), 600);
+    assert_eq!(renewed(&keeper, &at(660)), 600);
+    // What an operator has changed does not wait, nor does the daemon's end.
+    keeper.hurry();
+    assert_eq!(renewed(&keeper, &at(720)), 720);
+    assert_eq!(renewed(&keeper, &at(780)), 720);
+    keeper.save(|| Ok(at(790).captured()));
+    assert_eq!(renewed(&keeper, &at(840)), 790);
+}
+
+#[test]
+fn bans_are_urgent() {
+    let (_directory, keeper) = keeper();
+    let at = |second, banned_until| Scene {
+        second,
+        banned_until,
+        ..Scene::default()
+    };
+    assert_eq!(renewed(&keeper, &at(60, Some(9_000))), 0);
+    assert_eq!(renewed(&keeper, &at(120, Some(9_001))), 120);
+    assert_eq!(renewed(&keeper, &at(180, None)), 180);
+    assert_eq!(renewed(&keeper, &at(240, None)), 180);
+}
+
+#[test]
+fn what_is_owed_for_more_than_a_minute_is_urgent() {
+    let (_directory, keeper) = keeper();
+    let at = |second, owed| Scene {
+        second,
+        owed,
+        ..Scene::default()
+    };
+    assert_eq!(renewed(&keeper, &at(60, 60)), 0);
+    assert_eq!(renewed(&keeper, &at(120, 61)), 120);
+    // It is another debt by now.
+    assert_eq!(renewed(&keeper, &at(180, 61)), 180);
+    // It was given back: a restart must not bring it again.
+    assert_eq!(renewed(&keeper, &at(240, 0)), 240);
+    assert_eq!(renewed(&keeper, &at(300, 0)), 240);
+}
+
+#[test]
+fn a_clock_that_was_set_is_urgent() {
+    let (_directory, keeper) = keeper();
+    let at = |second, set_forward| Scene {
+        second,
+        set_forward,
+        ..Scene::default()
+    };
+    assert_eq!(renewed(&keeper, &at(60, 1_000_000)), 1_000_060);
+    assert_eq!(renewed(&keeper, &at(120, 1_000_000)), 1_000_060);
+    assert_eq!(renewed(&keeper, &at(180, -3_600)), -3_420);
+}
+
+#[test]
+fn a_file_that_is_gone_is_written_again() {
+    let (directory, keeper) = keeper();
+    let at = |second| Scene {
+        second,
+        ..Scene::default()
+    };
+    fs::remove_file(directory.path().join("state")).unwrap();
+    assert_eq!(renewed(&keeper, &at(60)), 60);
+
+    fs::remove_dir_all(directory.path()).unwrap();
+    keeper.renew(|| Ok(at(120).captured()));
+    let status = keeper.status();
+    assert_eq!(status.errors, 1);
+    assert!(status.error.is_some());
+    fs::create_dir(directory.path()).unwrap();
+    assert_eq!(renewed(&keeper, &at(180)), 180);
+}
