@@ -193,10 +193,7 @@ mod tests {
         assert!(answers.within(REFRESH, begun + REFRESH).is_none());
 
         let failed = begun + MEMORY;
-        answers.note(
-            Err(ProbeError::Late("routes").into()),
-            failed,
-        );
+        answers.note(Err(ProbeError::Late("routes").into()), failed);
         assert!(matches!(answers.recent(failed), Some(Err(_))));
         assert!(answers.recent(failed + RETRY).is_none());
         // By hand, the answer from before is still good.

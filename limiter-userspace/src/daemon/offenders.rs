@@ -10,12 +10,12 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
-    config::Offenders,
+    config::{Offenders, nearest::UnknownName},
     policy::{Policy, owner_id},
 };
 use thiserror::Error;
 
-use super::named::{UnknownLimit, limit_named};
+use super::named::limit_named;
 use crate::protocol::{
     ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
@@ -31,7 +31,7 @@ pub(super) enum OffendersError {
     Off,
     /// No such limit.
     #[error(transparent)]
-    UnknownLimit(#[from] UnknownLimit),
+    UnknownLimit(#[from] UnknownName),
     /// They could not be read.
     #[error(transparent)]
     Datapath(#[from] DatapathError),

@@ -34,7 +34,7 @@ struct CheckedList<'a> {
 
 impl<'a> CheckedLists<'a> {
     pub(super) fn of(config: &'a Config) -> Self {
-        let policy = &policy;
+        let policy = &config.policy;
         let lists = policy.lists.iter().map(|list| {
             let feeds = config.feeds.get(&list.name).into_iter().flatten();
             let uses = policy.list_uses();
@@ -65,7 +65,7 @@ impl<'a> CheckedLists<'a> {
             )
         });
         let overlaps = self.overlaps.iter().map(ToString::to_string);
-        let wide = wide(&policy).into_iter();
+        let wide = wide(&config.policy).into_iter();
         for warning in of_feeds.chain(unused).chain(overlaps).chain(wide) {
             // If stderr is gone, nobody is left to warn.
             let _ = writeln!(io::stderr(), "warning: {warning}");

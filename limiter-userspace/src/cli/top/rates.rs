@@ -304,7 +304,13 @@ mod tests {
     #[test]
     fn automatic_rates_are_in_the_document() {
         let mut snapshot = snapshot(0, [0, 0], []);
-        let (all, fixed) = (automatic(52_000), LimitStatus { automatic: None, ..automatic(1) });
+        let (all, fixed) = (
+            automatic(52_000),
+            LimitStatus {
+                automatic: None,
+                ..automatic(1)
+            },
+        );
         snapshot.status.limits = [("All".to_owned(), all), ("Fixed".to_owned(), fixed)].into();
         let document = serde_json::to_value(Rates::default().advance(snapshot)).unwrap();
         let expected = serde_json::json!({

@@ -13,7 +13,11 @@ use super::{
 
 impl Decider {
     /// Adds the offenders' drops since the last look.
-    pub(super) fn add(&mut self, now_ns: u64, offenders: impl IntoIterator<Item = (OffenderKey, Offender)>) {
+    pub(super) fn add(
+        &mut self,
+        now_ns: u64,
+        offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
+    ) {
         let before_ns = mem::replace(&mut self.looked_ns, now_ns);
         let gap_ns = now_ns.saturating_sub(before_ns);
         let read_ns = mem::replace(&mut self.read_ns, now_ns);

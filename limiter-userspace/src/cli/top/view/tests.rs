@@ -141,7 +141,9 @@ fn what_an_automatic_rate_is() {
     let heard = || vec![distress("receive-buffer", 9), distress("backlog", 3)];
     model.take(at(2, &|rate| rate.distress = heard()));
     assert_eq!(told(&model), format!("{calm}  distress 3 s ago"));
-    model.take(at(3, &|rate| rate.error = Some("no daemon runs".to_owned())));
+    model.take(at(3, &|rate| {
+        rate.error = Some("no daemon runs".to_owned())
+    }));
     assert_eq!(
         told(&model),
         "AllPacketsToThisServer  auto 52 000/s  NOT FOUND: no daemon runs"
