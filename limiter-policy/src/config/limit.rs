@@ -188,7 +188,6 @@ pub(super) fn read<'n>(
         id_format,
         context,
         mode,
-        ip_rep: fields.named(IP_REP).map(|(name, _)| name.at),
     };
     let (rates, ceiling) = read_rates(reader, name, &fields, kind);
     let reserve = reserve::read(reader, &fields, context, &rates);

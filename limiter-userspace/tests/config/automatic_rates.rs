@@ -118,12 +118,21 @@ fn only_all_sources_together_have_one() {
         "limits: {All: {id: total, cost: new-connections, count: auto}}\n",
         &[],
     );
-    check(
-        "limits: {All: {id: total, cost: packets, count: auto, ip-rep: busy}}\n\
-         ip-rep: [{name: busy}]\n",
-        &[
-            "1:55: 'ip-rep' is not for 'count: auto': a sieve's pressure is measured by a rate that \
-             stays",
-        ],
-    );
+}
+
+#[test]
+fn no_pressure_is_measured_by_a_rate_that_moves() {
+    let why = "All has an automatic rate, and no rate that stays to measure pressure by: give it \
+               burst, count and period, or give the sieve a 'pressure' of {packets-per-second: N}";
+    let used = |sieve: &str| {
+        format!(
+            "limits: {{All: {{id: total, cost: packets, count: auto, ip-rep: busy}}}}\n\
+             ip-rep: [{{name: busy{sieve}}}]\n"
+        )
+    };
+    check(&used(""), &[&format!("1:63: {why}")]);
+    let own = used(", pressure: {packets-per-second: 9}");
+    check(&own, &[]);
+    let of_another = used(", pressure: {limit: All}");
+    check(&of_another, &[&format!("2:33: {why}")]);
 }

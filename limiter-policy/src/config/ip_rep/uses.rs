@@ -110,16 +110,22 @@ fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: 
     problems.note_at(position, message);
 }
 
-/// Notes a limit that measures pressure but has no rate. A limit that only blocks needs none.
+/// Notes a limit that measures pressure, but has no rate for that. A limit that only blocks needs
+/// none.
 fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problems) {
-    if limit.lacks_rate && !limit.needs_overrides {
-        let message = format!(
-            "{} has no rate to measure pressure by: give it burst, count and period, or give the \
-             sieve a 'pressure' of {{packets-per-second: N}}",
-            limit.name
-        );
-        problems.note_at(position, message);
-    }
+    let rate = if limit.ceiling.is_some() {
+        "an automatic rate, and no rate that stays"
+    } else if limit.lacks_rate && !limit.needs_overrides {
+        "no rate"
+    } else {
+        return;
+    };
+    let message = format!(
+        "{} has {rate} to measure pressure by: give it burst, count and period, or give the sieve a \
+         'pressure' of {{packets-per-second: N}}",
+        limit.name
+    );
+    problems.note_at(position, message);
 }
 
 fn unknown_limit(limits: &Limits, name: &str) -> String {

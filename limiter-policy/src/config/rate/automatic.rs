@@ -8,7 +8,6 @@ use limiter_common::{
 use super::{BURST, COUNT, PERIOD, RATE, RateContext};
 use crate::{
     config::{
-        diagnostics::Position,
         node::{Node, Value},
         reader::{Fields, Reader},
     },
@@ -49,8 +48,6 @@ pub(in super::super) struct Kind {
     pub(in super::super) id_format: Option<IdFormat>,
     pub(in super::super) context: RateContext,
     pub(in super::super) mode: Option<Mode>,
-    /// Where the limit names its sieve.
-    pub(in super::super) ip_rep: Option<Position>,
 }
 
 /// Returns whether the count is automatic; notes bounds that belong to no automatic one.
@@ -104,13 +101,6 @@ pub(in super::super) fn read<'n>(
             refuse(reader, name.at, message);
         }
     }
-    if let Some(at) = kind.ip_rep {
-        let message = format!(
-            "'ip-rep' is not for '{COUNT}: {AUTO}': a sieve's pressure is measured by a rate that \
-             stays"
-        );
-        refuse(reader, at, message);
-    }
     let mut bound = |field, default: u64| match fields.get(field) {
         Some(node) => reader.whole(node, field, AUTOMATIC_RATES),
         None => Some(default),
@@ -137,7 +127,6 @@ fn misfit(kind: Kind) -> Option<String> {
         id_format,
         context: RateContext { cost, strategy },
         mode,
-        ip_rep: _,
     } = kind;
     if let Some(format) = id_format
         && format.number() != Some(NumberOf::Interface)
