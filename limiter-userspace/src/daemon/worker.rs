@@ -65,7 +65,10 @@ mod tests {
                     drop(ended);
                 }
             };
-            Worker::start("test", work, move || drop(told.wait())).unwrap()
+            let tell_to_end = move || {
+                told.wait();
+            };
+            Worker::start("test", work, tell_to_end).unwrap()
         };
         drop(worker);
         assert_eq!(Arc::strong_count(&ended), 1);
