@@ -20,8 +20,8 @@ use self::keeper::Captured;
 pub(super) use self::{keeper::StateKeeper, resume::Resumed};
 use super::{bans, shared::Daemon};
 
-/// How often to look whether the file must be written; no more than that is lost of what is owed if
-/// the daemon is killed or the power fails.
+/// How often to look whether the file must be written. If the daemon is killed or the power fails, no
+/// more is forgiven than what was spent in that time, and what comes back in it.
 const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Saves the state at once, and every minute if the file must be written again, forever.
