@@ -142,7 +142,7 @@ fn what_an_automatic_rate_is() {
     model.take(at(2, &|rate| rate.distress = heard()));
     assert_eq!(told(&model), format!("{calm}  distress 3 s ago"));
     model.take(at(3, &|rate| {
-        rate.error = Some("no daemon runs".to_owned())
+        rate.error = Some("no daemon runs".to_owned());
     }));
     assert_eq!(
         told(&model),
