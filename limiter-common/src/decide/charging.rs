@@ -1,13 +1,18 @@
-//! Charging a packet to the buckets of its limits: all of them, or none.
+//! The stages that charge a packet to the buckets of its limits: to all that enforce, or none; and
+//! to each that observes.
 
 use super::{
-    Account, Charge, Intent, Outline, Verdict, Workspace, account,
+    Account, Charge, Intent, Outline, Pipeline, Progress, Verdict, Workspace, account,
     strictest::{NEVER, over},
 };
 use crate::{
     bucket::{Swap, Updated},
+    clock::Clock,
     limit::MAX_LIMITS,
+    offender::OffenderStore,
     policy::{Tables, interval_in_force, parameters_of},
+    reason::Reason,
+    reputation::Reputation,
     strategy,
     verdict::NO_LIMIT,
 };
@@ -22,10 +27,43 @@ struct Charging<'a, T, B: Outline> {
     workspace: &'a mut Workspace<B::Location>,
 }
 
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Charges the workspace's packet to the limits that enforce; if one of them refuses it, records
+    /// its source as an offender.
+    #[inline(always)]
+    pub(super) fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        charge(self.buckets, self.tables, workspace);
+        let Some(limit_index) = workspace.verdict.denied_by() else {
+            return Progress::Undecided;
+        };
+        if workspace.verdict.reason == Reason::OverLimit
+            && contains(self.tables.shape().reserving, limit_index)
+        {
+            self.note_shortage(workspace, limit_index);
+        }
+        self.record_refused(workspace, limit_index);
+        Progress::Decided
+    }
+
+    /// Charges the workspace's packet to the limits that only observe.
+    #[inline(always)]
+    pub(super) fn observe(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        observe(self.buckets, self.tables, workspace);
+        Progress::Undecided
+    }
+}
+
 /// Charges the workspace's packet to the buckets of the enforcing limits that count it. If one of
 /// them refuses, it charges none and sets the verdict.
 #[inline(always)]
-pub(super) fn charge<T: Tables, B: Outline>(
+fn charge<T: Tables, B: Outline>(
     buckets: &B,
     tables: &T,
     workspace: &mut Workspace<B::Location>,
@@ -53,7 +91,7 @@ pub(super) fn charge<T: Tables, B: Outline>(
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
 /// itself, and notes in the verdict which limits would drop it.
 #[inline(always)]
-pub(super) fn observe<T: Tables, B: Outline>(
+fn observe<T: Tables, B: Outline>(
     buckets: &B,
     tables: &T,
     workspace: &mut Workspace<B::Location>,

@@ -13,6 +13,7 @@ use crate::{
     policy::{Class, Tables},
     reason::Reason,
     reputation::Reputation,
+    sources::StandingStore as _,
     standing::{SourceId, Standing},
 };
 
@@ -119,8 +120,8 @@ where
             // may be its first try.
             let (shape, packet) = (self.tables.shape(), &workspace.packet);
             let source = SourceId::new(&shape.standing, &packet.facts.source);
-            self.reputation
-                .note_refused(shape, source, standing, packet.now);
+            let sources = self.reputation.sources();
+            sources.note_refused(shape, source, standing, packet.now);
         }
     }
 
@@ -195,7 +196,8 @@ where
         }
         let shape = self.tables.shape();
         let source = SourceId::new(&shape.standing, &packet.facts.source);
-        self.reputation.visit(shape, source, packet.now)
+        let sources = self.reputation.sources();
+        sources.visit(shape, source, packet.now)
     }
 
     /// Notes that a limit that reserves refused a packet whose source has that standing; returns
@@ -204,7 +206,8 @@ where
     fn note_refused(&self, packet: &Packet, standing: Standing) -> Standing {
         let shape = self.tables.shape();
         let source = SourceId::new(&shape.standing, &packet.facts.source);
-        let now = self.reputation.refused(shape, source, standing, packet.now);
+        let sources = self.reputation.sources();
+        let now = sources.refused(shape, source, standing, packet.now);
         if standing == Standing::Unknown {
             now
         } else {

@@ -1,5 +1,6 @@
 //! What all stores of standings do, over the memory that each of them has.
 
+use super::StandingStore;
 use crate::{
     policy::Shape,
     standing::{
@@ -108,52 +109,51 @@ fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> M
     }
 }
 
-/// Does [`StandingStore::visit`](super::StandingStore::visit).
-#[inline(always)]
-pub fn visit<M: StandingMemory>(
-    memory: &M,
-    shape: &Shape,
-    source: SourceId,
-    now_ns: u64,
-) -> Standing {
-    if source == SourceId::NONE {
-        return Standing::Unknown;
-    }
-    let at = moment(memory, shape, now_ns);
-    let hash = shape.hash_key.word_hash(source.0);
-    if at.shortage.holds(at.now) {
-        // A source of a flood is refused: this line of memory is on its way while the next one is.
-        if let Some(line) = first_try_line(memory, shape, hash) {
-            line.fetch();
+impl<M: StandingMemory> StandingStore for M {
+    #[inline(always)]
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+        if source == SourceId::NONE {
+            return Standing::Unknown;
+        }
+        let at = moment(self, shape, now_ns);
+        let hash = shape.hash_key.word_hash(source.0);
+        if at.shortage.holds(at.now) {
+            // A source of a flood is refused: this line is fetched while the next one is.
+            if let Some(line) = first_try_line(self, shape, hash) {
+                line.fetch();
+            }
+        }
+        let index = index_of(hash, shape.standing.lines);
+        let record = match self.known_line(index) {
+            Some(line) => known::look(&line, source),
+            None => return Standing::Unknown,
+        };
+        // Mostly the visit was noted in this tick already.
+        if record.after(Event::Visit, &at) == record {
+            record.standing(&at)
+        } else {
+            self.change(shape, index, source, Event::Visit, now_ns)
         }
     }
-    let index = index_of(hash, shape.standing.lines);
-    let record = match memory.known_line(index) {
-        Some(line) => known::look(&line, source),
-        None => return Standing::Unknown,
-    };
-    // Mostly the visit was noted in this tick already.
-    if record.after(Event::Visit, &at) == record {
-        record.standing(&at)
-    } else {
-        memory.change(shape, index, source, Event::Visit, now_ns)
-    }
-}
 
-/// Does [`StandingStore::refused`](super::StandingStore::refused).
-#[inline(always)]
-pub fn refused<M: StandingMemory>(
-    memory: &M,
-    shape: &Shape,
-    source: SourceId,
-    standing: Standing,
-    now_ns: u64,
-) -> Standing {
-    if memory.is_retry(shape, source, standing, now_ns) {
-        let index = known_index(shape, source);
-        memory.change(shape, index, source, Event::Retry, now_ns)
-    } else {
-        standing
+    #[inline(always)]
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
+        self.is_retry(shape, source, standing, now_ns);
+    }
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> Standing {
+        if self.is_retry(shape, source, standing, now_ns) {
+            happened(self, shape, source, Event::Retry, now_ns)
+        } else {
+            standing
+        }
     }
 }
 

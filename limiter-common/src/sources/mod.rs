@@ -4,9 +4,6 @@ mod memory;
 mod store;
 
 pub use self::{
-    memory::{
-        StandingMemory, after, change, happened, insert, is_retry, known_index, refused, visit,
-        weight,
-    },
+    memory::{StandingMemory, after, change, happened, insert, is_retry, known_index, weight},
     store::StandingStore,
 };

@@ -19,3 +19,25 @@ pub trait StandingStore {
     fn refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64)
     -> Standing;
 }
+
+/// Knows nobody: all are unknown, however often they come.
+impl StandingStore for () {
+    #[inline(always)]
+    fn visit(&self, _shape: &Shape, _source: SourceId, _now_ns: u64) -> Standing {
+        Standing::Unknown
+    }
+
+    #[inline(always)]
+    fn note_refused(&self, _: &Shape, _: SourceId, _: Standing, _now_ns: u64) {}
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        _shape: &Shape,
+        _source: SourceId,
+        standing: Standing,
+        _now_ns: u64,
+    ) -> Standing {
+        standing
+    }
+}

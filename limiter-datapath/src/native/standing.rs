@@ -11,7 +11,7 @@ use std::{
 use limiter_common::{
     ban::BanKey,
     policy::Shape,
-    sources::{self, StandingMemory, StandingStore},
+    sources::{self, StandingMemory},
     standing::{
         self, Event, FIRST_TRIES, FirstTries, Moment, Record, Settings, Shortage, ShortageWord,
         SourceId, Standing, Tick,
@@ -88,26 +88,6 @@ impl MemoryStanding {
                 .map(|(source, record)| (SourceId(source), Record(record)))
                 .filter(|(_, record)| *record != Record::NONE)
         })
-    }
-}
-
-impl StandingStore for MemoryStanding {
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        sources::visit(self, shape, source, now_ns)
-    }
-
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        self.is_retry(shape, source, standing, now_ns);
-    }
-
-    fn refused(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        standing: Standing,
-        now_ns: u64,
-    ) -> Standing {
-        sources::refused(self, shape, source, standing, now_ns)
     }
 }
 

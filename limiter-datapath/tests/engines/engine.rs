@@ -166,15 +166,12 @@ impl Engines {
         sieves.pressures().set_pressure(index, pressure)
     }
 
-    /// Gives a limit, whose rate is automatic, a rate in both, by its emission interval in
-    /// nanoseconds; it holds until `offset_ns` after [`START`], or a little shorter.
+    /// Gives a limit, whose rate is automatic, a rate in both.
     pub(crate) fn set_rate(
         &mut self,
         limit: LimitId,
-        interval_ns: u64,
-        offset_ns: u64,
+        rate: CurrentRate,
     ) -> Result<(), DatapathError> {
-        let rate = CurrentRate::new(interval_ns, START.saturating_add(offset_ns));
         self.tables.current_rates.insert(limit, rate);
         self.trial.reputation().rates().set(limit, rate)
     }

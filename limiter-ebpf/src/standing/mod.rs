@@ -10,7 +10,7 @@ use limiter_common::{
     address::Address,
     clock::Clock as _,
     policy::Shape,
-    sources::{self, StandingMemory, StandingStore},
+    sources::{self, StandingMemory},
     standing::{Event, FirstTries, Record, ShortageWord, SourceId, Standing},
     table::{Inserted, Line, WAYS},
 };
@@ -85,29 +85,6 @@ impl StandingMemory for MapStanding {
         now_ns: u64,
     ) -> Inserted {
         Inserted::of_number(limiter_insert_source(index, source.0, record.0, now_ns))
-    }
-}
-
-impl StandingStore for MapStanding {
-    #[inline(always)]
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        sources::visit(self, shape, source, now_ns)
-    }
-
-    #[inline(always)]
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        self.is_retry(shape, source, standing, now_ns);
-    }
-
-    #[inline(always)]
-    fn refused(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        standing: Standing,
-        now_ns: u64,
-    ) -> Standing {
-        sources::refused(self, shape, source, standing, now_ns)
     }
 }
 

@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Barrier, thread};
 
 use limiter_common::{
     address::Address,
-    sources::known_index,
+    sources::{StandingStore as _, known_index},
     standing::{Kind, Moment, Tick},
     table::HashKey,
 };

@@ -9,13 +9,13 @@ use super::{
     scene::Scene,
 };
 
-/// A section `standing`, and whether handshakes prove by it.
+/// The fields of a section `standing`, and whether handshakes prove a source then.
 type Settings = (&'static str, bool);
 
 const HANDSHAKES: Settings = ("capacity: 1024", true);
 const LISTS: Settings = ("capacity: 1024, proven-by: [list]", false);
 
-/// What is in force before, and what is given up.
+/// The settings in force, and those that replace them and are given up.
 const CHANGES: [[Settings; 2]; 4] = [
     [HANDSHAKES, ("capacity: 1024, visits: off", true)],
     // Known sources move to another table and back.
