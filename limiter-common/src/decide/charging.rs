@@ -118,9 +118,10 @@ fn observe<T: Tables, B: Outline>(
 
 impl<T: Tables, B: Outline> Charging<'_, T, B> {
     /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
-    /// the strictest of them.
+    /// the strictest of them. `automatic`: the rates of some may be automatic.
+    ///
     /// Those that let it pass in an earlier stage are not asked again: the swap finds out whether
-    /// their buckets have changed since. `automatic`: the rates of some may be automatic.
+    /// their buckets have changed since.
     #[inline(always)]
     fn ask(&mut self, limits: u64, automatic: bool) {
         self.workspace.refused = 0;

@@ -57,7 +57,7 @@ where
             Some(standing) => standing,
             None => self.standing_of(packet),
         };
-        // Otherwise the verifier would walk the rest once for each way to know it.
+        // Otherwise the verifier would walk the rest once for each way to know the standing.
         let number = self.tables.opaque(standing as u64);
         if number >= Standing::COUNT as u64 {
             // Never happens.
@@ -116,8 +116,8 @@ where
             workspace.verdict.reason = Reason::Reserved;
         }
         if let Some(standing) = workspace.verdict.standing() {
-            // A source that must leave a reserve comes so far only if another CPU was faster: this
-            // may be its first try.
+            // A source that must leave a reserve is refused so late only if another CPU was faster.
+            // This may be its first try.
             let (shape, packet) = (self.tables.shape(), &workspace.packet);
             let source = SourceId::new(&shape.standing, &packet.facts.source);
             let sources = self.reputation.sources();
@@ -155,7 +155,7 @@ where
                 strictness => strictness,
             };
             workspace.asked &= !bit(limit_index);
-            // What never fits is no shortage; the stage that charges says so.
+            // A packet that never fits makes no shortage; the stage that charges says so.
             if strictness != NEVER {
                 workspace.refused |= bit(limit_index);
                 if !contains(shape.observing, limit_index) {

@@ -1,4 +1,4 @@
-//! Stores of what is known of sources under a policy, and what they all do.
+//! Stores of what is known of sources under a policy, and the steps that they share.
 
 mod memory;
 mod store;

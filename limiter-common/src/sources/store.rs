@@ -5,7 +5,7 @@ use crate::{
     standing::{SourceId, Standing},
 };
 
-/// A store of what is known of sources, and of who was refused as unknown.
+/// A store of what is known of sources, and of first tries.
 pub trait StandingStore {
     /// Returns the standing of a source at the time `now_ns`, in nanoseconds, and notes its visit.
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing;

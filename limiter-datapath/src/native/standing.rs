@@ -82,13 +82,16 @@ impl MemoryStanding {
     /// Returns every known source and its record, in no order; also expired records that are not
     /// yet replaced.
     pub fn records(&self) -> impl Iterator<Item = (SourceId, Record)> {
-        self.known.iter().flat_map(|line| {
-            let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));
-            entries
-                .map(|(source, record)| (SourceId(source), Record(record)))
-                .filter(|(_, record)| *record != Record::NONE)
-        })
+        self.known.iter().flat_map(known_in)
     }
+}
+
+/// Returns the sources in a line of the table, and their records.
+pub(crate) fn known_in(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
+    (0..WAYS)
+        .filter_map(move |way| table::entry(&line, way))
+        .map(|(source, record)| (SourceId(source), Record(record)))
+        .filter(|(_, record)| *record != Record::NONE)
 }
 
 impl StandingMemory for MemoryStanding {

@@ -29,7 +29,7 @@ static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 
-/// Notes who completed a handshake.
+/// Notes sources that complete a handshake.
 #[sock_ops]
 #[expect(
     clippy::needless_pass_by_value,

@@ -7,14 +7,14 @@ const INTERVAL_BITS: u32 = 24;
 
 const INTERVAL: u64 = (1 << INTERVAL_BITS) - 1;
 
-/// The rate that a limit with an automatic rate has now, as one word, which the daemon writes and
-/// renews, and packets read.
+/// The rate in force of a limit whose rate is automatic, as one word: the daemon writes and renews
+/// it, and packets read it.
 ///
 /// The upper 40 bits are those of the time until which it holds, in nanoseconds of the packets'
 /// clock: so it ends up to 2^24 ns (17 ms) early, and no time makes it hold again. The lower 24 bits
 /// are the emission interval in nanoseconds. 0: no rate holds.
 ///
-/// # What is promised when the rate moves
+/// # The bound while the rate moves
 ///
 /// The burst offset of such a limit never changes; the rate decides only which part of it a token
 /// takes. So a bucket's TAT means the same under every rate: a bucket stays as full as it was, and
@@ -130,8 +130,8 @@ mod tests {
             prop_assert!((CEILING..=FLOOR).contains(&interval));
         }
 
-        /// The promise: whatever the rate does, over every interval the emission intervals of what
-        /// was admitted add up to at most burst offset + interval; over one that ends with a packet
+        /// The bound: whatever the rate does, over every interval the emission intervals of what was
+        /// admitted add up to at most burst offset + interval; if the interval ends with a packet
         /// that must leave a reserve, to that much less.
         #[test]
         fn a_moving_rate_admits_a_share_of_time(

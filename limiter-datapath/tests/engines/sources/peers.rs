@@ -58,7 +58,7 @@ pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result
     bail!("nothing came of it");
 }
 
-/// Waits until the datapath knows somebody; returns whom.
+/// Waits until the datapath knows a source; returns all that it knows.
 pub(super) fn wait(scene: &Scene) -> Result<Vec<String>> {
     wait_for(|| Ok(Some(scene.everybody()?).filter(|everybody| !everybody.is_empty())))
         .context("nobody is known")
