@@ -35,8 +35,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Charges the workspace's packet to the limits that enforce; if one of them refuses it, records
-    /// its source as an offender.
+    /// Charges the workspace's packet to the limits that enforce; if one of them refuses it,
+    /// records its source as an offender.
     #[inline(always)]
     pub(super) fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         charge(self.buckets, self.tables, workspace);
@@ -231,8 +231,8 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
 }
 
 /// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
-/// how strict a refusal is, in the terms of [`super::Strictest`]. `is_automatic`: whether the limit's
-/// rate is.
+/// how strict a refusal is, in the terms of [`super::Strictest`]. `is_automatic`: whether the
+/// limit's rate is.
 #[inline(always)]
 pub fn prepare<T: Tables, B: Outline>(
     buckets: &B,

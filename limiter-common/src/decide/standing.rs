@@ -76,7 +76,7 @@ where
         if shape.reserving != 0 {
             self.ask_reserving(workspace, standing, matched);
             if workspace.refused != 0 {
-                let standing_now = self.note_refused(&workspace.packet, standing);
+                let standing_now = self.standing_after_refusal(&workspace.packet, standing);
                 let Workspace {
                     strictest, verdict, ..
                 } = workspace;
@@ -165,8 +165,8 @@ where
         }
     }
 
-    /// Notes what each of `limits` reserves, and which of them to ask: those that reserve something.
-    /// It is a loop of its own, because the verifier walks each round of two loops once,
+    /// Notes what each of `limits` reserves, and which of them to ask: those that reserve
+    /// something. It is a loop of its own, because the verifier walks each round of two loops once,
     /// and the rounds of one loop once for each path through both.
     #[inline(always)]
     fn note_reserves(
@@ -201,9 +201,9 @@ where
     }
 
     /// Notes that a limit that reserves refused a packet whose source has that standing; returns
-    /// the standing that it has now, which is another only if it was unknown.
+    /// the standing that the source has now, which is another only if it was unknown.
     #[inline(always)]
-    fn note_refused(&self, packet: &Packet, standing: Standing) -> Standing {
+    fn standing_after_refusal(&self, packet: &Packet, standing: Standing) -> Standing {
         let shape = self.tables.shape();
         let source = SourceId::new(&shape.standing, &packet.facts.source);
         let sources = self.reputation.sources();

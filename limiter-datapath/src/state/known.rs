@@ -79,8 +79,8 @@ impl SavedSources {
 }
 
 impl SavedSource {
-    /// A source that ranks as fresh only while the shortage lasts is saved as fresh: nobody gains by
-    /// a restart.
+    /// A source that ranks as fresh only while the shortage lasts is saved as fresh: nobody gains
+    /// by a restart.
     const fn new(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
         let is_fresh = matches!(record.standing(at), Standing::Fresh);
         let (last, since) = (Tick(record.last()), Tick(record.since()));

@@ -52,8 +52,8 @@ fn passing(engines: &mut Engines, offset_ns: u64, packets: usize) -> Result<usiz
     Ok(reasons.filter(|reason| *reason == WithinLimits).count())
 }
 
-/// Gives the limit a rate, by its emission interval in nanoseconds; it holds until `offset_ns` after
-/// the start of the engines' clocks, or a little shorter.
+/// Gives the limit a rate, by its emission interval in nanoseconds; it holds until `offset_ns`
+/// after the start of the engines' clocks, or a little shorter.
 fn set_rate(engines: &mut Engines, interval_ns: u64, offset_ns: u64) -> Result<()> {
     let rate = CurrentRate::new(interval_ns, START + offset_ns);
     Ok(engines.set_rate(ID, rate)?)

@@ -367,8 +367,8 @@ impl Engines {
         assert_eq!(counts.recorded + counts.skipped, self.refused);
     }
 
-    /// Returns the TATs in a log that still count, the last one first. The places of the stamps are
-    /// the same on both sides only until one of them forgets the cursor of a full bucket.
+    /// Returns the TATs in a log that still count, the last one first. The stamps have the same
+    /// numbers on both sides only until one of them forgets the cursor of a full bucket.
     fn counting(
         &self,
         key: &BucketKey,

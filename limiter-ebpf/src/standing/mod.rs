@@ -167,8 +167,8 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
     sources::insert(&MapStanding, shape, index, source, record, now_ns) as u32
 }
 
-/// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows
-/// a retry is called from the stage: deeper, it would take more stack.
+/// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What
+/// follows a retry is called from the stage: deeper, it would take more stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {

@@ -55,7 +55,7 @@ pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result
         }
         thread::sleep(Duration::from_millis(1));
     }
-    bail!("nothing came of it");
+    bail!("it has not happened within five seconds");
 }
 
 /// Waits until the datapath knows a source; returns all that it knows.

@@ -1,7 +1,7 @@
 //! Operators vouch for sources and forget them; saved records are recalled.
 
 use super::{DAY, MINUTE, REMEMBERED, World, tick, vouch};
-use crate::standing::{Event, Record, Standing};
+use crate::standing::{Event, Record, Standing, Tick};
 
 #[test]
 fn a_vouch_has_the_last_word() {

@@ -9,6 +9,7 @@ use limiter_common::{
     standing::{Kind, Moment, Tick},
     table::HashKey,
 };
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;

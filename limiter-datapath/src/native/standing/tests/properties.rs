@@ -67,8 +67,9 @@ proptest! {
         }
     }
 
-    /// A source that is pushed out had the lowest rank of its line, came longest ago among those, and
-    /// makes room for one of no lower rank. A source that finds no room has a lower rank than all.
+    /// A source that is pushed out had the lowest rank of its line, came longest ago among those,
+    /// and makes room for one of no lower rank. A source that finds no room has a lower rank than
+    /// all.
     #[test]
     fn ranks_make_room(
         steps in prop::collection::vec((waits(), 0..40_u32, steps()), 1..200),

@@ -1,5 +1,5 @@
-//! Files that may still be valid: one that cannot be read is set aside, and other kinds of files stay
-//! where they are.
+//! Files that may still be valid: one that cannot be read is set aside, and other kinds of files
+//! stay where they are.
 
 use std::{fs, process::Command};
 
