@@ -6,11 +6,11 @@
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
 //! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
-//! dropped; so is one that a limit that counts the packet blocks, or that is too busy under
-//! pressure.
+//! dropped, and so is one that a limit that counts the packet blocks.
 //!
 //! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
-//! the source must give way to others. That refusal is the cheapest: no other bucket is read.
+//! the source must give way to others. That refusal is the cheapest: no other bucket is read. Then
+//! sieves drop sources that are too busy, under pressure.
 //!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
 //! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two

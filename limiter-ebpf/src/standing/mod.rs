@@ -105,7 +105,7 @@ fn prove(peer: &Address) {
 /// Calls [`sources::change`]; takes the [numbers](Event::to_numbers) of an event, returns that of
 /// a [`Standing`].
 ///
-/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for
+/// Like those below, it is a global function of the BPF object: the verifier walks it once, for
 /// any arguments, and its stack is not the stage's.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -128,7 +128,7 @@ extern "C" fn limiter_change_standing(
 /// Calls [`sources::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
 /// an event.
 ///
-/// With it and the one below, a round of attempts to change a record is a short path.
+/// With it and [`limiter_insert_source`], a round of attempts to change a record is a short path.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: u64) -> u64 {
