@@ -24,7 +24,7 @@ const CHANGES: [[Settings; 2]; 4] = [
     [LISTS, HANDSHAKES],
 ];
 
-/// Fails unless handshakes prove, or do not.
+/// Fails unless handshakes prove a source, or do not, as `wanted` says.
 fn assert_noted(pair: &Pair, scene: &Scene, wanted: bool) -> Result<()> {
     assert_eq!(scene.notes_handshakes()?, wanted);
     connect(&pair.client, "2001:db8:2::2")?;

@@ -1,4 +1,4 @@
-//! Lists and limits apply to sources of some standing only.
+//! Lists say more than records; limits may count sources of some standing only.
 
 use limiter_common::{
     limit::IdFormat,
@@ -27,7 +27,7 @@ fn a_list_vouches_for_sources_without_a_look_up() {
     assert_eq!(verdict.standing(), Some(Standing::Unknown));
 }
 
-/// Lists that exclude or block go before.
+/// Lists that exclude or block sources come before those that prove them.
 #[test]
 fn a_proven_source_may_be_excluded_or_blocked() {
     for (listing, reason) in [
