@@ -119,8 +119,7 @@ where
             // A source that must leave a reserve is refused so late only if another CPU was faster.
             // This may be its first try.
             let (shape, packet) = (self.tables.shape(), &workspace.packet);
-            let source = SourceId::new(&shape.standing, &packet.facts.source);
-            let sources = self.reputation.sources();
+            let (sources, source) = (self.reputation.sources(), self.source_of(packet));
             sources.note_refused(shape, source, standing, packet.now);
         }
     }
@@ -194,24 +193,26 @@ where
         if packet.class.is_proven() {
             return Standing::Proven;
         }
-        let shape = self.tables.shape();
-        let source = SourceId::new(&shape.standing, &packet.facts.source);
-        let sources = self.reputation.sources();
-        sources.visit(shape, source, packet.now)
+        let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+        sources.visit(self.tables.shape(), source, packet.now)
     }
 
     /// Notes that a limit that reserves refused a packet whose source has that standing; returns
     /// the standing that the source has now, which is another only if it was unknown.
     #[inline(always)]
     fn standing_after_refusal(&self, packet: &Packet, standing: Standing) -> Standing {
-        let shape = self.tables.shape();
-        let source = SourceId::new(&shape.standing, &packet.facts.source);
-        let sources = self.reputation.sources();
-        let now = sources.refused(shape, source, standing, packet.now);
+        let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+        let now = sources.refused(self.tables.shape(), source, standing, packet.now);
         if standing == Standing::Unknown {
             now
         } else {
             standing
         }
+    }
+
+    /// Returns the source of a packet.
+    #[inline(always)]
+    fn source_of(&self, packet: &Packet) -> SourceId {
+        SourceId::new(&self.tables.shape().standing, &packet.facts.source)
     }
 }

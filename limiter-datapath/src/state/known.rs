@@ -31,7 +31,7 @@ pub struct SavedSource {
 }
 
 impl SavedSources {
-    /// Saves what is known at a moment, as far as it is worth it.
+    /// Saves the sources that are at least fresh at a moment.
     pub fn new(known: impl Iterator<Item = (SourceId, Record)>, at: &Moment<'_>) -> Self {
         let mut worthy: Vec<_> = known
             .filter(|(_, record)| record.standing(at) as u32 <= Standing::Fresh as u32)
