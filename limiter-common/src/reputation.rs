@@ -1,11 +1,7 @@
 //! Knowledge of sources besides their budgets: bans, sieves and standing.
 
 use crate::{
-    address::Address,
-    clock::Clock,
-    judged::Packet,
-    policy::Tables,
-    sources::StandingStore,
+    address::Address, clock::Clock, judged::Packet, policy::Tables, sources::StandingStore,
     verdict::Verdict,
 };
 

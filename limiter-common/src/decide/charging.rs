@@ -63,11 +63,7 @@ where
 /// Charges the workspace's packet to the buckets of the enforcing limits that count it. If one of
 /// them refuses, it charges none and sets the verdict.
 #[inline(always)]
-fn charge<T: Tables, B: Outline>(
-    buckets: &B,
-    tables: &T,
-    workspace: &mut Workspace<B::Location>,
-) {
+fn charge<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Workspace<B::Location>) {
     let limits = workspace.verdict.matched & !tables.shape().observing;
     workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
     let mut charging = Charging {
@@ -91,11 +87,7 @@ fn charge<T: Tables, B: Outline>(
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
 /// itself, and notes in the verdict which limits would drop it.
 #[inline(always)]
-fn observe<T: Tables, B: Outline>(
-    buckets: &B,
-    tables: &T,
-    workspace: &mut Workspace<B::Location>,
-) {
+fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Workspace<B::Location>) {
     let Verdict {
         matched,
         would_drop,

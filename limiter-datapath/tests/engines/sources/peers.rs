@@ -4,10 +4,11 @@ use std::{
     io::ErrorKind,
     net::{IpAddr, SocketAddr, TcpStream},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
+use limiter_datapath::kernel::monotonic_now;
 use testbed::{Namespace, Pair};
 
 use super::scene::Scene;
@@ -49,13 +50,13 @@ pub(super) fn connect(namespace: &Namespace, to: &str) -> Result<()> {
 
 /// Looks every millisecond, for half a minute: an emulated machine is slow.
 pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let start = Instant::now();
+    let end = monotonic_now() + 30_000_000_000;
     loop {
         if let Some(found) = look()? {
             return Ok(found);
         }
         ensure!(
-            start.elapsed() < Duration::from_secs(30),
+            monotonic_now() < end,
             "it has not happened within half a minute"
         );
         thread::sleep(Duration::from_millis(1));

@@ -64,7 +64,10 @@ pub(super) fn limit(id: u16, id_format: IdFormat) -> Limit {
 }
 
 /// Compiles a policy in which the limits with these indices reserve those tokens.
-pub(super) fn reserving(policy: &Policy, tokens: &[(u32, [u64; Standing::COUNT])]) -> CompiledPolicy {
+pub(super) fn reserving(
+    policy: &Policy,
+    tokens: &[(u32, [u64; Standing::COUNT])],
+) -> CompiledPolicy {
     let mut tables = CompiledPolicy::new(policy, 1).expect("the test's policy compiles");
     tables.shape.standing = SETTINGS;
     tables.reserves = vec![Reserves::NONE; tables.rates.len()];

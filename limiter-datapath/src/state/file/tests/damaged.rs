@@ -106,7 +106,10 @@ fn invalid_contents_with_a_right_checksum() {
     }
     let shorter = &sections[..sections.len() - 1];
     for (sections, why) in [
-        (shorter.to_vec(), "Hit the end of buffer, expected more data"),
+        (
+            shorter.to_vec(),
+            "Hit the end of buffer, expected more data",
+        ),
         ([sections, b"\0"].concat(), "1 byte too many"),
         ([sections, b"\0\0"].concat(), "2 bytes too many"),
     ] {
