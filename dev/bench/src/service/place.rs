@@ -11,6 +11,7 @@ use nix::{
 };
 use testbed::{CLIENT_INTERFACE, Namespace, Pair, SERVER_INTERFACE};
 
+use super::processes;
 use crate::{
     cpu,
     scenario::{SERVER_V4, SERVER_V6},
@@ -86,7 +87,7 @@ pub(super) fn new_pair() -> Result<Pair> {
 /// Makes the server's interface receive on a thread of the kernel's, on the server's CPU; returns
 /// the thread's id. Whatever receives there, a program or GRO, must have begun.
 pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
-    let before = receivers();
+    let before = receivers()?;
     for (setting, value) in MODERATION {
         write_sys(
             &pair.server,
@@ -95,7 +96,7 @@ pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
         )?;
     }
     write_sys(&pair.server, &format!("{SERVER_INTERFACE}/threaded"), "1")?;
-    let new: Vec<_> = receivers().difference(&before).copied().collect();
+    let new: Vec<_> = receivers()?.difference(&before).copied().collect();
     let [thread] = new[..] else {
         anyhow::bail!(
             "expected one receiving thread of {SERVER_INTERFACE}, found {}",
@@ -111,16 +112,13 @@ pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
 }
 
 /// Returns the ids of the kernel's threads that receive for interfaces with the server's name.
-fn receivers() -> HashSet<i32> {
+fn receivers() -> Result<HashSet<i32>> {
     let start = format!("napi/{SERVER_INTERFACE}");
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
-        .filter(|process| {
-            fs::read_to_string(process.path().join("comm"))
-                .is_ok_and(|name| name.starts_with(&start))
-        })
-        .filter_map(|process| process.file_name().to_str()?.parse().ok())
-        .collect()
+    let receives = |process: &i32| {
+        fs::read_to_string(format!("/proc/{process}/comm"))
+            .is_ok_and(|name| name.starts_with(&start))
+    };
+    Ok(processes::ids()?.filter(receives).collect())
 }
 
 /// Writes a setting of the network stack.
