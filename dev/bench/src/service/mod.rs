@@ -71,6 +71,8 @@ pub(crate) struct Measurement {
     pub(crate) time: Duration,
     /// The limiter's program.
     pub(crate) limiter: Option<PathBuf>,
+    /// Whether this is all that the document of the service shows.
+    pub(crate) is_whole: bool,
 }
 
 /// The results of all defences under one flood.
