@@ -21,7 +21,8 @@ pub(crate) struct Arguments {
     /// Also write all results to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Measure only contenders and defences whose names contain one of these; no document is written.
+    /// Measure only contenders and defences whose names contain one of these; no document is
+    /// written.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<OsString>,
     /// Measure only this (rates, costs, clients, service); without it, all but the service, which

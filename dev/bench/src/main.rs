@@ -51,7 +51,7 @@ struct Arguments {
     /// Write the documents of what is measured as a whole into a directory.
     #[arg(long, value_name = "DIRECTORY")]
     docs: Option<PathBuf>,
-    /// Measure only contenders whose names contain one of these.
+    /// Measure only contenders and defences whose names contain one of these.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
     /// Measure only this; without it, all but the service.

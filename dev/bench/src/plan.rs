@@ -23,8 +23,8 @@ pub(crate) const SOURCES_LOG2: [u32; 5] = [0, 10, 16, 20, 24];
 /// two.
 const FEW_LOG2: u32 = 10;
 
-/// Limits that know every source are measured with at most this many, as a power of two: the room of
-/// the table of known sources.
+/// Limits that must know every source are measured with at most this many, as a power of two: the
+/// table of known sources has room for them.
 const KNOWN_LOG2: u32 = 20;
 
 /// The rounds with real servers of a whole measurement.
@@ -102,7 +102,8 @@ impl Plan {
         self
     }
 
-    /// Returns the plan with only `measures`; if empty, with all but the service, which takes hours.
+    /// Returns the plan with only `measures`; if empty, with all but the service, which takes
+    /// hours.
     pub(crate) fn restricted_to(mut self, measures: &[Measure]) -> Self {
         let left_out = |measure| !measures.is_empty() && !measures.contains(&measure);
         if left_out(Measure::Rates) {

@@ -11,7 +11,7 @@ use crate::{
     lane::to_f64,
     results::Results,
     scenario::Scenario,
-    service::{FOUND, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, Under},
+    service::{AUTO, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, Under},
 };
 
 /// A target.
@@ -144,8 +144,8 @@ fn costs(results: &Results) -> Vec<Target> {
     ]
 }
 
-/// The bounds on standing were 15 ns with one source and 60 ns with many, on a machine where two limits
-/// took some 130 and 265.
+/// The bounds on standing were 15 ns with one source and 60 ns with many, on a machine where two
+/// limits took some 130 and 265.
 fn standing(results: &Results) -> Vec<Target> {
     let beside_none = |scenario: Scenario, most| {
         Target::new(
@@ -232,7 +232,7 @@ const PROMPT_MS: f64 = 5.0;
 pub(crate) fn of_service(services: &[Under]) -> Vec<Target> {
     let measured = services.iter().flat_map(|under| {
         let names = under.outcomes.iter().map(|outcome| outcome.defence);
-        let limiters = names.filter(|name| [LIMITER, KNOWN_FIRST, FOUND].contains(name));
+        let limiters = names.filter(|name| [LIMITER, KNOWN_FIRST, AUTO].contains(name));
         limiters.map(move |name| (under, name))
     });
     measured

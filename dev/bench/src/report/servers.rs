@@ -14,11 +14,12 @@ use crate::{
     service::{DEFENCES, FLOODS, Flood, KNOWN_PER_SECOND, NEW_PER_SECOND, Service},
 };
 
-/// The document, in the directory of all.
+/// The document, in the directory of documents.
 const DOCUMENT: &str = "benchmarks/service.md";
 
 /// The line in it after which the benchmark writes.
-const MARK: &str = "<!-- What follows is written by the benchmark: do not edit, run it again. -->\n";
+const MARK: &str =
+    "<!-- What follows is written by the benchmark: do not edit, run it again. -->\n";
 
 /// Writes the results into the document in a directory, in place of those before.
 pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
@@ -112,7 +113,10 @@ mod tests {
         let document = include_str!("../../../../docs/benchmarks/service.md");
         assert_eq!(document.matches(MARK).count(), 1);
         let first = with_results(document, "first\n\n").unwrap();
-        assert!(first.starts_with("# ") && first.ends_with("-->\n\nfirst\n"), "{first}");
+        assert!(
+            first.starts_with("# ") && first.ends_with("-->\n\nfirst\n"),
+            "{first}"
+        );
         let second = with_results(&first, "second").unwrap();
         assert_eq!(second, first.replace("\nfirst\n", "\nsecond\n"));
         assert_eq!(with_results("# No place", "first"), None);

@@ -20,21 +20,21 @@ pub(super) const PACKAGED: Configured = Configured {
     is_automatic: false,
 };
 
-/// Those for what these servers bear on one CPU.
+/// Configurations for what these servers bear on one CPU.
 pub(super) const MEASURED: Configured = Configured {
     dns: include_str!("../../configs/known-dns.yaml"),
     web: include_str!("../../configs/known-web.yaml"),
     is_automatic: false,
 };
 
-/// The same without these numbers.
+/// The same, but the daemon finds the rates.
 pub(super) const AUTOMATIC: Configured = Configured {
     is_automatic: true,
     ..MEASURED
 };
 
-/// The numbers of the limits that keep a reserve, and the bounds between which the daemon finds them.
-/// At the floors there is room for all clients.
+/// The numbers of the limits that keep a reserve, and the bounds between which the daemon finds
+/// them. At the floors there is room for all clients.
 const BOUNDS: [(&str, &str); 3] = [
     (
         "burst: 4000\n    count: 20000\n    period: 1s",

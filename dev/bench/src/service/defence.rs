@@ -54,7 +54,7 @@ const FINDING: Duration = Duration::from_secs(6);
 pub(crate) const NOTHING: &str = "nothing";
 pub(crate) const LIMITER: &str = "limiter";
 pub(crate) const KNOWN_FIRST: &str = "limiter, known";
-pub(crate) const FOUND: &str = "limiter, auto";
+pub(crate) const AUTO: &str = "limiter, auto";
 pub(crate) const IDEAL: &str = "ideal";
 
 /// All defences, in the order of the results.
@@ -65,7 +65,7 @@ pub(crate) const DEFENCES: [Defence; 8] = [
     Defence::new("Knot's rrl", Kind::Rrl),
     Defence::new(LIMITER, Kind::Limiter(PACKAGED)),
     Defence::new(KNOWN_FIRST, Kind::Limiter(MEASURED)),
-    Defence::new(FOUND, Kind::Limiter(AUTOMATIC)),
+    Defence::new(AUTO, Kind::Limiter(AUTOMATIC)),
     Defence::new(IDEAL, Kind::Ideal),
 ];
 
@@ -127,9 +127,7 @@ impl Defence {
         let own = match self.kind {
             Kind::Meter | Kind::Synproxy => tool::missing(&["nft", "ethtool"]),
             Kind::Nothing | Kind::Rrl => tool::missing(&["ethtool"]),
-            Kind::Limiter(_) if limiter.is_none() => {
-                Some("--limiter names no program".to_owned())
-            }
+            Kind::Limiter(_) if limiter.is_none() => Some("--limiter names no program".to_owned()),
             Kind::Limiter(_) | Kind::Ideal => None,
         };
         own.or_else(|| {
@@ -248,7 +246,8 @@ const SYNPROXY: &str = "table inet bench {
 }
 ";
 
-/// Attaches the program that passes those who will ask, except those whose addresses the flood forges.
+/// Attaches the program that passes those who will ask, except those whose addresses the flood
+/// forges.
 fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
     let mut good = planned.to_vec();
     good.retain(|planned| !flood.forges(planned.group, planned.member));

@@ -29,7 +29,7 @@ use testbed::{Interrupt, Pair};
 
 pub(crate) use self::{
     clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
-    defence::{DEFENCES, Defence, FOUND, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
+    defence::{AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
     flood::{FLOODS, Flood, Rate},
     server::Service,
 };
@@ -48,11 +48,12 @@ use crate::{
 };
 
 /// How often each known client comes before a flood if nobody vouches for it, and from one visit to
-/// the next: more than the two seconds that the configurations ask for, as the limiter's time is coarse.
+/// the next: more than the two seconds that the configurations ask for, as the limiter's time is
+/// coarse.
 const VISITS: u32 = 3;
 const APART: Duration = Duration::from_millis(3_300);
 
-/// From its last visit to such a flood: more than the minute that makes it senior.
+/// The time from its last visit to such a flood: more than the minute that makes it senior.
 const SENIOR: Duration = Duration::from_secs(62);
 
 /// How much of the machine's fastest pace "most" is: slower receivers make it a little slower.
@@ -91,8 +92,8 @@ pub(crate) struct Outcome {
     /// Percentages answered by the first, second and third try.
     pub(crate) known: [Spread; TRIES],
     pub(crate) new: [Spread; TRIES],
-    /// Likewise of the known clients whose addresses the flood forges, who are not in `known`; `None`:
-    /// it forges none.
+    /// Likewise of the known clients whose addresses the flood forges, who are not in `known`;
+    /// `None`: it forges none.
     pub(crate) victims: Option<[Spread; TRIES]>,
     /// Milliseconds from a known client's first try to its answer.
     pub(crate) p50_ms: Spread,
@@ -133,8 +134,8 @@ pub(crate) struct Run {
     receiver_turns: Turns,
     /// The turns of the server.
     server_turns: Turns,
-    /// The percentages of time in which the clients' CPU had nothing to do, and in which the host ran
-    /// something else on it.
+    /// The percentages of time in which the clients' CPU had nothing to do, and in which the host
+    /// ran something else on it.
     clients_cpu_idle_and_stolen: [f64; 2],
     /// Likewise of the server's CPU.
     server_cpu_idle_and_stolen: [f64; 2],

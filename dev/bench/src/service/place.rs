@@ -23,8 +23,8 @@ pub(super) const CLIENTS_CPU: usize = 0;
 /// The CPU of the server, and of the kernel's thread that receives for it.
 pub(super) const SERVER_CPU: usize = 1;
 
-/// How the server's interface gathers packets before it wakes the thread that receives, as network
-/// cards do: for 50 µs, and as long as it finds some.
+/// The settings by which the server's interface gathers packets for 50 µs before it wakes the
+/// thread that receives, as network cards do, and goes on while it finds some.
 const MODERATION: [(&str, &str); 2] = [
     ("napi_defer_hard_irqs", "1"),
     ("gro_flush_timeout", "50000"),

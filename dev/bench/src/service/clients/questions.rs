@@ -78,8 +78,8 @@ impl Questions {
         again
     }
 
-    /// Notes an answer. `tries` is how often TCP asked, which asks again by itself; `None`: as often
-    /// as we did. Only the first of several answers counts.
+    /// Notes an answer. `tries` is how often TCP asked, which asks again by itself; `None`: as
+    /// often as we did. Only the first of several answers counts.
     pub(super) fn answer(&mut self, number: usize, tries: Option<usize>, now: Instant) {
         if let Some(question) = self.all.get_mut(number)
             && question.answered.is_none()

@@ -28,8 +28,8 @@ impl CpuTime {
         })
     }
 
-    /// Returns the percentages of time in which the CPU had nothing to do, and in which the host ran
-    /// something else on it.
+    /// Returns the percentages of time in which the CPU had nothing to do, and in which the host
+    /// ran something else on it.
     pub(in crate::service) fn idle_and_stolen(&self) -> [f64; 2] {
         let percent = |part| to_f64(part) * 100.0 / to_f64(self.all.max(1));
         [percent(self.idle), percent(self.stolen)]
@@ -44,7 +44,8 @@ mod tests {
     #[test]
     fn reads_how_a_cpu_spent_its_time() {
         let before = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        let after = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 2 3 4 41 5 1 1 51 8 8\ncpu1 1 1 1 1 1 1 1 1 1 1\n";
+        let after =
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 2 3 4 41 5 1 1 51 8 8\ncpu1 1 1 1 1 1 1 1 1 1 1\n";
         let [before, later] = [before, after].map(|stat| CpuTime::of(stat, 0).unwrap());
         assert_eq!(
             later.since(&before).idle_and_stolen().map(f64::to_bits),
