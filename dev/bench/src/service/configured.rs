@@ -67,7 +67,8 @@ impl Configured {
         if !self.is_automatic {
             return text.to_owned();
         }
-        let automatic = |text: String, (numbers, bounds): (&str, &str)| text.replace(numbers, bounds);
+        let automatic =
+            |text: String, (numbers, bounds): (&str, &str)| text.replace(numbers, bounds);
         BOUNDS.into_iter().fold(text.to_owned(), automatic)
     }
 
