@@ -46,8 +46,9 @@ enum Kind {
 /// How long a flood comes before it is measured.
 const LEAD: Duration = Duration::from_millis(500);
 
-/// The same for a limiter that finds its rates meanwhile. It moves them four times a second: up to
-/// where the server is in distress in two seconds at most, and down again in three.
+/// The same for a limiter that finds its rates meanwhile, four times a second: it doubles them until
+/// the server is in distress, in two seconds at most, and goes down again in three. A loss in the
+/// flood's first moment ends the doubling early; then this is too short.
 const FINDING: Duration = Duration::from_secs(6);
 
 /// Names that the targets use.
