@@ -65,13 +65,21 @@ impl Drop for HurryingSession {
 
 /// Lets a thread run before all others that are not the kernel's own; 0 is the calling one.
 pub(crate) fn come_first(thread: i32) -> Result<()> {
-    let parameters = libc::sched_param { sched_priority: 1 };
+    schedule(thread, libc::SCHED_FIFO, 1).context("cannot let a thread come before others")
+}
+
+/// Lets the calling thread run only while no other would.
+pub(crate) fn come_last() -> Result<()> {
+    schedule(0, libc::SCHED_IDLE, 0).context("cannot let a thread come after others")
+}
+
+fn schedule(thread: i32, policy: i32, priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
     // SAFETY: the pointer is valid for the call.
-    let outcome =
-        unsafe { libc::sched_setscheduler(thread, libc::SCHED_FIFO, &raw const parameters) };
-    if outcome == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error()).context("cannot let a thread come before others")
+    match unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

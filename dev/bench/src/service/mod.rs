@@ -4,6 +4,7 @@
 //! answers on another, so a slow defence does not slow the flood down. Questions are asked by the
 //! clock as well, whether or not earlier ones are answered.
 
+mod awake;
 mod clients;
 mod configured;
 mod counters;
@@ -27,19 +28,20 @@ use bench_common::{BOTS, Group};
 use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
-pub(crate) use self::{
-    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
-    defence::{AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
-    flood::{FLOODS, Flood, Rate},
-    server::Service,
-};
 use self::{
+    awake::Awake,
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
     counters::{Counters, Turns, Way},
     defence::AtWork,
     forger::Forger,
     growth::Grows as _,
     server::Server,
+};
+pub(crate) use self::{
+    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
+    defence::{AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
+    flood::{FLOODS, Flood, Rate},
+    server::Service,
 };
 use crate::{
     cpu::{self, HurryingSession},
@@ -134,11 +136,10 @@ pub(crate) struct Run {
     receiver_turns: Turns,
     /// The turns of the server.
     server_turns: Turns,
-    /// The percentages of time in which the clients' CPU had nothing to do, and in which the host
-    /// ran something else on it.
-    clients_cpu_idle_and_stolen: [f64; 2],
-    /// Likewise of the server's CPU.
-    server_cpu_idle_and_stolen: [f64; 2],
+    /// The percentage of time in which the host ran something else on the clients' CPU.
+    clients_cpu_stolen: f64,
+    /// Likewise on the server's CPU.
+    server_cpu_stolen: f64,
     /// The longest delay of a question, in milliseconds after it was due.
     asked_late_ms: f64,
 }
@@ -169,6 +170,7 @@ impl Measurement {
         }
         place::check()?;
         let _hurry = HurryingSession::of(process::id())?;
+        let _awake = Awake::on(place::SERVER_CPU)?;
         self.floods
             .iter()
             .map(|flood| {
@@ -309,8 +311,8 @@ impl Site {
             way,
             receiver_turns: counted.receiver_turns,
             server_turns: counted.server_turns,
-            clients_cpu_idle_and_stolen: counted.clients_cpu.idle_and_stolen(),
-            server_cpu_idle_and_stolen: counted.server_cpu.idle_and_stolen(),
+            clients_cpu_stolen: counted.clients_cpu.stolen(),
+            server_cpu_stolen: counted.server_cpu.stolen(),
             asked_late_ms: questions.latest().as_secs_f64() * 1e3,
         })
     }

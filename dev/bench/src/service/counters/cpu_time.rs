@@ -7,7 +7,6 @@ growing! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(in crate::service) struct CpuTime {
         all: u64,
-        idle: u64,
         stolen: u64,
     }
 }
@@ -23,16 +22,13 @@ impl CpuTime {
         let times = times?;
         Some(Self {
             all: times.iter().sum(),
-            idle: times.get(3)? + times.get(4)?,
             stolen: *times.get(7)?,
         })
     }
 
-    /// Returns the percentages of time in which the CPU had nothing to do, and in which the host
-    /// ran something else on it.
-    pub(in crate::service) fn idle_and_stolen(&self) -> [f64; 2] {
-        let percent = |part| to_f64(part) * 100.0 / to_f64(self.all.max(1));
-        [percent(self.idle), percent(self.stolen)]
+    /// Returns the percentage of time in which the host ran something else on the CPU.
+    pub(in crate::service) fn stolen(&self) -> f64 {
+        to_f64(self.stolen) * 100.0 / to_f64(self.all.max(1))
     }
 }
 
@@ -47,10 +43,8 @@ mod tests {
         let after =
             "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 2 3 4 41 5 1 1 51 8 8\ncpu1 1 1 1 1 1 1 1 1 1 1\n";
         let [before, later] = [before, after].map(|stat| CpuTime::of(stat, 0).unwrap());
-        assert_eq!(
-            later.since(&before).idle_and_stolen().map(f64::to_bits),
-            [44.0, 50.0].map(f64::to_bits)
-        );
+        let stolen = later.since(&before).stolen();
+        assert_eq!(stolen.to_bits(), 50.0_f64.to_bits());
         assert_eq!(CpuTime::of(after, 2), None);
     }
 }
