@@ -4,10 +4,10 @@ use std::{
     io::ErrorKind,
     net::{IpAddr, SocketAddr, TcpStream},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use testbed::{Namespace, Pair};
 
 use super::scene::Scene;
@@ -47,15 +47,19 @@ pub(super) fn connect(namespace: &Namespace, to: &str) -> Result<()> {
     })
 }
 
-/// Looks every millisecond, for five seconds or more.
+/// Looks every millisecond, for half a minute: an emulated machine is slow.
 pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    for _ in 0..5000 {
+    let start = Instant::now();
+    loop {
         if let Some(found) = look()? {
             return Ok(found);
         }
+        ensure!(
+            start.elapsed() < Duration::from_secs(30),
+            "nothing came of it"
+        );
         thread::sleep(Duration::from_millis(1));
     }
-    bail!("nothing came of it");
 }
 
 /// Waits until the datapath knows somebody; returns whom.
