@@ -8,7 +8,7 @@ use nix::{
     unistd::Pid,
 };
 
-/// The nice value of who hurries: hundreds of times the share of who does not.
+/// The nice value of threads and sessions that hurry: they get 28 times the share of others.
 pub(crate) const HURRY: i32 = -15;
 
 /// Keeps the calling thread on the CPU with that number.
@@ -31,8 +31,8 @@ pub(crate) fn hurry(thread: u32) -> Result<()> {
     }
 }
 
-/// A session that hurries as its threads do: the kernel shares a CPU among sessions first. It does so
-/// until the value is dropped.
+/// A session that hurries as its threads do: the kernel shares a CPU among sessions first. It does
+/// so until the value is dropped.
 pub(crate) struct HurryingSession {
     file: PathBuf,
     before: String,
