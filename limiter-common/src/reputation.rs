@@ -1,17 +1,15 @@
 //! Knowledge of sources besides their budgets: bans, sieves and standing.
 
 use crate::{
-    address::Address,
-    clock::Clock,
-    judged::Packet,
-    policy::{Shape, Tables},
-    sources::StandingStore,
-    standing::{SourceId, Standing},
+    address::Address, clock::Clock, judged::Packet, policy::Tables, sources::StandingStore,
     verdict::Verdict,
 };
 
 /// A store of reputations.
-pub trait Reputation: StandingStore {
+pub trait Reputation {
+    /// Returns the store of what is known of sources.
+    fn sources(&self) -> &impl StandingStore;
+
     /// Returns whether a ban of the source, or of a range that contains it, holds now.
     fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool;
 
@@ -20,30 +18,13 @@ pub trait Reputation: StandingStore {
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
 }
 
-/// Knows nobody: all are unknown, however often they come.
-impl StandingStore for () {
-    #[inline(always)]
-    fn visit(&self, _shape: &Shape, _source: SourceId, _now_ns: u64) -> Standing {
-        Standing::Unknown
-    }
-
-    #[inline(always)]
-    fn note_refused(&self, _: &Shape, _: SourceId, _: Standing, _now_ns: u64) {}
-
-    #[inline(always)]
-    fn refused(
-        &self,
-        _shape: &Shape,
-        _source: SourceId,
-        standing: Standing,
-        _now_ns: u64,
-    ) -> Standing {
-        standing
-    }
-}
-
 /// Knows nothing of anybody.
 impl Reputation for () {
+    #[inline(always)]
+    fn sources(&self) -> &impl StandingStore {
+        self
+    }
+
     #[inline(always)]
     fn is_banned<C: Clock>(&self, _source: &Address, _clock: &C) -> bool {
         false

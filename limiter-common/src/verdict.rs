@@ -83,8 +83,8 @@ impl Verdict {
         }
     }
 
-    /// Returns the standing of the source; `None`: nobody asked for it, because the policy uses none
-    /// or something else decided first.
+    /// Returns the standing of the source; `None`: nobody asked for it, because the policy uses
+    /// none or something else decided first.
     #[must_use]
     #[inline(always)]
     pub const fn standing(&self) -> Option<Standing> {

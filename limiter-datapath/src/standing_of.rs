@@ -1,4 +1,4 @@
-//! What the standing of a prefix is, by a policy's lists and the records of sources.
+//! The standing of a prefix, by a policy's lists and the records of sources.
 
 use limiter_common::{
     address::Family,

@@ -15,22 +15,26 @@ use crate::{built::Built, command, privileges, run, servers::SERVERS, setup, wor
 /// What to measure, and where to write the results.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure less, in under three minutes; docs/benchmarks.md stays as it is.
+    /// Measure less, in under three minutes; no document is written.
     #[arg(long)]
     quick: bool,
     /// Also write all results to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Measure only contenders whose names contain one of these; docs/benchmarks.md stays as it is.
+    /// Measure only contenders and defences whose names contain one of these; no document is
+    /// written.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<OsString>,
-    /// Measure only this (rates, costs, clients, service); docs/benchmarks.md stays as it is.
+    /// Measure only this (rates, costs, clients, service); without it, all but the service, which
+    /// takes hours. The first three together write docs/benchmarks.md, and the service writes
+    /// docs/benchmarks/service.md.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<OsString>,
-    /// Measure the service only under floods whose names contain one of these.
+    /// Measure the service only under floods whose names contain one of these; its document is not
+    /// written.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     floods: Vec<OsString>,
-    /// Measure the service this many times.
+    /// Measure the service this many times; if less than five, its document is not written.
     #[arg(long, value_name = "ROUNDS")]
     rounds: Option<usize>,
 }
@@ -38,14 +42,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Returns whether real servers are measured, which takes the servers and the limiter itself.
     fn has_service(&self) -> bool {
-        let is_named = self.measure.iter().any(|measure| measure == "service");
-        is_named || self.measure.is_empty() && !self.quick
-    }
-
-    /// Returns whether all is measured, for the document.
-    fn is_whole(&self) -> bool {
-        let parts = [&self.only, &self.measure, &self.floods];
-        !self.quick && self.rounds.is_none() && parts.iter().all(|part| part.is_empty())
+        self.measure.iter().any(|measure| measure == "service")
     }
 }
 
@@ -87,9 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         SERVERS.offer_to(&mut command);
         command.arg("--limiter").arg(run::build()?);
     }
-    if arguments.is_whole() {
-        command.arg("--docs").arg(workspace::root().join("docs"));
-    }
+    command.arg("--docs").arg(workspace::root().join("docs"));
     // Returns only on failure.
     let error = command.exec();
     Err(error).with_context(|| format!("cannot run {}", bench.display()))

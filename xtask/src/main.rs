@@ -49,8 +49,8 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Compare the limiter with the alternatives, and write docs/benchmarks.md (as root; touches
-    /// nothing outside its own network namespaces).
+    /// Compare the limiter with the alternatives, and write docs/benchmarks.md, in half an hour (as
+    /// root; touches nothing outside its own network namespaces).
     Bench(bench::Arguments),
     /// Run every check and test (as root: some load BPF programs).
     Test,

@@ -8,7 +8,7 @@ pub const BOTS: u32 = 10_000;
 /// The known clients.
 pub const KNOWN: u32 = 100;
 
-/// The first of them, whose addresses a forger knows.
+/// How many known clients, the first ones, have addresses that a forger knows.
 pub const VICTIMS: u32 = 10;
 
 /// Those who have addresses of their own, in networks that random forged addresses leave out.
@@ -85,7 +85,7 @@ impl Origin {
         }
     }
 
-    /// Returns whether its addresses are also a member's own, who is no attacker.
+    /// Returns whether it forges the addresses of this member, who is no attacker.
     #[must_use]
     pub const fn forges(self, group: Group, member: u32) -> bool {
         matches!(self, Self::KnownV4 | Self::KnownV6)

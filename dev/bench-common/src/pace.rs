@@ -62,7 +62,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Returns how many are sent if the clock is read every `step` nanoseconds, from `from` to `to`.
+    /// Returns how many are sent if the clock is read every `step` nanoseconds, from `from` to
+    /// `to`.
     fn sent(pace: &mut Pace, from: u64, to: u64, step: usize) -> u64 {
         let times = (from..to).step_by(step);
         times.map(|now| u64::from(pace.sends(now))).sum()

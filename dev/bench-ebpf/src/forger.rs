@@ -1,5 +1,5 @@
-//! Makes a flood at a server, at its pace: each live frame that is due gets a source and is sent on;
-//! the others are made in vain, as a way to wait.
+//! Makes a flood at a server, at its pace: each live frame that is due gets a source and is sent
+//! on; the others are made in vain, as a way to wait.
 
 use aya_ebpf::{
     Global,

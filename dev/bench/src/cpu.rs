@@ -8,7 +8,7 @@ use nix::{
     unistd::Pid,
 };
 
-/// The nice value of who hurries: hundreds of times the share of who does not.
+/// The nice value of threads and sessions that hurry: they get 28 times the share of others.
 pub(crate) const HURRY: i32 = -15;
 
 /// Keeps the calling thread on the CPU with that number.
@@ -31,8 +31,8 @@ pub(crate) fn hurry(thread: u32) -> Result<()> {
     }
 }
 
-/// A session that hurries as its threads do: the kernel shares a CPU among sessions first. It does so
-/// until the value is dropped.
+/// A session that hurries as its threads do: the kernel shares a CPU among sessions first. It does
+/// so until the value is dropped.
 pub(crate) struct HurryingSession {
     file: PathBuf,
     before: String,
@@ -65,13 +65,21 @@ impl Drop for HurryingSession {
 
 /// Lets a thread run before all others that are not the kernel's own; 0 is the calling one.
 pub(crate) fn come_first(thread: i32) -> Result<()> {
-    let parameters = libc::sched_param { sched_priority: 1 };
+    schedule(thread, libc::SCHED_FIFO, 1).context("cannot let a thread come before others")
+}
+
+/// Lets the calling thread run only while no other would.
+pub(crate) fn come_last() -> Result<()> {
+    schedule(0, libc::SCHED_IDLE, 0).context("cannot let a thread come after others")
+}
+
+fn schedule(thread: i32, policy: i32, priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
     // SAFETY: the pointer is valid for the call.
-    let outcome =
-        unsafe { libc::sched_setscheduler(thread, libc::SCHED_FIFO, &raw const parameters) };
-    if outcome == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error()).context("cannot let a thread come before others")
+    match unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

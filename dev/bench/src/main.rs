@@ -48,13 +48,13 @@ struct Arguments {
     /// Also write all results to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write benchmarks.md and its charts into a directory.
+    /// Write the documents of what is measured as a whole into a directory.
     #[arg(long, value_name = "DIRECTORY")]
     docs: Option<PathBuf>,
-    /// Measure only contenders whose names contain one of these.
+    /// Measure only contenders and defences whose names contain one of these.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
-    /// Measure only this.
+    /// Measure only this; without it, all but the service.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<Measure>,
     /// Measure the service only under floods whose names contain one of these.
@@ -97,20 +97,29 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
     } else {
         Plan::full(arguments.only)
     };
-    let plan = plan
-        .restricted_to(&arguments.measure)
-        .with_service_rounds(arguments.rounds);
+    let plan = plan.restricted_to(&arguments.measure);
+    ensure!(
+        plan.service_rounds > 0 || arguments.floods.is_empty() && arguments.rounds.is_none(),
+        "`--floods` and `--rounds` are for `--measure service`"
+    );
+    let plan = plan.with_service_rounds(arguments.rounds);
     let service = plan.service(&arguments.floods, arguments.limiter)?;
     let mut results = measure(&plan, &service, machine, interrupt)?;
     results.quick = arguments.quick;
     results.targets = targets::judge(&results);
+    results.service_targets = targets::of_service(&results.services);
     report::show(&results);
     if let Some(file) = arguments.json {
         fs::write(&file, serde_json::to_string_pretty(&results)?)
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     if let Some(directory) = arguments.docs {
-        report::write(&results, &directory)?;
+        if plan.is_whole() {
+            report::write(&results, &directory)?;
+        }
+        if service.is_whole {
+            report::write_service(&results, &directory)?;
+        }
     }
     Ok(())
 }
@@ -162,10 +171,6 @@ fn measure(
     )?;
     let services = service.measure(interrupt, step)?;
     bar.finish_and_clear();
-    let missing_defences = DEFENCES
-        .iter()
-        .filter(|_| service.rounds > 0)
-        .filter_map(|defence| Some((defence.name, defence.missing(service.limiter.as_deref())?)));
     Ok(Results {
         machine,
         quick: false,
@@ -178,9 +183,16 @@ fn measure(
         missing: CONTENDERS
             .iter()
             .filter_map(|contender| Some((contender.name, contender.missing()?)))
-            .chain(missing_defences)
+            .collect(),
+        missing_defences: DEFENCES
+            .iter()
+            .filter(|_| service.rounds > 0)
+            .filter_map(|defence| {
+                Some((defence.name, defence.missing(service.limiter.as_deref())?))
+            })
             .collect(),
         targets: Vec::new(),
+        service_targets: Vec::new(),
     })
 }
 
@@ -200,7 +212,7 @@ fn progress_bar(plan: &Plan, service: &Measurement) -> Result<ProgressBar> {
         + service.runs();
     ensure!(
         steps > 0,
-        "there is nothing to measure by these names, of these:\n{}\n{}",
+        "nothing to be measured has such a name; there are:\n{}\n{}",
         CONTENDERS.map(|contender| contender.name).join("\n"),
         DEFENCES.map(|defence| defence.name).join("\n")
     );

@@ -23,9 +23,12 @@ pub(crate) const SOURCES_LOG2: [u32; 5] = [0, 10, 16, 20, 24];
 /// two.
 const FEW_LOG2: u32 = 10;
 
-/// Limits that know every source are measured with at most this many, as a power of two: the room of
-/// the table of known sources.
+/// Limits that must know every source are measured with at most this many, as a power of two: the
+/// table of known sources has room for them.
 const KNOWN_LOG2: u32 = 20;
+
+/// The rounds with real servers, unless another number is asked for.
+const SERVICE_ROUNDS: usize = 3;
 
 /// The flood that exceeds every store.
 pub(crate) const LARGEST: Scenario = Scenario::new(V4, 24);
@@ -93,15 +96,14 @@ impl Plan {
         }
     }
 
-    /// Returns the plan with as many rounds of the service, if it is measured.
+    /// Returns the plan with as many rounds of the service; `None`: with those it has.
     pub(crate) fn with_service_rounds(mut self, rounds: Option<usize>) -> Self {
-        if self.service_rounds > 0 {
-            self.service_rounds = rounds.unwrap_or(self.service_rounds);
-        }
+        self.service_rounds = rounds.unwrap_or(self.service_rounds);
         self
     }
 
-    /// Returns the plan with only `measures`; if empty, with all.
+    /// Returns the plan with only `measures`; if empty, with all but the service, which takes
+    /// hours.
     pub(crate) fn restricted_to(mut self, measures: &[Measure]) -> Self {
         let left_out = |measure| !measures.is_empty() && !measures.contains(&measure);
         if left_out(Measure::Rates) {
@@ -113,12 +115,22 @@ impl Plan {
         if left_out(Measure::Clients) {
             self.quality_rounds = 0;
         }
-        // It takes long, so a quick run has it only if it is asked for.
-        let is_named = measures.contains(&Measure::Service);
-        if left_out(Measure::Service) || self.quick && !is_named {
+        if !measures.contains(&Measure::Service) {
             self.service_rounds = 0;
         }
         self
+    }
+
+    /// Returns whether it measures all that `benchmarks.md` shows.
+    pub(crate) fn is_whole(&self) -> bool {
+        let measures_all =
+            !self.rates.is_empty() && !self.costs.is_empty() && self.quality_rounds > 0;
+        measures_all && self.is_thorough()
+    }
+
+    /// Returns whether it leaves out nothing of what it measures.
+    fn is_thorough(&self) -> bool {
+        !self.quick && self.only.is_empty()
     }
 
     /// Returns the full plan. `only` names contenders, or parts of their names; if empty, all take
@@ -142,7 +154,7 @@ impl Plan {
             time: Duration::from_millis(400),
             quality_time: Duration::from_secs(8),
             quality_rounds: 3,
-            service_rounds: 5,
+            service_rounds: SERVICE_ROUNDS,
             service_time: Duration::from_secs(8),
             quick: false,
             only,
@@ -245,6 +257,7 @@ impl Plan {
             rounds: self.service_rounds,
             time: self.service_time,
             limiter,
+            is_whole: self.is_thorough() && floods.is_empty() && self.service_rounds > 0,
         };
         ensure!(
             !measurement.floods.is_empty(),
@@ -266,5 +279,40 @@ impl Plan {
                 self.is_named(contender.name) && wanted(contender) && contender.missing().is_none()
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns whether these arguments write `benchmarks.md`, and the document of the service.
+    fn writes(quick: bool, measures: &[Measure], only: &[&str], floods: &[&str]) -> [bool; 2] {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let plan = if quick { Plan::quick } else { Plan::full };
+        let plan = plan(owned(only)).restricted_to(measures);
+        let floods: Vec<_> = owned(floods);
+        let service = plan.service(&floods, None).unwrap();
+        [plan.is_whole(), service.is_whole]
+    }
+
+    #[test]
+    fn a_document_is_written_by_a_whole_measurement_of_it() {
+        use Measure::{Clients, Costs, Rates, Service};
+        assert_eq!(writes(false, &[], &[], &[]), [true, false]);
+        let tables = [Rates, Costs, Clients];
+        assert_eq!(writes(false, &tables, &[], &[]), [true, false]);
+        assert_eq!(writes(false, &[Service], &[], &[]), [false, true]);
+        let all = [&tables[..], &[Service]].concat();
+        assert_eq!(writes(false, &all, &[], &[]), [true, true]);
+        assert_eq!(writes(false, &all, &[], &["300"]), [true, false]);
+        assert_eq!(writes(false, &all, &["table"], &[]), [false, false]);
+        assert_eq!(writes(true, &all, &[], &[]), [false, false]);
+        assert_eq!(writes(false, &tables[1..], &[], &[]), [false, false]);
+
+        // The document says how often it was measured.
+        let plan = Plan::full(Vec::new()).restricted_to(&[Service]);
+        let plan = plan.with_service_rounds(Some(1));
+        assert!(plan.service(&[], None).unwrap().is_whole);
     }
 }

@@ -37,7 +37,11 @@ pub(crate) struct Results {
     pub(crate) footprint: Footprint,
     /// Contenders that could not take part, and why.
     pub(crate) missing: Vec<(&'static str, String)>,
+    /// Defences that could not take part, and why.
+    pub(crate) missing_defences: Vec<(&'static str, String)>,
     pub(crate) targets: Vec<Target>,
+    /// The targets of the service, for each flood and each configuration that was measured.
+    pub(crate) service_targets: Vec<Target>,
 }
 
 impl Results {

@@ -11,7 +11,7 @@ use crate::{
     lane::to_f64,
     results::Results,
     scenario::Scenario,
-    service::{IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, Under},
+    service::{AUTO, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, Under},
 };
 
 /// A target.
@@ -55,7 +55,7 @@ const LISTS: &str = TABLE_LISTS;
 /// clock is read when they are sent, not when they are judged.
 const ADMITTED: Bound = Within(99.0, 100.1);
 
-/// Returns every target with its measurement.
+/// Returns every target but those of the service, with its measurement.
 pub(crate) fn judge(results: &Results) -> Vec<Target> {
     [
         rates(results),
@@ -65,7 +65,6 @@ pub(crate) fn judge(results: &Results) -> Vec<Target> {
         clients(results),
         overrides(results),
         resources(results),
-        results.services.iter().flat_map(service).collect(),
     ]
     .concat()
 }
@@ -145,7 +144,8 @@ fn costs(results: &Results) -> Vec<Target> {
     ]
 }
 
-/// Bounds that were 15 ns with one source and 60 ns with many, where two limits took some 130 and 265.
+/// The bounds on standing were 15 ns with one source and 60 ns with many, on a machine where two
+/// limits took some 130 and 265.
 fn standing(results: &Results) -> Vec<Target> {
     let beside_none = |scenario: Scenario, most| {
         Target::new(
@@ -228,15 +228,19 @@ fn clients(results: &Results) -> Vec<Target> {
 const ALL: f64 = 99.9;
 const PROMPT_MS: f64 = 5.0;
 
-/// Returns the targets of the limiter under a flood at a real server, by either configuration.
-fn service(under: &Under) -> Vec<Target> {
-    let configured = [LIMITER, KNOWN_FIRST].into_iter();
-    configured
-        .flat_map(|limiter| service_of(under, limiter))
+/// Returns the targets of the limiter at real servers, by each configuration that was measured.
+pub(crate) fn of_service(services: &[Under]) -> Vec<Target> {
+    let measured = services.iter().flat_map(|under| {
+        let names = under.outcomes.iter().map(|outcome| outcome.defence);
+        let limiters = names.filter(|name| [LIMITER, KNOWN_FIRST, AUTO].contains(name));
+        limiters.map(move |name| (under, name))
+    });
+    measured
+        .flat_map(|(under, name)| of_limiter(under, name))
         .collect()
 }
 
-fn service_of(under: &Under, name: &str) -> Vec<Target> {
+fn of_limiter(under: &Under, name: &str) -> Vec<Target> {
     let [limiter, ideal, nothing] = [name, IDEAL, NOTHING].map(|defence| under.of(defence));
     let first = |outcome: Option<&Outcome>| Some(outcome?.known[0].median);
     let p99 = |outcome: Option<&Outcome>| Some(outcome?.p99_ms.median);
@@ -269,7 +273,7 @@ fn service_of(under: &Under, name: &str) -> Vec<Target> {
             "points",
             less_than(ideal),
         ),
-        // Less than a question or two is nothing.
+        // A few questions of thousands are no difference.
         target(
             "known, less than nothing",
             AtMost(0.05),

@@ -19,7 +19,8 @@ const OVERRIDES: u32 = 64;
 
 /// Returns a policy with as many limits as possible, of every kind, half of them observing. Each
 /// has all that a limit can match on, a default, overrides for its own ids in both families, and a
-/// reserve if its strategy can keep one. The rate of the first is automatic. They take `strategies` in turn, each in both modes.
+/// reserve if its strategy can keep one. The rate of the first is automatic. They take `strategies`
+/// in turn, each in both modes.
 #[must_use]
 pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let kinds = BUILT_IN.iter().cycle();

@@ -68,7 +68,7 @@ impl Pair {
         device_counter(&self.client, CLIENT_INTERFACE, TRANSMIT_DROPS)
     }
 
-    /// Returns those of them that a generator of live frames sent; the others are packets of the
+    /// Returns how many of these a generator of live frames sent. The others are packets of the
     /// client's own network stack.
     pub fn lost_live(&self) -> Result<u64> {
         device_counter(&self.server, SERVER_INTERFACE, RECEIVE_DROPS)

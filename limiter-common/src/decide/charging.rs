@@ -1,13 +1,18 @@
-//! Charging a packet to the buckets of its limits: all of them, or none.
+//! The stages that charge a packet to the buckets of its limits: to all that enforce, or none; and
+//! to each that observes.
 
 use super::{
-    Account, Charge, Intent, Outline, Verdict, Workspace, account,
+    Account, Charge, Intent, Outline, Pipeline, Progress, Verdict, Workspace, account,
     strictest::{NEVER, over},
 };
 use crate::{
     bucket::{Swap, Updated},
+    clock::Clock,
     limit::MAX_LIMITS,
+    offender::OffenderStore,
     policy::{Tables, interval_in_force, parameters_of},
+    reason::Reason,
+    reputation::Reputation,
     strategy,
     verdict::NO_LIMIT,
 };
@@ -22,14 +27,43 @@ struct Charging<'a, T, B: Outline> {
     workspace: &'a mut Workspace<B::Location>,
 }
 
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Charges the workspace's packet to the limits that enforce; if one of them refuses it,
+    /// records its source as an offender.
+    #[inline(always)]
+    pub(super) fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        charge(self.buckets, self.tables, workspace);
+        let Some(limit_index) = workspace.verdict.denied_by() else {
+            return Progress::Undecided;
+        };
+        if workspace.verdict.reason == Reason::OverLimit
+            && contains(self.tables.shape().reserving, limit_index)
+        {
+            self.note_shortage(workspace, limit_index);
+        }
+        self.record_refused(workspace, limit_index);
+        Progress::Decided
+    }
+
+    /// Charges the workspace's packet to the limits that only observe.
+    #[inline(always)]
+    pub(super) fn observe(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        observe(self.buckets, self.tables, workspace);
+        Progress::Undecided
+    }
+}
+
 /// Charges the workspace's packet to the buckets of the enforcing limits that count it. If one of
 /// them refuses, it charges none and sets the verdict.
 #[inline(always)]
-pub(super) fn charge<T: Tables, B: Outline>(
-    buckets: &B,
-    tables: &T,
-    workspace: &mut Workspace<B::Location>,
-) {
+fn charge<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Workspace<B::Location>) {
     let limits = workspace.verdict.matched & !tables.shape().observing;
     workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
     let mut charging = Charging {
@@ -53,11 +87,7 @@ pub(super) fn charge<T: Tables, B: Outline>(
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
 /// itself, and notes in the verdict which limits would drop it.
 #[inline(always)]
-pub(super) fn observe<T: Tables, B: Outline>(
-    buckets: &B,
-    tables: &T,
-    workspace: &mut Workspace<B::Location>,
-) {
+fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Workspace<B::Location>) {
     let Verdict {
         matched,
         would_drop,
@@ -80,9 +110,10 @@ pub(super) fn observe<T: Tables, B: Outline>(
 
 impl<T: Tables, B: Outline> Charging<'_, T, B> {
     /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
-    /// the strictest of them.
+    /// the strictest of them. `automatic`: the rates of some may be automatic.
+    ///
     /// Those that let it pass in an earlier stage are not asked again: the swap finds out whether
-    /// their buckets have changed since. `automatic`: the rates of some may be automatic.
+    /// their buckets have changed since.
     #[inline(always)]
     fn ask(&mut self, limits: u64, automatic: bool) {
         self.workspace.refused = 0;
@@ -192,8 +223,8 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
 }
 
 /// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
-/// how strict a refusal is, in the terms of [`super::Strictest`]. `is_automatic`: whether the limit's
-/// rate is.
+/// how strict a refusal is, in the terms of [`super::Strictest`]. `is_automatic`: whether the
+/// limit's rate is.
 #[inline(always)]
 pub fn prepare<T: Tables, B: Outline>(
     buckets: &B,

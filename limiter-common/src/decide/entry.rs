@@ -60,7 +60,7 @@ where
         now: clock.now(),
     };
     workspace.begin(packet, matched);
-    // What else counts the packet is known when the standing of its source is.
+    // The other limits may count the packet or not, by the standing of its source.
     let counting = matched & tables.shape().of_every_standing();
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
         return Some(workspace.verdict);

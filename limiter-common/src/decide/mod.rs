@@ -6,11 +6,11 @@
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
 //! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
-//! dropped; so is one that a limit that counts the packet blocks, or that is too busy under
-//! pressure.
+//! dropped, and so is one that a limit that counts the packet blocks.
 //!
 //! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
-//! the source must give way to others. That refusal is the cheapest: no other bucket is read.
+//! the source must give way to others. That refusal is the cheapest: no other bucket is read. Then
+//! sieves drop sources that are too busy, under pressure.
 //!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
 //! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two
@@ -23,8 +23,8 @@
 //! Limits that only observe come last, each by itself, on packets that the others let pass: they
 //! are Boulder's spend-only transactions.
 //!
-//! Stages hand over in the [`Workspace`]. A new stage is a file here, a line in the table of
-//! [`Stage`], an arm in [`Pipeline::run`], and an entry in the kernel's object.
+//! Stages hand over in the [`Workspace`]. A new stage is a file here with its method of
+//! [`Pipeline`], a line in the table of [`Stage`], and an entry in the kernel's object.
 
 mod account;
 mod charge;
@@ -38,7 +38,6 @@ mod standing;
 mod strictest;
 mod workspace;
 
-use self::charging::contains;
 pub use self::{
     account::{Account, account},
     charge::{Charge, Intent, Plan, decide_again, retry},
@@ -124,52 +123,6 @@ where
         workspace: &mut Workspace<B::Location>,
     ) -> Option<Verdict> {
         entry::enter(headers, self.clock, self.tables, self.reputation, workspace)
-    }
-
-    /// Runs one stage on the packet in the workspace.
-    #[inline(always)]
-    pub fn run(&self, stage: Stage, workspace: &mut Workspace<B::Location>) -> Progress {
-        match stage {
-            Stage::Standing => self.give_way(workspace),
-            Stage::Sieves => self.sift(workspace),
-            Stage::Charge => self.charge(workspace),
-            Stage::Observe => {
-                charging::observe(self.buckets, self.tables, workspace);
-                Progress::Undecided
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn sift(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let Workspace {
-            packet, verdict, ..
-        } = workspace;
-        if self.reputation.sift(self.tables, packet, verdict) {
-            let (limit_index, by) = (verdict.denied_by, Dropper::Sieve);
-            self.offenders.record(self.tables, packet, limit_index, by);
-            return Progress::Decided;
-        }
-        if verdict.matched == 0 {
-            Progress::Decided
-        } else {
-            Progress::Undecided
-        }
-    }
-
-    #[inline(always)]
-    fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        charging::charge(self.buckets, self.tables, workspace);
-        let Some(limit_index) = workspace.verdict.denied_by() else {
-            return Progress::Undecided;
-        };
-        if workspace.verdict.reason == Reason::OverLimit
-            && contains(self.tables.shape().reserving, limit_index)
-        {
-            self.note_shortage(workspace, limit_index);
-        }
-        self.record_refused(workspace, limit_index);
-        Progress::Decided
     }
 
     /// Records the source of a packet that a limit refused.

@@ -1,4 +1,4 @@
-//! The functions that the kernel program does not inline.
+//! The steps of a decision that the kernel program makes functions of their own.
 
 use super::{Charge, Intent, Plan, Workspace, decide_again, prepare, retry};
 use crate::{
@@ -14,7 +14,7 @@ pub trait Outline: BucketStore {
     /// cost.
     const WINDOWS: bool = true;
 
-    /// Calls [`prepare`], of which it takes the arguments.
+    /// Calls [`prepare`].
     #[inline(always)]
     fn prepare<T: Tables>(
         &self,

@@ -1,10 +1,14 @@
-//! Applies every use of a sieve to one packet.
+//! The stage of sieves: applies every use of a sieve to one packet.
 
+use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
     address::Address,
+    clock::Clock,
     judged::Packet,
+    offender::{Dropper, OffenderStore},
     policy::Tables,
     reason::Reason,
+    reputation::Reputation,
     sieve::{CONTENDED, LIST, MAX_USES, PERMA_BLOCK, SieveTraffic, SieveUse},
     verdict::Verdict,
 };
@@ -33,6 +37,33 @@ pub trait Sieves {
         Self: Sized,
     {
         sift_by(tables, self, number, packet, verdict, previous)
+    }
+}
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Drops the workspace's packet if a sieve does, and records its source as an offender.
+    #[inline(always)]
+    pub(super) fn sift(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let Workspace {
+            packet, verdict, ..
+        } = workspace;
+        if self.reputation.sift(self.tables, packet, verdict) {
+            let (limit_index, by) = (verdict.denied_by, Dropper::Sieve);
+            self.offenders.record(self.tables, packet, limit_index, by);
+            return Progress::Decided;
+        }
+        if verdict.matched == 0 {
+            Progress::Decided
+        } else {
+            Progress::Undecided
+        }
     }
 }
 

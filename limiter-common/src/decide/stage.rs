@@ -1,9 +1,15 @@
 //! The table of stages.
 
-use crate::policy::Shape;
+use super::{Outline, Pipeline, Progress, Workspace};
+use crate::{
+    clock::Clock,
+    offender::OffenderStore,
+    policy::{Shape, Tables},
+    reputation::Reputation,
+};
 
 macro_rules! stages {
-    ($($(#[doc = $meaning:literal])+ $stage:ident $name:literal if $is_used:expr;)+) => {
+    ($($(#[doc = $meaning:literal])+ $stage:ident $name:literal $run:ident if $is_used:expr;)+) => {
         /// A part of the pipeline after the entry, which parses and matches. In the kernel each is
         /// a program with its own stack, verified by itself and entered by a tail call; stages that
         /// a policy does not use are not loaded.
@@ -44,19 +50,36 @@ macro_rules! stages {
                 None
             }
         }
+
+        impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+        where
+            C: Clock,
+            T: Tables,
+            B: Outline,
+            O: OffenderStore,
+            R: Reputation,
+        {
+            /// Runs one stage on the packet in the workspace.
+            #[inline(always)]
+            pub fn run(&self, stage: Stage, workspace: &mut Workspace<B::Location>) -> Progress {
+                match stage {
+                    $(Stage::$stage => self.$run(workspace),)+
+                }
+            }
+        }
     };
 }
 
 stages! {
     /// Asks for the standing of the source, and drops packets that would take what a limit
     /// reserves for sources of a higher one.
-    Standing "standing" if |shape: &Shape| shape.uses_standing();
+    Standing "standing" give_way if |shape: &Shape| shape.uses_standing();
     /// Drops sources that are too busy, under pressure.
-    Sieves "sieves" if |shape: &Shape| shape.sieve_uses != 0;
+    Sieves "sieves" sift if |shape: &Shape| shape.sieve_uses != 0;
     /// Charges the packet to the limits that enforce.
-    Charge "charge" if |shape: &Shape| shape.enforcing() != 0;
+    Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
-    Observe "observe" if |shape: &Shape| shape.observing != 0;
+    Observe "observe" observe if |shape: &Shape| shape.observing != 0;
 }
 
 /// The number of stages.

@@ -13,6 +13,7 @@ use crate::{
     policy::{Class, Tables},
     reason::Reason,
     reputation::Reputation,
+    sources::StandingStore as _,
     standing::{SourceId, Standing},
 };
 
@@ -56,7 +57,7 @@ where
             Some(standing) => standing,
             None => self.standing_of(packet),
         };
-        // Otherwise the verifier would walk the rest once for each way to know it.
+        // Otherwise the verifier would walk the rest once for each way to know the standing.
         let number = self.tables.opaque(standing as u64);
         if number >= Standing::COUNT as u64 {
             // Never happens.
@@ -75,7 +76,7 @@ where
         if shape.reserving != 0 {
             self.ask_reserving(workspace, standing, matched);
             if workspace.refused != 0 {
-                let standing_now = self.note_refused(&workspace.packet, standing);
+                let standing_now = self.standing_after_refusal(&workspace.packet, standing);
                 let Workspace {
                     strictest, verdict, ..
                 } = workspace;
@@ -115,12 +116,11 @@ where
             workspace.verdict.reason = Reason::Reserved;
         }
         if let Some(standing) = workspace.verdict.standing() {
-            // A source that must leave a reserve comes so far only if another CPU was faster: this
-            // may be its first try.
+            // A source that must leave a reserve is refused so late only if another CPU was faster.
+            // This may be its first try.
             let (shape, packet) = (self.tables.shape(), &workspace.packet);
-            let source = SourceId::new(&shape.standing, &packet.facts.source);
-            self.reputation
-                .note_refused(shape, source, standing, packet.now);
+            let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+            sources.note_refused(shape, source, standing, packet.now);
         }
     }
 
@@ -154,7 +154,7 @@ where
                 strictness => strictness,
             };
             workspace.asked &= !bit(limit_index);
-            // What never fits is no shortage; the stage that charges says so.
+            // A packet that never fits makes no shortage; the stage that charges says so.
             if strictness != NEVER {
                 workspace.refused |= bit(limit_index);
                 if !contains(shape.observing, limit_index) {
@@ -164,8 +164,8 @@ where
         }
     }
 
-    /// Notes what each of `limits` reserves, and which of them to ask: those that reserve something.
-    /// It is a loop of its own, because the verifier walks each round of two loops once,
+    /// Notes what each of `limits` reserves, and which of them to ask: those that reserve
+    /// something. It is a loop of its own, because the verifier walks each round of two loops once,
     /// and the rounds of one loop once for each path through both.
     #[inline(always)]
     fn note_reserves(
@@ -187,28 +187,32 @@ where
         }
     }
 
-    /// Returns the standing of a packet's source, and notes its visit.
+    /// Returns the standing of a packet's source, and notes its visit unless a list proves it.
     #[inline(always)]
     fn standing_of(&self, packet: &Packet) -> Standing {
         if packet.class.is_proven() {
             return Standing::Proven;
         }
-        let shape = self.tables.shape();
-        let source = SourceId::new(&shape.standing, &packet.facts.source);
-        self.reputation.visit(shape, source, packet.now)
+        let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+        sources.visit(self.tables.shape(), source, packet.now)
     }
 
     /// Notes that a limit that reserves refused a packet whose source has that standing; returns
-    /// the standing that it has now, which is another only if it was unknown.
+    /// the standing that the source has now, which is another only if it was unknown.
     #[inline(always)]
-    fn note_refused(&self, packet: &Packet, standing: Standing) -> Standing {
-        let shape = self.tables.shape();
-        let source = SourceId::new(&shape.standing, &packet.facts.source);
-        let now = self.reputation.refused(shape, source, standing, packet.now);
+    fn standing_after_refusal(&self, packet: &Packet, standing: Standing) -> Standing {
+        let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+        let now = sources.refused(self.tables.shape(), source, standing, packet.now);
         if standing == Standing::Unknown {
             now
         } else {
             standing
         }
+    }
+
+    /// Returns the source of a packet.
+    #[inline(always)]
+    fn source_of(&self, packet: &Packet) -> SourceId {
+        SourceId::new(&self.tables.shape().standing, &packet.facts.source)
     }
 }

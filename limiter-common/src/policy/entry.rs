@@ -19,7 +19,8 @@ pub struct LimitEntry {
     /// What the number that names the owner belongs to: a [`NumberOf`](crate::limit::NumberOf) as
     /// its discriminant; 0: the source's address names the owner.
     number: u8,
-    /// If the limit's rate is automatic, the emission interval at its ceiling in nanoseconds; else 0.
+    /// The emission interval at the ceiling of the limit's automatic rate, in nanoseconds; 0: its
+    /// rate is not automatic.
     interval_of_ceiling: u32,
     /// How packets name the bucket's owner, by [`Family::index`] of the source.
     owners: [OwnerOf; 2],

@@ -51,8 +51,8 @@ pub trait Tables {
     /// Returns a bucket's parameters: those of the limits' defaults are first, by limit index, and
     /// those of overrides follow.
     fn rate(&self, index: u32) -> Option<&Parameters>;
-    /// Returns what is reserved of a bucket, by the index of its [`Self::rate`]; `None`: nothing, for
-    /// all limits.
+    /// Returns what is reserved of a bucket, by the index of its [`Self::rate`]; `None`: nothing,
+    /// for all limits.
     fn reserves(&self, index: u32) -> Option<&Reserves>;
     /// Returns the rate in force of the limit with that interned id, whose rate is automatic. It is
     /// all of a policy that changes while it is in force.

@@ -45,7 +45,7 @@ impl Masks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Shape {
-    /// The number of limits; they are in the children from 0 on.
+    /// The number of limits; their indices begin with 0.
     pub limit_count: u32,
     /// The daemon's number for the interface that the program is attached to.
     pub interface: u32,

@@ -1,5 +1,6 @@
-//! What all stores of standings do, over the memory that each of them has.
+//! The steps that all stores of known sources share, over the memory that each of them has.
 
+use super::StandingStore;
 use crate::{
     policy::Shape,
     standing::{
@@ -9,7 +10,11 @@ use crate::{
     table::{Inserted, Line},
 };
 
-/// The memory of a store of standings, which all CPUs share.
+/// The memory of a store of known sources, which all CPUs share.
+///
+/// A store may put the steps into functions of their own, as [`Outline`](crate::decide::Outline)
+/// does with those of a decision. They are not in that trait because handshakes and orders of
+/// userspace, which decide on no packet, change records by the same steps.
 pub trait StandingMemory {
     /// Returns the word of the shortage.
     fn shortage_word(&self) -> Option<impl ShortageWord>;
@@ -20,8 +25,7 @@ pub trait StandingMemory {
     /// Returns a line of first tries by its index.
     fn first_try_line(&self, index: u32) -> Option<impl FirstTries>;
 
-    /// Does [`change()`], which a store may put into a function of its own. `index` is that of the
-    /// source's line.
+    /// Calls [`change()`].
     #[inline(always)]
     fn change(
         &self,
@@ -37,7 +41,7 @@ pub trait StandingMemory {
         change(self, shape, index, source, event, now_ns)
     }
 
-    /// Does [`is_retry()`], which a store may put into a function of its own.
+    /// Calls [`is_retry()`].
     #[inline(always)]
     fn is_retry(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool
     where
@@ -46,7 +50,7 @@ pub trait StandingMemory {
         is_retry(self, shape, source, standing, now_ns)
     }
 
-    /// Does [`after()`], which a store may put into a function of its own.
+    /// Calls [`after()`].
     #[inline(always)]
     fn after(&self, shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record
     where
@@ -55,7 +59,7 @@ pub trait StandingMemory {
         after(self, shape, record, event, now_ns)
     }
 
-    /// Does [`weight()`], which a store may put into a function of its own.
+    /// Calls [`weight()`].
     #[inline(always)]
     fn weight(&self, shape: &Shape, record: Record, now_ns: u64) -> u64
     where
@@ -64,7 +68,7 @@ pub trait StandingMemory {
         weight(self, shape, record, now_ns)
     }
 
-    /// Does [`insert()`], which a store may put into a function of its own.
+    /// Calls [`insert()`].
     #[inline(always)]
     fn insert(
         &self,
@@ -108,52 +112,51 @@ fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> M
     }
 }
 
-/// Does [`StandingStore::visit`](super::StandingStore::visit).
-#[inline(always)]
-pub fn visit<M: StandingMemory>(
-    memory: &M,
-    shape: &Shape,
-    source: SourceId,
-    now_ns: u64,
-) -> Standing {
-    if source == SourceId::NONE {
-        return Standing::Unknown;
-    }
-    let at = moment(memory, shape, now_ns);
-    let hash = shape.hash_key.word_hash(source.0);
-    if at.shortage.holds(at.now) {
-        // A source of a flood is refused: this line of memory is on its way while the next one is.
-        if let Some(line) = first_try_line(memory, shape, hash) {
-            line.fetch();
+impl<M: StandingMemory> StandingStore for M {
+    #[inline(always)]
+    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+        if source == SourceId::NONE {
+            return Standing::Unknown;
+        }
+        let at = moment(self, shape, now_ns);
+        let hash = shape.hash_key.word_hash(source.0);
+        if at.shortage.holds(at.now) {
+            // A source of a flood is refused: this line is fetched while the next one is.
+            if let Some(line) = first_try_line(self, shape, hash) {
+                line.fetch();
+            }
+        }
+        let index = index_of(hash, shape.standing.lines);
+        let record = match self.known_line(index) {
+            Some(line) => known::look(&line, source),
+            None => return Standing::Unknown,
+        };
+        // Mostly the visit was noted in this tick already.
+        if record.after(Event::Visit, &at) == record {
+            record.standing(&at)
+        } else {
+            self.change(shape, index, source, Event::Visit, now_ns)
         }
     }
-    let index = index_of(hash, shape.standing.lines);
-    let record = match memory.known_line(index) {
-        Some(line) => known::look(&line, source),
-        None => return Standing::Unknown,
-    };
-    // Mostly the visit was noted in this tick already.
-    if record.after(Event::Visit, &at) == record {
-        record.standing(&at)
-    } else {
-        memory.change(shape, index, source, Event::Visit, now_ns)
-    }
-}
 
-/// Does [`StandingStore::refused`](super::StandingStore::refused).
-#[inline(always)]
-pub fn refused<M: StandingMemory>(
-    memory: &M,
-    shape: &Shape,
-    source: SourceId,
-    standing: Standing,
-    now_ns: u64,
-) -> Standing {
-    if memory.is_retry(shape, source, standing, now_ns) {
-        let index = known_index(shape, source);
-        memory.change(shape, index, source, Event::Retry, now_ns)
-    } else {
-        standing
+    #[inline(always)]
+    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
+        self.is_retry(shape, source, standing, now_ns);
+    }
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        shape: &Shape,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> Standing {
+        if self.is_retry(shape, source, standing, now_ns) {
+            happened(self, shape, source, Event::Retry, now_ns)
+        } else {
+            standing
+        }
     }
 }
 
@@ -207,8 +210,8 @@ pub fn happened<M: StandingMemory>(
     memory.change(shape, index, source, event, now_ns)
 }
 
-/// Changes the record of a source in its line as an event does; returns its standing then, also if
-/// the line has no room for it.
+/// Changes the record of a source in its line, the one at `index`, as an event does; returns its
+/// standing then, also if the line has no room for it.
 #[inline(always)]
 pub fn change<M: StandingMemory>(
     memory: &M,
@@ -230,7 +233,7 @@ pub fn change<M: StandingMemory>(
     record.standing(&moment(memory, shape, now_ns))
 }
 
-/// Returns what an event makes of a record.
+/// Returns a record after an event.
 #[inline(always)]
 pub fn after<M: StandingMemory>(
     memory: &M,

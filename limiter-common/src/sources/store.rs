@@ -5,7 +5,7 @@ use crate::{
     standing::{SourceId, Standing},
 };
 
-/// A store of what is known of sources, and of who was refused as unknown.
+/// A store of what is known of sources, and of first tries.
 pub trait StandingStore {
     /// Returns the standing of a source at the time `now_ns`, in nanoseconds, and notes its visit.
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing;
@@ -18,4 +18,26 @@ pub trait StandingStore {
     /// an unknown one that came again in time is retried.
     fn refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64)
     -> Standing;
+}
+
+/// Knows nobody: all are unknown, however often they come.
+impl StandingStore for () {
+    #[inline(always)]
+    fn visit(&self, _shape: &Shape, _source: SourceId, _now_ns: u64) -> Standing {
+        Standing::Unknown
+    }
+
+    #[inline(always)]
+    fn note_refused(&self, _: &Shape, _: SourceId, _: Standing, _now_ns: u64) {}
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        _shape: &Shape,
+        _source: SourceId,
+        standing: Standing,
+        _now_ns: u64,
+    ) -> Standing {
+        standing
+    }
 }

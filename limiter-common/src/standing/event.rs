@@ -11,8 +11,8 @@ pub enum Event {
     Handshake,
     /// It came again after it was refused as unknown.
     Retry,
-    /// Somebody vouches for it until a time of the decisions' clock, in nanoseconds. A time that has
-    /// passed changes nothing.
+    /// Somebody vouches for it until a time of the decisions' clock, in nanoseconds. A time that
+    /// has passed changes nothing.
     Vouch {
         /// Until when.
         until_ns: u64,

@@ -38,8 +38,8 @@ numbered! {
         serde(rename_all = "kebab-case")
     )]
     pub enum Standing {
-        /// Before the shortage began, it completed a TCP handshake or somebody vouched for it, so it
-        /// receives what is sent to it.
+        /// Before the shortage began, it completed a TCP handshake or somebody vouched for it, so
+        /// it receives what is sent to it.
         Proven,
         /// It came on several separate occasions while there was no shortage.
         Familiar,

@@ -1,8 +1,8 @@
-//! What the worth of records depends on.
+//! Moments, at which records are judged.
 
 use super::{Settings, Shortage, Tick};
 
-/// All that a record's worth depends on, besides the record.
+/// A time, and all else that a record's worth depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     /// The settings.

@@ -100,8 +100,8 @@ impl Record {
         (self.0 >> SINCE_SHIFT) as u32
     }
 
-    /// Returns the record by another clock, which shows `to` when this one shows `from`. So a record
-    /// can be saved by the wall clock and recalled after a restart.
+    /// Returns the record by another clock, which shows `to` when this one shows `from`. So a
+    /// record can be saved by the wall clock and recalled after a restart.
     #[must_use]
     pub const fn by_clock(self, from: Tick, to: Tick) -> Self {
         let ahead = to.0.wrapping_sub(from.0);

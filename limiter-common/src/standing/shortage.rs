@@ -57,8 +57,8 @@ pub trait ShortageWord {
     fn compare_and_swap(&self, seen: u64, new: u64) -> bool;
 }
 
-/// Notes that a limit refused somebody for its reserve. It writes at most once a tick, on any number
-/// of CPUs: if the swap fails, another CPU has noted the same.
+/// Notes that a limit refused somebody for its reserve. It writes at most once a tick, on any
+/// number of CPUs: if the swap fails, another CPU has noted the same.
 #[inline(always)]
 pub(crate) fn renew<W: ShortageWord>(word: &W, now: Tick) {
     let seen = word.get();

@@ -81,8 +81,8 @@ impl Parameters {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Parameters {
-    /// Makes the parameters of a limit of `count` tokens every `period_ns` nanoseconds, with `burst` at
-    /// once if the strategy [has a burst](Strategy::has_burst); in the unit of number 0.
+    /// Makes the parameters of a limit of `count` tokens every `period_ns` nanoseconds, with
+    /// `burst` at once if the strategy [has a burst](Strategy::has_burst); in the unit of number 0.
     ///
     /// `None`: one of them is 0 or more than the strategy can count; see [`Gcra::new`],
     /// [`Strategy::largest_count`] and [`Strategy::longest_period`].

@@ -100,7 +100,8 @@ pub(crate) trait Ledger: Rule {
     /// admits, if both are charged the same packets.
     fn admits_all_of(terms: &Terms, other: &Terms) -> bool;
 
-    /// Returns the parameters of a limit; `None`: one of the terms is 0 or more than can be counted.
+    /// Returns the parameters of a limit; `None`: one of the terms is 0 or more than can be
+    /// counted.
     fn parameters(terms: &Terms) -> Option<Parameters>;
 
     /// Returns the unit of a limit's buckets.

@@ -57,8 +57,8 @@ struct State {
 
 impl OwnerHash {
     /// Returns the hash of a part of the bucket that this is the hash of: another line, which the
-    /// part shares with the next one, and another tag. `part` is a [`BucketKey::part`]; the hash may be
-    /// incomplete.
+    /// part shares with the next one, and another tag. `part` is a [`BucketKey::part`]; the hash
+    /// may be incomplete.
     ///
     /// No two parts of one bucket have the same tag. In a table of 64 lines or more, no two pairs
     /// of the first 128 have the same line, because their lowest bits differ. If there are enough

@@ -246,8 +246,8 @@ impl Datapath {
         self.state.limit_traffic(limit)
     }
 
-    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in the
-    /// order of [`Standing::ALL`].
+    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in
+    /// the order of [`Standing::ALL`].
     pub fn standing_traffic(
         &self,
         limit: LimitId,
@@ -255,8 +255,8 @@ impl Datapath {
         self.state.standing_traffic(limit)
     }
 
-    /// Returns the rate in force of a limit whose rate is automatic, in whole tokens a second; `None`:
-    /// it is not.
+    /// Returns the rate in force of a limit whose rate is automatic, in whole tokens a second;
+    /// `None`: it is not.
     pub fn automatic_rate(&self, limit: LimitId) -> Result<Option<u64>, DatapathError> {
         let mut limits = (0..).zip(self.policy.limits.iter().zip(&self.policy.rates));
         let Some((limit_index, (limit, floor))) = limits.find(|(_, (one, _))| one.id == limit.0)

@@ -28,7 +28,7 @@ pub struct SourceStanding {
     pub now: Tick,
 }
 
-/// What a limit reserves from a source, and what that means now.
+/// The reserve that a limit keeps from a source, and when a packet passes in spite of it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReservedLevel {
     /// The tokens that a packet must leave in the bucket.

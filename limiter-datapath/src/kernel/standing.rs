@@ -103,8 +103,8 @@ impl KnownSources<'_> {
     }
 
     /// Has the kernel note an event of a source now, such as that somebody vouches for it, or that
-    /// an operator wants it forgotten. Returns its record after it: [`Record::NONE`] if there is no room for
-    /// the source, because all others in its line are of a higher rank.
+    /// an operator wants it forgotten. Returns its record after it: [`Record::NONE`] if there is no
+    /// room for the source, because all others in its line are of a higher rank.
     pub fn note(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {
         self.maps
             .note(&self.shape, source, event, monotonic_now())?;

@@ -330,8 +330,8 @@ impl State {
         Ok(total)
     }
 
-    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in the
-    /// order of [`Standing::ALL`].
+    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in
+    /// the order of [`Standing::ALL`].
     pub(super) fn standing_traffic(
         &self,
         limit: LimitId,

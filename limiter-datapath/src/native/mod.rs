@@ -13,6 +13,7 @@ mod testing;
 
 use limiter_common::clock::Clock;
 
+pub(crate) use self::standing::known_in;
 pub use self::{
     buckets::{BucketLocation, MemoryBuckets},
     line::{AtomicLine, bucket_in},

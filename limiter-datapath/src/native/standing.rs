@@ -11,7 +11,7 @@ use std::{
 use limiter_common::{
     ban::BanKey,
     policy::Shape,
-    sources::{self, StandingMemory, StandingStore},
+    sources::{self, StandingMemory},
     standing::{
         self, Event, FIRST_TRIES, FirstTries, Moment, Record, Settings, Shortage, ShortageWord,
         SourceId, Standing, Tick,
@@ -82,33 +82,16 @@ impl MemoryStanding {
     /// Returns every known source and its record, in no order; also expired records that are not
     /// yet replaced.
     pub fn records(&self) -> impl Iterator<Item = (SourceId, Record)> {
-        self.known.iter().flat_map(|line| {
-            let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));
-            entries
-                .map(|(source, record)| (SourceId(source), Record(record)))
-                .filter(|(_, record)| *record != Record::NONE)
-        })
+        self.known.iter().flat_map(known_in)
     }
 }
 
-impl StandingStore for MemoryStanding {
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        sources::visit(self, shape, source, now_ns)
-    }
-
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        self.is_retry(shape, source, standing, now_ns);
-    }
-
-    fn refused(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        standing: Standing,
-        now_ns: u64,
-    ) -> Standing {
-        sources::refused(self, shape, source, standing, now_ns)
-    }
+/// Returns the sources in a line of the table, and their records.
+pub(crate) fn known_in(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
+    (0..WAYS)
+        .filter_map(move |way| table::entry(&line, way))
+        .map(|(source, record)| (SourceId(source), Record(record)))
+        .filter(|(_, record)| *record != Record::NONE)
 }
 
 impl StandingMemory for MemoryStanding {

@@ -31,7 +31,7 @@ pub struct SavedSource {
 }
 
 impl SavedSources {
-    /// Saves what is known at a moment, as far as it is worth it.
+    /// Saves the sources that are at least fresh at a moment.
     pub fn new(known: impl Iterator<Item = (SourceId, Record)>, at: &Moment<'_>) -> Self {
         let mut worthy: Vec<_> = known
             .filter(|(_, record)| record.standing(at) as u32 <= Standing::Fresh as u32)
@@ -79,8 +79,8 @@ impl SavedSources {
 }
 
 impl SavedSource {
-    /// A source that ranks as fresh only while the shortage lasts is saved as fresh: nobody gains by
-    /// a restart.
+    /// A source that ranks as fresh only while the shortage lasts is saved as fresh: nobody gains
+    /// by a restart.
     const fn new(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
         let is_fresh = matches!(record.standing(at), Standing::Fresh);
         let (last, since) = (Tick(record.last()), Tick(record.since()));

@@ -18,7 +18,7 @@ use testbed::Frame;
 
 use crate::{
     differential::generate,
-    engine::{Engines, policy},
+    engine::{Engines, START, policy},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -45,11 +45,18 @@ fn frame() -> Result<Vec<u8>> {
     Frame::new("192.0.2.1".parse()?, "198.51.100.1".parse()?).udp(1, 2, b"")
 }
 
-/// Sends packets at one moment, after the start of the engines' clocks; returns how many pass.
-fn passing(engines: &mut Engines, at_ns: u64, packets: usize) -> Result<usize> {
+/// Sends packets `offset_ns` after the start of the engines' clocks; returns how many pass.
+fn passing(engines: &mut Engines, offset_ns: u64, packets: usize) -> Result<usize> {
     let frame = frame()?;
-    let reasons = (0..packets).map(|_| engines.judge(at_ns, &frame));
+    let reasons = (0..packets).map(|_| engines.judge(offset_ns, &frame));
     Ok(reasons.filter(|reason| *reason == WithinLimits).count())
+}
+
+/// Gives the limit a rate, by its emission interval in nanoseconds; it holds until `offset_ns`
+/// after the start of the engines' clocks, or a little shorter.
+fn set_rate(engines: &mut Engines, interval_ns: u64, offset_ns: u64) -> Result<()> {
+    let rate = CurrentRate::new(interval_ns, START + offset_ns);
+    Ok(engines.set_rate(ID, rate)?)
 }
 
 fn in_both_stores(check: impl Fn(Store) -> Result<()>) -> Result<()> {
@@ -62,16 +69,16 @@ fn the_rate_in_force_decides_until_it_ends() -> Result<()> {
     in_both_stores(|store| {
         let mut engines = Engines::with(&policy([automatic()]), store)?;
         assert_eq!(passing(&mut engines, 0, 120)?, 100, "the floor");
-        engines.set_rate(ID, interval_of(2_500), 10 * SECOND)?;
+        set_rate(&mut engines, interval_of(2_500), 10 * SECOND)?;
         assert_eq!(passing(&mut engines, 0, 5)?, 0, "as empty as before");
         assert_eq!(passing(&mut engines, 50 * MS, 200)?, 125, "half full");
         assert_eq!(passing(&mut engines, SECOND, 400)?, 250);
         // No rate leads beyond the bounds.
-        engines.set_rate(ID, 1, 10 * SECOND)?;
+        set_rate(&mut engines, 1, 10 * SECOND)?;
         assert_eq!(passing(&mut engines, 2 * SECOND, 600)?, 500, "the ceiling");
-        engines.set_rate(ID, CurrentRate::LONGEST_INTERVAL, 10 * SECOND)?;
+        set_rate(&mut engines, CurrentRate::LONGEST_INTERVAL, 10 * SECOND)?;
         assert_eq!(passing(&mut engines, 3 * SECOND, 120)?, 100, "the floor");
-        engines.set_rate(ID, interval_of(2_000), 10 * SECOND)?;
+        set_rate(&mut engines, interval_of(2_000), 10 * SECOND)?;
         assert_eq!(passing(&mut engines, 9 * SECOND, 250)?, 200);
         assert_eq!(
             passing(&mut engines, 10 * SECOND, 250)?,
@@ -100,7 +107,7 @@ fn beside_a_window() -> Result<()> {
         ..automatic()
     };
     let mut engines = Engines::new(&policy([automatic(), window]))?;
-    engines.set_rate(ID, interval_of(2_500), 10 * SECOND)?;
+    set_rate(&mut engines, interval_of(2_500), 10 * SECOND)?;
     assert_eq!(passing(&mut engines, 0, 400)?, 250);
     engines.assert_same_state();
     Ok(())
@@ -122,7 +129,7 @@ fn a_reserve_is_a_part_of_the_bucket_at_every_rate() -> Result<()> {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         assert_eq!(passing(&mut engines, 0, 60)?, 50);
         assert_eq!(engines.judge(0, &frame()?), Reserved);
-        engines.set_rate(ID, interval_of(4_000), 30 * SECOND)?;
+        set_rate(&mut engines, interval_of(4_000), 30 * SECOND)?;
         assert_eq!(engines.judge(0, &frame()?), Reserved, "as full as before");
         // Too late to be a retry of what was refused before.
         assert_eq!(passing(&mut engines, 20 * SECOND, 250)?, 200);
@@ -133,7 +140,9 @@ fn a_reserve_is_a_part_of_the_bucket_at_every_rate() -> Result<()> {
 
 #[test]
 fn both_engines_agree_whatever_the_rate_does() -> Result<()> {
-    let steps = (0..30 * MS, any::<bool>(), 1..5 * MS, 0..50 * MS);
+    // Some 3600 packets a second: between the floor and the ceiling.
+    let pause = prop_oneof![100 => 0..150_000_u64, 1 => 10 * MS..30 * MS];
+    let steps = (pause, any::<bool>(), 1..5 * MS, 0..50 * MS);
     let steps = generate(
         &prop::collection::vec(steps, 4_000),
         &mut TestRunner::default(),
@@ -141,17 +150,16 @@ fn both_engines_agree_whatever_the_rate_does() -> Result<()> {
     in_both_stores(|store| {
         let mut engines = Engines::with(&policy([automatic()]), store)?;
         let (mut now, mut seen) = (0, [0; 2]);
-        for (step, moves, interval, holds) in steps.iter().copied() {
+        for (pause, moves, interval, holds) in steps.iter().copied() {
             if moves {
-                engines.set_rate(ID, interval, now + holds)?;
+                set_rate(&mut engines, interval, now + holds)?;
             }
             match engines.judge(now, &frame()?) {
                 WithinLimits => seen[0] += 1,
                 OverLimit => seen[1] += 1,
                 reason => panic!("{reason:?}"),
             }
-            // Faster than the bucket refills at its floor, with a pause now and then.
-            now += if step < 29 * MS { step / 200 } else { step };
+            now += pause;
         }
         assert!(seen.iter().all(|seen| *seen > 100), "{seen:?}");
         engines.assert_same_state();

@@ -166,15 +166,12 @@ impl Engines {
         sieves.pressures().set_pressure(index, pressure)
     }
 
-    /// Gives a limit, whose rate is automatic, a rate in both, by its emission interval in
-    /// nanoseconds; it holds until `offset_ns` after [`START`], or a little shorter.
+    /// Gives a limit, whose rate is automatic, a rate in both.
     pub(crate) fn set_rate(
         &mut self,
         limit: LimitId,
-        interval_ns: u64,
-        offset_ns: u64,
+        rate: CurrentRate,
     ) -> Result<(), DatapathError> {
-        let rate = CurrentRate::new(interval_ns, START.saturating_add(offset_ns));
         self.tables.current_rates.insert(limit, rate);
         self.trial.reputation().rates().set(limit, rate)
     }
@@ -370,8 +367,8 @@ impl Engines {
         assert_eq!(counts.recorded + counts.skipped, self.refused);
     }
 
-    /// Returns the TATs in a log that still count, the last one first. The places of the stamps are
-    /// the same on both sides only until one of them forgets the cursor of a full bucket.
+    /// Returns the TATs in a log that still count, the last one first. The stamps have the same
+    /// numbers on both sides only until one of them forgets the cursor of a full bucket.
     fn counting(
         &self,
         key: &BucketKey,

@@ -1,5 +1,5 @@
-//! A process that is killed while it changes buckets. A way that it left locked would drop its owner
-//! for ever.
+//! A process that is killed while it changes buckets. A way that it left locked would drop its
+//! owner for ever.
 
 use std::{net::Ipv4Addr, thread, time::Duration};
 
@@ -25,7 +25,7 @@ use testbed::Frame;
 const SECOND: u64 = 1_000_000_000;
 const NOW: u64 = 1_000 * SECOND;
 
-/// An element of the table: fingerprints at even places, states at odd ones.
+/// An element of the table: fingerprints have even indices, states odd ones.
 type RawLine = [u64; 2 * WAYS];
 
 /// A program with a small table of its own.

@@ -177,7 +177,7 @@ fn a_smaller_table() -> Result<()> {
         assert_eq!(kept, restored.restored);
         assert_eq!(after.maps.bucket_count()? as u64, kept);
         if capacity == 32 {
-            // More than fit; the hash leaves few places empty.
+            // More than fit; the hash leaves few lines empty.
             assert!((16..=32).contains(&kept), "{kept}");
         }
     }

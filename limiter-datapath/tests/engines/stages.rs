@@ -16,7 +16,8 @@ use testbed::Frame;
 
 use crate::engine::START;
 
-/// A limit that enforces, one that observes, one that reserves, and a sieve under pressure from any packet.
+/// A limit that enforces, one that observes, one that reserves, and a sieve under pressure from any
+/// packet.
 const ENFORCING: &str = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
 const OBSERVING: &str = "PacketsPerIPv4Range: {burst: 10, count: 1, period: 1h, mode: observe}";
 const RESERVING: &str = "Everybody: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, reserve: {unknown: 100}}";

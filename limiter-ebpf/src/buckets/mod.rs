@@ -44,9 +44,8 @@ pub(crate) struct BucketLocation {
 }
 
 /// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may
-/// have other strategies than GCRA. `INLINE`: the number of limits, by their indices, that are
-/// prepared without a call, unless their rate is automatic, for each of which the verifier walks the
-/// code once.
+/// have other strategies than GCRA. `INLINE`: limits with an index below it are prepared without a
+/// call, unless their rate is automatic; for each of them the verifier walks the code once.
 #[derive(Clone, Copy)]
 pub(crate) struct MapBuckets<
     const WINDOWS: bool,

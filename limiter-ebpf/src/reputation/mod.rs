@@ -9,10 +9,9 @@ use limiter_common::{
     clock::Clock,
     decide::Verdict,
     judged::Packet,
-    policy::{Shape, Tables},
+    policy::Tables,
     reputation::Reputation,
     sources::StandingStore,
-    standing::{SourceId, Standing},
 };
 
 use self::bans::MapBans;
@@ -22,6 +21,11 @@ pub(crate) struct MapReputation;
 
 impl Reputation for MapReputation {
     #[inline(always)]
+    fn sources(&self) -> &impl StandingStore {
+        &MapStanding
+    }
+
+    #[inline(always)]
     fn is_banned<C: Clock>(&self, source: &Address, _clock: &C) -> bool {
         let Address { family, high, low } = *source;
         ban::any(&MapBans, family) && limiter_is_banned(family.number(), high, low) == 1
@@ -30,29 +34,6 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn sift<T: Tables>(&self, _tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
         sieves::sift(packet, verdict)
-    }
-}
-
-impl StandingStore for MapReputation {
-    #[inline(always)]
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        MapStanding.visit(shape, source, now_ns)
-    }
-
-    #[inline(always)]
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        MapStanding.note_refused(shape, source, standing, now_ns);
-    }
-
-    #[inline(always)]
-    fn refused(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        standing: Standing,
-        now_ns: u64,
-    ) -> Standing {
-        MapStanding.refused(shape, source, standing, now_ns)
     }
 }
 

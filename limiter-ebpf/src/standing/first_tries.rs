@@ -1,4 +1,4 @@
-//! First tries: who was refused as unknown, in lines of one cache line each.
+//! First tries of sources, in lines of one cache line each.
 
 use core::arch::asm;
 

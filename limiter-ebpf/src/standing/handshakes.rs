@@ -4,8 +4,8 @@
 //! connection. Which event counts was measured:
 //!
 //! * For a connection that came in, the kernel calls when the connection is made, and then sets the
-//!   state to established. With TCP Fast Open it is made by the SYN alone, and whether the handshake
-//!   ever ends is open. So the first call only asks to be told of states.
+//!   state to established. With TCP Fast Open it is made by the SYN alone, and whether the
+//!   handshake ever ends is open. So the first call only asks to be told of states.
 //! * For a connection that this host made, the state is already established when the kernel first
 //!   calls. The peer has answered then, with the number of the SYN, which a forger cannot know.
 
@@ -29,7 +29,7 @@ static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 
-/// Notes who completed a handshake.
+/// Notes sources that complete a handshake.
 #[sock_ops]
 #[expect(
     clippy::needless_pass_by_value,

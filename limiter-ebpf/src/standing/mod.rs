@@ -10,7 +10,7 @@ use limiter_common::{
     address::Address,
     clock::Clock as _,
     policy::Shape,
-    sources::{self, StandingMemory, StandingStore},
+    sources::{self, StandingMemory},
     standing::{Event, FirstTries, Record, ShortageWord, SourceId, Standing},
     table::{Inserted, Line, WAYS},
 };
@@ -88,29 +88,6 @@ impl StandingMemory for MapStanding {
     }
 }
 
-impl StandingStore for MapStanding {
-    #[inline(always)]
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        sources::visit(self, shape, source, now_ns)
-    }
-
-    #[inline(always)]
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        self.is_retry(shape, source, standing, now_ns);
-    }
-
-    #[inline(always)]
-    fn refused(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        standing: Standing,
-        now_ns: u64,
-    ) -> Standing {
-        sources::refused(self, shape, source, standing, now_ns)
-    }
-}
-
 /// Notes that a source completed a handshake with this host.
 #[inline(always)]
 fn prove(peer: &Address) {
@@ -128,7 +105,7 @@ fn prove(peer: &Address) {
 /// Calls [`sources::change`]; takes the [numbers](Event::to_numbers) of an event, returns that of
 /// a [`Standing`].
 ///
-/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for
+/// Like those below, it is a global function of the BPF object: the verifier walks it once, for
 /// any arguments, and its stack is not the stage's.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -151,7 +128,7 @@ extern "C" fn limiter_change_standing(
 /// Calls [`sources::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
 /// an event.
 ///
-/// With it and the one below, a round of attempts to change a record is a short path.
+/// With it and [`limiter_insert_source`], a round of attempts to change a record is a short path.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: u64) -> u64 {
@@ -190,8 +167,8 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
     sources::insert(&MapStanding, shape, index, source, record, now_ns) as u32
 }
 
-/// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What follows
-/// a retry is called from the stage: deeper, it would take more stack.
+/// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What
+/// follows a retry is called from the stage: deeper, it would take more stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {

@@ -40,7 +40,8 @@ pub struct Interval {
 ///
 /// It starts at the floor and doubles until the host is in distress. Then it falls by a fifth with
 /// each distress and rises in equal steps otherwise; once it is twice the rate of the last distress,
-/// that one says nothing any more, and it doubles again. While the limit refuses nobody the rate
+/// that one says nothing any more, and it doubles again; nor does distress at the floor say anything of
+/// higher rates. While the limit refuses nobody the rate
 /// stays, since nothing shows whether the server would bear more.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
@@ -88,7 +89,10 @@ impl Law {
         if self.settling > 0 {
             self.settling -= 1;
         } else if seen.distress {
-            self.distressed_at = Some(self.rate);
+            // The host always bears the floor: it lost a burst, or what came before the rate held.
+            if self.rate > floor {
+                self.distressed_at = Some(self.rate);
+            }
             self.settling = SETTLING;
             self.rate = (self.rate / LEFT.1 * LEFT.0).max(floor);
         } else if seen.refused {

@@ -217,7 +217,7 @@ fn the_table_of_ticks_is_up_to_date() -> Result<()> {
             ),
             "|---|---|---|---|---|".to_owned(),
         ];
-        for count in [10, 100, 1_000, 10_000, 1_000_000, 1_000_000_000] {
+        for count in [100, 10_000, 1_000_000, 1_000_000_000] {
             let periods = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
             let cells = periods.map(|period_ns| longer(strategy, count, period_ns));
             let cells = cells.into_iter().collect::<Result<Vec<_>>>()?;

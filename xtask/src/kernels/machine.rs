@@ -17,7 +17,7 @@ use super::{Set, guest::Guest, report::Report};
 use crate::{command::shown, emulator};
 
 /// The most time that a machine may take.
-pub(super) const LONGEST: Duration = Duration::from_mins(30);
+pub(super) const LONGEST: Duration = Duration::from_mins(45);
 
 /// How often to check whether it has ended.
 const TICK: Duration = Duration::from_millis(100);

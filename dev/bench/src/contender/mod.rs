@@ -219,7 +219,7 @@ impl Contender {
         )
     }
 
-    /// Returns whether it measures the standing of sources, of any family alike.
+    /// Returns whether it measures standing, which costs the same in both families.
     pub(crate) const fn is_of_standing(&self) -> bool {
         matches!(
             self.kind,
@@ -227,7 +227,7 @@ impl Contender {
         )
     }
 
-    /// Returns whether every source must be known, so that there may not be too many.
+    /// Returns whether every source must be known, so that the table must have room for all.
     pub(crate) const fn knows_all(&self) -> bool {
         matches!(
             self.kind,

@@ -53,14 +53,13 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
                  and drops none. Address + total: 1 limit, and one on all sources together. \
                  Standing: the same, and the second limit keeps a tenth of its burst for proven \
                  sources and half of it for known ones; all sources visit, and there is enough for \
-                 all. Standing, known: in a shortage, all sources are familiar, and pass. Unknown \
-                 refused: what is left of {SPENT_COUNT} packets an hour is kept for others; retries \
-                 are so late, after 11.95 s, that hardly any is one. Each strategy: 1 limit, which \
-                 refuses nothing either; a window \
-                 is a second long, and a moving window N × {FASTEST_PACKET_NS} ns for each \
-                 source, so that its log is not empty. Its stamps are buckets like others, in \
-                 the same room. Refused: 1 limit of {REFUSED_COUNT} packets an hour, with few \
-                 sources."
+                 all. Standing, known: in a shortage, all sources are familiar, and pass. Standing, \
+                 unknown refused: the second limit lets {SPENT_COUNT} packets an hour pass, and keeps \
+                 what is left for familiar sources; a retry counts only after 11.95 s, so hardly any \
+                 does. Each strategy: 1 limit, which refuses nothing either; a window is a second \
+                 long, and a moving window N × {FASTEST_PACKET_NS} ns for each source, so that its \
+                 log is not empty. Its stamps are buckets like others, in the same room. Refused: 1 \
+                 limit of {REFUSED_COUNT} packets an hour, with few sources."
             ),
             told: Some(("yaml", Limits::Four.configuration(terms))),
         },

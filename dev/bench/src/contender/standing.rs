@@ -1,4 +1,4 @@
-//! Limits for all sources together, which keep something for those who are known.
+//! Limits on all sources together, which keep something for known ones.
 
 use anyhow::Result;
 use bench_common::Source;
@@ -18,25 +18,27 @@ pub(crate) enum Situation {
     Calm,
     /// There is a shortage, in which every source is familiar and passes.
     ShortOfRoom,
-    /// What is left is kept for others than those who come, whom nobody knows.
+    /// All sources are unknown, and what is left is kept for familiar ones.
     Spent,
 }
 
-/// Long after the time of the measurement, in ticks, but not so long that it counts as past.
+/// The ticks from now until the shortage ends: long after the measurement, but not so many that the
+/// end counts as past.
 const LATER: u32 = Tick::AHEAD / 2;
 
-/// Packets of all sources an hour when hardly any of them passes; some have passed before.
+/// The packets of all sources that pass in an hour when nearly all are refused.
 pub(super) const SPENT_COUNT: u64 = 1000;
 
 impl Situation {
-    /// Returns the limit, of `count` packets a second where it refuses nobody, and its settings.
+    /// Returns the limit, and the settings of standing that it needs. Where it refuses nobody, its
+    /// rate is `count` packets a second.
     pub(super) fn limits(self, count: u64) -> String {
         match self {
             Self::Calm | Self::ShortOfRoom => {
                 line(count, "1s", ", reserve: {familiar: 10%, unknown: 50%}")
             }
-            // In a large flood most sources come again within some seconds. Of so late retries there
-            // are hardly any, so that nearly all stay unknown.
+            // In a large flood most sources come again within some seconds. Hardly any comes as
+            // late as this asks for, so nearly all stay unknown.
             Self::Spent => {
                 line(
                     SPENT_COUNT,
@@ -60,8 +62,8 @@ fn line(count: u64, period: &str, reserve: &str) -> String {
     )
 }
 
-/// Makes all sources of the flood familiar, for long already, and begins a shortage that outlasts
-/// the measurement.
+/// Makes all sources of the flood familiar since long ago, and begins a shortage that outlasts the
+/// measurement.
 pub(super) fn introduce(maps: &mut StandingMaps, shape: &Shape, terms: &Terms) -> Result<()> {
     let now_ns = monotonic_now();
     let now = Tick::of_ns(now_ns);

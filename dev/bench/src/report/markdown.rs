@@ -3,19 +3,19 @@
 use std::{fmt::Write as _, fs, io, path::Path};
 
 use anyhow::{Context as _, Result};
-use bench_common::{KNOWN, Layout, VICTIMS};
+use bench_common::Layout;
 
 use super::{
     chart,
     grid::{self, Grid, Unit, grids},
-    method, screen, service,
+    method, screen,
 };
 use crate::{
     contender,
+    machine::Machine,
     plan::LARGEST,
     quality,
     results::{Figure, Results},
-    service::{DEFENCES, FLOODS, Flood, KNOWN_PER_SECOND, NEW_PER_SECOND, Service},
 };
 
 /// The authors' notes on the results, in the directory of the charts: they are copied.
@@ -33,7 +33,6 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     text += &chapter(&COSTS, &results.costs, &charts)?;
     text += &kept(results)?;
     text += &clients(results)?;
-    text += &services(results)?;
     text += &method::text(results);
     text += &contenders(results)?;
     let file = directory.join("benchmarks.md");
@@ -51,7 +50,6 @@ fn read_notes(file: &Path) -> Result<String> {
 
 /// Returns the machine, how to run the benchmark, and the targets.
 fn head(results: &Results) -> Result<String> {
-    let machine = &results.machine;
     let mut text = String::new();
     write!(
         text,
@@ -60,29 +58,37 @@ fn head(results: &Results) -> Result<String> {
          benchmark: do not edit, run it again. (The authors' notes come from \
          `benchmarks/{NOTES}`.)\n\n\
          ```\n\
-         cargo xtask bench             # everything, as root, into this file\n\
+         cargo xtask bench             # as root, in half an hour, into this file\n\
          cargo xtask bench --quick     # in under three minutes, on the screen alone\n\
          cargo xtask bench --measure clients --only nftables table --json clients.json\n\
-         cargo xtask bench --quick --measure service --floods 'DNS, IPv4, 300' \\\n    \
-         --only nothing limiter ideal --rounds 1 --json service.json\n\
          ```\n\n\
-         It touches nothing but its own network namespaces. This is `cargo xtask bench{}`:\n\n\
-         | | |\n|---|---|\n\
-         | CPU | {}, {} CPUs |\n\
-         | kernel | Linux {} |\n\
-         | load before the start | {} |\n\
-         | date | {} |\n\n\
+         It touches nothing but its own network namespaces. What clients get from real servers is a \
+         measurement of its own, [the service](benchmarks/service.md). This is \
+         `cargo xtask bench`:\n\n{}\n\
          ## Targets\n\n\
          Each is for one limit in the `table` store, unless it says otherwise.\n\n{}\n",
-        if results.quick { " --quick" } else { "" },
-        machine.cpu,
-        machine.cpus,
-        machine.kernel,
-        machine.load,
-        machine.date,
+        machine(&results.machine),
         table(&screen::targets(&results.targets)),
     )?;
     Ok(text)
+}
+
+/// Returns the machine as a table.
+pub(super) fn machine(machine: &Machine) -> String {
+    let Machine {
+        cpu,
+        cpus,
+        kernel,
+        load,
+        date,
+    } = machine;
+    format!(
+        "| | |\n|---|---|\n\
+         | CPU | {cpu}, {cpus} CPUs |\n\
+         | kernel | Linux {kernel} |\n\
+         | load before the start | {load} |\n\
+         | date | {date} |\n"
+    )
 }
 
 /// The text around the figures of one kind.
@@ -179,66 +185,6 @@ fn clients(results: &Results) -> Result<String> {
     Ok(text)
 }
 
-/// Returns what clients get from servers; empty if it was not measured.
-fn services(results: &Results) -> Result<String> {
-    let mut text = String::new();
-    if results.services.is_empty() {
-        return Ok(text);
-    }
-    writeln!(
-        text,
-        "## What good clients get from a server\n\n\
-         NSD (for Knot's rrl, Knot) or nginx on one CPU, which also receives; the flood and the \
-         clients on another. {KNOWN} known clients, who came before, ask {KNOWN_PER_SECOND} \
-         questions a second each; {NEW_PER_SECOND} new clients a second ask one each. A client that gets \
-         no answer asks again after one second, and after two more. Each figure is the percentage \
-         answered by that try, the median of the rounds; ± is half of their range, in points. \
-         Where a flood comes in the names of {VICTIMS} known clients, they have a table of their \
-         own: they get what is left of their budgets, and the others must not suffer. \
-         Below: the time from a known client's first try to its answer; how much of the CPU the \
-         server took, and the kernel's receiving thread; what was offered, in thousands of packets \
-         a second; and of that, what the ring lost before any defence and what full sockets \
-         lost behind it, in percent. The ideal is a program that passes a fixed list of clients, \
-         and of no client whose address is forged. [How to read it, and where packets are \
-         lost](benchmarks/service.md).\n"
-    )?;
-    for under in &results.services {
-        writeln!(text, "### {}\n", under.flood.name)?;
-        for grid in service::grids(under) {
-            writeln!(text, "{}", table(&grid))?;
-        }
-        if !under.is_comparable {
-            writeln!(text, "{}\n", service::NOT_COMPARABLE)?;
-        }
-    }
-    text += &settings(results)?;
-    Ok(text)
-}
-
-/// Returns the settings of each defence that has some, for either service.
-fn settings(results: &Results) -> Result<String> {
-    let mut text = String::new();
-    let measured = |flood: &Flood| results.services.iter().any(|under| under.flood == *flood);
-    for service in [Service::Dns, Service::Web] {
-        let of_service = |flood: &&Flood| flood.service == service && measured(flood);
-        let Some(flood) = FLOODS.iter().find(of_service) else {
-            continue;
-        };
-        for defence in DEFENCES
-            .iter()
-            .filter(|defence| defence.has_settings(service))
-        {
-            let (name, settings) = (defence.name, defence.settings(flood));
-            writeln!(
-                text,
-                "**{name}**, {}:\n\n```\n{settings}```\n",
-                service.name()
-            )?;
-        }
-    }
-    Ok(text)
-}
-
 /// Returns each contender, with the very configuration for the measurement with clients.
 fn contenders(results: &Results) -> Result<String> {
     let terms = quality::terms(&LARGEST)?;
@@ -259,7 +205,7 @@ fn contenders(results: &Results) -> Result<String> {
 }
 
 /// Formats a table whose columns are aligned in the source as well.
-fn table(grid: &Grid) -> String {
+pub(super) fn table(grid: &Grid) -> String {
     let columns = grid.header.len();
     let width = |column: usize| {
         let cells = grid.rows.iter().chain([&grid.header]);

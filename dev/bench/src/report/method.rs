@@ -9,8 +9,7 @@ pub(super) fn text(results: &Results) -> String {
         seconds,
         clients_rounds,
         clients_seconds,
-        service_rounds,
-        service_seconds,
+        ..
     } = results.effort;
     format!(
         "## Method
@@ -42,20 +41,6 @@ with room for fewer, has been filled more than once. Then they are measured in t
   The flood's packets that pass are dropped right behind the limiter, so that the flood is as fast
   as the limiter can take it. Allowed packets are counted in whole ones, from a client's first to
   its last: the slow client has few, so its percentages are coarse.
-* **Servers**: {service_rounds} × {service_seconds} s for each defence, in an open loop. The flood
-  comes from one CPU, paced by the clock in bursts of at most a fifth of a millisecond; what it is
-  late by more than that is never sent. The kernel's receiving thread (the interface's threaded NAPI)
-  and the server are on the other CPU. As with a network card, receiving comes first, and the
-  interface gathers packets for 50 µs before it wakes the thread. \"Most\" is four fifths of the pace
-  that the generator reaches before the ideal. Without an XDP program, the interface has GRO on, or
-  it would receive nothing. Before the flood, each known client comes once,
-  and the limiter is told of it by `limiter know --stdin`, as by an application. \"Known by visits\":
-  nobody vouches; each comes three times, 3.3 s apart, and the flood a minute later. The botnet's
-  10 000 hosts complete a handshake just before they flood. Answers to forged addresses are dropped
-  as they leave. TCP sends again by itself: the stack says how often. A client that gets a truncated answer
-  by DNS asks again by TCP. A client that sends stops the flood for some microseconds, so the ring loses
-  fewer of the clients' packets than of the flood's: figures compare defences, and are not those of a
-  network card.
 * **Lost before**: frames that the veth pair dropped, of a million; the worst run.
 * Nothing expires during the measurement.
 

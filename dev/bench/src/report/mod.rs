@@ -5,6 +5,7 @@ mod grid;
 mod markdown;
 mod method;
 mod screen;
+mod servers;
 mod service;
 
-pub(crate) use self::{markdown::write, screen::show};
+pub(crate) use self::{markdown::write, screen::show, servers::write as write_service};

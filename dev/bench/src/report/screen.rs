@@ -55,9 +55,10 @@ pub(crate) fn show(results: &Results) {
             println!("{}", service::NOT_COMPARABLE);
         }
     }
-    println!("\nTargets:\n{}", table(&targets(&results.targets)));
-    for (contender, why) in &results.missing {
-        println!("{contender} did not take part: {why}");
+    let judged = results.targets.iter().chain(&results.service_targets);
+    println!("\nTargets:\n{}", table(&targets(judged)));
+    for (name, why) in results.missing.iter().chain(&results.missing_defences) {
+        println!("{name} did not take part: {why}");
     }
 }
 
@@ -100,8 +101,8 @@ pub(super) fn quality(results: &Results) -> Grid {
 }
 
 /// Returns each target, and whether it is met.
-pub(super) fn targets(targets: &[Target]) -> Grid {
-    let rows = targets.iter().map(|target| {
+pub(super) fn targets<'t>(targets: impl IntoIterator<Item = &'t Target>) -> Grid {
+    let rows = targets.into_iter().map(|target| {
         let Target {
             what,
             bound,

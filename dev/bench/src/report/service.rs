@@ -10,8 +10,8 @@ use crate::{
 pub(super) const NOT_COMPARABLE: &str =
     "The offered rates differ by more than 5 %: these results cannot be compared.";
 
-/// Returns the tables of a flood: what clients got, those too whose addresses are forged, and what it
-/// cost.
+/// Returns the tables of a flood: what clients got, what those got whose addresses it forges, if
+/// any, and what it cost.
 pub(super) fn grids(under: &Under) -> Vec<Grid> {
     let grids = [Some(answers(under)), victims(under), Some(costs(under))];
     grids.into_iter().flatten().collect()
@@ -31,7 +31,7 @@ fn answers(under: &Under) -> Grid {
     grid(format!("{}: answered, %", under.flood.name), &tries, rows)
 }
 
-/// Returns `None` if nobody's address is forged.
+/// Returns what clients got whose addresses the flood forges; `None`: it forges none.
 fn victims(under: &Under) -> Option<Grid> {
     let rows = under.outcomes.iter().map(|outcome| {
         let tries = outcome.victims.as_ref()?;
@@ -44,7 +44,7 @@ fn victims(under: &Under) -> Option<Grid> {
         )
     });
     let rows: Option<Vec<_>> = rows.collect();
-    let title = format!("{}: answered in whose names it comes, %", under.flood.name);
+    let title = format!("{}: forged clients answered, %", under.flood.name);
     Some(grid(title, &["known 1st", "2nd", "3rd"], rows?.into_iter()))
 }
 

@@ -1,6 +1,6 @@
 //! What may stand in front of a server, or in it.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 use aya::{
@@ -14,6 +14,7 @@ use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
     clients::{Planned, address},
+    configured::{AUTOMATIC, Configured, MEASURED, PACKAGED},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -36,49 +37,38 @@ enum Kind {
     Synproxy,
     /// The response rate limiting of another DNS server.
     Rrl,
-    /// This limiter, with a configuration for each service.
-    Limiter {
-        dns: &'static str,
-        web: &'static str,
-    },
+    /// This limiter.
+    Limiter(Configured),
     /// A program that passes a fixed list of clients.
     Ideal,
 }
+
+/// How long a flood comes before it is measured.
+const LEAD: Duration = Duration::from_millis(500);
+
+/// The same for a limiter that finds its rates meanwhile, four times a second: it doubles them until
+/// the server is in distress, in two seconds at most, and goes down again in three. A loss in the
+/// flood's first moment ends the doubling early; then this is too short.
+const FINDING: Duration = Duration::from_secs(6);
 
 /// Names that the targets use.
 pub(crate) const NOTHING: &str = "nothing";
 pub(crate) const LIMITER: &str = "limiter";
 pub(crate) const KNOWN_FIRST: &str = "limiter, known";
+pub(crate) const AUTO: &str = "limiter, auto";
 pub(crate) const IDEAL: &str = "ideal";
 
 /// All defences, in the order of the results.
-pub(crate) const DEFENCES: [Defence; 7] = [
+pub(crate) const DEFENCES: [Defence; 8] = [
     Defence::new(NOTHING, Kind::Nothing),
     Defence::new("nftables meter", Kind::Meter),
     Defence::new("synproxy", Kind::Synproxy),
     Defence::new("Knot's rrl", Kind::Rrl),
-    Defence::new(
-        LIMITER,
-        Kind::Limiter {
-            dns: include_str!("../../../../configs/dns-server.yaml"),
-            web: include_str!("../../../../configs/web-server.yaml"),
-        },
-    ),
-    Defence::new(
-        KNOWN_FIRST,
-        Kind::Limiter {
-            dns: include_str!("../../configs/known-dns.yaml"),
-            web: include_str!("../../configs/known-web.yaml"),
-        },
-    ),
+    Defence::new(LIMITER, Kind::Limiter(PACKAGED)),
+    Defence::new(KNOWN_FIRST, Kind::Limiter(MEASURED)),
+    Defence::new(AUTO, Kind::Limiter(AUTOMATIC)),
     Defence::new(IDEAL, Kind::Ideal),
 ];
-
-/// In the configurations of the repository: the interface, and the section that says how far visits
-/// are apart. Here all is done in seconds.
-const INTERFACES: &str = "interfaces: [eth0]";
-const STANDING: &str = "\nstanding:\n";
-const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 
 /// A defence at work. It is removed on drop, or with the namespace.
 pub(super) enum AtWork {
@@ -117,15 +107,19 @@ impl Defence {
     /// Returns whether it is one against this flood.
     pub(crate) fn applies_to(&self, flood: &Flood) -> bool {
         match self.kind {
+            Kind::Nothing | Kind::Limiter(_) | Kind::Ideal => true,
+            // Those that know no clients get the same under other floods.
+            Kind::Meter => !flood.by_visits,
+            Kind::Rrl => flood.service == Service::Dns && !flood.by_visits,
             Kind::Synproxy => flood.attack == Attack::Syns,
-            _ if flood.by_visits => {
-                matches!(
-                    self.kind,
-                    Kind::Nothing | Kind::Limiter { .. } | Kind::Ideal
-                )
-            }
-            Kind::Rrl => flood.service == Service::Dns,
-            _ => true,
+        }
+    }
+
+    /// Returns how long a flood comes before it is measured.
+    pub(super) const fn lead(&self) -> Duration {
+        match self.kind {
+            Kind::Limiter(configured) if configured.is_automatic => FINDING,
+            _ => LEAD,
         }
     }
 
@@ -134,10 +128,8 @@ impl Defence {
         let own = match self.kind {
             Kind::Meter | Kind::Synproxy => tool::missing(&["nft", "ethtool"]),
             Kind::Nothing | Kind::Rrl => tool::missing(&["ethtool"]),
-            Kind::Limiter { .. } if limiter.is_none() => {
-                Some("--limiter names no program".to_owned())
-            }
-            Kind::Limiter { .. } | Kind::Ideal => None,
+            Kind::Limiter(_) if limiter.is_none() => Some("--limiter names no program".to_owned()),
+            Kind::Limiter(_) | Kind::Ideal => None,
         };
         own.or_else(|| {
             [Service::Dns, Service::Web]
@@ -167,15 +159,12 @@ impl Defence {
                 tool::run(&pair.server, &["nft", "-f", "-"], SYNPROXY)?;
             }
             Kind::Ideal => return ideal(pair, flood, planned),
-            Kind::Limiter { dns, web } => {
-                let text = match flood.service {
-                    Service::Dns => dns,
-                    Service::Web => web,
-                };
+            Kind::Limiter(configured) => {
                 let limiter = limiter.context("no limiter")?;
                 // The daemon itself runs beside the clients.
                 cpu::pin(CLIENTS_CPU)?;
-                let limiter = Limiter::start(limiter, &pair.server, &configuration(text), &[])?;
+                let text = configured.here(flood.service);
+                let limiter = Limiter::start(limiter, &pair.server, &text, &[])?;
                 if !flood.by_visits {
                     vouch(&limiter, flood)?;
                 }
@@ -191,7 +180,7 @@ impl Defence {
             (Kind::Nothing | Kind::Ideal, _)
             | (Kind::Rrl, Service::Web)
             | (Kind::Synproxy, Service::Dns) => false,
-            (Kind::Meter | Kind::Synproxy | Kind::Rrl | Kind::Limiter { .. }, _) => true,
+            (Kind::Meter | Kind::Synproxy | Kind::Rrl | Kind::Limiter(_), _) => true,
         }
     }
 
@@ -201,27 +190,14 @@ impl Defence {
             Kind::Meter => meter(flood),
             Kind::Synproxy => SYNPROXY.to_owned(),
             Kind::Rrl => Program::Knot.configuration("DIRECTORY"),
-            Kind::Limiter { dns, web } => match flood.service {
-                Service::Dns => dns.to_owned(),
-                Service::Web => web.to_owned(),
-            },
+            Kind::Limiter(configured) => configured.text(flood.service),
             Kind::Nothing | Kind::Ideal => String::new(),
         }
     }
 }
 
-/// Returns the configuration for this interface, and for clients that visit in seconds.
-fn configuration(text: &str) -> String {
-    let text = text.replace(INTERFACES, &format!("interfaces: [{SERVER_INTERFACE}]"));
-    if text.contains(STANDING) {
-        text.replace(STANDING, &format!("{STANDING}{VISITS}"))
-    } else {
-        text + STANDING + VISITS
-    }
-}
-
-/// Vouches for the known clients, as an application does that knows them. To learn them by visits as
-/// in real life would take more than a minute before each flood.
+/// Vouches for the known clients, as an application does that knows its own. To know them by their
+/// visits, the limiter would need more than a minute before each flood.
 fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
     let arguments = ["know", "--stdin", "--for", "1h"];
     let clients: Vec<_> = (0..KNOWN)
@@ -271,7 +247,8 @@ const SYNPROXY: &str = "table inet bench {
 }
 ";
 
-/// Attaches the program that passes those who will ask, but nobody in whose name the flood comes.
+/// Attaches the program that passes those who will ask, except those whose addresses the flood
+/// forges.
 fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
     let mut good = planned.to_vec();
     good.retain(|planned| !flood.forges(planned.group, planned.member));
@@ -319,7 +296,6 @@ fn key(group: Group, member: u32, is_v6: bool) -> [u32; 2] {
 #[cfg(test)]
 mod tests {
     use aya::{TestRun as _, TestRunOptions};
-    use limiter_policy::config;
 
     use super::*;
     use crate::service::clients::working_day;
@@ -327,13 +303,9 @@ mod tests {
     const PASS: u32 = 2;
     const DROP: u32 = 1;
 
-    fn planned() -> Vec<Planned> {
-        working_day(std::time::Duration::from_secs(1))
-    }
-
     #[test]
     fn the_ideal_passes_those_on_its_list_and_nobody_else() {
-        let planned = planned();
+        let planned = working_day(Duration::from_secs(1));
         for is_v6 in [false, true] {
             let ebpf = load_ideal(is_v6, &planned).unwrap();
             let program: &Xdp = ebpf.program("ideal").unwrap().try_into().unwrap();
@@ -356,25 +328,6 @@ mod tests {
             for bot in 0..100 {
                 assert_eq!(from(Group::Bots, bot), DROP, "{bot}");
                 assert_eq!(from(Group::New, 1000 + bot), DROP, "{bot}");
-            }
-        }
-    }
-
-    #[test]
-    fn configurations_are_for_this_interface_and_these_visits() {
-        for defence in DEFENCES {
-            let Kind::Limiter { dns, web } = defence.kind else {
-                continue;
-            };
-            for text in [dns, web] {
-                let text = configuration(text);
-                let read = config::parse(&text, "bench");
-                let read = read.unwrap_or_else(|errors| panic!("{}: {errors}", defence.name));
-                assert!(text.contains("interfaces: [server0]"));
-                assert_eq!(text.matches(VISITS).count(), 1);
-                let mut limits = read.policy.limits.iter();
-                let reserves = limits.any(|limit| limit.reserve.is_some());
-                assert!(reserves, "{}: everybody is equal", defence.name);
             }
         }
     }

@@ -47,8 +47,8 @@ pub(crate) struct Flood {
     pub(crate) again_after: Option<Duration>,
     /// Whether the sources complete a handshake before they flood.
     pub(crate) handshakes: bool,
-    /// Whether known clients are known by their visits alone, more than a minute before the flood:
-    /// nobody vouches for them.
+    /// Whether nobody vouches for the known clients. They are known by their visits alone, more
+    /// than a minute before the flood.
     pub(crate) by_visits: bool,
     /// Whether a quick run measures it.
     pub(crate) quick: bool,
@@ -85,13 +85,13 @@ impl Flood {
         self.origin.is_v6()
     }
 
-    /// Returns whether its packets come in the name of a client.
+    /// Returns whether it forges this client's addresses.
     pub(crate) const fn forges(&self, group: Group, member: u32) -> bool {
         self.origin.forges(group, member)
     }
 
-    /// Returns whether new clients can be told from its sources: they come again later than those
-    /// that do not come again, and than hosts that completed a handshake.
+    /// Returns whether new clients can be told from its sources: these do not come again, as
+    /// clients do that get no answer, and have completed no handshake.
     pub(crate) const fn spares_new_clients(&self) -> bool {
         self.again_after.is_none() && !self.handshakes
     }
@@ -285,7 +285,8 @@ mod tests {
                 .map(|word| u16::from_ne_bytes([word[0], *word.get(1).unwrap_or(&0)]))
                 .collect();
             let start = words.as_mut_ptr().addr();
-            // SAFETY: the bytes are the words', which outlive the frame and begin at an even address.
+            // SAFETY: the bytes are the words', which outlive the frame and begin at an even
+            // address.
             let frame = unsafe { bench_common::Frame::new(start, start + length) };
             let mut forge = Forge::new(&frame, flood.origin, Pace::UNBOUNDED, 0).unwrap();
             let (mut sources, mut ports, mut numbers) =

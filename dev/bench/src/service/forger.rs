@@ -27,6 +27,7 @@ use testbed::{CLIENT_INTERFACE, Pair};
 
 use super::{
     flood::{Flood, Rate},
+    growth::growing,
     place::CLIENTS_CPU,
 };
 use crate::{cpu, lane::to_f64, objects};
@@ -52,25 +53,19 @@ pub(super) struct Forger {
     thread: Option<JoinHandle<Result<()>>>,
 }
 
-/// What was sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub(super) frames: u64,
-    pub(super) time: Duration,
+growing! {
+    /// What was sent.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Sent {
+        pub(super) frames: u64,
+        time: Duration,
+    }
 }
 
 impl Sent {
     /// Returns frames a second.
     pub(super) fn rate(&self) -> f64 {
         to_f64(self.frames) / self.time.as_secs_f64()
-    }
-
-    /// Returns what was sent since.
-    pub(super) fn since(&self, before: &Self) -> Self {
-        Self {
-            frames: self.frames - before.frames,
-            time: self.time.saturating_sub(before.time),
-        }
     }
 }
 

@@ -4,15 +4,18 @@
 //! answers on another, so a slow defence does not slow the flood down. Questions are asked by the
 //! clock as well, whether or not earlier ones are answered.
 
+mod awake;
 mod clients;
+mod configured;
 mod counters;
 mod defence;
 mod dns;
 mod flood;
 mod forger;
+mod growth;
 mod place;
+mod processes;
 mod server;
-mod turns;
 
 use std::{
     path::{Path, PathBuf},
@@ -25,19 +28,20 @@ use bench_common::{BOTS, Group};
 use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
-pub(crate) use self::{
-    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
-    defence::{DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
-    flood::{FLOODS, Flood, Rate},
-    server::Service,
-};
 use self::{
+    awake::Awake,
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
-    counters::{Counters, Way},
+    counters::{Counters, Turns, Way},
     defence::AtWork,
     forger::Forger,
+    growth::Grows as _,
     server::Server,
-    turns::Turns,
+};
+pub(crate) use self::{
+    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
+    defence::{AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
+    flood::{FLOODS, Flood, Rate},
+    server::Service,
 };
 use crate::{
     cpu::{self, HurryingSession},
@@ -45,16 +49,14 @@ use crate::{
     stats::Spread,
 };
 
-/// How often each known client comes before a flood if nobody vouches for it, and how long it stays
-/// away in between: more than the two seconds that a limiter may want, in its own coarse time.
+/// How often each known client comes before a flood if nobody vouches for it, and from one visit to
+/// the next: more than the two seconds that the configurations ask for, as the limiter's time is
+/// coarse.
 const VISITS: u32 = 3;
 const APART: Duration = Duration::from_millis(3_300);
 
-/// How long before such a flood it came last: more than the minute that makes it senior.
+/// The time from its last visit to such a flood: more than the minute that makes it senior.
 const SENIOR: Duration = Duration::from_secs(62);
-
-/// How long a flood comes before the first question, and before it is measured.
-const LEAD: Duration = Duration::from_millis(500);
 
 /// How much of the machine's fastest pace "most" is: slower receivers make it a little slower.
 const OF_FASTEST: f64 = 0.8;
@@ -72,6 +74,8 @@ pub(crate) struct Measurement {
     pub(crate) time: Duration,
     /// The limiter's program.
     pub(crate) limiter: Option<PathBuf>,
+    /// Whether this is all that the document of the service shows.
+    pub(crate) is_whole: bool,
 }
 
 /// The results of all defences under one flood.
@@ -90,20 +94,23 @@ pub(crate) struct Outcome {
     /// Percentages answered by the first, second and third try.
     pub(crate) known: [Spread; TRIES],
     pub(crate) new: [Spread; TRIES],
-    /// Of known clients in whose names the flood comes, who are not in `known`; `None`: of nobody.
+    /// Likewise of the known clients whose addresses the flood forges, who are not in `known`;
+    /// `None`: it forges none.
     pub(crate) victims: Option<[Spread; TRIES]>,
     /// Milliseconds from a known client's first try to its answer.
     pub(crate) p50_ms: Spread,
     pub(crate) p99_ms: Spread,
-    /// The percentage of its CPU that the server took, and the one that receiving took.
+    /// The percentage of its CPU that the server took.
     pub(crate) server_cpu: Spread,
+    /// The percentage of the same CPU that receiving took.
     pub(crate) receiver_cpu: Spread,
     /// Packets that the flood made in a second.
     pub(crate) offered: Spread,
-    /// Of what was offered, the percentage that was lost in the ring before the defence, and in
-    /// CPUs' backlogs and the server's sockets behind it.
+    /// The percentage of what was offered that was lost in the ring, before the defence.
     pub(crate) lost_in_ring: Spread,
+    /// The percentage that was lost in CPUs' backlogs, behind it.
     pub(crate) lost_in_backlog: Spread,
+    /// The percentage that was lost in the server's full sockets.
     pub(crate) lost_in_sockets: Spread,
     /// Every run, in order.
     pub(crate) runs: Vec<Run>,
@@ -123,16 +130,17 @@ pub(crate) struct Run {
     lost_in_sockets: f64,
     /// The bots that could complete a handshake.
     handshakes: usize,
-    /// Where packets were lost, each counted once.
+    /// Where packets were lost.
     way: Way,
-    /// The turns on the server's CPU of the thread that receives, and of the server.
+    /// The turns of the thread that receives.
     receiver_turns: Turns,
+    /// The turns of the server.
     server_turns: Turns,
-    /// Of the clients' CPU and of the server's, the percentages of time in which it had nothing to
-    /// do, and in which the host ran something else.
-    clients_cpu_idle_and_stolen: [f64; 2],
-    server_cpu_idle_and_stolen: [f64; 2],
-    /// Milliseconds by which the latest question was asked too late.
+    /// The percentage of time in which the host ran something else on the clients' CPU.
+    clients_cpu_stolen: f64,
+    /// Likewise on the server's CPU.
+    server_cpu_stolen: f64,
+    /// The longest delay of a question, in milliseconds after it was due.
     asked_late_ms: f64,
 }
 
@@ -162,6 +170,7 @@ impl Measurement {
         }
         place::check()?;
         let _hurry = HurryingSession::of(process::id())?;
+        let _awake = Awake::on(place::SERVER_CPU)?;
         self.floods
             .iter()
             .map(|flood| {
@@ -224,6 +233,8 @@ struct Site {
     at_work: AtWork,
     server: Server,
     receiver: i32,
+    /// How long a flood comes before it is measured.
+    lead: Duration,
     pair: Pair,
 }
 
@@ -242,6 +253,7 @@ impl Site {
             at_work,
             server,
             receiver: place::receive_on_thread(&pair)?,
+            lead: defence.lead(),
             pair,
         })
     }
@@ -269,7 +281,7 @@ impl Site {
             Rate::None => None,
             Rate::PerSecond(_) | Rate::Most => Some(Forger::start(flood, &self.pair, per_second)?),
         };
-        thread::sleep(LEAD);
+        wait(self.lead, interrupt)?;
         let sent = forger.as_ref().map(Forger::sent).transpose()?;
         let (before, start) = (self.counters()?, Instant::now());
         let questions = ask(planned, flood, client, interrupt)?;
@@ -299,13 +311,13 @@ impl Site {
             way,
             receiver_turns: counted.receiver_turns,
             server_turns: counted.server_turns,
-            clients_cpu_idle_and_stolen: counted.clients_cpu.idle_and_stolen(),
-            server_cpu_idle_and_stolen: counted.server_cpu.idle_and_stolen(),
+            clients_cpu_stolen: counted.clients_cpu.stolen(),
+            server_cpu_stolen: counted.server_cpu.stolen(),
             asked_late_ms: questions.latest().as_secs_f64() * 1e3,
         })
     }
 
-    /// Reads the counters before the flood goes on, as it leaves little of its CPU to others.
+    /// Reads the counters, while the flood waits: it would leave little of its CPU to the reader.
     fn counters(&self) -> Result<Counters> {
         let (server, receiver) = (self.server.group(), self.receiver);
         let read = || {
@@ -317,12 +329,12 @@ impl Site {
     }
 }
 
-/// Returns whether somebody is a known client in whose name no flood comes.
+/// Returns a test for known clients whose addresses the flood does not forge.
 fn is_known(flood: &Flood) -> impl Fn(Group, u32) -> bool {
     move |group, member| group == Group::Known && !flood.forges(group, member)
 }
 
-/// Waits for so long.
+/// Waits for so long, unless the user wants the program to end.
 fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     const STEP: Duration = Duration::from_millis(100);
     let start = Instant::now();
@@ -333,7 +345,8 @@ fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the known clients did not get most of what they asked for before the flood.
+/// Fails if the known clients did not get most of what they asked for before the flood. Those whose
+/// addresses it will forge do not count: the ideal passes none of them.
 fn ensure_served(calm: &Questions, flood: &Flood) -> Result<()> {
     const LEAST: f64 = 90.0;
     let answered = calm.tally(is_known(flood)).answered_by(TRIES);
@@ -351,9 +364,9 @@ fn most(flood: &Flood, interrupt: &Interrupt) -> Result<u64> {
     let ideal = ideal.context("no ideal")?;
     let site = Site::new(flood, &ideal, &[], None, interrupt)?;
     let forger = Forger::start(flood, &site.pair, None)?;
-    thread::sleep(LEAD);
+    wait(site.lead, interrupt)?;
     let before = forger.sent()?;
-    thread::sleep(TIME);
+    wait(TIME, interrupt)?;
     let sent = forger.sent()?.since(&before);
     forger.stop()?;
     ensure!(sent.frames > 0, "the flood sent nothing");

@@ -11,6 +11,7 @@ use nix::{
 };
 use testbed::{CLIENT_INTERFACE, Namespace, Pair, SERVER_INTERFACE};
 
+use super::processes;
 use crate::{
     cpu,
     scenario::{SERVER_V4, SERVER_V6},
@@ -22,8 +23,8 @@ pub(super) const CLIENTS_CPU: usize = 0;
 /// The CPU of the server, and of the kernel's thread that receives for it.
 pub(super) const SERVER_CPU: usize = 1;
 
-/// How the server's interface gathers packets before it wakes the thread that receives, as network
-/// cards do: for 50 µs, and as long as it finds some.
+/// The settings by which the server's interface gathers packets for 50 µs before it wakes the
+/// thread that receives, as network cards do, and goes on while it finds some.
 const MODERATION: [(&str, &str); 2] = [
     ("napi_defer_hard_irqs", "1"),
     ("gro_flush_timeout", "50000"),
@@ -86,7 +87,7 @@ pub(super) fn new_pair() -> Result<Pair> {
 /// Makes the server's interface receive on a thread of the kernel's, on the server's CPU; returns
 /// the thread's id. Whatever receives there, a program or GRO, must have begun.
 pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
-    let before = receivers();
+    let before = receivers()?;
     for (setting, value) in MODERATION {
         write_sys(
             &pair.server,
@@ -95,7 +96,7 @@ pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
         )?;
     }
     write_sys(&pair.server, &format!("{SERVER_INTERFACE}/threaded"), "1")?;
-    let new: Vec<_> = receivers().difference(&before).copied().collect();
+    let new: Vec<_> = receivers()?.difference(&before).copied().collect();
     let [thread] = new[..] else {
         anyhow::bail!(
             "expected one receiving thread of {SERVER_INTERFACE}, found {}",
@@ -111,16 +112,13 @@ pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
 }
 
 /// Returns the ids of the kernel's threads that receive for interfaces with the server's name.
-fn receivers() -> HashSet<i32> {
+fn receivers() -> Result<HashSet<i32>> {
     let start = format!("napi/{SERVER_INTERFACE}");
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
-        .filter(|process| {
-            fs::read_to_string(process.path().join("comm"))
-                .is_ok_and(|name| name.starts_with(&start))
-        })
-        .filter_map(|process| process.file_name().to_str()?.parse().ok())
-        .collect()
+    let receives = |process: &i32| {
+        fs::read_to_string(format!("/proc/{process}/comm"))
+            .is_ok_and(|name| name.starts_with(&start))
+    };
+    Ok(processes::ids()?.filter(receives).collect())
 }
 
 /// Writes a setting of the network stack.

@@ -7,20 +7,20 @@ const INTERVAL_BITS: u32 = 24;
 
 const INTERVAL: u64 = (1 << INTERVAL_BITS) - 1;
 
-/// The rate that a limit with an automatic rate has now, as one word, which the daemon writes and
-/// renews, and packets read.
+/// The rate in force of a limit whose rate is automatic, as one word: the daemon writes and renews
+/// it, and packets read it.
 ///
 /// The upper 40 bits are those of the time until which it holds, in nanoseconds of the packets'
-/// clock: so it ends up to 2^24 ns (17 ms) early, and no time makes it hold again. The lower 24 bits
-/// are the emission interval in nanoseconds. 0: no rate holds.
+/// clock: so it ends up to 2^24 ns (17 ms) early, and no time makes it hold again. The lower 24
+/// bits are the emission interval in nanoseconds. 0: no rate holds.
 ///
-/// # What is promised when the rate moves
+/// # The bound while the rate moves
 ///
 /// The burst offset of such a limit never changes; the rate decides only which part of it a token
 /// takes. So a bucket's TAT means the same under every rate: a bucket stays as full as it was, and
 /// nobody's wait for a full one changes. Over any interval the emission intervals of all that is
-/// admitted, each as it was in force then, add up to at most burst offset + interval. So if the rate
-/// was never above `r`, at most `r` × (burst offset + interval) tokens are admitted. A
+/// admitted, each as it was in force then, add up to at most burst offset + interval. So if the
+/// rate was never above `r`, at most `r` × (burst offset + interval) tokens are admitted. A
 /// [reserve](super::Spend::leaving) is a part of the burst offset, and so holds likewise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
@@ -33,8 +33,8 @@ impl CurrentRate {
     /// The longest emission interval that fits, in nanoseconds.
     pub const LONGEST_INTERVAL: u64 = INTERVAL;
 
-    /// Makes the rate of one token in `interval_ns`, at most [`Self::LONGEST_INTERVAL`], which holds
-    /// until `until_ns`, both in nanoseconds.
+    /// Makes the rate of one token in `interval_ns`, at most [`Self::LONGEST_INTERVAL`], which
+    /// holds until `until_ns`, both in nanoseconds.
     #[must_use]
     pub const fn new(interval_ns: u64, until_ns: u64) -> Self {
         let interval_ns = if interval_ns < INTERVAL {
@@ -45,8 +45,8 @@ impl CurrentRate {
         Self(until_ns & !INTERVAL | interval_ns)
     }
 
-    /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, between those of
-    /// the limit's ceiling and floor: that of the floor if no rate holds.
+    /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, between those
+    /// of the limit's ceiling and floor: that of the floor if no rate holds.
     #[must_use]
     #[inline(always)]
     pub const fn interval(self, now_ns: u64, of_ceiling: u64, of_floor: u64) -> u64 {
@@ -62,8 +62,8 @@ impl CurrentRate {
 }
 
 impl Gcra {
-    /// Returns the same bucket at another rate, of one token in `emission_interval` ticks: its burst
-    /// offset stays.
+    /// Returns the same bucket at another rate, of one token in `emission_interval` ticks: its
+    /// burst offset stays.
     #[must_use]
     pub const fn at_interval(self, emission_interval: u64) -> Self {
         let burst = match self.burst_offset.checked_div(emission_interval) {
@@ -130,9 +130,9 @@ mod tests {
             prop_assert!((CEILING..=FLOOR).contains(&interval));
         }
 
-        /// The promise: whatever the rate does, over every interval the emission intervals of what
-        /// was admitted add up to at most burst offset + interval; over one that ends with a packet
-        /// that must leave a reserve, to that much less.
+        /// The bound: whatever the rate does, over every interval the emission intervals of what
+        /// was admitted add up to at most burst offset + interval; if the interval ends with a
+        /// packet that must leave a reserve, to that much less.
         #[test]
         fn a_moving_rate_admits_a_share_of_time(
             kept in 0..100 * MS,

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn of_another_cost_or_an_unknown_unit_nothing_is_owed() {
+    fn a_bucket_of_another_cost_or_an_unknown_unit_owes_nothing() {
         let packets = unit(1, SECOND);
         let bytes = Unit {
             cost: Cost::Bytes as u32,

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_request_of_one_token() {
+    fn a_request_of_one_token() {
         // After an allowed request: one more fits, or not yet.
         check(50, 1, 19, Some(0));
         check(950, 1, 1, Some(0));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_request_of_several_tokens() {
+    fn a_request_of_several_tokens() {
         check(500, 10, 10, Some(0));
         check(550, 10, 9, Some(50));
         check(1_000, 20, 0, Some(1_000));

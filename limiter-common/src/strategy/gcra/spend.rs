@@ -35,19 +35,20 @@ impl Spend {
 
     /// Returns the same spend if it must leave `reserve` ticks in the bucket: trunk reservation.
     ///
-    /// It passes exactly if the bucket would hold at least the reserve afterwards; the reserve is at
-    /// most the burst offset. With `debt` = max(0, TAT − now):
+    /// It passes exactly if the bucket would hold at least the reserve afterwards; the reserve is
+    /// at most the burst offset. With `debt` = max(0, TAT − now):
     ///
-    /// * **What those who must leave it get.** Each of their packets has a new TAT ≤ now + burst
-    ///   offset − reserve, and no packet lowers a TAT. So over any interval that ends with one of
-    ///   theirs, all that is admitted, whoever sent it, is at most burst offset − reserve + interval;
-    ///   the bound of the whole bucket stays what it is.
-    /// * **What those who need not leave it are promised.** A bucket of their own with the same
-    ///   emission interval, whose burst offset is the reserve, may admit all their packets; call its
-    ///   debt `own` ≤ reserve. Then `debt` ≤ burst offset − reserve + `own` always: it holds for a
-    ///   full bucket; time lowers both by as much, to 0 at least; a packet that leaves the reserve
-    ///   keeps `debt` ≤ burst offset − reserve; one of their own adds its cost to both. So `debt` ≤
-    ///   burst offset after each of their packets: none is refused, whatever the others send.
+    /// * **The bound on sources that must leave it.** Each of their packets has a new TAT ≤ now +
+    ///   burst offset − reserve, and no packet lowers a TAT. So over any interval that ends with
+    ///   one of theirs, all that is admitted, whoever sent it, is at most burst offset − reserve +
+    ///   interval; the bound of the whole bucket stays what it is.
+    /// * **The promise to sources that need not leave it.** A bucket of their own with the same
+    ///   emission interval, whose burst offset is the reserve, may admit all their packets; call
+    ///   its debt `own` ≤ reserve. Then `debt` ≤ burst offset − reserve + `own` always: it holds
+    ///   for a full bucket; time lowers both by as much, to 0 at least; a packet that leaves the
+    ///   reserve keeps `debt` ≤ burst offset − reserve; one of their own adds its cost to both. So
+    ///   `debt` ≤ burst offset after each of their packets: none is refused, whatever the others
+    ///   send.
     #[must_use]
     #[inline(always)]
     pub const fn leaving(self, reserve: u64) -> Self {

@@ -160,8 +160,8 @@ proptest! {
         }
     }
 
-    /// What must leave a reserve, against exact rational arithmetic: over every interval that ends
-    /// with such a packet, all that is admitted ≤ burst − reserve + interval / emission interval.
+    /// Packets that must leave a reserve, against exact rational arithmetic: over every interval
+    /// that ends with one, all that is admitted ≤ burst − reserve + interval / emission interval.
     #[test]
     fn a_reserve_lowers_the_bound(
         count in 1u64..60_000_000_000,

@@ -1,5 +1,5 @@
-//! The program that notes who completes a TCP handshake with this host, and its link to the root
-//! cgroup. It runs beside other people's programs.
+//! The program that notes sources that complete a TCP handshake with this host, and its link to the
+//! root cgroup. It runs beside other people's programs.
 //!
 //! The limiter also works without it: the XDP programs see visits and retries.
 
@@ -17,7 +17,8 @@ use super::{
     program::Program,
 };
 
-/// What a policy has for handshakes: its program, if handshakes prove, or why there is none.
+/// A policy's program for handshakes; `None`: they do not prove by it. The error: they should, but
+/// there is no program.
 pub(super) type OfPolicy = Result<Option<Program>, HandshakesError>;
 
 /// The program of the policy in force, on the root cgroup. Dropping it detaches the program, unless
@@ -89,7 +90,7 @@ impl Handshakes {
                 self.link = Some(link);
                 return Ok(());
             }
-            // Another process has detached it, or another version has left one of another kind.
+            // Another process has detached it, or another version has left a link of another kind.
             drop(link);
             pins.map_or(Ok(()), Pins::remove_handshakes)?;
         }

@@ -1,5 +1,4 @@
-//! What tests, the benchmark and the verifier's budget do with an instance, and the daemon never
-//! does.
+//! The methods of an instance that only tests, the benchmark and the verifier's budget call.
 
 use std::time::Duration;
 

@@ -139,8 +139,8 @@ impl ReputationMaps {
         self.standing.carry(&from.standing, settings, now_ns)
     }
 
-    /// Replaces its bans with those of other maps, and adds who is known by these, unless they are
-    /// the same; returns how many bans have no room.
+    /// Replaces its bans with those of other maps, and adds the sources known by these, unless they
+    /// are the same; returns how many bans have no room.
     pub(super) fn follow(
         &self,
         from: &Self,

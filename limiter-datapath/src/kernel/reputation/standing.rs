@@ -1,4 +1,4 @@
-//! The maps of what is known of sources, and of who was refused as unknown.
+//! The maps of what is known of sources, and of first tries.
 //!
 //! Packets and handshakes change them; userspace only reads, and orders changes (`orders.rs`).
 
@@ -17,14 +17,13 @@ use limiter_common::{
     policy::Shape,
     sources,
     standing::{Record, Shortage, SourceId},
-    table::{self, WAYS},
 };
 use serde::{Deserialize, Serialize};
 
 use self::orders::Orders;
 use crate::{
     kernel::{DatapathError, map::error, mapped::Mapped},
-    native::AtomicLine,
+    native::{AtomicLine, known_in},
 };
 
 pub(in crate::kernel) const KNOWN: &str = "KNOWN";
@@ -115,7 +114,7 @@ impl StandingMaps {
     /// Returns every known source and its record, in no order and not at one moment; also
     /// expired records that are not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
-        self.known.all().iter().flat_map(in_line)
+        self.known.all().iter().flat_map(known_in)
     }
 
     /// Returns the record of a source; [`Record::NONE`]: nothing is known of it. `shape` is that of
@@ -123,7 +122,7 @@ impl StandingMaps {
     #[must_use]
     pub fn record(&self, shape: &Shape, source: SourceId) -> Record {
         let line = self.known.get(sources::known_index(shape, source));
-        let mut found = line.into_iter().flat_map(in_line);
+        let mut found = line.into_iter().flat_map(known_in);
         let found = found.find(|(found, _)| *found == source);
         found.map_or(Record::NONE, |(_, record)| record)
     }
@@ -133,13 +132,6 @@ impl StandingMaps {
         let word = self.shortage.get(&0, 0).map_err(error(SHORTAGE))?;
         Ok(Shortage(word))
     }
-}
-
-fn in_line(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
-    (0..WAYS)
-        .filter_map(move |way| table::entry(&line, way))
-        .map(|(source, record)| (SourceId(source), Record(record)))
-        .filter(|(_, record)| *record != Record::NONE)
 }
 
 /// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.

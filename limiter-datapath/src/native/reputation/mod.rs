@@ -9,10 +9,9 @@ use limiter_common::{
     clock::Clock,
     decide::{self, Verdict},
     judged::Packet,
-    policy::{Shape, Tables},
+    policy::Tables,
     reputation::Reputation,
     sources::StandingStore,
-    standing::{SourceId, Standing},
 };
 
 pub use self::{bans::MemoryBans, sieves::MemorySieves};
@@ -29,27 +28,11 @@ pub struct MemoryReputation {
     pub standing: MemoryStanding,
 }
 
-impl StandingStore for MemoryReputation {
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        self.standing.visit(shape, source, now_ns)
-    }
-
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        self.standing.note_refused(shape, source, standing, now_ns);
-    }
-
-    fn refused(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        standing: Standing,
-        now_ns: u64,
-    ) -> Standing {
-        self.standing.refused(shape, source, standing, now_ns)
-    }
-}
-
 impl Reputation for MemoryReputation {
+    fn sources(&self) -> &impl StandingStore {
+        &self.standing
+    }
+
     fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool {
         ban::any(&self.bans, source.family) && ban::is_banned(&self.bans, source, || clock.now())
     }

@@ -1,5 +1,4 @@
-//! The same packets and events at the same times must leave the same known of sources in both
-//! engines.
+//! After the same packets and events at the same times, both engines know the same of all sources.
 
 use std::{
     collections::BTreeMap,

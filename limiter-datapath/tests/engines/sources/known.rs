@@ -42,7 +42,7 @@ fn operators_vouch_and_forget() -> Result<()> {
     Ok(())
 }
 
-/// A policy by which no limit asks for standing.
+/// A policy in which no limit asks for standing.
 const UNUSED: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\n";
 
 #[test]
@@ -56,7 +56,7 @@ fn nothing_is_known_where_no_limit_asks() -> Result<()> {
     Ok(())
 }
 
-/// Puts a policy in force; returns what its difference to the one before says of known sources.
+/// Puts a policy in force; returns what its difference from the one before says of known sources.
 fn replace(scene: &mut Scene, text: &str) -> Result<KnownFate> {
     let before = scene.datapath.manifest().policy.clone();
     scene.replace_by(text)?;
@@ -64,8 +64,8 @@ fn replace(scene: &mut Scene, text: &str) -> Result<KnownFate> {
     Ok(diff.standing.context("no difference")?.known_sources)
 }
 
-/// Two sources, of which somebody vouches for one of each family.
-fn known(scene: &Scene) -> Result<()> {
+/// Vouches for a source of each family.
+fn vouch_for_two(scene: &Scene) -> Result<()> {
     for address in ["192.0.2.1", "2001:db8:0:aabb::"] {
         vouch(scene, address)?;
     }
@@ -98,7 +98,7 @@ fn a_reload_does_with_known_sources_what_it_says() -> Result<()> {
         ),
     ] {
         let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56, capacity: 2000")?;
-        known(&scene)?;
+        vouch_for_two(&scene)?;
         assert_eq!(replace(&mut scene, &text(standing))?, fate, "{standing}");
         assert_eq!(scene.everybody()?, left, "{standing}");
         for address in left {
@@ -111,14 +111,14 @@ fn a_reload_does_with_known_sources_what_it_says() -> Result<()> {
 #[test]
 fn known_sources_are_forgotten_where_no_limit_asks_any_more() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56, capacity: 2000")?;
-    known(&scene)?;
+    vouch_for_two(&scene)?;
     assert_eq!(replace(&mut scene, UNUSED)?, KnownFate::Forgotten);
     assert_eq!(replace(&mut scene, LIMIT)?, KnownFate::Begun);
     assert_eq!(scene.everybody()?, [""; 0]);
     Ok(())
 }
 
-/// Those that were not seen for as long as a source is remembered now are unknown.
+/// Sources that were last seen longer ago than `remember` says now are unknown.
 #[test]
 fn a_shorter_memory_forgets() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "capacity: 1024")?;
@@ -203,7 +203,7 @@ fn saved_sources_go_by_the_present_clock() -> Result<()> {
     for address in left {
         assert_eq!(scene.of(address)?.1, Standing::Proven, "{address}");
     }
-    // What they do now counts as what anybody does.
+    // A visit is noted by the present clock.
     let known = scene.known()?;
     let source = known.source("192.0.2.2".parse()?);
     known.note(source, Event::Visit)?;

@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
+use limiter_datapath::kernel::monotonic_now;
 use testbed::{Namespace, Pair};
 
 use super::scene::Scene;
@@ -47,18 +48,22 @@ pub(super) fn connect(namespace: &Namespace, to: &str) -> Result<()> {
     })
 }
 
-/// Looks every millisecond, for five seconds or more.
+/// Looks every millisecond, for half a minute: an emulated machine is slow.
 pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    for _ in 0..5000 {
+    let end = monotonic_now() + 30_000_000_000;
+    loop {
         if let Some(found) = look()? {
             return Ok(found);
         }
+        ensure!(
+            monotonic_now() < end,
+            "it has not happened within half a minute"
+        );
         thread::sleep(Duration::from_millis(1));
     }
-    bail!("nothing came of it");
 }
 
-/// Waits until the datapath knows somebody; returns whom.
+/// Waits until the datapath knows a source; returns all that it knows.
 pub(super) fn wait(scene: &Scene) -> Result<Vec<String>> {
     wait_for(|| Ok(Some(scene.everybody()?).filter(|everybody| !everybody.is_empty())))
         .context("nobody is known")

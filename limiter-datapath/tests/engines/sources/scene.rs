@@ -46,8 +46,8 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Does the same as [`Self::new`], and restores sources that were saved `passed_ns` ago; returns
-    /// how many of them are still known.
+    /// Does the same as [`Self::new`], and restores sources that were saved `passed_ns` ago;
+    /// returns how many of them are still known.
     pub(super) fn resumed(
         namespace: &Namespace,
         standing: &str,

@@ -7,7 +7,10 @@ use limiter_common::{
 };
 use limiter_policy::policy::{Limit, Mode};
 
-use super::{BURST, Host, SECOND, SOURCES, TOKENS, all_and_each, limit, of_strangers, reserving};
+use super::{
+    host::Host,
+    scene::{BURST, SECOND, SOURCES, TOKENS, all_and_each, limit, of_strangers, reserving},
+};
 use crate::engine::policy;
 
 const NEWCOMER: &str = "203.0.113.1";
@@ -20,7 +23,7 @@ fn short(host: Host) -> Host {
 }
 
 #[test]
-fn who_comes_again_in_time_is_retried() {
+fn a_source_that_comes_again_in_time_is_retried() {
     let host = short(Host::new(all_and_each()));
     let check = |at, reason, standing| {
         let verdict = host.verdict(at, NEWCOMER);
@@ -33,7 +36,7 @@ fn who_comes_again_in_time_is_retried() {
     check(0, Reserved, Standing::Unknown);
     check(SECOND / 10, Reserved, Standing::Unknown);
     check(SECOND, WithinLimits, Standing::Retried);
-    // He stays so for ten minutes.
+    // It stays so for ten minutes.
     check(2 * SECOND, WithinLimits, Standing::Retried);
     check(599 * SECOND, WithinLimits, Standing::Retried);
     // The times of first tries repeat after 12.8 s: by them, this one is 11 s old.
@@ -58,7 +61,7 @@ fn a_retry_has_a_reserve_of_its_own() {
 }
 
 #[test]
-fn who_comes_again_too_late_begins_anew() {
+fn a_source_that_comes_again_too_late_begins_anew() {
     let host = short(Host::new(all_and_each()));
     for at in [0, 11 * SECOND, 22 * SECOND] {
         let verdict = host.verdict(at, NEWCOMER);
@@ -70,7 +73,7 @@ fn who_comes_again_too_late_begins_anew() {
     assert_eq!(host.verdict(23 * SECOND, NEWCOMER).reason, WithinLimits);
 }
 
-/// Another limit may count him then.
+/// Another limit may count the source then.
 #[test]
 fn the_limits_that_count_a_retry_are_those_of_its_standing() {
     let mut tables = of_strangers();
@@ -101,7 +104,7 @@ fn a_retry_meets_the_reserves_of_the_limits_that_count_it() {
     );
 }
 
-/// What a limit that observes says is what it would do: it knows retries too.
+/// A limit that observes says what it would do with retries too.
 #[test]
 fn a_limit_that_observes_knows_retries() {
     let limits = [
@@ -130,7 +133,7 @@ fn a_limit_that_observes_knows_retries() {
 
 /// Without a refusal nobody is recorded as unknown.
 #[test]
-fn who_passes_makes_no_first_try() {
+fn a_packet_that_passes_is_no_first_try() {
     let host = Host::new(all_and_each());
     assert_eq!(host.verdict(0, NEWCOMER).reason, WithinLimits);
     assert_eq!(

@@ -11,17 +11,17 @@ use limiter_common::{
     decide::{Pipeline, Verdict, Workspace},
     judged::Packet,
     limit::IdFormat,
-    policy::{Shape, Tables},
+    policy::Tables,
     reason::Reason::{OverLimit, Reserved, WithinLimits},
     reputation::Reputation,
     sources::StandingStore,
-    standing::{SourceId, Standing},
+    standing::Standing,
     table::{HashKey, WhenFull},
 };
 use limiter_datapath::native::{BytesFrame, FixedClock, MemoryStanding, MemoryTable};
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{BURST, HOUR, SOURCES, TOKENS, frame, know, limit, reserving};
+use super::scene::{BURST, HOUR, SOURCES, TOKENS, frame, know, limit, reserving};
 use crate::engine::{START, policy};
 
 /// More packets of each thread than the bucket ever admits.
@@ -30,27 +30,11 @@ const TIMES: u64 = 20_000;
 /// Known sources, without bans and sieves, for several threads.
 struct Known(MemoryStanding);
 
-impl StandingStore for Known {
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
-        self.0.visit(shape, source, now_ns)
-    }
-
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        self.0.note_refused(shape, source, standing, now_ns);
-    }
-
-    fn refused(
-        &self,
-        shape: &Shape,
-        source: SourceId,
-        standing: Standing,
-        now_ns: u64,
-    ) -> Standing {
-        self.0.refused(shape, source, standing, now_ns)
-    }
-}
-
 impl Reputation for Known {
+    fn sources(&self) -> &impl StandingStore {
+        &self.0
+    }
+
     fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool {
         ().is_banned(source, clock)
     }

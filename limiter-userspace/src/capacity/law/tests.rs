@@ -154,3 +154,19 @@ fn a_distress_that_does_not_end_leads_to_the_floor() {
     let found = run(&mut law, &mut server, FLOOD, 3600);
     assert!(law.rate() > 390_000, "{} {found:?}", law.rate());
 }
+
+/// A flood begins with a burst, which a small queue loses at any rate.
+#[test]
+fn distress_at_the_floor_says_nothing_of_higher_rates() {
+    let mut law = Law::new(Bounds {
+        floor: 1_000,
+        ceiling: 64_000,
+    });
+    law.step(Interval {
+        distress: true,
+        refused: true,
+    });
+    let mut server = Server::new(20_000, 1_000);
+    run(&mut law, &mut server, 300_000, 3);
+    assert!(law.rate() > 10_000, "{}", law.rate());
+}

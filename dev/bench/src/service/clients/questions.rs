@@ -12,7 +12,7 @@ pub(crate) const TRIES: usize = 3;
 #[derive(Debug, Default)]
 pub(in crate::service) struct Questions {
     all: Vec<Question>,
-    /// By how much the latest of them was asked too late.
+    /// The longest time from when one of them was due until it was asked.
     latest: Duration,
 }
 
@@ -50,7 +50,7 @@ fn percent(part: usize, whole: usize) -> f64 {
 }
 
 impl Questions {
-    /// Adds a question that is asked now, so much too late; returns its number.
+    /// Adds a question that is asked now, `late` after it was due; returns its number.
     pub(super) fn ask(
         &mut self,
         (group, member): (Group, u32),
@@ -78,8 +78,8 @@ impl Questions {
         again
     }
 
-    /// Notes an answer. `tries` is how often it was asked by TCP, which asks again by itself; `None`:
-    /// as often as we did. Of several answers, the first counts.
+    /// Notes an answer. `tries` is how often TCP asked, which asks again by itself; `None`: as
+    /// often as we did. Only the first of several answers counts.
     pub(super) fn answer(&mut self, number: usize, tries: Option<usize>, now: Instant) {
         if let Some(question) = self.all.get_mut(number)
             && question.answered.is_none()
@@ -94,7 +94,7 @@ impl Questions {
         self.all.iter().all(|question| question.answered.is_some())
     }
 
-    /// Returns by how much the latest of them was asked too late.
+    /// Returns the longest time from when one of them was due until it was asked.
     pub(in crate::service) const fn latest(&self) -> Duration {
         self.latest
     }

@@ -4,25 +4,18 @@ use std::{fs, ops::Add};
 
 use serde::Serialize;
 
-/// The turns of some threads on a CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Turns {
-    /// Nanoseconds in which they ran.
-    ran_ns: u64,
-    /// Nanoseconds in which they could have run.
-    waited_ns: u64,
-    /// How often they began to run.
-    begun: u64,
-}
+use crate::service::growth::growing;
 
-impl Turns {
-    /// Returns how much they have grown since.
-    pub(super) const fn since(&self, before: &Self) -> Self {
-        Self {
-            ran_ns: self.ran_ns.saturating_sub(before.ran_ns),
-            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
-            begun: self.begun.saturating_sub(before.begun),
-        }
+growing! {
+    /// The turns of some threads on a CPU.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub(in crate::service) struct Turns {
+        /// Nanoseconds in which they ran.
+        ran_ns: u64,
+        /// Nanoseconds in which they could have run, but something else did.
+        waited_ns: u64,
+        /// How often they began to run.
+        begun: u64,
     }
 }
 
@@ -47,7 +40,7 @@ pub(super) fn of_thread(thread: i32) -> Turns {
         .unwrap_or_default()
 }
 
-/// Returns the turns of the first threads of processes.
+/// Returns the turns of the first thread of each process.
 pub(super) fn of_processes(processes: impl Iterator<Item = i32>) -> Turns {
     processes.map(of_thread).fold(Turns::default(), Turns::add)
 }
@@ -64,6 +57,7 @@ fn read(schedstat: &str) -> Option<Turns> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::growth::Grows as _;
 
     #[test]
     fn reads_what_the_kernel_counts() {

@@ -1,0 +1,112 @@
+//! The configurations of the limiter, for each service.
+
+use testbed::SERVER_INTERFACE;
+
+use super::server::Service;
+
+/// What one of the limiter's defences is configured with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Configured {
+    dns: &'static str,
+    web: &'static str,
+    /// Whether the daemon finds the rates of limits that keep a reserve.
+    pub(super) is_automatic: bool,
+}
+
+/// The packaged configurations.
+pub(super) const PACKAGED: Configured = Configured {
+    dns: include_str!("../../../../configs/dns-server.yaml"),
+    web: include_str!("../../../../configs/web-server.yaml"),
+    is_automatic: false,
+};
+
+/// Configurations for what these servers bear on one CPU.
+pub(super) const MEASURED: Configured = Configured {
+    dns: include_str!("../../configs/known-dns.yaml"),
+    web: include_str!("../../configs/known-web.yaml"),
+    is_automatic: false,
+};
+
+/// The same, but the daemon finds the rates.
+pub(super) const AUTOMATIC: Configured = Configured {
+    is_automatic: true,
+    ..MEASURED
+};
+
+/// The numbers of the limits that keep a reserve, and the bounds between which the daemon finds
+/// them. At the floors there is room for all clients.
+const BOUNDS: [(&str, &str); 3] = [
+    (
+        "burst: 4000\n    count: 20000\n    period: 1s",
+        "count: auto\n    floor: 10000\n    ceiling: 200000",
+    ),
+    (
+        "burst: 2000\n    count: 4000\n    period: 1s",
+        "count: auto\n    floor: 2000\n    ceiling: 200000",
+    ),
+    (
+        "burst: 5000\n    count: 40000\n    period: 1s",
+        "count: auto\n    floor: 10000\n    ceiling: 200000",
+    ),
+];
+
+/// The interface in the repository's configurations.
+const INTERFACES: &str = "interfaces: [eth0]";
+
+/// The section that says how far visits are apart. Here clients visit within seconds.
+const STANDING: &str = "\nstanding:\n";
+const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
+
+impl Configured {
+    /// Returns the configuration as people would write it.
+    pub(super) fn text(&self, service: Service) -> String {
+        let text = match service {
+            Service::Dns => self.dns,
+            Service::Web => self.web,
+        };
+        if !self.is_automatic {
+            return text.to_owned();
+        }
+        let automatic =
+            |text: String, (numbers, bounds): (&str, &str)| text.replace(numbers, bounds);
+        BOUNDS.into_iter().fold(text.to_owned(), automatic)
+    }
+
+    /// Returns the configuration for this interface, and for clients that visit within seconds.
+    pub(super) fn here(&self, service: Service) -> String {
+        let here = format!("interfaces: [{SERVER_INTERFACE}]");
+        let text = self.text(service).replace(INTERFACES, &here);
+        if text.contains(STANDING) {
+            text.replace(STANDING, &format!("{STANDING}{VISITS}"))
+        } else {
+            text + STANDING + VISITS
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::config;
+
+    use super::*;
+
+    #[test]
+    fn configurations_are_for_this_interface_these_visits_and_these_rates() {
+        for configured in [PACKAGED, MEASURED, AUTOMATIC] {
+            for service in [Service::Dns, Service::Web] {
+                let text = configured.here(service);
+                let read = config::parse(&text, "bench");
+                let read = read.unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+                assert!(text.contains("interfaces: [server0]"));
+                assert_eq!(text.matches(VISITS).count(), 1);
+                let limits = read.policy.limits.iter();
+                let reserving: Vec<_> = limits.filter(|limit| limit.reserve.is_some()).collect();
+                assert!(!reserving.is_empty(), "everybody is equal:\n{text}");
+                for limit in reserving {
+                    let is_automatic = limit.automatic().is_some();
+                    assert_eq!(is_automatic, configured.is_automatic, "{text}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What the kernel counts: what became of packets, and who used the CPUs.
+
+mod cpu_time;
+mod turns;
+mod way;
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context as _, Result};
+use testbed::Pair;
+
+use self::{
+    cpu_time::CpuTime,
+    turns::{of_processes, of_thread},
+};
+pub(super) use self::{turns::Turns, way::Way};
+use super::{
+    growth::growing,
+    place::{CLIENTS_CPU, SERVER_CPU},
+    processes,
+};
+
+growing! {
+    /// Counters at one time, to be compared with later ones.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Counters {
+        pub(super) way: Way,
+        /// The CPU time of the server.
+        pub(super) server: Duration,
+        /// The CPU time of the thread that receives.
+        pub(super) receiver: Duration,
+        pub(super) receiver_turns: Turns,
+        pub(super) server_turns: Turns,
+        pub(super) clients_cpu: CpuTime,
+        pub(super) server_cpu: CpuTime,
+    }
+}
+
+impl Counters {
+    /// Reads them; the server's processes are a group.
+    pub(super) fn read(pair: &Pair, server_group: u32, receiver: i32) -> Result<Self> {
+        let server = processes::of_group(server_group)?;
+        let stat = fs::read_to_string("/proc/stat")?;
+        let cpu_time = |cpu| CpuTime::of(&stat, cpu).context("a strange /proc/stat");
+        Ok(Self {
+            way: Way::read(pair)?,
+            server: server.iter().map(|(_, time)| *time).sum(),
+            receiver: processes::time_of(receiver)?,
+            receiver_turns: of_thread(receiver),
+            server_turns: of_processes(server.iter().map(|(process, _)| *process)),
+            clients_cpu: cpu_time(CLIENTS_CPU)?,
+            server_cpu: cpu_time(SERVER_CPU)?,
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Counters that only grow, read twice: how much they have grown.
+
+use std::time::Duration;
+
+/// What only grows.
+pub(super) trait Grows {
+    /// Returns how much it has grown since.
+    fn since(&self, before: &Self) -> Self;
+}
+
+impl Grows for u64 {
+    fn since(&self, before: &Self) -> Self {
+        self.saturating_sub(*before)
+    }
+}
+
+impl Grows for Duration {
+    fn since(&self, before: &Self) -> Self {
+        self.saturating_sub(*before)
+    }
+}
+
+/// Defines a struct that [`Grows`], as each of its fields does.
+macro_rules! growing {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis struct $Counters:ident {
+            $($(#[$about:meta])* $field_visibility:vis $field:ident: $Counter:ty,)+
+        }
+    ) => {
+        $(#[$meta])*
+        $visibility struct $Counters {
+            $($(#[$about])* $field_visibility $field: $Counter,)+
+        }
+
+        impl $crate::service::growth::Grows for $Counters {
+            fn since(&self, before: &Self) -> Self {
+                Self {
+                    $($field: $crate::service::growth::Grows::since(&self.$field, &before.$field),)+
+                }
+            }
+        }
+    };
+}
+
+pub(super) use growing;

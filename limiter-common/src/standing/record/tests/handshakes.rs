@@ -1,0 +1,77 @@
+//! Handshakes prove a source. A standing that is gained with a shortage, or shortly before one, is
+//! fresh.
+
+use super::{MINUTE, World};
+use crate::standing::{Event, Standing};
+
+#[test]
+fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
+    // Before: 0 ticks, and a tick less than a minute. During: in the middle.
+    for (before, during) in [(0, 0), (MINUTE - 1, 0), (0, 100)] {
+        let mut world = World::at_tick(1_000);
+        world.short(during);
+        let gained = if during == 0 {
+            Standing::Proven
+        } else {
+            Standing::Fresh
+        };
+        assert_eq!(world.after(Event::Handshake), gained);
+        world.wait(before);
+        for _ in 0..500 {
+            let standing = world.short(1).after(Event::Visit);
+            assert_eq!(standing, Standing::Fresh);
+            assert_eq!(world.after(Event::Handshake), Standing::Fresh);
+        }
+        // The shortage is over: it is still fresh, until it comes.
+        world.wait(MINUTE);
+        assert_eq!(world.standing(), Standing::Fresh);
+        assert_eq!(world.after(Event::Visit), Standing::Proven);
+        // It counts as gained then.
+        assert_eq!(world.refuse().standing(), Standing::Fresh);
+        let mut stayed = World {
+            record: world.record,
+            ..World::at_tick(world.now)
+        };
+        assert_eq!(stayed.wait(MINUTE).refuse().standing(), Standing::Proven);
+    }
+}
+
+#[test]
+fn a_source_proven_a_minute_before_stays_proven() {
+    let mut world = World::at_tick(1_000);
+    world.after(Event::Handshake);
+    world.wait(MINUTE);
+    for _ in 0..500 {
+        assert_eq!(world.short(1).after(Event::Visit), Standing::Proven);
+        assert_eq!(world.after(Event::Handshake), Standing::Proven);
+    }
+    // Another shortage begins later.
+    world.wait(3 * MINUTE).refuse();
+    assert_eq!(world.after(Event::Visit), Standing::Proven);
+}
+
+#[test]
+fn a_source_proven_shortly_before_that_stays_away_is_proven_afterwards() {
+    let mut world = World::at_tick(1_000);
+    world.after(Event::Handshake);
+    assert_eq!(world.short(100).standing(), Standing::Fresh);
+    assert_eq!(world.wait(MINUTE).standing(), Standing::Proven);
+}
+
+#[test]
+fn a_handshake_never_takes_a_familiar_sources_rank() {
+    let familiar = || {
+        let mut world = World::at_tick(1_000);
+        for _ in 0..3 {
+            world.wait(MINUTE).after(Event::Visit);
+        }
+        world.wait(MINUTE);
+        world
+    };
+    let mut world = familiar();
+    assert_eq!(world.refuse().after(Event::Handshake), Standing::Familiar);
+    // Without a shortage it is proven, and has been known for as long as before.
+    let mut world = familiar();
+    assert_eq!(world.after(Event::Handshake), Standing::Proven);
+    assert_eq!(world.wait(1).refuse().standing(), Standing::Proven);
+}

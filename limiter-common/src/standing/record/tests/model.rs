@@ -1,0 +1,227 @@
+//! Records against a model: plain structs, with exact times in ticks.
+
+use proptest::prelude::*;
+
+use super::{MINUTE, REMEMBERED, World, vouch};
+use crate::standing::{Event, Record, Standing};
+
+/// One source and the shortage.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    known: Known,
+    last: u64,
+    /// When the shortage began and was renewed.
+    shortage: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    Visited {
+        occasions: u32,
+        latest: u64,
+    },
+    Retried {
+        occasions: u32,
+        until: u64,
+    },
+    Gained {
+        proven: bool,
+        since: u64,
+        fresh: bool,
+    },
+    Vouched {
+        until: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Visit,
+    Handshake,
+    Retry,
+    Vouch(u64),
+    Forget,
+    Refuse,
+}
+
+impl Model {
+    /// Returns when the shortage began, if there is one.
+    fn short_since(&self, now: u64) -> Option<u64> {
+        let (began, renewed) = self.shortage?;
+        (now - renewed < MINUTE).then_some(began)
+    }
+
+    fn ages(&mut self, now: u64) {
+        let is_over = match self.known {
+            Known::Nothing => return,
+            Known::Vouched { until } => now >= until,
+            _ => now - self.last > REMEMBERED,
+        };
+        if is_over {
+            self.known = Known::Nothing;
+        } else if let Known::Retried { occasions, until } = self.known
+            && now >= until
+        {
+            let latest = self.last;
+            self.known = Known::Visited { occasions, latest };
+        }
+    }
+
+    fn standing(&self, now: u64) -> Standing {
+        match self.known {
+            Known::Nothing | Known::Visited { .. } => Standing::Unknown,
+            Known::Retried { .. } => Standing::Retried,
+            Known::Vouched { .. } => Standing::Proven,
+            Known::Gained {
+                proven,
+                since,
+                fresh,
+            } => {
+                let is_late = self
+                    .short_since(now)
+                    .is_some_and(|began| since + MINUTE > began);
+                match (fresh || is_late, proven) {
+                    (true, _) => Standing::Fresh,
+                    (false, true) => Standing::Proven,
+                    (false, false) => Standing::Familiar,
+                }
+            }
+        }
+    }
+
+    fn visit(&mut self, now: u64) {
+        let is_short = self.short_since(now).is_some();
+        let counts_as_fresh = self.standing(now) == Standing::Fresh;
+        let mut occasion = None;
+        match &mut self.known {
+            Known::Nothing if is_short => return,
+            Known::Nothing => occasion = Some(1),
+            _ if self.last == now => return,
+            Known::Visited { occasions, latest } if !is_short && now - *latest >= MINUTE => {
+                occasion = Some(*occasions + 1);
+            }
+            Known::Gained { fresh, since, .. } => {
+                if is_short {
+                    *fresh = counts_as_fresh;
+                } else if *fresh && now - *since >= MINUTE {
+                    (*fresh, *since) = (false, now);
+                }
+            }
+            _ => {}
+        }
+        self.last = now;
+        match occasion {
+            Some(occasions @ ..3) => {
+                self.known = Known::Visited {
+                    occasions,
+                    latest: now,
+                }
+            }
+            Some(_) => {
+                self.known = Known::Gained {
+                    proven: false,
+                    since: now,
+                    fresh: false,
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn handshake(&mut self, now: u64) {
+        let is_short = self.short_since(now).is_some();
+        let is_familiar = self.standing(now) == Standing::Familiar;
+        match &mut self.known {
+            Known::Nothing | Known::Visited { .. } | Known::Retried { .. } => {
+                self.known = Known::Gained {
+                    proven: true,
+                    since: now,
+                    fresh: is_short,
+                };
+                self.last = now;
+            }
+            Known::Gained { proven, .. } => {
+                *proven |= !(is_short && is_familiar);
+                self.visit(now);
+            }
+            Known::Vouched { .. } => self.visit(now),
+        }
+    }
+
+    fn act(&mut self, action: Action, now: u64) {
+        self.ages(now);
+        match action {
+            Action::Visit => self.visit(now),
+            Action::Handshake => self.handshake(now),
+            Action::Retry => {
+                let until = now + u64::from(Record::RETRIED);
+                let occasions = match self.known {
+                    Known::Nothing => 0,
+                    Known::Visited { occasions, .. } | Known::Retried { occasions, .. } => {
+                        occasions
+                    }
+                    Known::Gained { .. } | Known::Vouched { .. } => return self.visit(now),
+                };
+                self.known = Known::Retried { occasions, until };
+                self.last = now;
+            }
+            Action::Vouch(ticks) if ticks > 0 => {
+                self.known = Known::Vouched { until: now + ticks };
+                self.last = now;
+            }
+            Action::Vouch(_) => {}
+            Action::Forget => self.known = Known::Nothing,
+            Action::Refuse => {
+                let began = self.short_since(now).unwrap_or(now);
+                self.shortage = Some((began, now));
+            }
+        }
+    }
+}
+
+fn waits() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0..3_u64, 3 => 50..60_u64, 2 => 0..700_u64, 1 => 0..3_000_000_u64]
+}
+
+fn actions() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        6 => Just(Action::Visit),
+        2 => Just(Action::Handshake),
+        2 => Just(Action::Retry),
+        1 => waits().prop_map(Action::Vouch),
+        1 => Just(Action::Forget),
+        6 => Just(Action::Refuse),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn records_do_as_the_model_does(
+        start in prop_oneof![0..5_u64, 268_435_000..268_435_500_u64, 0..4_000_000_000_u64],
+        steps in prop::collection::vec((waits(), actions()), 1..40),
+    ) {
+        let mut world = World::at_tick(start);
+        let mut model = Model::default();
+        for (wait, action) in steps {
+            world.wait(wait);
+            let rank = world.record.rank(&world.moment());
+            match action {
+                Action::Visit => _ = world.after(Event::Visit),
+                Action::Handshake => _ = world.after(Event::Handshake),
+                Action::Retry => _ = world.after(Event::Retry),
+                Action::Vouch(ticks) => _ = world.after(vouch(world.now + ticks)),
+                Action::Forget => _ = world.after(Event::Forget),
+                Action::Refuse => _ = world.refuse(),
+            }
+            model.act(action, world.now);
+            prop_assert_eq!(world.standing(), model.standing(world.now), "{:?}", &model);
+            prop_assert_eq!(world.moment().is_short(), model.short_since(world.now).is_some());
+            prop_assert_ne!(world.record.0, u64::MAX, "that is a lock");
+            if !matches!(action, Action::Forget | Action::Refuse) {
+                prop_assert!(world.record.rank(&world.moment()) >= rank, "{:?}", action);
+            }
+        }
+    }
+}

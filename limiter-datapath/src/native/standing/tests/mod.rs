@@ -1,0 +1,209 @@
+mod properties;
+mod threads;
+
+use std::collections::HashMap;
+
+use limiter_common::{
+    address::Address,
+    sources::StandingStore as _,
+    standing::{Kind, Moment, Tick},
+    table::HashKey,
+};
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+const MINUTE: u64 = 61 * SECOND;
+const NOW: u64 = 1_000_000 * SECOND;
+
+/// Returns a shape with a table of that many lines, and as many of first tries.
+fn shape(lines: u32) -> Shape {
+    Shape {
+        hash_key: HashKey {
+            first: 0x0706_0504_0302_0100,
+            second: 0x0f0e_0d0c_0b0a_0908,
+        },
+        standing: Settings {
+            lines,
+            first_try_lines: lines,
+            visits: 3,
+            apart_ns: 60 * SECOND,
+            retry_after_ns: SECOND / 5,
+            retry_within_ns: 10 * SECOND,
+            remember_ns: 30 * 86_400 * SECOND,
+            handshakes_prove: 1,
+            ..Settings::NONE
+        },
+        ..Shape::EMPTY
+    }
+}
+
+/// A store under a policy.
+struct Store {
+    shape: Shape,
+    memory: MemoryStanding,
+}
+
+impl Store {
+    fn new(lines: u32) -> Self {
+        let shape = shape(lines);
+        let memory = MemoryStanding::new(&shape.standing);
+        Self { shape, memory }
+    }
+
+    fn visit(&self, source: SourceId, now: u64) -> Standing {
+        self.memory.visit(&self.shape, source, now)
+    }
+
+    fn refused(&self, source: SourceId, standing: Standing, now: u64) -> Standing {
+        self.memory.refused(&self.shape, source, standing, now)
+    }
+
+    fn happened(&self, source: SourceId, event: Event, now: u64) -> Standing {
+        self.memory.happened(&self.shape, source, event, now)
+    }
+
+    /// Does what a limit without any tokens left does with a packet; returns its standing then.
+    fn flood(&self, source: SourceId, now: u64) -> Standing {
+        let standing = self.visit(source, now);
+        self.refused(source, standing, now)
+    }
+
+    fn records(&self) -> HashMap<SourceId, Record> {
+        let records: Vec<_> = self.memory.records().collect();
+        let count = records.len();
+        let records = HashMap::from_iter(records);
+        assert_eq!(records.len(), count, "no source is there twice");
+        records
+    }
+
+    fn moment(&self, now: u64) -> Moment<'_> {
+        Moment {
+            settings: &self.shape.standing,
+            shortage: self.memory.shortage(),
+            now: Tick::of_ns(now),
+        }
+    }
+}
+
+fn source(number: u32) -> SourceId {
+    SourceId::new(&Settings::NONE, &Address::v4(number.to_be_bytes()))
+}
+
+#[test]
+fn an_unknown_source_is_known_after_its_retry() {
+    let store = Store::new(64);
+    assert_eq!(store.flood(source(1), NOW), Standing::Unknown);
+    assert_eq!(store.flood(source(1), NOW + SECOND / 10), Standing::Unknown);
+    assert_eq!(store.visit(source(1), NOW + SECOND), Standing::Unknown);
+    assert_eq!(store.flood(source(1), NOW + SECOND), Standing::Retried);
+    assert_eq!(store.visit(source(1), NOW + SECOND), Standing::Retried);
+    assert_eq!(store.visit(source(2), NOW + SECOND), Standing::Unknown);
+    assert_eq!(
+        store.visit(source(1), NOW + 599 * SECOND),
+        Standing::Retried
+    );
+    assert_eq!(
+        store.visit(source(1), NOW + 603 * SECOND),
+        Standing::Unknown
+    );
+}
+
+#[test]
+fn only_a_refusal_makes_a_shortage() {
+    let store = Store::new(64);
+    store.visit(source(1), NOW);
+    store.happened(source(2), Event::Handshake, NOW);
+    assert_eq!(store.memory.shortage(), Shortage::NONE);
+    for standing in Standing::ALL {
+        let store = Store::new(64);
+        assert_eq!(store.refused(source(1), standing, NOW), standing);
+        let shortage = store.memory.shortage();
+        assert!(shortage.holds(Tick::of_ns(NOW)));
+        assert!(store.records().is_empty());
+    }
+}
+
+#[test]
+fn nobody_is_never_known() {
+    let store = Store::new(64);
+    for now in (0..10).map(|minutes| NOW + minutes * MINUTE) {
+        assert_eq!(store.flood(SourceId::NONE, now), Standing::Unknown);
+        let standing = store.happened(SourceId::NONE, Event::Handshake, now);
+        assert_eq!(standing, Standing::Unknown);
+    }
+    assert!(store.records().is_empty());
+}
+
+#[test]
+fn a_policy_without_standing_knows_nobody() {
+    let store = Store {
+        shape: Shape::EMPTY,
+        memory: MemoryStanding::default(),
+    };
+    assert_eq!(store.flood(source(1), NOW), Standing::Unknown);
+    assert_eq!(
+        store.happened(source(1), Event::Handshake, NOW),
+        Standing::Unknown
+    );
+}
+
+/// Fills a small table with known sources, and floods it with many more of each kind.
+#[test]
+fn no_flood_pushes_out_who_is_known_from_before() {
+    let store = Store::new(64);
+    let (proven, familiar) = (0..30, 30..60);
+    for occasion in 0..3 {
+        for number in proven.clone() {
+            store.happened(source(number), Event::Handshake, NOW + occasion * MINUTE);
+        }
+        for number in familiar.clone() {
+            store.visit(source(number), NOW + occasion * MINUTE);
+        }
+    }
+    let known = store.records();
+    let start = NOW + 10 * MINUTE;
+    for number in 0..100_000 {
+        let now = start + u64::from(number) * SECOND / 10_000;
+        let forged = source(1_000 + number);
+        // Some send each source twice, and a botnet completes handshakes.
+        if number % 3 == 0 {
+            assert_eq!(store.flood(forged, now - SECOND), Standing::Unknown);
+            store.flood(forged, now);
+        } else if number % 3 == 1 {
+            let standing = store.happened(forged, Event::Handshake, now);
+            assert_eq!(standing, Standing::Fresh);
+        } else {
+            assert_eq!(store.flood(forged, now), Standing::Unknown);
+        }
+    }
+    let now = start + 20 * SECOND;
+    let mut still = 0;
+    for number in proven.chain(familiar) {
+        if let Some(record) = known.get(&source(number)) {
+            let expected = match record.kind() {
+                Kind::Proven => Standing::Proven,
+                Kind::Familiar => Standing::Familiar,
+                _ => continue,
+            };
+            assert_eq!(store.visit(source(number), now), expected, "{number}");
+            still += 1;
+        }
+    }
+    assert!(still > 55, "{still}");
+    let fresh = store.records().into_values();
+    let at = store.moment(now);
+    let fresh = fresh.filter(|record| record.standing(&at) == Standing::Fresh);
+    assert!(fresh.count() > 100, "the botnet has the rest");
+}
+
+#[test]
+fn a_table_a_quarter_full_has_room() {
+    let store = Store::new(1 << 14);
+    let count = 1 << 14;
+    for number in 0..count {
+        store.happened(source(number), Event::Handshake, NOW);
+    }
+    let known = store.records().len();
+    assert!(known * 1_000 >= count as usize * 995, "{known} of {count}");
+}

@@ -1,0 +1,115 @@
+//! Random events of sources: the table is a map as long as there is room, and then ranks decide.
+
+use std::collections::HashMap;
+
+use limiter_common::{
+    sources::known_index,
+    standing::{Event, Record, SourceId, Standing},
+    table::WAYS,
+};
+use proptest::prelude::*;
+
+use super::{MINUTE, NOW, SECOND, Store, source};
+
+/// What happens to a source in a step.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Event(Event),
+    Flood,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Event(Event::Visit)),
+        3 => Just(Step::Event(Event::Handshake)),
+        2 => Just(Step::Event(Event::Retry)),
+        1 => (0..10 * MINUTE).prop_map(|more| {
+            Step::Event(Event::Vouch { until_ns: NOW + more })
+        }),
+        1 => Just(Step::Event(Event::Forget)),
+        3 => Just(Step::Flood),
+    ]
+}
+
+fn waits() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(0), 3 => 0..3 * SECOND, 2 => 0..2 * MINUTE]
+}
+
+impl Store {
+    fn step(&self, step: Step, source: SourceId, now: u64) {
+        match step {
+            Step::Event(Event::Visit) => _ = self.visit(source, now),
+            Step::Event(event) => _ = self.happened(source, event, now),
+            Step::Flood => _ = self.refused(source, Standing::Familiar, now),
+        }
+    }
+}
+
+proptest! {
+    /// With room for all, the table is a map from sources to records.
+    #[test]
+    fn a_table_with_room_is_a_map(
+        steps in prop::collection::vec((waits(), 0..6_u32, steps()), 1..100),
+    ) {
+        let store = Store::new(1 << 6);
+        let mut map = HashMap::<SourceId, Record>::new();
+        let mut now = NOW;
+        for (wait, number, step) in steps {
+            now += wait;
+            let at = store.moment(now);
+            if let Step::Event(event) = step {
+                let record = map.entry(source(number)).or_default();
+                *record = record.after(event, &at);
+            }
+            store.step(step, source(number), now);
+            map.retain(|_, record| *record != Record::NONE);
+            prop_assert_eq!(&store.records(), &map);
+        }
+    }
+
+    /// A source that is pushed out had the lowest rank of its line, came longest ago among those,
+    /// and makes room for one of no lower rank. A source that finds no room has a lower rank than
+    /// all.
+    #[test]
+    fn ranks_make_room(
+        steps in prop::collection::vec((waits(), 0..40_u32, steps()), 1..200),
+    ) {
+        let store = Store::new(2);
+        let mut now = NOW;
+        for (wait, number, step) in steps {
+            now += wait;
+            let came = source(number);
+            let before = store.records();
+            store.step(step, came, now);
+            let after = store.records();
+            let at = store.moment(now);
+            let line: Vec<_> = before
+                .iter()
+                .filter(|(other, _)| {
+                    known_index(&store.shape, **other) == known_index(&store.shape, came)
+                })
+                .map(|(other, record)| (*other, record.rank(&at), record.last()))
+                .collect();
+            let lost: Vec<_> = before
+                .keys()
+                .filter(|other| **other != came && !after.contains_key(other))
+                .collect();
+            prop_assert!(lost.len() <= 1);
+            for lost in lost {
+                let (_, rank, last) = *line.iter().find(|(other, ..)| other == lost).unwrap();
+                prop_assert!(after[&came].rank(&at) >= rank);
+                if rank > 0 {
+                    prop_assert_eq!(line.len(), WAYS);
+                    let least = line.iter().map(|(_, rank, last)| (*rank, *last)).min();
+                    prop_assert_eq!(least, Some((rank, last)));
+                }
+            }
+            if let Step::Event(Event::Handshake) = step
+                && !after.contains_key(&came)
+            {
+                let rank = if at.is_short() { 3 } else { 5 };
+                prop_assert!(line.iter().all(|(_, other, _)| *other > rank));
+            }
+        }
+    }
+}
