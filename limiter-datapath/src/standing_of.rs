@@ -4,28 +4,93 @@ use limiter_common::{
     address::Family,
     ban::BanKey,
     policy::{Class, classify},
-    standing::{Moment, Record, SourceId, Standing},
+    standing::{Kind, Moment, Record, SourceId, Standing},
 };
 use limiter_policy::policy::CompiledPolicy;
 
-/// Returns the standing of a prefix by what `record` returns of its source; a prefix with several
-/// sources is unknown.
+/// The standing of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefixStanding {
+    /// The standing; that of a prefix with several sources is unknown.
+    pub standing: Standing,
+    /// Whether it was proven, be it fresh: by a handshake, by a list, or by somebody who vouches for
+    /// it. A source that became familiar just before a shortage is fresh too, but not proven.
+    pub is_proven: bool,
+}
+
+impl PrefixStanding {
+    const fn new(standing: Standing, is_proven: bool) -> Self {
+        Self {
+            standing,
+            is_proven,
+        }
+    }
+}
+
+/// Returns the standing of a prefix by what `record` returns of its source.
 pub(crate) fn standing_of(
     policy: &CompiledPolicy,
     prefix: &BanKey,
     at: &Moment<'_>,
     record: impl FnOnce(SourceId) -> Record,
-) -> Standing {
+) -> PrefixStanding {
     let address = prefix.address();
     let source_length = match address.family {
         Family::V4 => 32,
         Family::V6 => at.settings.ipv6_prefix,
     };
     if u32::from(prefix.prefix_length()) < source_length {
-        return Standing::Unknown;
+        return PrefixStanding::new(Standing::Unknown, false);
     }
     if classify(policy, &address).is_some_and(Class::is_proven) {
-        return Standing::Proven;
+        return PrefixStanding::new(Standing::Proven, true);
     }
-    record(SourceId::new(at.settings, &address)).standing(at)
+    let record = record(SourceId::new(at.settings, &address)).current(at);
+    let is_proven = matches!(record.kind(), Kind::Proven | Kind::Vouched);
+    PrefixStanding::new(record.standing(at), is_proven)
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::standing::{Shortage, Tick};
+    use limiter_policy::config;
+
+    use super::*;
+
+    const LISTED: &str = "\
+limits: {all: {id: total, cost: packets, burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}}}
+standing: {proven: ours}
+lists: [{name: ours, cidr: [192.0.2.53]}]
+";
+
+    /// What was gained just before a shortage is fresh, however it was gained.
+    #[test]
+    fn a_fresh_source_is_proven_if_it_completed_a_handshake() {
+        let config = config::parse(LISTED, "test").unwrap();
+        let policy = CompiledPolicy::new(&config.policy, 1).unwrap();
+        let now = Tick(1_000);
+        let at = Moment {
+            settings: &policy.shape.standing,
+            shortage: Shortage::NONE.after_refusal(now),
+            now,
+        };
+        let found = |address: &str, length, record| {
+            let address: std::net::IpAddr = address.parse().unwrap();
+            let prefix = BanKey::new(&address.into(), length);
+            let found = standing_of(&policy, &prefix, &at, |_| record);
+            (found.standing, found.is_proven)
+        };
+        let before = Tick(now.0 - 1);
+        let record = |kind| Record::new(kind, false, 3, before, before);
+        let one = |kind| found("198.51.100.1", 32, record(kind));
+        assert_eq!(one(Kind::Familiar), (Standing::Fresh, false));
+        assert_eq!(one(Kind::Proven), (Standing::Fresh, true));
+        assert_eq!(one(Kind::Visited), (Standing::Unknown, false));
+        let vouched = Record::new(Kind::Vouched, false, 0, before, Tick(now.0 + 9));
+        assert_eq!(found("198.51.100.1", 32, vouched), (Standing::Proven, true));
+        let listed = found("192.0.2.53", 32, Record::NONE);
+        assert_eq!(listed, (Standing::Proven, true));
+        let range = found("198.51.100.0", 24, record(Kind::Proven));
+        assert_eq!(range, (Standing::Unknown, false));
+    }
 }

@@ -15,7 +15,7 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{
     Datapath, DatapathError, ReputationMaps, StandingMaps, monotonic_now, replace::Prepared,
 };
-use crate::standing_of::standing_of;
+use crate::standing_of::{PrefixStanding, standing_of};
 
 /// What is known of sources, as long as the policy stays in force.
 #[derive(Clone, Copy)]
@@ -95,10 +95,9 @@ impl KnownSources<'_> {
         self.maps.record(&self.shape, source)
     }
 
-    /// Returns the standing of a prefix, by lists and by the record of its source; a prefix
-    /// with several sources is unknown.
+    /// Returns the standing of a prefix, by lists and by the record of its source.
     #[must_use]
-    pub fn standing_of_prefix(&self, prefix: &BanKey, at: &Moment<'_>) -> Standing {
+    pub fn standing_of_prefix(&self, prefix: &BanKey, at: &Moment<'_>) -> PrefixStanding {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 

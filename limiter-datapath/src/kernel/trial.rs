@@ -7,7 +7,7 @@ mod testing;
 use limiter_common::{
     ban::BanKey,
     decide::Verdict,
-    standing::{Moment, Standing, Tick},
+    standing::{Moment, Tick},
 };
 use limiter_policy::{
     config::{Buckets, Offenders},
@@ -18,7 +18,7 @@ use super::{
     Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
     named::NamedMaps as _, shared::SharedDirectory,
 };
-use crate::standing_of::standing_of;
+use crate::standing_of::{PrefixStanding, standing_of};
 
 /// An instance that reports its verdict on each frame.
 pub struct Trial {
@@ -82,9 +82,12 @@ impl Trial {
         }
     }
 
-    /// Returns the standing of a prefix at a time of the program's clock, in nanoseconds; a
-    /// prefix with several sources is unknown.
-    pub fn standing_of(&self, prefix: &BanKey, now_ns: u64) -> Result<Standing, DatapathError> {
+    /// Returns the standing of a prefix at a time of the program's clock, in nanoseconds.
+    pub fn standing_of(
+        &self,
+        prefix: &BanKey,
+        now_ns: u64,
+    ) -> Result<PrefixStanding, DatapathError> {
         let (maps, shape) = (self.reputation.standing(), &self.policy.shape);
         let at = Moment {
             settings: &shape.standing,

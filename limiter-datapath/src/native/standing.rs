@@ -21,7 +21,7 @@ use limiter_common::{
 use limiter_policy::policy::CompiledPolicy;
 
 use super::AtomicLine;
-use crate::standing_of::standing_of;
+use crate::standing_of::{PrefixStanding, standing_of};
 
 /// The table of known sources, the memory of first tries and the shortage. Several threads may use
 /// it at once.
@@ -58,10 +58,14 @@ impl MemoryStanding {
         Shortage(self.shortage.load(SeqCst))
     }
 
-    /// Returns the standing of a prefix under a policy at a time in nanoseconds; a prefix with
-    /// several sources is unknown.
+    /// Returns the standing of a prefix under a policy at a time in nanoseconds.
     #[must_use]
-    pub fn standing_of(&self, policy: &CompiledPolicy, prefix: &BanKey, now_ns: u64) -> Standing {
+    pub fn standing_of(
+        &self,
+        policy: &CompiledPolicy,
+        prefix: &BanKey,
+        now_ns: u64,
+    ) -> PrefixStanding {
         let shape = &policy.shape;
         let at = Moment {
             settings: &shape.standing,

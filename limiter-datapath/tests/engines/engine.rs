@@ -217,7 +217,8 @@ impl Engines {
     ) -> Result<Standing, DatapathError> {
         let prefix = IpNet::from(address);
         let key = BanKey::new(&prefix.addr().into(), prefix.prefix_len());
-        self.trial.standing_of(&key, START + offset_ns)
+        let found = self.trial.standing_of(&key, START + offset_ns)?;
+        Ok(found.standing)
     }
 
     /// Checks that the same is known of all sources, and of the latest shortage; returns how many

@@ -130,8 +130,11 @@ impl AutomaticBans {
             return Ok(());
         }
         let now_ns = self.next_ns;
-        let standing = |prefix: &BanKey| engine.standing_of(tables, prefix, now_ns);
-        let found = self.decider.look(now_ns, engine.offenders()?, standing)?;
+        let is_proven = |prefix: &BanKey| {
+            let found = engine.standing_of(tables, prefix, now_ns);
+            found.map(|found| found.is_proven)
+        };
+        let found = self.decider.look(now_ns, engine.offenders()?, is_proven)?;
         let DueBans {
             offences,
             delayed: _,

@@ -162,12 +162,13 @@ impl Watcher {
         self.dropped = dropped;
         let recorded = datapath.offenders()?;
         drop(datapath);
-        let standing = |prefix: &BanKey| {
+        let is_proven = |prefix: &BanKey| {
             let datapath = daemon.datapath();
             let known = datapath.known_sources()?;
-            Ok::<_, DatapathError>(known.standing_of_prefix(prefix, &known.moment()?))
+            let found = known.standing_of_prefix(prefix, &known.moment()?);
+            Ok::<_, DatapathError>(found.is_proven)
         };
-        let look = self.decider.look(now_ns, recorded.offenders, standing)?;
+        let look = self.decider.look(now_ns, recorded.offenders, is_proven)?;
         for (limit, delayed) in &look.delayed {
             daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
         }

@@ -7,9 +7,10 @@ use limiter_common::{
     owner::BucketKey,
     packet::Frame as _,
     sieve::{Pressure, SieveTraffic},
-    standing::{Event, SourceId, Standing},
+    standing::{Event, SourceId},
 };
 use limiter_datapath::{
+    PrefixStanding,
     kernel::{Trial, preflight::longest_test_frame},
     native::SieveMemory,
 };
@@ -90,7 +91,7 @@ impl Engine for KernelEngine {
         _policy: &CompiledPolicy,
         prefix: &BanKey,
         now_ns: u64,
-    ) -> Result<Standing, EngineError> {
+    ) -> Result<PrefixStanding, EngineError> {
         Ok(self.trial.standing_of(prefix, now_ns)?)
     }
 

@@ -9,9 +9,9 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
-    standing::{Event, SourceId, Standing},
+    standing::{Event, SourceId},
 };
-use limiter_datapath::{kernel::DatapathError, native::SieveMemory};
+use limiter_datapath::{PrefixStanding, kernel::DatapathError, native::SieveMemory};
 use limiter_policy::policy::CompiledPolicy;
 use thiserror::Error;
 
@@ -43,14 +43,13 @@ pub trait Engine {
     /// Returns the offenders in no order, if they are recorded.
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError>;
 
-    /// Returns the standing of a prefix at a time of the engine's clock, in nanoseconds; a prefix
-    /// with several sources is unknown.
+    /// Returns the standing of a prefix at a time of the engine's clock, in nanoseconds.
     fn standing_of(
         &self,
         policy: &CompiledPolicy,
         prefix: &BanKey,
         now_ns: u64,
-    ) -> Result<Standing, EngineError>;
+    ) -> Result<PrefixStanding, EngineError>;
 
     /// Bans a prefix and replaces any ban that it has.
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError>;

@@ -6,8 +6,9 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
-    standing::{Event, SourceId, Standing},
+    standing::{Event, SourceId},
 };
+use limiter_datapath::PrefixStanding;
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
     MemoryStanding, SieveMemory,
@@ -89,7 +90,7 @@ impl Engine for NativeEngine {
         policy: &CompiledPolicy,
         prefix: &BanKey,
         now_ns: u64,
-    ) -> Result<Standing, EngineError> {
+    ) -> Result<PrefixStanding, EngineError> {
         let standing = &self.reputation.standing;
         Ok(standing.standing_of(policy, prefix, now_ns))
     }

@@ -33,7 +33,6 @@ use limiter_common::{
     ban::BanKey,
     limit::LimitId,
     offender::{Offender, OffenderKey},
-    standing::Standing,
     strategy::gcra::Gcra,
 };
 use limiter_policy::policy::{AutomaticBan, BanOnly, Mode, Policy};
@@ -168,12 +167,12 @@ impl Decider {
     }
 
     /// Looks at the offenders. The same key may come several times, from several interfaces.
-    /// `standing` returns the standing that a prefix has now.
+    /// `is_proven` returns whether a prefix is one source, which is proven now, be it fresh.
     pub fn look<E>(
         &mut self,
         now_ns: u64,
         offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
-        standing: impl Fn(&BanKey) -> Result<Standing, E>,
+        is_proven: impl Fn(&BanKey) -> Result<bool, E>,
     ) -> Result<DueBans, E> {
         self.add(now_ns, offenders);
         self.members.end(now_ns);
@@ -188,10 +187,10 @@ impl Decider {
         self.is_unfinished = false;
         for offence in offences {
             let may_be_banned = if self.is_only_for_proven(&offence) {
-                let standing = standing(&offence.prefix());
+                let is_proven = is_proven(&offence.prefix());
                 // The next look finds the sources whose standing could not be read now.
-                self.is_unfinished |= standing.is_err();
-                is_proven(standing?)
+                self.is_unfinished |= is_proven.is_err();
+                is_proven?
             } else {
                 true
             };
@@ -247,11 +246,6 @@ impl Decider {
             self.ignore(offence, until_ns);
         }
     }
-}
-
-/// Whether a source's return path was seen to work, at any time.
-const fn is_proven(standing: Standing) -> bool {
-    matches!(standing, Standing::Proven | Standing::Fresh)
 }
 
 /// Returns the length of a slice of the window.

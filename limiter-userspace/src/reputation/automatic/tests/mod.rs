@@ -12,7 +12,6 @@ use limiter_common::{
     ban::BanKey,
     limit::{BUILT_IN, LimitId},
     offender::{Dropper, Offender, OffenderKey},
-    standing::Standing,
 };
 use limiter_policy::policy::{AutomaticBan, BanMode, Escalation, Limit, Policy};
 
@@ -106,18 +105,14 @@ impl Scene {
     }
 
     pub(super) fn look(&mut self, at_ms: u64) -> DueBans {
-        self.look_by(at_ms, |_| Standing::Unknown)
+        self.look_by(at_ms, |_| false)
     }
 
-    /// Looks at offenders of these standings.
-    pub(super) fn look_by(
-        &mut self,
-        at_ms: u64,
-        standing: impl Fn(&BanKey) -> Standing,
-    ) -> DueBans {
+    /// Looks at offenders of which some are proven.
+    pub(super) fn look_by(&mut self, at_ms: u64, is_proven: impl Fn(&BanKey) -> bool) -> DueBans {
         let recorded = self.recorded();
-        let standing = |prefix: &BanKey| Ok::<_, Infallible>(standing(prefix));
-        let Ok(look) = self.decider.look(ns(at_ms), recorded, standing);
+        let is_proven = |prefix: &BanKey| Ok::<_, Infallible>(is_proven(prefix));
+        let Ok(look) = self.decider.look(ns(at_ms), recorded, is_proven);
         look
     }
 
@@ -127,8 +122,8 @@ impl Scene {
         at_ms: u64,
         recorded: impl IntoIterator<Item = (OffenderKey, Offender)>,
     ) -> DueBans {
-        let unknown = |_: &BanKey| Ok::<_, Infallible>(Standing::Unknown);
-        let Ok(look) = self.decider.look(ns(at_ms), recorded, unknown);
+        let nobody = |_: &BanKey| Ok::<_, Infallible>(false);
+        let Ok(look) = self.decider.look(ns(at_ms), recorded, nobody);
         look
     }
 
