@@ -16,7 +16,7 @@ use limiter_datapath::{
 use thiserror::Error;
 use tracing::{info, warn};
 
-use super::{INTERVAL, written::Written};
+use super::written::{INTERVAL, Written};
 use crate::protocol::StateStatus;
 
 /// Saves what buckets owe, who is banned and who is known, and records the outcome.

@@ -4,7 +4,7 @@ mod keeper;
 mod resume;
 mod written;
 
-use std::{convert::Infallible, future, sync::Arc, time::Duration};
+use std::{convert::Infallible, future, sync::Arc};
 
 use limiter_datapath::{
     kernel::{DatapathError, monotonic_now, wall_clock_now},
@@ -16,13 +16,9 @@ use tokio::{
 };
 use tracing::error;
 
-use self::keeper::Captured;
+use self::{keeper::Captured, written::INTERVAL};
 pub(super) use self::{keeper::StateKeeper, resume::Resumed};
 use super::{bans, shared::Daemon};
-
-/// How often to look whether the file must be written. If the daemon is killed or the power fails, no
-/// more is forgiven than what was spent in that time, and what comes back in it.
-const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Saves the state at once, and every minute if the file must be written again, forever.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {

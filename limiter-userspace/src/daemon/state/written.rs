@@ -10,7 +10,9 @@ use std::{
 
 use limiter_datapath::state::{Moment, SavedBan, Snapshot};
 
-use super::INTERVAL;
+/// How often to look whether the file must be written. If the daemon is killed or the power fails, no
+/// more is forgiven than what was spent in that time, and what comes back in it.
+pub(super) const INTERVAL: Duration = Duration::from_mins(1);
 
 /// How long the file may lack what is not urgent: who is known, and what is in sieves.
 const PATIENCE: Duration = Duration::from_mins(10);
