@@ -63,7 +63,7 @@ standing: {proven: ours}
 lists: [{name: ours, cidr: [192.0.2.53]}]
 ";
 
-    /// What was gained just before a shortage is fresh, however it was gained.
+    /// A standing gained just before a shortage is fresh, whether by visits or by a handshake.
     #[test]
     fn a_fresh_source_is_proven_if_it_completed_a_handshake() {
         let config = config::parse(LISTED, "test").unwrap();
