@@ -11,7 +11,7 @@ use super::{
     Decision, LargerThanBudget, NEVER, Parameters, Spend, rule::Rule, window::WindowCounts,
 };
 #[cfg(not(target_arch = "bpf"))]
-use super::{Layout, Report, Terms, Unit, Window, moving_window::Log, rule::Ledger, window};
+use super::{Layout, Report, Terms, Unit, Window, counts, moving_window::Log, rule::Ledger};
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
@@ -91,7 +91,7 @@ impl Ledger for FixedWindow {
     }
 
     fn unit(parameters: &Parameters, cost: Cost) -> Unit {
-        window::unit(parameters, cost)
+        counts::unit(parameters, cost)
     }
 
     fn is_layout(layout: Layout) -> bool {
@@ -102,11 +102,11 @@ impl Ledger for FixedWindow {
         let (window, now) = (&parameters.window, parameters.window.layout.ticks(now_ns));
         let remaining = window.count.saturating_sub(window.counts(state, now).count);
         let wait = Self::decide(&Spend::of_window(window, now, cost), state).wait;
-        window::report(window, state, now, remaining, wait)
+        counts::report(window, state, now, remaining, wait)
     }
 
     fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
-        window::refund(parameters, now_ns, cost)
+        counts::refund(parameters, now_ns, cost)
     }
 }
 

@@ -1,8 +1,6 @@
 //! Layouts: the parts of a state's word, and the length of its ticks.
 
 use super::Strategy;
-#[cfg(not(target_arch = "bpf"))]
-use super::rule::Ledger as _;
 
 /// The meaning of a state's bits. Four bytes, part of every unit and of all parameters.
 ///
@@ -39,7 +37,12 @@ impl Layout {
         Self::new(strategy, 0, 0, 0)
     }
 
-    const fn new(strategy: Strategy, shift: u8, count_bits: u8, previous_bits: u8) -> Self {
+    pub(super) const fn new(
+        strategy: Strategy,
+        shift: u8,
+        count_bits: u8,
+        previous_bits: u8,
+    ) -> Self {
         Self {
             strategy: strategy as u8,
             shift,
@@ -214,14 +217,6 @@ impl Layout {
             count_bits as u8,
             previous_bits as u8,
         ))
-    }
-
-    /// Makes a layout of the bytes of [`Self::parts`]; `None`: no strategy has such a layout.
-    #[must_use]
-    pub fn from_parts([strategy, shift, count_bits, previous_bits]: [u8; 4]) -> Option<Self> {
-        let strategy = Strategy::of_number(strategy)?;
-        let layout = Self::new(strategy, shift, count_bits, previous_bits);
-        ask!(strategy, Rule => Rule::is_layout(layout)).then_some(layout)
     }
 
     /// Returns whether the states have no parts.

@@ -2,56 +2,13 @@
 //!
 //! A strategy is a file, or a folder like GCRA's. Its type implements [`rule::Rule`], how it
 //! decides, and [`rule::Ledger`], what people ask of it. Another type implements [`rule::State`]
-//! and [`rule::Debt`], what its states are worth; strategies may share that type. Only this file
-//! knows the types of each strategy. Others ask a [`Strategy`], a [`Parameters`], a [`Spend`] or a
-//! [`Unit`].
+//! and [`rule::Debt`], what its states are worth; strategies may share that type. Only
+//! [`ask`] knows the types of each strategy. Others ask a [`Strategy`], a [`Parameters`], a
+//! [`Spend`] or a [`Unit`].
 
-/// Evaluates an expression with the type of a strategy's rule under the caller's name for it.
-macro_rules! ask {
-    ($strategy:expr, $Rule:ident => $answer:expr) => {
-        match $strategy {
-            $crate::strategy::Strategy::Gcra => {
-                type $Rule = $crate::strategy::gcra::GenericCellRate;
-                $answer
-            }
-            $crate::strategy::Strategy::FixedWindow => {
-                type $Rule = $crate::strategy::fixed_window::FixedWindow;
-                $answer
-            }
-            $crate::strategy::Strategy::MovingWindow => {
-                type $Rule = $crate::strategy::moving_window::MovingWindow;
-                $answer
-            }
-            $crate::strategy::Strategy::SlidingWindowCounter => {
-                type $Rule = $crate::strategy::sliding_window_counter::SlidingWindowCounter;
-                $answer
-            }
-        }
-    };
-}
-
-/// Does the same with the type of a strategy's states. It is a separate match, because strategies
-/// share that type: to the kernel's verifier, two branches that do the same are two paths.
-macro_rules! ask_state {
-    ($strategy:expr, $State:ident => $answer:expr) => {
-        match $strategy {
-            $crate::strategy::Strategy::Gcra => {
-                type $State = $crate::strategy::gcra::Tat;
-                $answer
-            }
-            $crate::strategy::Strategy::FixedWindow
-            | $crate::strategy::Strategy::SlidingWindowCounter => {
-                type $State = $crate::strategy::window::Counts;
-                $answer
-            }
-            $crate::strategy::Strategy::MovingWindow => {
-                type $State = $crate::strategy::moving_window::Cursor;
-                $answer
-            }
-        }
-    };
-}
-
+mod ask;
+mod counts;
+mod decision;
 mod fixed_window;
 pub mod gcra;
 mod layout;
@@ -69,14 +26,13 @@ mod unit;
 mod window;
 
 #[cfg(not(target_arch = "bpf"))]
-use self::rule::Ledger;
-#[cfg(not(target_arch = "bpf"))]
 pub use self::terms::Terms;
 pub use self::{
+    decision::{Decision, NEVER},
     layout::Layout,
     level::{Level, Report},
     parameters::{LargerThanBudget, Parameters},
-    spend::{Decision, NEVER, Spend},
+    spend::Spend,
     unit::Unit,
     window::Window,
 };
@@ -120,74 +76,6 @@ strategies! {
     MovingWindow = 2,
     /// At most `count` in the current window plus a share of the previous one.
     SlidingWindowCounter = 3,
-}
-
-#[cfg(not(target_arch = "bpf"))]
-impl Strategy {
-    /// Returns the strategy's name in configuration files and output.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        ask!(self, Rule => Rule::NAME)
-    }
-
-    /// Returns the largest count of a limit; the refilling bounds that of GCRA.
-    #[must_use]
-    pub const fn largest_count(self) -> u64 {
-        ask!(self, Rule => Rule::LARGEST_COUNT)
-    }
-
-    /// Returns the end of the message "at most [`Self::largest_count`] for this strategy": why, and
-    /// which strategy counts more.
-    #[must_use]
-    pub const fn above_largest_count(self) -> &'static str {
-        ask!(self, Rule => Rule::ABOVE_LARGEST_COUNT)
-    }
-
-    /// Returns the longest period of a limit, in nanoseconds.
-    #[must_use]
-    pub const fn longest_period(self) -> u64 {
-        ask!(self, Rule => Rule::LONGEST_PERIOD)
-    }
-
-    /// Returns whether a limit has a burst besides its count, because its buckets refill. Other
-    /// strategies admit only the count.
-    #[must_use]
-    pub const fn has_burst(self) -> bool {
-        ask!(self, Rule => Rule::HAS_BURST)
-    }
-
-    /// Returns whether a bucket has a [log](moving_window::Log) of stamps.
-    #[must_use]
-    pub const fn has_log(self) -> bool {
-        ask!(self, Rule => Rule::HAS_LOG)
-    }
-
-    /// Returns why a limit cannot count bytes, and which strategy can; `None`: it can.
-    #[must_use]
-    pub const fn why_no_bytes(self) -> Option<&'static str> {
-        ask!(self, Rule => Rule::WHY_NO_BYTES)
-    }
-
-    /// Returns why a limit cannot reserve a part of its buckets for sources of a higher standing,
-    /// and which strategy can; `None`: it can.
-    #[must_use]
-    pub const fn why_no_reserve(self) -> Option<&'static str> {
-        ask!(self, Rule => Rule::WHY_NO_RESERVE)
-    }
-
-    /// Returns the maximum number of tokens that pass in a period, its end excluded, whatever the
-    /// bucket holds when the period begins.
-    #[must_use]
-    pub fn most_in_a_period(self, burst: u64, count: u64) -> u64 {
-        ask!(self, Rule => Rule::most_in_a_period(burst, count))
-    }
-
-    /// Returns whether a limit of these terms admits every packet that one of the `other` terms
-    /// admits, if both are charged the same packets.
-    #[must_use]
-    pub fn admits_all_of(self, terms: &Terms, other: &Terms) -> bool {
-        ask!(self, Rule => Rule::admits_all_of(terms, other))
-    }
 }
 
 #[cfg(test)]

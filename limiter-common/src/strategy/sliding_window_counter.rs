@@ -16,7 +16,7 @@ use super::{
     window::{Window, WindowCounts},
 };
 #[cfg(not(target_arch = "bpf"))]
-use super::{Layout, NEVER, Report, Terms, Unit, moving_window::Log, rule::Ledger, window};
+use super::{Layout, NEVER, Report, Terms, Unit, counts, moving_window::Log, rule::Ledger};
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
@@ -98,7 +98,7 @@ impl Ledger for SlidingWindowCounter {
     }
 
     fn unit(parameters: &Parameters, cost: Cost) -> Unit {
-        window::unit(parameters, cost)
+        counts::unit(parameters, cost)
     }
 
     fn is_layout(layout: Layout) -> bool {
@@ -112,11 +112,11 @@ impl Ledger for SlidingWindowCounter {
         } else {
             Self::decide(&Spend::of_window(window, now, cost), state).wait
         };
-        window::report(window, state, now, remaining(window, state, now), wait)
+        counts::report(window, state, now, remaining(window, state, now), wait)
     }
 
     fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
-        window::refund(parameters, now_ns, cost)
+        counts::refund(parameters, now_ns, cost)
     }
 }
 

@@ -1,45 +1,8 @@
-//! Decisions on a bucket's state, which a store may have to repeat.
+//! What a packet takes from a bucket: a store may have to decide on it again.
 
 #[cfg(not(target_arch = "bpf"))]
 use super::NO_STATE;
-use super::{
-    Layout, Strategy, gcra,
-    rule::{Rule as _, State as _},
-    window::Window,
-};
-
-/// The wait of a packet that never passes.
-pub const NEVER: u64 = u64::MAX;
-
-/// A decision on a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// The bucket's new state. Some strategies change it after a refusal too.
-    pub state: u64,
-    /// How long until the packet would pass, in ticks; 0: it passes. [`NEVER`]: it never does.
-    pub wait: u64,
-}
-
-impl Decision {
-    /// Lets the packet pass.
-    #[must_use]
-    #[inline(always)]
-    pub const fn pass(state: u64) -> Self {
-        Self { state, wait: 0 }
-    }
-
-    #[inline(always)]
-    pub(crate) const fn refuse(state: u64, wait: u64) -> Self {
-        Self { state, wait }
-    }
-
-    /// Returns whether the packet passes.
-    #[must_use]
-    #[inline(always)]
-    pub const fn passes(&self) -> bool {
-        self.wait == 0
-    }
-}
+use super::{Layout, Strategy, gcra, window::Window};
 
 /// What a packet takes from a bucket, in plain numbers: a decision needs only the bucket's state
 /// besides.
@@ -154,31 +117,6 @@ impl Spend {
             layout: self.layout,
             reserved: 0,
         }
-    }
-
-    /// Decides on a bucket in that state, by the state alone: a moving window needs its log too,
-    /// and refuses here.
-    #[must_use]
-    #[inline(always)]
-    pub fn apply(&self, state: u64) -> Decision {
-        ask!(self.strategy(), Rule => Rule::decide(self, state))
-    }
-
-    /// Returns the state of a bucket that gets back what a packet was charged. A bucket that has
-    /// refilled in between is not overfilled; [`super::moving_window`] says how a log is refunded.
-    #[must_use]
-    #[inline(always)]
-    pub fn undo(&self, state: u64) -> u64 {
-        ask!(self.strategy(), Rule => Rule::undo(self, state))
-    }
-
-    /// Returns the state of a bucket that gets this back, at most what it owes: for operators, not
-    /// for packets. [`without_last`](super::moving_window::Cursor::without_last) does so for moving
-    /// windows.
-    #[must_use]
-    #[inline(always)]
-    pub fn refunded(&self, state: u64) -> u64 {
-        ask_state!(self.strategy(), State => State::refunded(self, state))
     }
 
     /// Returns the layout of the bucket's states.

@@ -1,19 +1,20 @@
-//! A copy of a moving window's log, for reports.
+//! The length of a moving window's log, and a copy of one for reports.
 
-use super::{Cursor, STAMPS};
+/// The number of stamps of a log, and so the maximum count of a limit.
+pub const STAMPS: u64 = LOG_LENGTH as u64;
 
-/// The same as [`STAMPS`], for arrays.
+/// The same, for arrays.
 const LOG_LENGTH: usize = 128;
 
-const _: () = assert!(LOG_LENGTH as u64 == STAMPS);
-
 /// The TATs of a log's packets, for reports.
+#[cfg(not(target_arch = "bpf"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     /// By the number of the stamp; 0: there is none.
     pub stamps: [u64; LOG_LENGTH],
 }
 
+#[cfg(not(target_arch = "bpf"))]
 impl Log {
     /// The log of no packets.
     pub const EMPTY: Self = Self {
@@ -38,14 +39,5 @@ impl Log {
     pub fn stamp(&self, number: u64) -> u64 {
         let number = usize::try_from(number).unwrap_or_default();
         self.stamps[number % LOG_LENGTH]
-    }
-
-    /// Returns the TAT of the `nth` last packet that passed.
-    pub(in crate::strategy) fn nth_last(&self, cursor: Cursor, nth: u64) -> u64 {
-        if nth == 1 {
-            cursor.last
-        } else {
-            self.stamp(cursor.stamp(nth))
-        }
     }
 }

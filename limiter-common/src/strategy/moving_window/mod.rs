@@ -28,26 +28,22 @@
 //! moved: never one too many and, except for refunds and lost races, never one too few. The limit's
 //! count is not part of the state, so it may change from one packet to the next.
 
+mod log;
+
+#[cfg(not(target_arch = "bpf"))]
+pub use self::log::Log;
+pub use self::log::STAMPS;
 use super::{
     Decision, LargerThanBudget, NEVER, Parameters, Spend, Unit,
     rule::{Rule, State},
 };
 #[cfg(not(target_arch = "bpf"))]
-mod log;
-
-#[cfg(not(target_arch = "bpf"))]
-pub use self::log::Log;
-#[cfg(not(target_arch = "bpf"))]
 use super::{
-    Layout, Report, Terms,
+    Layout, Report, Terms, Window, counts,
     rule::{Debt, Ledger},
-    window,
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
-
-/// The number of stamps of a log, and so the maximum count of a limit.
-pub const STAMPS: u64 = 128;
 
 /// The longest period, in nanoseconds: 417 days.
 pub const MAX_PERIOD: u64 = 1 << 55;
@@ -107,7 +103,7 @@ impl Cursor {
     #[must_use]
     pub fn without_last(self, count: u64, log: &Log, now: u64) -> Self {
         let last = if count < STAMPS {
-            log.nth_last(self, count + 1)
+            self.nth_last(count + 1, log)
         } else {
             0
         };
@@ -116,6 +112,16 @@ impl Cursor {
             Self { next, last }
         } else {
             Self { next: 0, last: 0 }
+        }
+    }
+
+    /// Returns the TAT of the `nth` last packet that passed.
+    #[cfg(not(target_arch = "bpf"))]
+    fn nth_last(self, nth: u64, log: &Log) -> u64 {
+        if nth == 1 {
+            self.last
+        } else {
+            log.stamp(self.stamp(nth))
         }
     }
 
@@ -264,7 +270,7 @@ impl Ledger for MovingWindow {
         } = *terms;
         let fits = (1..=STAMPS).contains(&count) && (1..=MAX_PERIOD).contains(&period_ns);
         fits.then(|| {
-            Parameters::of_window(window::Window {
+            Parameters::of_window(Window {
                 count,
                 period: period_ns,
                 layout: Layout::whole(super::Strategy::MovingWindow),
@@ -286,7 +292,7 @@ impl Ledger for MovingWindow {
         let cursor = Cursor::of_state(state, now_ns);
         // Earlier packets may have passed under a longer period; they count no longer than the last
         // one.
-        let tat = |nth| log.nth_last(cursor, nth).min(cursor.last);
+        let tat = |nth| cursor.nth_last(nth, log).min(cursor.last);
         let counted = (1..=count).filter(|nth| tat(*nth) > now_ns);
         Report {
             remaining: count - counted.count() as u64,
@@ -297,7 +303,7 @@ impl Ledger for MovingWindow {
 
     /// [`Cursor::without_last`] gives packets back; the spend only carries the cost.
     fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
-        window::refund(parameters, now_ns, cost)
+        counts::refund(parameters, now_ns, cost)
     }
 }
 

@@ -1,0 +1,57 @@
+//! Which types a strategy has, and what is asked of them.
+//!
+//! Nothing else knows the types, so that strategies can name what they compute with.
+
+/// Evaluates an expression with the type of a strategy's rule under the caller's name for it.
+macro_rules! ask {
+    ($strategy:expr, $Rule:ident => $answer:expr) => {
+        match $strategy {
+            $crate::strategy::Strategy::Gcra => {
+                type $Rule = $crate::strategy::gcra::GenericCellRate;
+                $answer
+            }
+            $crate::strategy::Strategy::FixedWindow => {
+                type $Rule = $crate::strategy::fixed_window::FixedWindow;
+                $answer
+            }
+            $crate::strategy::Strategy::MovingWindow => {
+                type $Rule = $crate::strategy::moving_window::MovingWindow;
+                $answer
+            }
+            $crate::strategy::Strategy::SlidingWindowCounter => {
+                type $Rule = $crate::strategy::sliding_window_counter::SlidingWindowCounter;
+                $answer
+            }
+        }
+    };
+}
+
+/// Does the same with the type of a strategy's states. It is a separate match, because strategies
+/// share that type: to the kernel's verifier, two branches that do the same are two paths.
+macro_rules! ask_state {
+    ($strategy:expr, $State:ident => $answer:expr) => {
+        match $strategy {
+            $crate::strategy::Strategy::Gcra => {
+                type $State = $crate::strategy::gcra::Tat;
+                $answer
+            }
+            $crate::strategy::Strategy::FixedWindow
+            | $crate::strategy::Strategy::SlidingWindowCounter => {
+                type $State = $crate::strategy::counts::Counts;
+                $answer
+            }
+            $crate::strategy::Strategy::MovingWindow => {
+                type $State = $crate::strategy::moving_window::Cursor;
+                $answer
+            }
+        }
+    };
+}
+
+#[cfg(not(target_arch = "bpf"))]
+mod layout;
+mod parameters;
+mod spend;
+#[cfg(not(target_arch = "bpf"))]
+mod strategy;
+mod unit;
