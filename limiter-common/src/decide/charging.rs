@@ -1,19 +1,15 @@
 //! The stages that charge a packet to the buckets of its limits: to all that enforce, or none; and
 //! to each that observes.
 
-use super::{
-    Account, Charge, Intent, Outline, Pipeline, Progress, Verdict, Workspace, account,
-    strictest::{NEVER, over},
-};
+use super::{Intent, Outline, Pipeline, Progress, Verdict, Workspace};
 use crate::{
     bucket::{Swap, Updated},
     clock::Clock,
     limit::MAX_LIMITS,
     offender::OffenderStore,
-    policy::{Tables, interval_in_force, parameters_of},
+    policy::Tables,
     reason::Reason,
     reputation::Reputation,
-    strategy,
     verdict::NO_LIMIT,
 };
 
@@ -219,66 +215,6 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
             Swap::Untracked => Updated::Untracked,
             Swap::Changed | Swap::Misplaced => self.buckets.retry(charge, intent),
         }
-    }
-}
-
-/// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
-/// how strict a refusal is, in the terms of [`super::Strictest`]. `is_automatic`: whether the
-/// limit's rate is.
-#[inline(always)]
-pub fn prepare<T: Tables, B: Outline>(
-    buckets: &B,
-    tables: &T,
-    workspace: &mut Workspace<B::Location>,
-    limit_index: u32,
-    is_automatic: bool,
-) -> u64 {
-    let Workspace {
-        packet,
-        search,
-        charges,
-        ..
-    } = workspace;
-    let Charge { location, plan } = &mut charges[(limit_index % MAX_LIMITS) as usize];
-    if B::WINDOWS {
-        // A refusal without a bucket is not counted.
-        plan.clear();
-    }
-    let Some(Account {
-        key,
-        parameters,
-        cost,
-    }) = account(tables, packet, limit_index)
-    else {
-        // The policy compiler rules this out. The charge would be unknown, so nothing passes.
-        return NEVER;
-    };
-    if B::WINDOWS {
-        let Ok(spend) = parameters.spend(packet.now, cost) else {
-            return NEVER;
-        };
-        plan.spend = spend;
-        plan.stamp_unit = parameters.stamp_unit;
-    } else {
-        let Ok(spend) = parameters.spend_gcra(packet.now, cost) else {
-            return NEVER;
-        };
-        plan.spend.set_gcra(&spend.gcra());
-    }
-    plan.now_ns = packet.now;
-    if is_automatic {
-        plan.spend
-            .map_increment(|of_floor| interval_in_force(tables, limit_index, of_floor, packet.now));
-    }
-    let seen = buckets.find(&key, parameters.unit, search, location);
-    match plan.decide(buckets, location, seen).wait {
-        0 => 0,
-        strategy::NEVER => NEVER,
-        // Looked up again, so that their address takes no stack through all of the above.
-        ticks => match parameters_of(tables, &packet.class, limit_index) {
-            Some(parameters) => over(parameters.ns(ticks)),
-            None => NEVER,
-        },
     }
 }
 

@@ -32,6 +32,7 @@ mod charging;
 mod entry;
 mod log;
 mod outline;
+mod pipeline;
 mod sieves;
 mod stage;
 mod standing;
@@ -40,9 +41,9 @@ mod workspace;
 
 pub use self::{
     account::{Account, account},
-    charge::{Charge, Intent, Plan, decide_again, retry},
-    charging::prepare,
-    outline::Outline,
+    charge::{Charge, Intent, Plan},
+    outline::{Outline, decide_again, prepare, retry},
+    pipeline::{Pipeline, Progress},
     sieves::{NOT_SCORED, Sieves, sift, sift_by},
     stage::{STAGE_COUNT, Stage},
     standing::reserve_of,
@@ -50,39 +51,8 @@ pub use self::{
 };
 pub use crate::verdict::Verdict;
 use crate::{
-    clock::Clock,
-    offender::{Dropper, OffenderStore},
-    packet::Headers,
-    policy::Tables,
-    reason::Reason,
-    reputation::Reputation,
+    clock::Clock, offender::OffenderStore, packet::Headers, policy::Tables, reputation::Reputation,
 };
-
-/// The inputs of a decision besides the frame: the time, the policy, and what is kept of sources.
-#[derive(Clone, Copy, Debug)]
-pub struct Pipeline<'a, C, T, B, O, R> {
-    /// The time.
-    pub clock: &'a C,
-    /// The policy.
-    pub tables: &'a T,
-    /// What sources have spent.
-    pub buckets: &'a B,
-    /// The record of sources that a limit or a sieve drops.
-    pub offenders: &'a O,
-    /// What else is known of sources.
-    pub reputation: &'a R,
-}
-
-/// How a stage ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// The verdict in the workspace is final.
-    Decided,
-    /// The next stage decides, if there is one.
-    Undecided,
-    /// The same stage decides again: it has learned more of the source. At most once for a packet.
-    Again,
-}
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
@@ -123,18 +93,5 @@ where
         workspace: &mut Workspace<B::Location>,
     ) -> Option<Verdict> {
         entry::enter(headers, self.clock, self.tables, self.reputation, workspace)
-    }
-
-    /// Records the source of a packet that a limit refused.
-    #[inline(always)]
-    fn record_refused(&self, workspace: &Workspace<B::Location>, limit_index: u32) {
-        let Workspace {
-            packet, verdict, ..
-        } = workspace;
-        // A source that must give way has not sent too much.
-        if verdict.reason != Reason::Reserved {
-            let by = Dropper::Budget;
-            self.offenders.record(self.tables, packet, limit_index, by);
-        }
     }
 }

@@ -1,9 +1,14 @@
 //! The steps of a decision that the kernel program makes functions of their own.
 
-use super::{Charge, Intent, Plan, Workspace, decide_again, prepare, retry};
+use super::{
+    Account, Charge, Intent, Plan, Workspace, account, log,
+    strictest::{NEVER, over},
+};
 use crate::{
-    bucket::{BucketStore, Decided, Updated},
-    policy::Tables,
+    bucket::{BucketStore, Decide, Decided, Ending, Swap, Updated},
+    limit::MAX_LIMITS,
+    policy::{Tables, interval_in_force, parameters_of},
+    strategy::{self, Decision, Strategy},
 };
 
 /// The parts of a decision that the kernel program makes separate functions: the verifier walks
@@ -51,5 +56,201 @@ pub trait Outline: BucketStore {
         Self: Sized,
     {
         decide_again(self, location, plan, intent, state)
+    }
+}
+
+/// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
+/// how strict a refusal is, in the terms of [`super::strictest::Strictest`]. `is_automatic`:
+/// whether the limit's rate is.
+#[inline(always)]
+pub fn prepare<T: Tables, B: Outline>(
+    buckets: &B,
+    tables: &T,
+    workspace: &mut Workspace<B::Location>,
+    limit_index: u32,
+    is_automatic: bool,
+) -> u64 {
+    let Workspace {
+        packet,
+        search,
+        charges,
+        ..
+    } = workspace;
+    let Charge { location, plan } = &mut charges[(limit_index % MAX_LIMITS) as usize];
+    if B::WINDOWS {
+        // A refusal without a bucket is not counted.
+        plan.clear();
+    }
+    let Some(Account {
+        key,
+        parameters,
+        cost,
+    }) = account(tables, packet, limit_index)
+    else {
+        // The policy compiler rules this out. The charge would be unknown, so nothing passes.
+        return NEVER;
+    };
+    if B::WINDOWS {
+        let Ok(spend) = parameters.spend(packet.now, cost) else {
+            return NEVER;
+        };
+        plan.spend = spend;
+        plan.stamp_unit = parameters.stamp_unit;
+    } else {
+        let Ok(spend) = parameters.spend_gcra(packet.now, cost) else {
+            return NEVER;
+        };
+        plan.spend.set_gcra(&spend.gcra());
+    }
+    plan.now_ns = packet.now;
+    if is_automatic {
+        plan.spend
+            .map_increment(|of_floor| interval_in_force(tables, limit_index, of_floor, packet.now));
+    }
+    let seen = buckets.find(&key, parameters.unit, search, location);
+    match plan.decide(buckets, location, seen).wait {
+        0 => 0,
+        strategy::NEVER => NEVER,
+        // Looked up again, so that their address takes no stack through all of the above.
+        ticks => match parameters_of(tables, &packet.class, limit_index) {
+            Some(parameters) => over(parameters.ns(ticks)),
+            None => NEVER,
+        },
+    }
+}
+
+impl<Location: Copy> Charge<Location> {
+    /// Replaces the state that was seen by the one that was decided on, if the bucket is still in
+    /// it.
+    #[inline(always)]
+    pub(super) fn swap<O: Outline<Location = Location>>(&self, buckets: &O) -> Swap {
+        let Self { location, plan } = self;
+        if O::WINDOWS {
+            match plan.stamp.ensure(buckets, plan.now_ns) {
+                Swap::Stored => {}
+                failed => return failed,
+            }
+        }
+        buckets.swap(location, plan.now_ns, plan.seen, plan.next)
+    }
+}
+
+impl<Location> Plan<Location> {
+    /// Decides on the bucket in that state.
+    #[inline(always)]
+    pub(super) fn decide<O: Outline<Location = Location>>(
+        &mut self,
+        buckets: &O,
+        location: &Location,
+        state: u64,
+    ) -> Decision {
+        let Self {
+            spend,
+            stamp,
+            stamp_unit,
+            ..
+        } = self;
+        let decision = if O::WINDOWS {
+            stamp.clear();
+            match spend.strategy() {
+                Strategy::MovingWindow => {
+                    log::decide(buckets, location, spend, *stamp_unit, state, stamp)
+                }
+                _ => spend.apply(state),
+            }
+        } else {
+            spend.gcra().decide(state)
+        };
+        self.seen = state;
+        self.next = decision.state;
+        decision
+    }
+
+    /// Returns the bucket's state after the charge is refunded. A missing bucket owes nothing; one
+    /// that was exchanged in between looks missing too, and then owes too much.
+    #[inline(always)]
+    fn refunded<O: Outline<Location = Location>>(&self, state: u64) -> u64 {
+        if state == 0 {
+            return 0;
+        }
+        if !O::WINDOWS {
+            return self.spend.gcra().undo(state);
+        }
+        match self.spend.strategy() {
+            // Only the last packet can be taken out: later ones have used the log.
+            Strategy::MovingWindow if state == self.next => self.seen,
+            Strategy::MovingWindow => state,
+            _ => self.spend.undo(state),
+        }
+    }
+}
+
+/// Decides again on the bucket of a charge, by its current state, and changes it, while other CPUs
+/// may change it too. The bucket was looked for before.
+#[inline(always)]
+pub fn retry<O: Outline>(buckets: &O, charge: &mut Charge<O::Location>, intent: Intent) -> Updated {
+    let Charge { location, plan } = charge;
+    let now_ns = plan.now_ns;
+    let decide = &mut Retry {
+        buckets,
+        plan,
+        intent,
+    };
+    buckets.update(location, now_ns, decide)
+}
+
+/// Passes a store's questions on to [`Outline::decide_again`].
+struct Retry<'a, O: Outline> {
+    buckets: &'a O,
+    plan: &'a mut Plan<O::Location>,
+    intent: Intent,
+}
+
+impl<O: Outline> Decide<O::Location> for Retry<'_, O> {
+    #[inline(always)]
+    fn decide(&mut self, location: &O::Location, state: u64) -> Decided {
+        let Self {
+            buckets,
+            plan,
+            intent,
+        } = self;
+        let decided = buckets.decide_again(location, plan, *intent, state);
+        if !O::WINDOWS || decided.ending != Ending::Stored {
+            return decided;
+        }
+        let ending = match plan.stamp.ensure(*buckets, plan.now_ns) {
+            Swap::Stored => return decided,
+            Swap::Changed | Swap::Misplaced => Ending::Again,
+            Swap::Unavailable => Ending::Unavailable,
+            Swap::Untracked => Ending::Untracked,
+        };
+        Decided::leave(state, ending)
+    }
+}
+
+/// Decides again on the bucket of a plan, which is in that state now.
+#[inline(always)]
+pub fn decide_again<O: Outline>(
+    buckets: &O,
+    location: &O::Location,
+    plan: &mut Plan<O::Location>,
+    intent: Intent,
+    state: u64,
+) -> Decided {
+    if intent == Intent::Refund {
+        return Decided {
+            state: plan.refunded::<O>(state),
+            ending: Ending::GivenBack,
+        };
+    }
+    let decision = plan.decide(buckets, location, state);
+    Decided {
+        state: decision.state,
+        // To count a refusal, a strategy changes the state as it does for a packet that passes.
+        ending: if decision.passes() && intent == Intent::Spend {
+            Ending::Stored
+        } else {
+            Ending::Declined
+        },
     }
 }

@@ -32,8 +32,9 @@ impl Parameters {
     /// Makes the parameters of a limit of `count` tokens every `period_ns` nanoseconds, with
     /// `burst` at once if the strategy [has a burst](Strategy::has_burst); in the unit of number 0.
     ///
-    /// `None`: one of them is 0 or more than the strategy can count; see [`Gcra::new`](crate::strategy::gcra::Gcra::new),
-    /// [`Strategy::largest_count`] and [`Strategy::longest_period`].
+    /// `None`: one of them is 0 or more than the strategy can count; see
+    /// [`crate::strategy::gcra::Gcra::new`], [`Strategy::largest_count`] and
+    /// [`Strategy::longest_period`].
     #[must_use]
     pub fn new(strategy: Strategy, burst: u64, count: u64, period_ns: u64) -> Option<Self> {
         let terms = Terms {

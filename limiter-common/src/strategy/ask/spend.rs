@@ -15,7 +15,8 @@ impl Spend {
     }
 
     /// Returns the state of a bucket that gets back what a packet was charged. A bucket that has
-    /// refilled in between is not overfilled; [`moving_window`](crate::strategy::moving_window) says how a log is refunded.
+    /// refilled in between is not overfilled; [`crate::strategy::moving_window`] says how a log is
+    /// refunded.
     #[must_use]
     #[inline(always)]
     pub fn undo(&self, state: u64) -> u64 {
@@ -23,8 +24,8 @@ impl Spend {
     }
 
     /// Returns the state of a bucket that gets this back, at most what it owes: for operators, not
-    /// for packets. [`Cursor::without_last`](crate::strategy::moving_window::Cursor::without_last)
-    /// does so for moving windows.
+    /// for packets. [`crate::strategy::moving_window::Cursor::without_last`] does so for moving
+    /// windows.
     #[must_use]
     #[inline(always)]
     pub fn refunded(&self, state: u64) -> u64 {

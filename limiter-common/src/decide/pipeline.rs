@@ -1,0 +1,58 @@
+//! What stages decide with, and how they end.
+
+use super::{Outline, Workspace};
+use crate::{
+    clock::Clock,
+    offender::{Dropper, OffenderStore},
+    policy::Tables,
+    reason::Reason,
+    reputation::Reputation,
+};
+
+/// The inputs of a decision besides the frame: the time, the policy, and what is kept of sources.
+#[derive(Clone, Copy, Debug)]
+pub struct Pipeline<'a, C, T, B, O, R> {
+    /// The time.
+    pub clock: &'a C,
+    /// The policy.
+    pub tables: &'a T,
+    /// What sources have spent.
+    pub buckets: &'a B,
+    /// The record of sources that a limit or a sieve drops.
+    pub offenders: &'a O,
+    /// What else is known of sources.
+    pub reputation: &'a R,
+}
+
+/// How a stage ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The verdict in the workspace is final.
+    Decided,
+    /// The next stage decides, if there is one.
+    Undecided,
+    /// The same stage decides again: it has learned more of the source. At most once for a packet.
+    Again,
+}
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Records the source of a packet that a limit refused.
+    #[inline(always)]
+    pub(super) fn record_refused(&self, workspace: &Workspace<B::Location>, limit_index: u32) {
+        let Workspace {
+            packet, verdict, ..
+        } = workspace;
+        // A source that must give way has not sent too much.
+        if verdict.reason != Reason::Reserved {
+            let by = Dropper::Budget;
+            self.offenders.record(self.tables, packet, limit_index, by);
+        }
+    }
+}
