@@ -13,7 +13,7 @@
 //! start and its end. If 14 bits cannot distinguish ranges, because they start inside a cell or in
 //! too many cells of a stretch, these are under another node.
 
-use super::Tables;
+use super::{Child, Tables};
 
 /// The maximum number of steps of a look-up, which is the number of nodes on its path.
 ///
@@ -24,49 +24,6 @@ use super::Tables;
 /// that makes 16 for IPv6, 9 for IPv4, and 6 for ports, whose starts are down to 14 after 4. Random
 /// prefixes take 1 or 2.
 pub const MOST_STEPS: u32 = 16;
-
-/// The result for some values: the policy's value for all of them, or the node that divides them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct Child(u32);
-
-impl Child {
-    /// The start of a dimension that no limit matches on.
-    pub const UNUSED: Self = Self(u32::MAX);
-
-    const NODE: u32 = 1 << 31;
-
-    /// Returns the child of values for which the policy has `value`: the index of a class or of a
-    /// set of limits, below 2^31.
-    #[must_use]
-    pub const fn value(value: u32) -> Self {
-        Self(value)
-    }
-
-    /// Returns the child of values that the node at `index` divides; below 2^31 - 1.
-    #[must_use]
-    pub const fn node(index: u32) -> Self {
-        Self(Self::NODE | index)
-    }
-
-    /// Returns whether this is [`Self::UNUSED`].
-    #[must_use]
-    #[inline(always)]
-    pub const fn is_unused(self) -> bool {
-        self.0 == Self::UNUSED.0
-    }
-
-    /// Returns the index of the node, if this is one.
-    #[must_use]
-    #[inline(always)]
-    pub const fn as_node(self) -> Option<u32> {
-        if self.0 & Self::NODE == 0 {
-            None
-        } else {
-            Some(self.0 & !Self::NODE)
-        }
-    }
-}
 
 /// Divides values by some of their bits: into cells of `1 << grain` values, in stretches of
 /// `1 << bits` cells.

@@ -7,6 +7,7 @@
 //! Multi-dimensional Range Matching", 1998). Each property costs one look-up, whatever the number
 //! of limits, overrides and ports.
 
+mod child;
 mod class;
 mod entry;
 mod lookup;
@@ -14,9 +15,10 @@ mod matching;
 mod shape;
 
 pub use self::{
+    child::Child,
     class::Class,
     entry::LimitEntry,
-    lookup::{Child, MOST_STEPS, Node, Stretch, descend, search},
+    lookup::{MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
     shape::{Dimension, Masks, Shape},
 };

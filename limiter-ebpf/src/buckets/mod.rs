@@ -3,6 +3,7 @@
 pub(crate) mod atomic;
 mod hash;
 mod line;
+mod location;
 pub(crate) mod orders;
 mod table;
 mod units;
@@ -14,10 +15,10 @@ use limiter_common::{
     limit::MAX_LIMITS,
     owner::BucketKey,
     policy::Tables,
-    table::TableLocation,
 };
 
 pub(crate) use self::line::MapLine;
+use self::location::BucketLocation;
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
@@ -30,17 +31,6 @@ pub(crate) fn workspace() -> Option<&'static mut Workspace<BucketLocation>> {
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
     // other on a CPU (the loader refuses kernels where they do), and each calls this once.
     Some(unsafe { &mut *workspace })
-}
-
-/// The handle of a bucket in either store.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-pub(crate) struct BucketLocation {
-    /// Only for the hash map.
-    key: BucketKey,
-    /// For the hash map, the fingerprint is the number of the unit, and the way says whether the
-    /// bucket was looked up ([`hash::LOOKED_UP`]).
-    table: TableLocation,
 }
 
 /// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may

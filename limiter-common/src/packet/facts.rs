@@ -1,0 +1,72 @@
+//! The facts of an IP packet.
+
+use crate::address::Address;
+
+/// What limits need to know of an IP packet.
+///
+/// It has no padding, so that the kernel program can pass it to its functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Facts {
+    /// The source address.
+    pub source: Address,
+    /// The destination's leading 64 bits, as [`Address`] aligns them; its family is the
+    /// source's.
+    pub destination_high: u64,
+    /// The destination's trailing 64 bits.
+    pub destination_low: u64,
+    /// The frame's length in bytes, from the Ethernet header on.
+    pub length: u64,
+    /// The source port; 0 if there are no ports.
+    pub source_port: u16,
+    /// The destination port; 0 if there are no ports.
+    pub destination_port: u16,
+    /// The known part of the transport header.
+    pub transport: Transport,
+    /// The IP protocol number of the payload behind the last network header; in a later fragment
+    /// of IPv6, where that is not known, the fragment header's own.
+    pub protocol: u8,
+    /// The flags of a TCP segment (RFC 9293, byte 13 of the header); else 0.
+    pub tcp_flags: u8,
+}
+
+const _: () = assert!(size_of::<Facts>() == 24 + 3 * 8 + 8, "no padding");
+
+impl Facts {
+    /// The facts of no packet.
+    pub const NONE: Self = Self {
+        source: Address::v4([0; 4]),
+        destination_high: 0,
+        destination_low: 0,
+        length: 0,
+        source_port: 0,
+        destination_port: 0,
+        transport: Transport::Unknown,
+        protocol: 0,
+        tcp_flags: 0,
+    };
+
+    #[inline(always)]
+    pub(super) const fn set_destination(&mut self, destination: Address) {
+        self.destination_high = destination.high;
+        self.destination_low = destination.low;
+    }
+}
+
+/// How much of a packet's transport header is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Transport {
+    /// Only the protocol is known: a later fragment of IPv4, which the network stack reassembles
+    /// only with those of the same protocol.
+    Unknown,
+    /// Not even the protocol is known: a later fragment of IPv6. Its protocol field may have any
+    /// value; the network stack uses that of the first fragment.
+    UnknownProtocol,
+    /// It has no ports.
+    Other,
+    /// It has ports, and is not TCP.
+    Ports,
+    /// It is TCP.
+    Tcp,
+}

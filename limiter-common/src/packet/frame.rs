@@ -1,0 +1,17 @@
+//! Where the bytes come from.
+
+/// The bytes of a frame.
+pub trait Frame: Sized {
+    /// Returns the frame's length in bytes, from the Ethernet header on.
+    fn length(&self) -> usize;
+
+    /// Returns `N` bytes from `offset` on; `None`: the frame is too short.
+    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
+
+    /// Returns the frame without its first `length` bytes, which must exist.
+    ///
+    /// The implementation must hide `length` from the kernel's verifier, which would walk all later
+    /// code once for each value.
+    #[must_use]
+    fn without_first(&self, length: usize) -> Self;
+}

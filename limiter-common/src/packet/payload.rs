@@ -1,0 +1,26 @@
+//! What is behind a packet's network headers.
+
+/// The part of an IP packet behind its last network header.
+#[derive(Clone, Copy)]
+pub(super) struct Payload {
+    /// The IP protocol number.
+    pub(super) protocol: u8,
+    /// Where it starts in the frame.
+    pub(super) offset: usize,
+    /// Where it ends in the frame, without padding.
+    pub(super) end: usize,
+    /// It is not the start of the datagram, so it has no transport header.
+    pub(super) later_fragment: bool,
+    /// It is not the end of the datagram.
+    pub(super) more_fragments: bool,
+}
+
+impl Payload {
+    pub(super) const NONE: Self = Self {
+        protocol: 0,
+        offset: 0,
+        end: 0,
+        later_fragment: false,
+        more_fragments: false,
+    };
+}

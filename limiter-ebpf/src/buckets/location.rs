@@ -1,0 +1,14 @@
+//! Where a bucket is.
+
+use limiter_common::{owner::BucketKey, table::TableLocation};
+
+/// The handle of a bucket in either store.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct BucketLocation {
+    /// Only for the hash map.
+    pub(super) key: BucketKey,
+    /// For the hash map, the fingerprint is the number of the unit, and the way says whether the
+    /// bucket was looked up ([`super::hash::LOOKED_UP`]).
+    pub(super) table: TableLocation,
+}
