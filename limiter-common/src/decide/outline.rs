@@ -8,7 +8,7 @@ use crate::{
     bucket::{BucketStore, Decide, Decided, Ending, Swap, Updated},
     limit::MAX_LIMITS,
     policy::{Tables, interval_in_force, parameters_of},
-    strategy::{self, Decision, Strategy},
+    strategy::{self, Decision},
 };
 
 /// The parts of a decision that the kernel program makes separate functions: the verifier walks
@@ -152,11 +152,10 @@ impl<Location> Plan<Location> {
         } = self;
         let decision = if O::WINDOWS {
             stamp.clear();
-            match spend.strategy() {
-                Strategy::MovingWindow => {
-                    log::decide(buckets, location, spend, *stamp_unit, state, stamp)
-                }
-                _ => spend.apply(state),
+            if spend.strategy().has_log() {
+                log::decide(buckets, location, spend, *stamp_unit, state, stamp)
+            } else {
+                spend.apply(state)
             }
         } else {
             spend.gcra().decide(state)
@@ -176,11 +175,13 @@ impl<Location> Plan<Location> {
         if !O::WINDOWS {
             return self.spend.gcra().undo(state);
         }
-        match self.spend.strategy() {
+        if !self.spend.strategy().has_log() {
+            self.spend.undo(state)
+        } else if state == self.next {
+            self.seen
+        } else {
             // Only the last packet can be taken out: later ones have used the log.
-            Strategy::MovingWindow if state == self.next => self.seen,
-            Strategy::MovingWindow => state,
-            _ => self.spend.undo(state),
+            state
         }
     }
 }

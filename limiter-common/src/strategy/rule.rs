@@ -32,6 +32,9 @@ pub(crate) trait State {
 
 /// How a strategy decides on a packet.
 pub(crate) trait Rule {
+    /// Whether a bucket has a log of stamps.
+    const HAS_LOG: bool = false;
+
     /// Prepares to spend `cost` tokens at the time `now_ns`.
     fn spend(parameters: &Parameters, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget>;
 
@@ -82,15 +85,17 @@ pub(crate) trait Ledger: Rule {
     /// Whether a limit has a burst besides its count, because its buckets refill.
     const HAS_BURST: bool = false;
 
-    /// Whether a bucket has a log of stamps.
-    const HAS_LOG: bool = false;
-
     /// Why a limit cannot count bytes, and which strategy can.
     const WHY_NO_BYTES: Option<&'static str> = None;
 
     /// Why a limit cannot reserve a part of its buckets for sources of a higher standing, and which
     /// strategy can; `None`: it can, by a [`Spend`] that leaves the reserve.
     const WHY_NO_RESERVE: Option<&'static str>;
+
+    /// Why a limit cannot have an automatic rate, and which strategy can; `None`: it can, because a
+    /// state means the same under every rate.
+    const WHY_NO_AUTOMATIC: Option<&'static str> =
+        Some("only for gcra: a window's count cannot move");
 
     /// Returns the maximum number of tokens that pass in a period, its end excluded, whatever the
     /// bucket holds when the period begins.

@@ -52,6 +52,5 @@ macro_rules! ask_state {
 mod layout;
 mod parameters;
 mod spend;
-#[cfg(not(target_arch = "bpf"))]
 mod strategy;
 mod unit;

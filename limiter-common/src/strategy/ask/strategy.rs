@@ -1,7 +1,19 @@
-//! What people and policies ask of a strategy.
+//! What packets, people and policies ask of a strategy.
 
-use crate::strategy::{Strategy, Terms, rule::Ledger};
+use crate::strategy::{Strategy, rule::Rule as _};
+#[cfg(not(target_arch = "bpf"))]
+use crate::strategy::{Terms, rule::Ledger};
 
+impl Strategy {
+    /// Returns whether a bucket has a [log](crate::strategy::moving_window::Log) of stamps.
+    #[must_use]
+    #[inline(always)]
+    pub const fn has_log(self) -> bool {
+        ask!(self, Rule => Rule::HAS_LOG)
+    }
+}
+
+#[cfg(not(target_arch = "bpf"))]
 impl Strategy {
     /// Returns the strategy's name in configuration files and output.
     #[must_use]
@@ -35,12 +47,6 @@ impl Strategy {
         ask!(self, Rule => Rule::HAS_BURST)
     }
 
-    /// Returns whether a bucket has a [log](crate::strategy::moving_window::Log) of stamps.
-    #[must_use]
-    pub const fn has_log(self) -> bool {
-        ask!(self, Rule => Rule::HAS_LOG)
-    }
-
     /// Returns why a limit cannot count bytes, and which strategy can; `None`: it can.
     #[must_use]
     pub const fn why_no_bytes(self) -> Option<&'static str> {
@@ -52,6 +58,12 @@ impl Strategy {
     #[must_use]
     pub const fn why_no_reserve(self) -> Option<&'static str> {
         ask!(self, Rule => Rule::WHY_NO_RESERVE)
+    }
+
+    /// Returns why a limit cannot have an automatic rate, and which strategy can; `None`: it can.
+    #[must_use]
+    pub const fn why_no_automatic(self) -> Option<&'static str> {
+        ask!(self, Rule => Rule::WHY_NO_AUTOMATIC)
     }
 
     /// Returns the maximum number of tokens that pass in a period, its end excluded, whatever the

@@ -124,6 +124,7 @@ impl Ledger for GenericCellRate {
     const LARGEST_COUNT: u64 = u64::MAX;
     const HAS_BURST: bool = true;
     const WHY_NO_RESERVE: Option<&'static str> = None;
+    const WHY_NO_AUTOMATIC: Option<&'static str> = None;
 
     fn most_in_a_period(burst: u64, count: u64) -> u64 {
         burst.saturating_add(count)

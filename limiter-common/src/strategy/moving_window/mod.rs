@@ -190,6 +190,8 @@ impl State for Cursor {
 pub(crate) enum MovingWindow {}
 
 impl Rule for MovingWindow {
+    const HAS_LOG: bool = true;
+
     #[inline(always)]
     fn spend(parameters: &Parameters, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
         if cost > parameters.window.count {
@@ -249,7 +251,6 @@ impl Ledger for MovingWindow {
     const ABOVE_LARGEST_COUNT: &'static str =
         ", which keeps when each came: use sliding-window-counter or gcra";
     const LONGEST_PERIOD: u64 = MAX_PERIOD;
-    const HAS_LOG: bool = true;
     const WHY_NO_BYTES: Option<&'static str> = Some(
         "it keeps when each packet came, and not how long it was; use sliding-window-counter or gcra",
     );

@@ -1,9 +1,6 @@
 //! `count: auto`: a rate that the daemon finds between a floor and a ceiling.
 
-use limiter_common::{
-    limit::{Cost, IdFormat, NumberOf},
-    strategy::Strategy,
-};
+use limiter_common::limit::{Cost, IdFormat, NumberOf};
 
 use super::{BURST, COUNT, PERIOD, RATE, RateContext};
 use crate::{
@@ -144,12 +141,10 @@ fn misfit(kind: Kind) -> Option<String> {
         ));
     }
     if let Some(strategy) = strategy
-        && strategy != Strategy::Gcra
+        && let Some(why) = strategy.why_no_automatic()
     {
-        let (name, gcra) = (strategy.name(), Strategy::Gcra.name());
-        return Some(format!(
-            "strategy {name}, only for {gcra}: a window's count cannot move"
-        ));
+        let name = strategy.name();
+        return Some(format!("strategy {name}, {why}"));
     }
     (mode == Some(Mode::Observe)).then(|| {
         let mode = Mode::Observe.name();
