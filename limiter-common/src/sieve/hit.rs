@@ -1,9 +1,6 @@
 //! A hit: an address has arrived.
 
-use super::{
-    ChainLocation, Memory, PERMA_BLOCK, Shard, Sieve, SieveLists,
-    lists::{LOST, NOBODY},
-};
+use super::{ChainLocation, Memory, PERMA_BLOCK, Shard, Sieve, SieveLists, lists::Found};
 use crate::{address::Address, table::HashKey};
 
 /// The number of attempts to take a shard's lock. Its holder runs some hundred instructions.
@@ -44,9 +41,11 @@ pub fn score<M: Memory>(
             };
         }
     }
-    let list = memory.look(location.entries, location.head(), key);
-    // An address that is in no list has just been pushed out, or never came.
-    let list = if list < entry_list { list } else { entry_list };
+    let list = match memory.look(location.entries, location.head(), key) {
+        Some(list) if list < entry_list => list,
+        // An address that is in no list has just been pushed out, or never came.
+        _ => entry_list,
+    };
     list & LIST | CONTENDED
 }
 
@@ -72,19 +71,14 @@ fn hit<M: Memory>(
         }
         Some(())
     };
-    let mut number = lists.find(location.head(), key);
-    if number == LOST {
-        return None;
-    }
+    let found = match lists.find(location.head(), key) {
+        Found::Entry(number) => Some(number),
+        Found::Nobody => None,
+        Found::Lost => return None,
+    };
     // The list that it goes to, and whether it moves at all.
     let (mut list, mut moves) = (entry_list, true);
-    if number == NOBODY {
-        make_room(entry_list)?;
-        number = lists.insert(geometry, shard, location, key)?;
-        let entry = lists.entry(number)?;
-        entry.set_count(1);
-        entry.set_added_ns(now_ns);
-    } else {
+    let number = if let Some(number) = found {
         let entry = lists.entry(number)?;
         let current = entry.list();
         let count = entry.count();
@@ -114,7 +108,15 @@ fn hit<M: Memory>(
                 }
             }
         }
-    }
+        number
+    } else {
+        make_room(entry_list)?;
+        let number = lists.insert(geometry, shard, location, key)?;
+        let entry = lists.entry(number)?;
+        entry.set_count(1);
+        entry.set_added_ns(now_ns);
+        number
+    };
     let entry = lists.entry(number)?;
     if list != PERMA_BLOCK && list <= sieve.perma_threshold && entry.count() > sieve.perma_limit {
         // An entry that has just begun again may still be there.

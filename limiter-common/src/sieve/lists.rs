@@ -7,11 +7,20 @@ use crate::address::Address;
 /// without the key can choose an address's chain: none ever gets half as long.
 const MOST_IN_CHAIN: u32 = 32;
 
-/// In place of an entry's number: the chain is full or broken.
-pub(super) const LOST: u32 = u32::MAX;
+/// What a chain has of an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The entry of that number.
+    Entry(u32),
+    /// Nothing, and the chain has room.
+    Nobody,
+    /// Nothing, and the chain is full or broken.
+    Lost,
+}
 
-/// In place of an entry's number: there is none. It is the number of list 0's head.
-pub(super) const NOBODY: u32 = 0;
+/// In place of the number of a chain's next entry: there is none. It is the number of list 0's
+/// head.
+const NONE: u32 = 0;
 
 /// The memory of all sieves.
 pub trait Memory {
@@ -49,7 +58,7 @@ pub trait Memory {
 
     /// Calls [`SieveLists::look`] in the shard whose first entry is `entries`, in the chain `head`.
     #[inline(always)]
-    fn look(&self, entries: u32, head: u32, key: &Address) -> u32
+    fn look(&self, entries: u32, head: u32, key: &Address) -> Option<u32>
     where
         Self: Sized,
     {
@@ -77,41 +86,36 @@ impl<'m, M: Memory> SieveLists<'m, M> {
         self.memory.entry(self.entries.wrapping_add(number))
     }
 
-    /// Returns the number of an address's entry in the chain `head`; [`NOBODY`] if it has none and
-    /// the chain has room; [`LOST`] if it has none and the chain has no room.
+    /// Looks for an address's entry in the chain `head`.
     #[inline(always)]
-    pub(super) fn find(&self, head: u32, key: &Address) -> u32 {
+    pub(super) fn find(&self, head: u32, key: &Address) -> Found {
         let Some(head) = self.memory.head(head) else {
-            return LOST;
+            return Found::Lost;
         };
         let mut number = entry::number(head.get());
         for _ in 0..MOST_IN_CHAIN {
-            if number == NOBODY {
-                return NOBODY;
+            if number == NONE {
+                return Found::Nobody;
             }
             let Some(entry) = self.entry(number) else {
-                return LOST;
+                return Found::Lost;
             };
             if entry.is_of(key) {
-                return number;
+                return Found::Entry(number);
             }
             number = entry::number(entry.chain().get());
         }
-        LOST
+        Found::Lost
     }
 
-    /// Returns the list of an address in the chain `head`; [`LOST`] if it is in none. Without the
+    /// Returns the list of an address in the chain `head`; `None`: it is in none. Without the
     /// shard's lock the result may be wrong.
     #[must_use]
     #[inline(always)]
-    pub fn look(&self, head: u32, key: &Address) -> u32 {
-        let number = self.find(head, key);
-        if number == NOBODY || number == LOST {
-            return LOST;
-        }
-        match self.entry(number) {
-            Some(entry) => entry.list(),
-            None => LOST,
+    pub fn look(&self, head: u32, key: &Address) -> Option<u32> {
+        match self.find(head, key) {
+            Found::Entry(number) => Some(self.entry(number)?.list()),
+            Found::Nobody | Found::Lost => None,
         }
     }
 

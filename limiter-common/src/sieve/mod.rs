@@ -14,15 +14,15 @@
 
 mod entry;
 mod geometry;
-mod hit;
 #[cfg(not(target_arch = "bpf"))]
-mod listed;
+mod held;
+mod hit;
 mod lists;
 mod pressure;
 mod word;
 
 #[cfg(not(target_arch = "bpf"))]
-pub use self::listed::{ListedSource, listed, put_back};
+pub use self::held::{HeldSource, held, put_back};
 pub use self::{
     entry::{Entry, Shard},
     geometry::{ChainLocation, Geometry, Region},

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use limiter_common::{
     address::Address,
     policy::{Class, classify},
-    sieve::{ListedSource, Pressure, Sieve, SieveTraffic},
+    sieve::{HeldSource, Pressure, Sieve, SieveTraffic},
 };
 use limiter_policy::policy::{self, SieveUse};
 
@@ -54,7 +54,7 @@ impl Datapath {
 
     /// Returns what a sieve has for a source, and in which list; `None`: nothing.
     #[must_use]
-    pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, ListedSource)> {
+    pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, HeldSource)> {
         let hash_key = self.settings().hash_key;
         let source = Address::from(source);
         sieve.memory.find(sieve.compiled, &hash_key, &source)

@@ -122,9 +122,12 @@ impl Memory for MapMemory {
     }
 
     #[inline(always)]
-    fn look(&self, entries: u32, head: u32, key: &Address) -> u32 {
+    fn look(&self, entries: u32, head: u32, key: &Address) -> Option<u32> {
         let Address { family, high, low } = *key;
-        limiter_look(entries, head, u32::from(family == Family::V6), high, low)
+        match limiter_look(entries, head, u32::from(family == Family::V6), high, low) {
+            NO_LIST => None,
+            list => Some(list),
+        }
     }
 }
 
@@ -181,12 +184,19 @@ extern "C" fn limiter_evict(entries: u32, heads: u32, list: u32, free_list: u32)
     0
 }
 
-/// Calls [`SieveLists::look`].
+/// Calls [`SieveLists::look`]; returns the list, or [`NO_LIST`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look(entries: u32, head: u32, is_v6: u32, high: u64, low: u64) -> u32 {
-    SieveLists::new(&MapMemory, entries).look(head, &address(is_v6, high, low))
+    let lists = SieveLists::new(&MapMemory, entries);
+    match lists.look(head, &address(is_v6, high, low)) {
+        Some(list) => list,
+        None => NO_LIST,
+    }
 }
+
+/// In place of a list's number, for [`limiter_look`].
+const NO_LIST: u32 = u32::MAX;
 
 #[inline(always)]
 const fn address(is_v6: u32, high: u64, low: u64) -> Address {

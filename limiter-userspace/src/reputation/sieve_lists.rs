@@ -5,7 +5,7 @@ use std::{cmp::Reverse, net::IpAddr};
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    sieve::{self, ListedSource},
+    sieve::{self, HeldSource},
 };
 use limiter_datapath::native::SieveMemory;
 use limiter_policy::policy::{OverrideId, Sieve};
@@ -37,29 +37,29 @@ pub fn lists(
             list,
             capacity: sieve.capacity(list),
             entries: count,
-            busiest: busiest.map(|listed| entry(sieve, listed, now_ns)).collect(),
+            busiest: busiest.map(|held| entry(sieve, held, now_ns)).collect(),
         }
     });
     lists.collect()
 }
 
 /// What follows the count makes the order the same each time.
-fn busiest_first(listed: &ListedSource) -> impl Ord + use<> {
-    (Reverse(listed.count), IpAddr::from(listed.key))
+fn busiest_first(held: &HeldSource) -> impl Ord + use<> {
+    (Reverse(held.count), IpAddr::from(held.key))
 }
 
 /// Describes an entry of a sieve at a time of the decision's clock, in nanoseconds.
 #[must_use]
-pub fn entry(sieve: &Sieve, listed: &ListedSource, now_ns: u64) -> SieveEntry {
-    let address = IpAddr::from(listed.key);
-    let is_range = listed.key.family == Family::V6 && sieve.ipv6_prefix < 128;
+pub fn entry(sieve: &Sieve, held: &HeldSource, now_ns: u64) -> SieveEntry {
+    let address = IpAddr::from(held.key);
+    let is_range = held.key.family == Family::V6 && sieve.ipv6_prefix < 128;
     let range = IpNet::new(address, sieve.ipv6_prefix).ok();
     SieveEntry {
         id: range.filter(|_| is_range).map_or_else(
             || address.to_string(),
             |prefix| OverrideId::Prefix(prefix).to_string(),
         ),
-        count: listed.count,
-        age_ns: now_ns.saturating_sub(listed.added_ns),
+        count: held.count,
+        age_ns: now_ns.saturating_sub(held.added_ns),
     }
 }

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     address::Address,
-    sieve::{ListedSource, Sieve, listed},
+    sieve::{HeldSource, Sieve, held},
     table::HashKey,
 };
 
@@ -32,7 +32,7 @@ impl SieveMemory<'_> {
         sieve: &Sieve,
         hash_key: &HashKey,
         source: &Address,
-    ) -> Option<(u32, ListedSource)> {
-        listed(self, sieve, hash_key, &sieve.key(source))
+    ) -> Option<(u32, HeldSource)> {
+        held(self, sieve, hash_key, &sieve.key(source))
     }
 }

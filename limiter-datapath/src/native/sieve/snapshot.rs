@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering::Acquire, fence};
 
 use limiter_common::{
-    sieve::{Entry, ListedSource, Shard, Sieve, put_back},
+    sieve::{Entry, HeldSource, Shard, Sieve, put_back},
     table::HashKey,
 };
 
@@ -23,7 +23,7 @@ pub struct SieveSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardLists {
     /// From list 0 to the entry list; each list most recently hit first.
-    pub lists: Vec<Vec<ListedSource>>,
+    pub lists: Vec<Vec<HeldSource>>,
     /// Whether this is the state of one moment. If not, packets kept changing the shard during the
     /// copy, and addresses that were moved meanwhile may be missing.
     pub is_exact: bool,
@@ -31,7 +31,7 @@ pub struct ShardLists {
 
 impl SieveSnapshot {
     /// Returns the entries of a list in all shards, in no order between the shards.
-    pub fn list(&self, list: u32) -> impl Iterator<Item = &ListedSource> {
+    pub fn list(&self, list: u32) -> impl Iterator<Item = &HeldSource> {
         let shards = self.shards.iter();
         shards.flat_map(move |shard| shard.lists.get(list as usize).into_iter().flatten())
     }
@@ -60,10 +60,10 @@ impl SieveMemory<'_> {
         let mut left_out = 0;
         for list in 0..=sieve.geometry.list_count {
             for shard in &snapshot.shards {
-                let listed = shard.lists.get(list as usize).into_iter().flatten();
+                let held = shard.lists.get(list as usize).into_iter().flatten();
                 // The most recently hit comes to the front last.
-                for listed in listed.rev() {
-                    left_out += usize::from(!put_back(self, sieve, hash_key, list, listed));
+                for held in held.rev() {
+                    left_out += usize::from(!put_back(self, sieve, hash_key, list, held));
                 }
             }
         }
@@ -74,7 +74,7 @@ impl SieveMemory<'_> {
 /// A copy of an entry.
 #[derive(Clone, Copy)]
 struct Copied {
-    listed: ListedSource,
+    held: HeldSource,
     next: u32,
 }
 
@@ -86,7 +86,7 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
         let used = (sieve.geometry.first_entry() + shard.used()) as usize;
         copied.clear();
         copied.extend((0..).zip(entries).take(used).map(|(number, entry)| Copied {
-            listed: ListedSource {
+            held: HeldSource {
                 key: entry.key(),
                 count: entry.count(),
                 added_ns: entry.added_ns(),
@@ -102,7 +102,7 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
     // No entry twice, whatever the links say in a copy of a changing shard.
     let mut seen = vec![false; copied.len()];
     let lists = (0..=sieve.geometry.list_count).map(|list| {
-        let mut listed = Vec::new();
+        let mut held = Vec::new();
         let mut number = list;
         while let Some(entry) = copied.get(number as usize) {
             number = entry.next;
@@ -112,9 +112,9 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
             if number < sieve.geometry.first_entry() || !is_new {
                 break;
             }
-            listed.extend(copied.get(number as usize).map(|entry| entry.listed));
+            held.extend(copied.get(number as usize).map(|entry| entry.held));
         }
-        listed
+        held
     });
     ShardLists {
         lists: lists.collect(),

@@ -5,7 +5,7 @@ mod threads;
 
 use limiter_common::{
     address::Address,
-    sieve::{ChainLocation, Geometry, ListedSource, Region, Sieve, score},
+    sieve::{ChainLocation, Geometry, HeldSource, Region, Sieve, score},
     table::HashKey,
 };
 use limiter_policy::policy::SieveSizes;
@@ -69,7 +69,7 @@ impl InMemory {
     }
 
     /// Returns every list of every shard; nobody may be changing them.
-    fn lists(&self) -> Vec<Vec<Vec<ListedSource>>> {
+    fn lists(&self) -> Vec<Vec<Vec<HeldSource>>> {
         let shards = self.snapshot().shards.into_iter().map(|shard| {
             assert!(shard.is_exact);
             shard.lists

@@ -1,14 +1,11 @@
 //! An entry in the form in which it is saved and restored.
 
-use super::{
-    ChainLocation, Geometry, Memory, Sieve, SieveLists,
-    lists::{LOST, NOBODY},
-};
+use super::{ChainLocation, Geometry, Memory, Sieve, SieveLists, lists::Found};
 use crate::{address::Address, table::HashKey};
 
-/// An address in a list.
+/// A source that a list of a sieve holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListedSource {
+pub struct HeldSource {
     /// The address, as returned by [`Sieve::key`].
     pub key: Address,
     /// How many hits it has.
@@ -19,25 +16,24 @@ pub struct ListedSource {
 
 /// Returns the list and the entry of an address as returned by [`Sieve::key`]; `None`: it has none.
 /// It takes no lock, so the result may be wrong while others use the sieve.
-pub fn listed<M: Memory>(
+pub fn held<M: Memory>(
     memory: &M,
     sieve: &Sieve,
     hash_key: &HashKey,
     key: &Address,
-) -> Option<(u32, ListedSource)> {
+) -> Option<(u32, HeldSource)> {
     let location = ChainLocation::new(&sieve.geometry, &sieve.region, hash_key, key);
     let lists = SieveLists::new(memory, location.entries);
-    let number = lists.find(location.head(), key);
-    if number == NOBODY || number == LOST {
+    let Found::Entry(number) = lists.find(location.head(), key) else {
         return None;
-    }
+    };
     let entry = lists.entry(number)?;
-    let listed = ListedSource {
+    let held = HeldSource {
         key: *key,
         count: entry.count(),
         added_ns: entry.added_ns(),
     };
-    Some((entry.list(), listed))
+    Some((entry.list(), held))
 }
 
 /// Puts an address at the front of a list; returns whether the list had room and the address was
@@ -47,22 +43,22 @@ pub fn put_back<M: Memory>(
     sieve: &Sieve,
     hash_key: &HashKey,
     list: u32,
-    listed: &ListedSource,
+    held: &HeldSource,
 ) -> bool {
     let Geometry { list_count, .. } = sieve.geometry;
-    let key = sieve.key(&listed.key);
+    let key = sieve.key(&held.key);
     let location = ChainLocation::new(&sieve.geometry, &sieve.region, hash_key, &key);
     let lists = SieveLists::new(memory, location.entries);
     let put = || {
         let shard = memory.shard(location.shard)?;
         let is_full = lists.entry(list)?.count() >= sieve.geometry.capacity(list);
-        if list > list_count || is_full || lists.find(location.head(), &key) != NOBODY {
+        if list > list_count || is_full || lists.find(location.head(), &key) != Found::Nobody {
             return None;
         }
         let number = lists.insert(&sieve.geometry, shard, &location, &key)?;
         let entry = lists.entry(number)?;
-        entry.set_count(listed.count);
-        entry.set_added_ns(listed.added_ns);
+        entry.set_count(held.count);
+        entry.set_added_ns(held.added_ns);
         lists.relink(number, list);
         Some(())
     };
