@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// written.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     floods: Vec<OsString>,
-    /// Measure the service this many times; if less than five, its document is not written.
+    /// Measure the service this many times.
     #[arg(long, value_name = "ROUNDS")]
     rounds: Option<usize>,
 }
