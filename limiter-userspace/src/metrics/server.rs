@@ -46,7 +46,7 @@ pub(super) async fn serve(
     scrapes: Arc<Scrapes>,
     pulse: &Pulse,
 ) -> Infallible {
-    let mut connections = Connections::new(MOST);
+    let mut connections = Connections::new("the metrics port", MOST);
     let mut beats = interval(BEAT);
     loop {
         tokio::select! {
