@@ -83,6 +83,13 @@ impl Address {
         matches!(self.family, Family::V6) && self.high == 0 && self.low >> 32 == 0xffff
     }
 
+    /// Returns whether this is an IPv4 address of the host's own (`127.0.0.0/8`).
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_v4_loopback(&self) -> bool {
+        matches!(self.family, Family::V4) && self.high >> 56 == 127
+    }
+
     /// Returns the address with all but the first `prefix_length` bits cleared.
     #[must_use]
     #[inline(always)]

@@ -118,8 +118,8 @@ impl Verdict {
         })
     }
 
-    /// Notes which of `limits`, which count the packet, block its source, whose class has that
-    /// listing; returns whether one of them enforces.
+    /// Notes which of `limits`, which count the packet, block its source, by the listing of its
+    /// class; returns whether one of them enforces.
     #[inline(always)]
     pub(crate) fn block<T: Tables>(&mut self, tables: &T, listing: u32, limits: u64) -> bool {
         let Some(blocking) = tables.mask(listing) else {

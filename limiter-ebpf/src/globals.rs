@@ -24,9 +24,9 @@ pub(crate) static RECORDS_OFFENDERS: Global<u8> = Global::new(0);
 pub(crate) fn shape() -> &'static Shape {
     let mut shape = &raw const SHAPE;
     // SAFETY: this is no instruction: it only makes LLVM forget the static's initial value. The
-    // verifier still knows the pointer. The register has a name, because any other would have
-    // to be in the text, and for a text that is not empty LLVM emits line information: if the
-    // next instruction is of another line, the kernel refuses two lines for one instruction.
+    // verifier still knows the pointer. The register is named here: otherwise the text would
+    // have to name it, and LLVM emits line information for a text that is not empty. The kernel
+    // refuses two lines for one instruction.
     unsafe {
         asm!("", inout("r3") shape, options(pure, readonly, nostack, preserves_flags));
     }

@@ -35,8 +35,8 @@ extern "C" fn limiter_log(reason: u32, action: u32) -> u32 {
     const PASS: u32 = Action::Pass as u32;
     // The macros need a context but do not read it.
     let context = &XdpContext::new(core::ptr::null_mut());
-    // The reader looks up the reason's name: a string for each would not fit the log record's
-    // budget of instructions.
+    // The reader looks up the reason's name: a string for each would take more
+    // instructions than a stage may have.
     if action == PASS {
         aya_log_ebpf::debug!(context, "pass reason={}", reason);
     } else {

@@ -124,8 +124,8 @@ where
         }
     }
 
-    /// Asks the limits of `matched` that reserve something for others than sources of that
-    /// standing; notes which refuse, and the strictest of those that enforce.
+    /// Asks the limits of `matched` that reserve something from sources of that standing; notes
+    /// which refuse, and the strictest of those that enforce.
     #[inline(always)]
     fn ask_reserving(
         &self,
@@ -197,8 +197,8 @@ where
         sources.visit(self.tables.shape(), source, packet.now)
     }
 
-    /// Notes that a limit that reserves refused a packet whose source has that standing; returns
-    /// the standing that the source has now, which is another only if it was unknown.
+    /// Notes that a limit that reserves refused the packet. Returns the standing that its source
+    /// has now; only an unknown one's may change.
     #[inline(always)]
     fn standing_after_refusal(&self, packet: &Packet, standing: Standing) -> Standing {
         let (sources, source) = (self.reputation.sources(), self.source_of(packet));

@@ -21,8 +21,8 @@ pub struct Workspace<Location> {
     pub(crate) strictest: Strictest,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
-    /// The indices of the limits that have let it pass before the stages that charge it; only under
-    /// a policy that reserves.
+    /// The indices of the limits that the stage of standing has asked and that let the packet
+    /// pass; only under a policy that reserves.
     pub(crate) asked: u64,
     pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
 }

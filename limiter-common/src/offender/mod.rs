@@ -56,8 +56,8 @@ impl OffenderKey {
         }
     }
 
-    /// Returns the key of the source of a packet that the limit with that index drops, or a sieve,
-    /// which may drop for no limit; `None`: there is no such limit.
+    /// Returns the key under which the source is recorded of a packet that the limit with that index
+    /// dropped, or a sieve, for that limit or for none; `None`: there is no such limit.
     #[inline(always)]
     pub fn of_packet<T: Tables>(
         tables: &T,
@@ -124,8 +124,8 @@ impl Offender {
 
 /// A store of offenders.
 pub trait OffenderStore {
-    /// Records that the limit with that index dropped the packet, or a sieve for that limit or for
-    /// no limit, if the records' budget and the room allow.
+    /// Records that the limit with that index, or a sieve, dropped the packet, if the records'
+    /// allowance and the room suffice. A sieve may drop for no limit.
     fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper);
 }
 

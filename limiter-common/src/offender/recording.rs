@@ -1,4 +1,4 @@
-//! A budget for recording drops, so that in a flood the records do not cost more than the
+//! An allowance for recording drops, so that in a flood the records do not cost more than the
 //! decisions.
 
 use crate::strategy::gcra::Gcra;
@@ -22,7 +22,7 @@ const RECORDS: Gcra = Gcra {
 
 const INTERVAL_NS: u64 = 1_000_000_000 / RECORDS_PER_SECOND;
 
-/// The result of recording a drop that was within the budget.
+/// The result of recording a drop that was within the allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// It was added to a known offender.
@@ -33,11 +33,11 @@ pub enum Stored {
     NoRoom,
 }
 
-/// The records of one CPU: its remaining budget and its counters.
+/// The records of one CPU: its remaining allowance and its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Recording {
-    /// When the budget is full again, in nanoseconds of the decision's clock: its TAT.
+    /// When the allowance is full again, in nanoseconds of the decision's clock: its TAT.
     full_again_ns: u64,
     /// The counters.
     pub counts: Counts,
@@ -51,7 +51,7 @@ pub struct Counts {
     pub recorded: u64,
     /// Recorded drops that were their offender's first.
     pub inserted: u64,
-    /// Drops that were not recorded for lack of budget or room.
+    /// Drops that were not recorded for lack of allowance or room.
     pub skipped: u64,
 }
 
@@ -66,7 +66,7 @@ impl core::ops::AddAssign for Counts {
 }
 
 impl Recording {
-    /// Records a drop at `now_ns` by `store`, unless the budget is spent; counts it either way.
+    /// Records a drop at `now_ns` by `store`, unless the allowance is spent; counts it either way.
     #[inline(always)]
     pub fn record(&mut self, now_ns: u64, store: impl FnOnce() -> Stored) {
         let stored = if RECORDS.take(now_ns, &mut self.full_again_ns) {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_the_documented_rate() {
+    fn the_allowance_is_the_documented_rate() {
         assert_eq!(
             Gcra::new(RECORDS_BURST, RECORDS_PER_SECOND, 1_000_000_000),
             Some(RECORDS)
@@ -140,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_budget_stores_nothing() {
+    fn a_spent_allowance_stores_nothing() {
         let mut recording = Recording::default();
         record(&mut recording, START, RECORDS_BURST, Stored::Again);
-        recording.record(START, || unreachable!("the budget is spent"));
+        recording.record(START, || unreachable!("the allowance is spent"));
         assert_eq!(recording.counts.skipped, 1);
     }
 

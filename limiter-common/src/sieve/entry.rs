@@ -89,8 +89,8 @@ impl Entry {
         self.tags.set(others | u64::from(list));
     }
 
-    /// Returns how many hits the entry has, of which those before it last began again count an
-    /// eighth; for a list's head, how many entries are in the list.
+    /// Returns the entry's hits; those before it last began again count an eighth. For a list's
+    /// head: how many entries the list has.
     #[must_use]
     #[inline(always)]
     pub fn count(&self) -> u32 {

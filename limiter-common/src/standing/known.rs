@@ -14,6 +14,9 @@ const ATTEMPTS: u32 = 4;
 
 const LOWEST: u64 = (1 << Tick::KEPT_BITS) - 1;
 
+/// The bits of a weight below the rank.
+const BELOW_RANK: u32 = Record::SPAN_BITS + Tick::KEPT_BITS;
+
 /// Returns the record of a source in its line.
 #[inline(always)]
 pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
@@ -54,8 +57,11 @@ pub(crate) fn change<L: Line>(
     record
 }
 
-/// Returns how much a record is worth keeping: by its rank, and among equals by how lately its
-/// source was seen. 0: nothing is known.
+/// Returns how much a record is worth keeping: by its rank, among equals by for how long its source
+/// has kept coming, and then by how lately it was seen. 0: nothing is known.
+///
+/// An owner of many addresses can prove them all by handshakes. They push out each other, and not
+/// sources that have come for longer.
 #[inline(always)]
 pub(crate) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
     let rank = record.rank(at);
@@ -63,7 +69,9 @@ pub(crate) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
         return 0;
     }
     let unseen = at.now.since_kept(record.last());
-    (rank as u64) << Tick::KEPT_BITS | (u32::MAX - unseen) as u64 & LOWEST
+    (rank as u64) << BELOW_RANK
+        | (record.span() as u64) << Tick::KEPT_BITS
+        | (u32::MAX - unseen) as u64 & LOWEST
 }
 
 /// Inserts a source that is not there into its line; `weight` is [`weight()`].
@@ -74,7 +82,7 @@ pub(crate) fn insert<L: Line>(
     record: Record,
     weight: impl Fn(Record) -> u64,
 ) -> Inserted {
-    let rank = weight(record) >> Tick::KEPT_BITS;
+    let rank = weight(record) >> BELOW_RANK;
     table::insert_by(line, &ByRank { rank, weight }, source.0, record.0)
 }
 
@@ -95,7 +103,7 @@ impl<F: Fn(Record) -> u64> Eviction for ByRank<F> {
     #[inline(always)]
     fn weight_of(&self, _: u64, state: u64) -> u64 {
         let weight = (self.weight)(Record(state));
-        if weight >> Tick::KEPT_BITS > self.rank {
+        if weight >> BELOW_RANK > self.rank {
             u64::MAX
         } else {
             weight

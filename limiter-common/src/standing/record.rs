@@ -144,6 +144,22 @@ impl Record {
         }
     }
 
+    /// The bits of a [span](Self::span).
+    pub(super) const SPAN_BITS: u32 = 5;
+
+    /// Returns for how long the source has kept coming since it became familiar or proven: the bits
+    /// of the number of ticks, so about the logarithm. 0: it has another standing.
+    #[must_use]
+    #[inline(always)]
+    pub const fn span(self) -> u32 {
+        match self.kind() {
+            Kind::Familiar | Kind::Proven => {
+                u32::BITS - Tick(self.last()).since_kept(self.since()).leading_zeros()
+            }
+            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Vouched => 0,
+        }
+    }
+
     /// Returns the record without what has expired: nothing, if the source has not come for too
     /// long.
     #[must_use]

@@ -16,12 +16,17 @@ impl SourceId {
     /// The upper half of IPv4 sources: multicast in IPv6, so never a source.
     const V4: u64 = 0xffff_ffff << 32;
 
-    /// Returns the source of an address.
+    /// The first byte of an IPv6 multicast address.
+    const MULTICAST: u64 = 0xff;
+
+    /// Returns the source of an address; that of nobody for IPv6 multicast. The stack refuses packets
+    /// from there, but they are judged before, and could pass for an IPv4 source.
     #[must_use]
     #[inline(always)]
     pub const fn new(settings: &Settings, address: &Address) -> Self {
         match address.family {
             Family::V4 => Self(Self::V4 | address.high >> 32),
+            Family::V6 if address.high >> 56 == Self::MULTICAST => Self::NONE,
             Family::V6 => Self(address.high & !u64::MAX.unbounded_shr(settings.ipv6_prefix)),
         }
     }
@@ -53,5 +58,17 @@ mod tests {
         assert_eq!(first(v4), v4);
         let v6 = |last| Address::v6([0x20, 1, 0xd, 0xb8, 0, 7, 0, last], [last; 8]);
         assert_eq!(first(v6(9)), v6(0));
+    }
+
+    #[test]
+    fn no_ipv6_source_is_an_ipv4_one() {
+        let forged = Address::v6([0xff, 0xff, 0xff, 0xff, 192, 0, 2, 77], [7; 8]);
+        for ipv6_prefix in [32, 48, 64] {
+            let settings = Settings {
+                ipv6_prefix,
+                ..Settings::NONE
+            };
+            assert_eq!(SourceId::new(&settings, &forged), SourceId::NONE);
+        }
     }
 }

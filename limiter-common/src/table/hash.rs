@@ -56,8 +56,8 @@ struct State {
 }
 
 impl OwnerHash {
-    /// Returns the hash of a part of the bucket that this is the hash of: another line, which the
-    /// part shares with the next one, and another tag. `part` is a [`BucketKey::part`]; the hash
+    /// Returns the hash of a part of this bucket: it has its own tag, and another line, which it
+    /// shares with the next part. `part` is a [`BucketKey::part`]; the hash
     /// may be incomplete.
     ///
     /// No two parts of one bucket have the same tag. In a table of 64 lines or more, no two pairs
@@ -134,8 +134,8 @@ impl HashKey {
         OwnerHash(state.finish()).of_part(key.part() as u64)
     }
 
-    /// Returns the hash of a word of eight bytes, such as a source: that of no owner, whose
-    /// message is longer.
+    /// Returns the hash of eight bytes, such as a source. No owner is hashed by the same message:
+    /// theirs are longer.
     #[must_use]
     #[inline(always)]
     pub const fn word_hash(&self, word: u64) -> u64 {

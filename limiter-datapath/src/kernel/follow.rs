@@ -104,8 +104,8 @@ impl Datapath {
         attachments.filter_map(Attachment::as_interface).collect()
     }
 
-    /// Returns those of them that `names` mean but that are not among the interfaces `found` under
-    /// these names: they have other names, or are in another network namespace.
+    /// Returns the limited interfaces that `names` mean and `found` lacks under these names: they
+    /// have other names, or are in another network namespace.
     #[must_use]
     pub fn limited_elsewhere(&self, names: &[String], found: &[Interface]) -> Vec<Interface> {
         let is_elsewhere = |attachment: &&Attachment| {

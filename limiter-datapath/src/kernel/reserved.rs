@@ -102,8 +102,8 @@ impl Datapath {
         counting & (1 << (limit_bucket.limit_index & 63)) != 0
     }
 
-    /// Returns what the limit of a bucket, which is that of an address, reserves from sources of a
-    /// standing; `None`: it reserves nothing from anybody.
+    /// Returns what the limit of the address's bucket reserves from sources of a standing; `None`:
+    /// it reserves nothing from anybody.
     pub fn reserved(
         &self,
         address: IpAddr,

@@ -78,12 +78,20 @@ impl KnownSources<'_> {
         self.maps.all()
     }
 
+    /// Returns every known source and its record at a moment, without what has expired.
+    pub fn all_at(&self, at: &Moment<'_>) -> impl Iterator<Item = (SourceId, Record)> {
+        let now = self
+            .all()
+            .map(|(source, record)| (source, record.current(at)));
+        now.filter(|(_, record)| *record != Record::NONE)
+    }
+
     /// Counts the sources of each standing, in the order of [`Standing::ALL`]. Those that came, but
     /// on too few occasions, are unknown.
     pub fn count(&self) -> Result<[u64; Standing::COUNT], DatapathError> {
         let at = self.moment()?;
         let mut counts = [0; Standing::COUNT];
-        for (_, record) in self.all() {
+        for (_, record) in self.all_at(&at) {
             counts[record.standing(&at) as usize] += 1;
         }
         Ok(counts)

@@ -8,7 +8,7 @@ use limiter_common::{
     policy::Tables,
 };
 
-/// Offenders without a capacity, recorded within the budget of one CPU.
+/// Offenders without a capacity, recorded within the allowance of one CPU.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryOffenders(RefCell<Records>);
 

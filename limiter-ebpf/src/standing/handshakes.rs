@@ -77,7 +77,7 @@ fn prove_peer(context: &SockOpsContext) {
     }
 }
 
-/// Returns the connection's peer; `None`: this host itself.
+/// Returns the connection's peer; `None`: this host itself, which has all of 127.0.0.0/8.
 #[inline(always)]
 fn peer(context: &SockOpsContext) -> Option<Address> {
     let ends = match context.family() {
@@ -86,7 +86,7 @@ fn peer(context: &SockOpsContext) -> Option<Address> {
         _ => return None,
     };
     let [peer, own] = ends;
-    (peer != own).then_some(peer)
+    (peer != own && !peer.is_v4_loopback()).then_some(peer)
 }
 
 /// Makes an address of a word in network byte order.

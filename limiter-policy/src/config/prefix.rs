@@ -45,8 +45,8 @@ pub(super) fn text<'n>(
     None
 }
 
-/// Finds an address that ends in a colon, which YAML takes for that of `name: value`. Returns its
-/// text without the colon.
+/// Finds an address that ends in a colon: YAML takes that colon for the one in `name: value`.
+/// Returns the address's text without it.
 pub(super) fn colon_at_end<'n>(
     reader: &Reader<'n, '_>,
     node: &'n Node<'n>,

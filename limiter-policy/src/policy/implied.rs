@@ -2,7 +2,8 @@
 
 use super::{Limit, Policy, configured_name};
 
-/// A limit that denies nothing that another rate of the same limit admits. (Overrides may differ.)
+/// A redundant limit: another rate of the same limit denies all that it denies. (Overrides may
+/// differ.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Implied<'p> {
     /// The redundant limit.

@@ -156,7 +156,7 @@ impl fmt::Display for FlatMetrics {
     }
 }
 
-/// One limit: a named budget.
+/// One limit: a named rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// Its name in files and output.

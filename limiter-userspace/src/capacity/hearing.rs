@@ -53,8 +53,7 @@ impl Seen {
     }
 }
 
-/// The distress that a limit hears: that which the packets that it counts may have caused. What is
-/// lost elsewhere would lower its rate in vain.
+/// The losses that lower a limit's rate: only those that packets it counts may have caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hearing {
     udp: bool,
@@ -97,9 +96,9 @@ impl Hearing {
     /// Returns whether packets were lost between `before` and `now`, as far as the limit hears it, in
     /// the order of [`Kind::ALL`].
     ///
-    /// A receive buffer counts only if a socket on the limit's ports lost something too: so neither
-    /// another socket that nobody reads nor wrong checksums, which sockets count as well, lower the
-    /// rate by themselves.
+    /// A full receive buffer counts only if a socket on the limit's ports lost something too. So
+    /// neither an unread socket elsewhere nor wrong checksums, which sockets count as well, lower
+    /// the rate alone.
     #[must_use]
     pub fn heard(&self, before: &Seen, now: &Seen) -> [bool; Kind::ALL.len()] {
         let more =

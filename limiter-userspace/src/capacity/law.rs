@@ -38,11 +38,10 @@ pub struct Interval {
 
 /// A rate that follows what the server can bear.
 ///
-/// It starts at the floor and doubles until the host is in distress. Then it falls by a fifth with
-/// each distress and rises in equal steps otherwise; once it is twice the rate of the last distress,
-/// that one says nothing any more, and it doubles again; nor does distress at the floor say anything of
-/// higher rates. While the limit refuses nobody the rate
-/// stays, since nothing shows whether the server would bear more.
+/// It starts at the floor and doubles until the host is in distress. Then each distress lowers it by
+/// a fifth; otherwise it rises in equal steps. At twice the rate of the last distress, it forgets
+/// that one and doubles again. Distress at the floor says nothing of higher rates. While the limit
+/// refuses nobody, the rate stays, since nothing shows whether the server would bear more.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
     bounds: Bounds,

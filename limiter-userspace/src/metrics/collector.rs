@@ -191,7 +191,7 @@ fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Resul
         ),
         (
             "limiter_offender_records_skipped",
-            "Drops not recorded for lack of budget or room",
+            "Drops not recorded for lack of allowance or room",
             recorded.counts.skipped,
         ),
         (

@@ -53,7 +53,7 @@ pub struct OffenderList {
     pub forgotten: u64,
     /// Drops of all offenders that were recorded.
     pub recorded: u64,
-    /// Drops that were not recorded for lack of budget.
+    /// Drops that were not recorded for lack of allowance.
     pub skipped: u64,
     /// Whether the offenders' drops are lower bounds.
     pub lower_bound: bool,

@@ -1,4 +1,4 @@
-//! The methods of an instance that only tests, the benchmark and the verifier's budget call.
+//! The methods of an instance that only tests, the benchmark and the measurement of the verifier's bounds call.
 
 use std::time::Duration;
 

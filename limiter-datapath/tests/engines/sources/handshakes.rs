@@ -73,7 +73,9 @@ fn the_host_itself_and_other_namespaces_prove_nobody() -> Result<()> {
         Scene::new(&Namespace::new()?, "")?,
     );
     connect(&pair.server, "10.0.0.2")?;
-    connect(&pair.server, "127.0.0.1")?;
+    for own in ["127.0.0.1", "127.0.0.2", "127.1.2.3"] {
+        connect(&pair.server, own)?;
+    }
     connect(&pair.server, "2001:db8:2::2")?;
     // The last one is noted when those before it would be.
     connect(&pair.client, "10.0.0.2")?;

@@ -25,8 +25,8 @@ pub(in super::super) const BOUNDS: [&str; 2] = [FLOOR, CEILING];
 
 const AUTO: &str = "auto";
 
-/// Most servers bear this many packets a second, and a tenth of its bucket are the hundred tokens that
-/// a reserve should have.
+/// Most servers bear this many packets a second, and a tenth of its bucket are the hundred tokens
+/// that a reserve should have.
 const DEFAULT_FLOOR: u64 = 10_000;
 
 /// No server behind an ordinary network stack takes more from one interface.

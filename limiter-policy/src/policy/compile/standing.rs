@@ -24,8 +24,8 @@ pub(super) fn of_each(limits: &[Limit]) -> [u64; Standing::COUNT] {
     })
 }
 
-/// Returns what is reserved of the buckets with each of these parameters, which have the indices of
-/// their limits; nothing if no limit reserves anything.
+/// Returns the reserves for each of `rated`, parameters with the index of their limit; nothing if no
+/// limit reserves anything.
 pub(super) fn reserves(limits: &[Limit], rated: &[(u32, Parameters)]) -> Vec<Reserves> {
     if !limits.iter().any(reserves_any) {
         return Vec::new();

@@ -34,8 +34,7 @@ pub enum Reserved {
     Tokens(u64),
 }
 
-/// What keeps a standing from taking what a higher one needs: the tokens that it must leave beyond
-/// those that the higher one must leave.
+/// The tokens that a standing must leave beyond those that the next higher one must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The higher standing.

@@ -42,7 +42,7 @@ pub(super) struct Sample {
     pub(super) remembered: u64,
     /// How many offenders were forgotten for lack of room.
     pub(super) forgotten: u64,
-    /// Drops that were not recorded for lack of budget.
+    /// Drops that were not recorded for lack of allowance.
     pub(super) skipped: u64,
     /// The offenders that the daemon returned.
     pub(super) offenders: Vec<Row>,

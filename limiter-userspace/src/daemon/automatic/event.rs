@@ -1,4 +1,4 @@
-//! Logs automatic bans, a line for each, as far as their budget lasts.
+//! Logs automatic bans, a line for each, as far as their allowance lasts.
 
 use limiter_common::strategy::gcra::Gcra;
 use limiter_policy::text::{count, period};
@@ -86,7 +86,7 @@ impl Event {
     }
 }
 
-/// The budget's state.
+/// The allowance's state.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     /// When it is full again, in nanoseconds of the clock: its TAT.
@@ -94,7 +94,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Logs events, and how many the budget had no room for.
+    /// Logs events, and how many the allowance had no room for.
     pub(super) fn log(&mut self, now_ns: u64, events: &[Event]) {
         let room = events
             .iter()

@@ -1,4 +1,4 @@
-//! The budget of log lines for incidents, by the arithmetic of the limits.
+//! The allowance of log lines for incidents, by the arithmetic of the limits.
 
 use limiter_common::strategy::gcra::Gcra;
 
@@ -12,12 +12,12 @@ const MINUTE_NS: u64 = 60_000_000_000;
 const BUDGET: Gcra = Gcra::new(LINES_PER_MINUTE, LINES_PER_MINUTE, MINUTE_NS)
     .expect("a limit that a configuration could have");
 
-/// The budget's state, and what it had no room for.
+/// The allowance's state, and what it had no room for.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     /// When it is full again, in nanoseconds of the clock: its TAT.
     full_again_ns: u64,
-    /// Sources whose beginning was not logged, since that was last reported.
+    /// Sources whose incident began without a line, since a line last said how many.
     untold: u64,
 }
 

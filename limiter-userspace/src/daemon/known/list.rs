@@ -23,12 +23,7 @@ pub(in crate::daemon) fn list(
     let mut counts = [0; Standing::COUNT];
     let mut vouched = 0;
     let mut newest = Newest::new(query.limit.min(MAX_SHOWN));
-    for (source, record) in known.all() {
-        // An expired record stays in the table until it is replaced.
-        let record = record.current(&at);
-        if record == Record::NONE {
-            continue;
-        }
+    for (source, record) in known.all_at(&at) {
         counts[record.standing(&at) as usize] += 1;
         vouched += u64::from(record.kind() == Kind::Vouched);
         newest.add(age(record, &at), source, record);

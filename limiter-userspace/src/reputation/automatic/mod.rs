@@ -96,7 +96,7 @@ pub struct Decider {
     ungrouped: HashMap<Subject, u64>,
     /// Whether the next look may find somebody although nothing was dropped since the last one.
     is_unfinished: bool,
-    /// When the budget of bans is full again: its TAT.
+    /// When the allowance of bans is full again: its TAT.
     full_again_ns: u64,
     /// When the last look was.
     looked_ns: u64,
@@ -194,7 +194,7 @@ impl Decider {
             } else {
                 true
             };
-            // First, so that a flood of forged sources takes no budget.
+            // First, so that a flood of forged sources takes no allowance.
             if !may_be_banned {
                 *look.unproven.entry(offence.limit()).or_default() += 1;
                 self.refused(&offence, now_ns.saturating_add(REFUSED_NS));

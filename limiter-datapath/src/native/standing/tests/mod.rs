@@ -149,6 +149,35 @@ fn a_policy_without_standing_knows_nobody() {
 }
 
 /// Fills a small table with known sources, and floods it with many more of each kind.
+/// An owner of many addresses completes a handshake from each, twice, while there is no shortage.
+#[test]
+fn handshakes_from_many_addresses_push_out_nobody_who_has_come_for_longer() {
+    const DAY: u64 = 86_400 * SECOND;
+    let store = Store::new(64);
+    let regulars = 0..64;
+    for day in 0..3 {
+        for number in regulars.clone() {
+            store.happened(source(number), Event::Handshake, NOW + day * DAY);
+        }
+    }
+    let before = store.records();
+    assert!(before.len() > 60, "{}", before.len());
+    let start = NOW + 3 * DAY;
+    for number in 0..10_000 {
+        for wait in [0, MINUTE] {
+            let theirs = source(1_000 + number);
+            let now = start + u64::from(number) * SECOND + wait;
+            assert_eq!(
+                store.happened(theirs, Event::Handshake, now),
+                Standing::Proven
+            );
+        }
+    }
+    let after = store.records();
+    assert!(before.keys().all(|regular| after.contains_key(regular)));
+    assert_eq!(after.len(), 64 * WAYS, "theirs have the rest");
+}
+
 #[test]
 fn no_flood_pushes_out_who_is_known_from_before() {
     let store = Store::new(64);

@@ -88,7 +88,10 @@ proptest! {
                 .filter(|(other, _)| {
                     known_index(&store.shape, **other) == known_index(&store.shape, came)
                 })
-                .map(|(other, record)| (*other, record.rank(&at), record.last()))
+                .map(|(other, record)| {
+                    let worth = (record.rank(&at), record.span(), record.last());
+                    (*other, worth)
+                })
                 .collect();
             let lost: Vec<_> = before
                 .keys()
@@ -96,19 +99,19 @@ proptest! {
                 .collect();
             prop_assert!(lost.len() <= 1);
             for lost in lost {
-                let (_, rank, last) = *line.iter().find(|(other, ..)| other == lost).unwrap();
-                prop_assert!(after[&came].rank(&at) >= rank);
-                if rank > 0 {
+                let (_, worth) = *line.iter().find(|(other, _)| other == lost).unwrap();
+                prop_assert!(after[&came].rank(&at) >= worth.0);
+                if worth.0 > 0 {
                     prop_assert_eq!(line.len(), WAYS);
-                    let least = line.iter().map(|(_, rank, last)| (*rank, *last)).min();
-                    prop_assert_eq!(least, Some((rank, last)));
+                    let least = line.iter().map(|(_, worth)| *worth).min();
+                    prop_assert_eq!(least, Some(worth));
                 }
             }
             if let Step::Event(Event::Handshake) = step
                 && !after.contains_key(&came)
             {
                 let rank = if at.is_short() { 3 } else { 5 };
-                prop_assert!(line.iter().all(|(_, other, _)| *other > rank));
+                prop_assert!(line.iter().all(|(_, worth)| worth.0 > rank));
             }
         }
     }
