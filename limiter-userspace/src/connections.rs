@@ -6,45 +6,55 @@ use std::{collections::VecDeque, fs::File, future::Future, io, time::Duration};
 
 use tokio::{
     task::{AbortHandle, yield_now},
-    time::sleep,
+    time::{Instant, sleep},
 };
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// How long to wait after a failed accept, until the system has resources again.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How often to warn that the system lacks resources. Whoever connects may be the cause.
+const WARNING_INTERVAL: Duration = Duration::from_mins(1);
+
 /// The connections that are being served.
 pub(crate) struct Connections {
+    /// What the listener is, in messages.
+    listener: &'static str,
     most: usize,
     /// Oldest first.
     open: VecDeque<AbortHandle>,
     /// A spare descriptor for a connection when the process is out of them; `None`: it is in use.
     reserve: Option<File>,
     keeps_reserve: bool,
+    /// When a lack of resources was logged last.
+    warned_at: Option<Instant>,
 }
 
 impl Connections {
-    /// Allows `most` connections.
-    pub(crate) fn new(most: usize) -> Self {
+    /// Allows `most` connections to a listener that messages call `listener`.
+    pub(crate) fn new(listener: &'static str, most: usize) -> Self {
         Self {
+            listener,
             most,
             open: VecDeque::with_capacity(most),
             reserve: None,
             keeps_reserve: false,
+            warned_at: None,
         }
     }
 
-    /// Allows `most` connections, one of them even if the process is out of descriptors.
-    pub(crate) fn with_reserve(most: usize) -> Self {
+    /// Does the same, and allows one of them even if the process is out of descriptors.
+    pub(crate) fn with_reserve(listener: &'static str, most: usize) -> Self {
         let mut connections = Self {
             keeps_reserve: true,
-            ..Self::new(most)
+            ..Self::new(listener, most)
         };
         connections.keep_reserve();
         connections
     }
 
-    /// Accepts the next connection; waits and retries on errors.
+    /// Accepts the next connection; waits and retries on errors. Logs a lack of resources, at most
+    /// once a minute.
     pub(crate) async fn accept<S, A>(
         &mut self,
         mut accept: impl AsyncFnMut() -> io::Result<(S, A)>,
@@ -58,11 +68,28 @@ impl Connections {
                 // Retry with the descriptor of the reserve, which is now free.
                 Err(_) if self.reserve.take().is_some() => {}
                 Err(error) => {
-                    debug!("cannot accept a connection: {error}");
+                    let listener = self.listener;
+                    if is_lack(&error) && self.is_to_warn() {
+                        warn!("cannot accept connections to {listener}, which wait: {error}");
+                    } else {
+                        debug!("cannot accept a connection to {listener}: {error}");
+                    }
                     sleep(PAUSE).await;
                 }
             }
         }
+    }
+
+    /// Returns whether a warning is due, and takes it as given.
+    fn is_to_warn(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self
+            .warned_at
+            .is_none_or(|warned_at| now >= warned_at + WARNING_INTERVAL);
+        if is_due {
+            self.warned_at = Some(now);
+        }
+        is_due
     }
 
     /// Serves a connection, and closes the oldest if there are too many. Returns once the new one
@@ -86,17 +113,28 @@ impl Connections {
     }
 }
 
+/// Returns whether the system had no resources for a connection; else it was the client that gave up.
+fn is_lack(error: &io::Error) -> bool {
+    let lacks = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error
+        .raw_os_error()
+        .is_some_and(|code| lacks.contains(&code))
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::pending;
 
-    use tokio::sync::oneshot::{self, error::TryRecvError};
+    use tokio::{
+        sync::oneshot::{self, error::TryRecvError},
+        time::advance,
+    };
 
     use super::*;
 
     #[tokio::test]
     async fn the_oldest_gives_way() {
-        let mut connections = Connections::new(2);
+        let mut connections = Connections::new("a listener", 2);
         let mut open = Vec::new();
         for _ in 0..3 {
             let (is_open, closed) = oneshot::channel::<()>();
@@ -115,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_asker_is_served_before_the_next_one_comes() {
-        let mut connections = Connections::new(1);
+        let mut connections = Connections::new("a listener", 1);
         let (told, mut served) = oneshot::channel();
         connections
             .serve(async {
@@ -128,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_reserve_is_for_the_one_that_comes_when_there_is_no_descriptor() {
-        let mut connections = Connections::with_reserve(1);
+        let mut connections = Connections::with_reserve("a listener", 1);
         let mut refused = 0;
         let accepted = connections
             .accept(async || {
@@ -141,5 +179,41 @@ mod tests {
             .await;
         assert_eq!(accepted, 2);
         assert!(connections.reserve.is_some(), "it is there again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lack_of_resources_is_told_once_a_minute() {
+        let mut connections = Connections::new("a listener", 1);
+        // For fifty seconds.
+        let mut failures = 500;
+        connections
+            .accept(async || {
+                if failures > 0 {
+                    failures -= 1;
+                    return Err(io::Error::from_raw_os_error(libc::EMFILE));
+                }
+                Ok(((), ()))
+            })
+            .await;
+        assert!(!connections.is_to_warn(), "it has warned");
+        advance(100 * PAUSE).await;
+        assert!(connections.is_to_warn());
+        assert!(!connections.is_to_warn());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_client_does_is_not_told() {
+        let mut connections = Connections::new("a listener", 1);
+        let mut has_left = false;
+        connections
+            .accept(async || {
+                if !has_left {
+                    has_left = true;
+                    return Err(io::Error::from_raw_os_error(libc::ECONNABORTED));
+                }
+                Ok(((), ()))
+            })
+            .await;
+        assert!(connections.is_to_warn(), "it has not warned");
     }
 }

@@ -6,6 +6,7 @@ pub mod capacity;
     reason = "a command asks once what time it is"
 )]
 pub mod cli;
+#[expect(clippy::disallowed_methods, reason = "a listener warns at times")]
 mod connections;
 #[expect(clippy::disallowed_methods, reason = "a daemon waits for its turn")]
 pub mod control;

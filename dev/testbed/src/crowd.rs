@@ -3,6 +3,7 @@
 
 use std::{
     io::{self, Read as _, Write as _},
+    mem,
     net::{SocketAddr, TcpStream},
     sync::{
         Arc,
@@ -46,6 +47,14 @@ pub struct Sizes {
     pub busy: usize,
 }
 
+impl Sizes {
+    /// Returns the number of all clients.
+    #[must_use]
+    pub const fn total(&self) -> usize {
+        self.idle + self.slow + self.busy
+    }
+}
+
 /// The clients, which connect again whenever the server hangs up. They leave on drop.
 #[derive(Debug)]
 pub struct Crowd {
@@ -57,7 +66,7 @@ pub struct Crowd {
 struct State {
     is_to_leave: AtomicBool,
     answers: AtomicU64,
-    /// How many of the idle and slow ones have connected at least once.
+    /// How many have connected at least once.
     arrived: AtomicUsize,
 }
 
@@ -89,7 +98,8 @@ impl Crowd {
         self.state.answers.load(Ordering::Relaxed)
     }
 
-    /// Returns how many idle and slow clients have connected, each counted once.
+    /// Returns how many clients have connected, each counted once. The server may have hung up on
+    /// them since.
     #[must_use]
     pub fn arrived(&self) -> usize {
         self.state.arrived.load(Ordering::Relaxed)
@@ -112,7 +122,7 @@ impl Drop for Crowd {
 /// Allows a descriptor of this process for each client.
 fn allow_descriptors(sizes: Sizes) -> Result<()> {
     let (now, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let wanted = (sizes.idle + sizes.slow + sizes.busy) as u64 + 1_024;
+    let wanted = sizes.total() as u64 + 1_024;
     if now < wanted {
         setrlimit(Resource::RLIMIT_NOFILE, wanted.min(most), most)
             .context("the crowd needs more descriptors")?;
@@ -144,16 +154,42 @@ fn stay(server: SocketAddr, sizes: Sizes, state: &State) {
     thread::scope(|scope| {
         for _ in 0..sizes.busy {
             scope.spawn(|| {
+                let mut client = Client::default();
                 while goes_on() {
                     // Its errors are the server's doing.
-                    let _ = be_busy(server, &goes_on, &state.answers);
+                    let _ = be_busy(&mut client, server, &goes_on, state);
                     thread::sleep(PAUSE);
                 }
             });
         }
-        scope.spawn(|| linger(server, sizes.idle, &goes_on, &state.arrived, |_, _| Ok(())));
-        linger(server, sizes.slow, &goes_on, &state.arrived, dawdle);
+        scope.spawn(|| linger(server, sizes.idle, &goes_on, state, |_, _| Ok(())));
+        linger(server, sizes.slow, &goes_on, state, dawdle);
     });
+}
+
+/// One of the crowd.
+#[derive(Default)]
+struct Client {
+    /// `None`: it is not connected.
+    stream: Option<TcpStream>,
+    has_arrived: bool,
+}
+
+impl Client {
+    /// Connects, in place of the former connection. The first success is counted.
+    fn connect(&mut self, server: SocketAddr, state: &State) -> io::Result<&mut TcpStream> {
+        self.stream = None;
+        let stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+        if !mem::replace(&mut self.has_arrived, true) {
+            state.arrived.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(self.stream.insert(stream))
+    }
+
+    /// Does the same, and never waits for the server afterwards.
+    fn connect_to_linger(&mut self, server: SocketAddr, state: &State) -> io::Result<()> {
+        self.connect(server, state)?.set_nonblocking(true)
+    }
 }
 
 /// Holds connections, and acts on each at times; reopens those that end.
@@ -161,35 +197,31 @@ fn linger(
     server: SocketAddr,
     number: usize,
     goes_on: &impl Fn() -> bool,
-    arrived: &AtomicUsize,
+    state: &State,
     act: impl Fn(usize, &mut TcpStream) -> io::Result<()>,
 ) {
-    let mut clients: Vec<Option<TcpStream>> = Vec::new();
+    let mut clients: Vec<Client> = Vec::new();
     while goes_on() {
         for (place, client) in clients.iter_mut().enumerate() {
             if !goes_on() {
                 return;
             }
-            let goes_well = match client {
+            let goes_well = match &mut client.stream {
                 Some(stream) => is_open(stream) && act(place, stream).is_ok(),
                 None => false,
             };
             if !goes_well {
-                *client = connect(server).ok();
+                // The next round tries again.
+                let _ = client.connect_to_linger(server, state);
             }
         }
         while clients.len() < number && goes_on() {
-            clients.push(connect(server).ok());
-            arrived.fetch_add(1, Ordering::Relaxed);
+            let mut client = Client::default();
+            let _ = client.connect_to_linger(server, state);
+            clients.push(client);
         }
         thread::sleep(PACE);
     }
-}
-
-fn connect(server: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&server, PATIENCE)?;
-    stream.set_nonblocking(true)?;
-    Ok(stream)
 }
 
 /// Returns whether the server holds the connection open.
@@ -212,8 +244,13 @@ fn dawdle(place: usize, stream: &mut TcpStream) -> io::Result<()> {
 }
 
 /// Asks again and again over one connection.
-fn be_busy(server: SocketAddr, goes_on: &impl Fn() -> bool, answers: &AtomicU64) -> io::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+fn be_busy(
+    client: &mut Client,
+    server: SocketAddr,
+    goes_on: &impl Fn() -> bool,
+    state: &State,
+) -> io::Result<()> {
+    let stream = client.connect(server, state)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut buffer = vec![0; 1 << 16];
@@ -227,7 +264,7 @@ fn be_busy(server: SocketAddr, goes_on: &impl Fn() -> bool, answers: &AtomicU64)
                 read => answer.extend_from_slice(&buffer[..read]),
             }
         }
-        answers.fetch_add(1, Ordering::Relaxed);
+        state.answers.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -120,7 +120,7 @@ impl Hearing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::total;
+    use crate::{capacity::sockets::tests::line, testing::total};
 
     fn hearing(more: &str) -> Hearing {
         Hearing::of(&total(&format!("count: auto{more}")).limits[0])
@@ -164,5 +164,21 @@ mod tests {
         assert_eq!(heard(ported), [false, false, true]);
         assert!(hearing(ported).needs_sockets());
         assert!(!hearing(", match: {protocol: tcp, destination-port: 53}").needs_sockets());
+    }
+
+    /// Sockets count packets with wrong checksums as lost, too; those were in no full buffer.
+    #[test]
+    fn wrong_checksums_lower_nothing() {
+        let lost = |receive_buffer, by_socket| Seen {
+            sockets: Some(SocketLosses::parse(&line(53, 71, by_socket), "")),
+            ..seen(receive_buffer, 1, 1)
+        };
+        let before = lost(1, 5);
+        for more in ["", ", match: {protocol: udp, destination-port: 53}"] {
+            let hearing = hearing(more);
+            assert_eq!(hearing.heard(&before, &lost(1, 9)), [false; 3], "{more}");
+            let full = hearing.heard(&before, &lost(2, 9));
+            assert_eq!(full, [true, false, false], "{more}");
+        }
     }
 }

@@ -46,13 +46,14 @@ fn socket(line: &str) -> Option<(u64, (u16, u64))> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const HEADING: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
                            retrnsmt   uid  timeout inode ref pointer drops\n";
 
-    fn line(port: u16, inode: u64, drops: u64) -> String {
+    /// Returns a socket's line.
+    pub(in crate::capacity) fn line(port: u16, inode: u64, drops: u64) -> String {
         format!(
             "  123: 0100007F:{port:04X} 00000000:0000 07 00000000:00000000 00:00000000 00000000 \
              0        0 {inode} 2 0000000000000000 {drops}\n"

@@ -131,7 +131,7 @@ impl Server {
     ) where
         A: Future<Output = Answer> + Send + 'static,
     {
-        let mut connections = Connections::with_reserve(MAX_ASKING);
+        let mut connections = Connections::with_reserve("the control socket", MAX_ASKING);
         let permits = Arc::new(Semaphore::new(MAX_ANSWERED));
         loop {
             let accept = async || self.listener.accept().await;

@@ -146,6 +146,15 @@ impl Answers {
             return recent;
         }
         let asked = Protected::ask(&mut self.probe).await;
+        self.answered(guard, asked)
+    }
+
+    /// Takes what a question came to.
+    fn answered(
+        &mut self,
+        guard: &Guard,
+        asked: Result<Protected, ProbeError>,
+    ) -> Result<Protected, GuardUnavailable> {
         let asked = asked.map_err(GuardUnavailable::from);
         guard.note(asked.as_ref());
         self.note(asked.clone(), Instant::now());
@@ -202,5 +211,22 @@ mod tests {
 
         answers.note(Ok(Protected::default()), failed + RETRY);
         assert!(matches!(answers.recent(failed + RETRY), Some(Ok(_))));
+    }
+
+    /// `daemon/automatic` bans by [`Guard::protected`] alone.
+    #[test]
+    fn while_an_answer_is_late_nobody_may_be_banned() {
+        let (guard, mut answers) = (Guard::default(), Answers::default());
+        // An answer that was good once does not serve.
+        answers.answered(&guard, Ok(Protected::default())).unwrap();
+        let late = answers.answered(&guard, Err(ProbeError::Late("default gateways")));
+        assert!(late.is_err());
+        let (failed, _) = answers.failure.as_ref().unwrap();
+        assert!(matches!(answers.recent(*failed), Some(Err(_))));
+        let told = guard.status().error;
+        let expected = "the kernel has not listed the default gateways within 10s";
+        assert_eq!(told.as_deref(), Some(expected));
+        // By hand, it does.
+        assert!(answers.within(OLDEST, *failed).is_some());
     }
 }

@@ -11,7 +11,7 @@ use super::{pulse::Pulses, shared::Daemon};
 /// How often to check the threads if no service manager asks for it.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Reports that everything is attached and every socket listens.
+/// Reports that every interface that exists is attached, and every socket listens.
 pub(super) fn ready(daemon: &Daemon) {
     tell(&[Ready, Status(&text(daemon))]);
 }

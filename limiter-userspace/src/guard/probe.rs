@@ -126,3 +126,25 @@ async fn within<T>(
         Err(_) => Err(ProbeError::Late(what)),
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a question takes time")]
+mod tests {
+    use std::future::pending;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_nobody_answers_is_given_up() {
+        let begun = Instant::now();
+        let asked = within("routes", pending::<Result<(), DumpError>>()).await;
+        assert!(
+            matches!(asked, Err(ProbeError::Late("routes"))),
+            "{asked:?}"
+        );
+        let took = begun.elapsed();
+        assert!(took.abs_diff(PATIENCE) < Duration::from_secs(1), "{took:?}");
+    }
+}

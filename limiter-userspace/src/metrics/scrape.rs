@@ -22,8 +22,12 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(super) struct Scrapes {
     registry: Registry,
     failure: Failure,
-    last: Mutex<Option<Scrape>>,
+    last: LastScrape,
 }
+
+/// The last text, or why there is none.
+#[derive(Default)]
+struct LastScrape(Mutex<Option<Scrape>>);
 
 struct Scrape {
     made: Instant,
@@ -52,29 +56,13 @@ impl Scrapes {
         Self {
             registry,
             failure,
-            last: Mutex::default(),
+            last: LastScrape::default(),
         }
     }
 
     /// Returns the text, at most a second old. Logs the first error after a success.
     pub(super) fn text(&self) -> Result<Bytes, Arc<ScrapeError>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(scrape) = &*last
-            && scrape.made.elapsed() < FRESH
-        {
-            return scrape.text.clone();
-        }
-        let text = self.make().map_err(Arc::new);
-        let had_failed = last.as_ref().is_some_and(|scrape| scrape.text.is_err());
-        if let (Err(error), false) = (&text, had_failed) {
-            warn!("{error}");
-        }
-        *last = Some(Scrape {
-            // Counts from the end of rendering, however long that took.
-            made: Instant::now(),
-            text: text.clone(),
-        });
-        text
+        self.last.or_make(Instant::now, || self.make())
     }
 
     fn make(&self) -> Result<Bytes, ScrapeError> {
@@ -85,6 +73,108 @@ impl Scrapes {
                 Some(cause) => ScrapeError::Datapath(cause),
                 None => ScrapeError::Format(error),
             }),
+        }
+    }
+}
+
+impl LastScrape {
+    /// Returns the text if it is fresh at the time that `now` returns, else what `make` returns.
+    fn or_make(
+        &self,
+        now: impl Fn() -> Instant,
+        make: impl FnOnce() -> Result<Bytes, ScrapeError>,
+    ) -> Result<Bytes, Arc<ScrapeError>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scrape) = &*last
+            && now() < scrape.made + FRESH
+        {
+            return scrape.text.clone();
+        }
+        let text = make().map_err(Arc::new);
+        let had_failed = last.as_ref().is_some_and(|scrape| scrape.text.is_err());
+        if let (Err(error), false) = (&text, had_failed) {
+            warn!("{error}");
+        }
+        *last = Some(Scrape {
+            // Counts from the end of rendering, however long that took.
+            made: now(),
+            text: text.clone(),
+        });
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Counts how often the text is made, each time with this result, which takes so long.
+    struct Scene {
+        last: LastScrape,
+        now: Cell<Instant>,
+        takes: Duration,
+        made: Cell<u32>,
+        succeeds: bool,
+    }
+
+    impl Scene {
+        fn new(takes: Duration, succeeds: bool) -> Self {
+            Self {
+                last: LastScrape::default(),
+                now: Cell::new(Instant::now()),
+                takes,
+                made: Cell::new(0),
+                succeeds,
+            }
+        }
+
+        fn wait(&self, time: Duration) {
+            self.now.set(self.now.get() + time);
+        }
+
+        /// Asks for the text; returns how often it was made so far.
+        #[track_caller]
+        fn asked(&self) -> u32 {
+            let text = self.last.or_make(
+                || self.now.get(),
+                || {
+                    self.wait(self.takes);
+                    self.made.set(self.made.get() + 1);
+                    if self.succeeds {
+                        Ok(self.made.get().to_string().into())
+                    } else {
+                        Err(ScrapeError::Format(fmt::Error))
+                    }
+                },
+            );
+            match text {
+                Ok(text) => assert_eq!(text, self.made.get().to_string()),
+                Err(_) => assert!(!self.succeeds),
+            }
+            self.made.get()
+        }
+    }
+
+    #[test]
+    fn it_is_made_at_most_once_a_second() {
+        for (takes, succeeds) in [
+            (Duration::ZERO, true),
+            (Duration::ZERO, false),
+            // Of one that takes longer than a text is fresh, those who wait for it have the result.
+            (3 * FRESH, true),
+        ] {
+            let scene = Scene::new(takes, succeeds);
+            assert_eq!(scene.asked(), 1);
+            for _ in 0..1_000 {
+                assert_eq!(scene.asked(), 1);
+            }
+            scene.wait(FRESH / 2);
+            assert_eq!(scene.asked(), 1);
+            scene.wait(FRESH / 2);
+            assert_eq!(scene.asked(), 2);
+            assert_eq!(scene.asked(), 2);
         }
     }
 }

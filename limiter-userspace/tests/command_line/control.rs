@@ -88,13 +88,8 @@ impl Drop for Running {
     }
 }
 
-#[test]
-fn the_socket_is_roots_alone() -> Result<()> {
-    let (scene, pair) = (Scene::new()?, pair()?);
-    let _running = start(&scene, &pair)?;
-    let mode = fs::metadata(scene.socket())?.permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    // Anyone may enter the directory, but not open the socket.
+/// Returns `limiter status` as another user than root, who may enter the socket's directory.
+fn status_as_nobody(scene: &Scene) -> Result<Command> {
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
     copy_binary(&copy)?;
@@ -103,10 +98,34 @@ fn the_socket_is_roots_alone() -> Result<()> {
         .uid(65_534)
         .args(["status", "--socket"])
         .arg(scene.socket());
+    Ok(command)
+}
+
+#[test]
+fn the_socket_is_roots_alone() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let _running = start(&scene, &pair)?;
+    let mode = fs::metadata(scene.socket())?.permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     assert_fails(
-        &mut command,
+        &mut status_as_nobody(&scene)?,
         &["not allowed to open …control.sock: run as root (sudo limiter …)"],
     )
+}
+
+/// So does a connection that a process was handed.
+#[test]
+fn a_socket_that_anyone_can_open_answers_root_alone() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let _running = start(&scene, &pair)?;
+    fs::set_permissions(scene.socket(), fs::Permissions::from_mode(0o666))?;
+    assert_fails(
+        &mut status_as_nobody(&scene)?,
+        &["the daemon at …control.sock did not answer: …"],
+    )?;
+    let mut status = Command::new(BINARY);
+    succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
+    Ok(())
 }
 
 #[test]

@@ -90,18 +90,17 @@ impl Scene {
         self.path("control.sock")
     }
 
-    /// Returns `limiter run` in a namespace, with the good configuration and its own socket.
+    /// Returns `limiter run` in a namespace, with the good configuration and its own socket, and
+    /// without metrics.
     fn run(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
+        self.run_with_metrics(namespace, &[&["--metrics", "off"], arguments].concat())
+    }
+
+    /// Returns the same with metrics at their default address.
+    fn run_with_metrics(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
         let mut command = namespace.command(BINARY);
         command
-            .args([
-                "run",
-                "--log-format",
-                "human",
-                "--metrics",
-                "off",
-                "--config",
-            ])
+            .args(["run", "--log-format", "human", "--config"])
             .arg(self.path("limiter.yaml"))
             .arg("--socket")
             .arg(self.socket())

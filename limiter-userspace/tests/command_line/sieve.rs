@@ -1,6 +1,12 @@
 //! Sieves of a running limiter: who is busy, under which pressure, and what becomes of them.
 
-use std::{num::NonZeroU32, thread, time::Duration};
+use std::{
+    io::{BufRead as _, BufReader},
+    num::NonZeroU32,
+    process::Stdio,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -58,6 +64,30 @@ fn pressure(pinned: &Pinned) -> Result<Value> {
     Ok(sieves(pinned, &["main"])?[0]["uses"][0]["pressure"].clone())
 }
 
+/// Returns the first row of `limiter top`.
+fn top(pinned: &Pinned) -> Result<Value> {
+    let mut command = pinned.limiter.command(&["top", "--json"]);
+    let mut top = command.stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    let told = BufReader::new(top.stdout.take().context("no stdout")?).read_line(&mut line);
+    // The reader has left: it ends.
+    ensure!(top.wait()?.success());
+    told?;
+    let document: Value = serde_json::from_str(&line)?;
+    Ok(document["offenders"][0].clone())
+}
+
+/// Fails unless `BUSY`, dropped by the sieve `main` of this limit, is the first of the offenders.
+fn assert_busy_is_first(pinned: &Pinned, limit: &str) -> Result<()> {
+    let offenders = pinned.limiter.offenders()?;
+    for row in [&offenders["offenders"][0], &top(pinned)?] {
+        let found = [&row["limit"], &row["sieve"], &row["id"]];
+        assert_eq!(found, [limit, "main", BUSY], "{row:#}");
+        ensure!(row["drops"].as_u64() > Some(0), "{row:#}");
+    }
+    Ok(())
+}
+
 /// Returns the numbers of addresses in the lists of the sieve `main`.
 fn entries(sieves: &Value) -> Vec<Option<u64>> {
     let lists = sieves[0]["lists"].as_array();
@@ -99,15 +129,8 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
             })
         );
 
-        // `limiter offenders` shows these drops, too.
-        let offenders = pinned.limiter.offenders()?;
-        let first = &offenders["offenders"][0];
-        assert_eq!(
-            (&first["limit"], &first["sieve"], &first["id"]),
-            (&json!("All"), &json!("main"), &json!(BUSY)),
-            "{offenders:#}"
-        );
-        ensure!(first["drops"].as_u64() > Some(0), "{offenders:#}");
+        // `limiter offenders` and `limiter top` show these drops, too.
+        assert_busy_is_first(&pinned, "All")?;
         let shown = pinned.limiter.show(&["offenders", "--limit", "All"])?;
         ensure!(shown.contains("All (sieve main)"), "{shown}");
         let last = &pinned.limiter.explain(BUSY)?["last_drop"];
@@ -195,6 +218,14 @@ ip-rep:
         let used = &sieves(&pinned, &["main"])?[0]["uses"][0];
         assert_eq!(used["limit"], Value::Null);
         assert_eq!(used["cost"], "packets");
+
+        // Its drops are those of no limit.
+        assert_busy_is_first(&pinned, "*")?;
+        let last = &pinned.limiter.explain(BUSY)?["last_drop"];
+        assert_eq!(
+            (&last["limit"], &last["sieve"]),
+            (&json!("*"), &json!("main"))
+        );
         assert_metric(
             &pinned.pair.server,
             r#"limiter_sieve_pressure{sieve="main",use="*"} 2"#,

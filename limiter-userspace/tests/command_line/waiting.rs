@@ -163,6 +163,11 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
             !log.contains("no maps") && !log.contains("cannot forget"),
             "{log}"
         );
+        ensure!(
+            log.contains(" the policy is ready, but attached to no interface yet (limits: 2,"),
+            "{log}"
+        );
+        ensure!(!log.contains("enforcing"), "{log}");
         if is_pinned {
             // After a crash the pins are taken over, too.
             limiter.kill()?;

@@ -34,6 +34,9 @@ use crate::{
 /// How long a step may take to show its effect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long an answer to `limiter status` may take in a crowd.
+const TO_ANSWER: Duration = Duration::from_secs(10);
+
 /// The default address of the metrics.
 const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
 
@@ -335,10 +338,17 @@ impl Scene {
         let silent = (0..100).map(|_| UnixStream::connect(self.limiter.socket()));
         let silent: Vec<_> = silent.collect::<Result<_, _>>()?;
         let deadline = Instant::now() + PATIENCE;
-        while crowd.arrived() < CROWD.idle + CROWD.slow || crowd.answers() == 0 {
+        while crowd.arrived() < CROWD.total() || crowd.answers() == 0 {
             ensure!(
                 Instant::now() < deadline,
                 "the daemon does not answer the crowd"
+            );
+            let begun = Instant::now();
+            self.limiter.status()?;
+            ensure!(
+                begun.elapsed() < TO_ANSWER,
+                "status took {:?}",
+                begun.elapsed()
             );
             self.check()?;
         }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{allow, assert_answers, take_descriptors, without_a_lapse};
 use crate::{
@@ -54,7 +54,15 @@ fn without_a_free_descriptor_questions_are_answered_and_sieves_go_on() -> Result
             allow(&pinned, 1_024)?;
             assert_answers(&pinned)
         })
-    })
+    })?;
+    let log = pinned.limiter.log()?;
+    ensure!(
+        log.contains(
+            "WARN cannot accept connections to the metrics port, which wait: Too many open files"
+        ),
+        "{log}"
+    );
+    Ok(())
 }
 
 /// Starts a command whose output nobody reads.

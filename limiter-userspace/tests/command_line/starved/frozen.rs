@@ -121,13 +121,14 @@ fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Re
     let manager = Manager::new(&scene)?;
     let log = fs::File::create(scene.path("log"))?;
     let mut child = scene
-        .run(&pair.server, &["-i", SERVER_INTERFACE])
+        .run_with_metrics(&pair.server, &["-i", SERVER_INTERFACE])
         .env("NOTIFY_SOCKET", scene.path("notify"))
         .env("WATCHDOG_USEC", "400000")
         .stderr(log)
         .spawn()?;
     ensure!(manager.next()?.starts_with("READY=1"));
-    for thread in ["pressure", "confirmation"] {
+    // All that `Pulses` watches.
+    for thread in ["pressure", "capacity", "confirmation", "metrics"] {
         {
             let _thread = Frozen::named(child.id(), thread)?;
             let told = || fs::read_to_string(scene.path("log"));

@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_datapath::state::{
     Debts, HashDebt, SavedBan, SavedSieve, SavedSources, SetDebts, StoredDebts,
 };
-use limiter_policy::policy::{Names, Units};
+use limiter_policy::policy::{Names, TooManyUnits, Units};
 use tempfile::TempDir;
 
 use super::*;
@@ -196,4 +196,25 @@ fn a_file_that_is_gone_is_written_again() {
     assert!(status.error.is_some());
     fs::create_dir(directory.path()).unwrap();
     assert_eq!(renewed(&keeper, &at(180)), 180);
+}
+
+/// With more rates than fit beside those of the configuration, for one.
+#[test]
+fn a_state_that_is_refused_is_kept_beside_the_next_one() {
+    let (directory, _) = keeper();
+    let path = directory.path().join("state");
+    let refused = fs::read(&path).unwrap();
+    // The next daemon.
+    let keeper = StateKeeper::new(path.clone());
+    assert!(keeper.load("").is_some());
+    keeper.refuse(TooManyUnits.into(), "");
+    let later = Scene {
+        second: 60,
+        banned_until: None,
+        ..Scene::default()
+    };
+    assert_eq!(renewed(&keeper, &later), 60);
+    assert_ne!(fs::read(&path).unwrap(), refused);
+    let aside = directory.path().join("state.not-restored-1");
+    assert_eq!(fs::read(aside).unwrap(), refused);
 }
