@@ -87,6 +87,7 @@ fn networks_of_a_site_that_is_refused_are_banned_alone() {
     scene.decider.banned(&look.offences[1], ns(90_000));
     scene.check(4_000, &[]);
     // After that time the site is found again.
+    scene.check(30_000, &[]);
     flood(&mut scene, 30_500, [3, 4]);
     scene.check(31_000, &[(1, "2001:db8:7::/48", 400, 2)]);
 }
