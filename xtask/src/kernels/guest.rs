@@ -116,7 +116,7 @@ impl Root {
             for file in line.split([':', ' ']).filter(|file| !file.is_empty()) {
                 self.copy_from(package, modules.join(file))?;
             }
-            lines += &format!("{line}\n");
+            lines.extend([line, "\n"]);
         }
         self.write(modules.join("modules.dep"), &lines)
     }
