@@ -7,7 +7,7 @@ use std::{
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
-    fs::read_to_string(path).unwrap()
+    fs::read_to_string(path).expect("the document")
 }
 
 /// Returns the file that a path in the document refers to.
