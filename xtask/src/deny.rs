@@ -1,18 +1,25 @@
 //! Checks the workspace's dependencies against deny.toml, with cargo-deny.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use anyhow::Result;
 
-use crate::{command, setup};
+use crate::{command, setup, workspace};
+
+/// The most seconds to wait for a network that does not answer; without one, it takes half a second.
+const PATIENCE: &str = "20";
 
 /// Checks licences, bans and sources, which needs no network, and known vulnerabilities if there is
-/// a database of them.
+/// a database of them, or one can be fetched.
 pub(crate) fn check() -> Result<()> {
     setup::ensure_for_dependencies()?;
     run(&[], &["bans", "licenses", "sources"])?;
+    fetch()?;
     if has_advisories() {
-        // Use the present database: a test need not find out whether it is the newest.
         return run(&["--offline"], &["advisories"]);
     }
     eprintln!("{NOT_CHECKED}");
@@ -25,7 +32,7 @@ pub(crate) fn left_out() -> Option<&'static str> {
 }
 
 const NOT_CHECKED: &str = "WARNING: known vulnerabilities of the dependencies (advisories) were NOT checked: there is no \
-     database of them here; get it with `cargo deny fetch db`, and run this again";
+     database of them here, and none can be fetched; `cargo deny fetch db` says why";
 
 fn run(options: &[&str], checks: &[&str]) -> Result<()> {
     let mut cargo = command::cargo("deny");
@@ -35,6 +42,21 @@ fn run(options: &[&str], checks: &[&str]) -> Result<()> {
         .args(["check", "--hide-inclusion-graph"])
         .args(checks);
     command::succeed(&mut cargo)
+}
+
+/// Fetches the newest database. Without a network, that of an earlier run is good enough.
+fn fetch() -> Result<()> {
+    // Ends what cargo-deny has started, too.
+    let mut timeout = Command::new("timeout");
+    timeout
+        .arg(PATIENCE)
+        .arg(command::cargo_file())
+        .args(["deny", "--locked", "fetch", "db"])
+        .current_dir(workspace::root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command::status(&mut timeout).map(drop)
 }
 
 /// Returns whether cargo-deny has fetched a database to its place.

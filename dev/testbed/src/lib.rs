@@ -8,8 +8,9 @@
 //! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
 //! ([`RawSender`] with [`Frame`]). [`UdpSink`], [`Listener`] and [`RawSink`] count what arrives,
 //! per source address; [`IpSockets`] shows what the network stack delivers. A [`Crowd`] of clients
-//! wears a server out. A [`Load`] is bounded in count and in time. [`capture`] writes frames to
-//! files. An [`Interrupt`] leaves time to tidy up when the user ends the program.
+//! wears a server out; [`deafen`] keeps the kernel's answers from a process. A [`Load`] is bounded in
+//! count and in time. [`capture`] writes frames to files. An [`Interrupt`] leaves time to tidy up
+//! when the user ends the program.
 //!
 //! A [`Limiter`] runs in a namespace. Its pins are in a [`PinDirectory`], since BPF filesystems do
 //! not belong to namespaces.
@@ -21,6 +22,7 @@ mod clock;
 mod connector;
 mod counter;
 mod crowd;
+mod deaf;
 mod frame;
 mod interrupt;
 mod ip_sockets;
@@ -43,6 +45,7 @@ mod udp_source;
 pub use clock::monotonic_ns;
 pub use connector::{Attempts, Connector};
 pub use crowd::{Crowd, Sizes};
+pub use deaf::deafen;
 pub use frame::{Frame, Tag};
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use ip_sockets::{Delivery, IpSockets, SocketKind};

@@ -1,6 +1,6 @@
 //! What the owner of a feed can do, and what the daemon refuses.
 
-use std::{fmt::Write as _, fs};
+use std::{fmt::Write as _, fs, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_policy::lists::MOST_PREFIXES;
@@ -11,7 +11,7 @@ use crate::{
     lists::{Feeding, Feeds, hours},
     matches,
     pinned::Pinned,
-    wait_for,
+    wait_for, wait_for_at_most,
 };
 
 const BAD: &str = "10.77.0.3";
@@ -146,6 +146,22 @@ fn a_policy_that_waits_to_be_confirmed_comes_first() -> Result<()> {
     Ok(())
 }
 
+/// It may name the operators, in place of as many others: the log warns of it.
+#[test]
+fn a_feed_that_blocks_the_gateway_is_in_force_and_told() -> Result<()> {
+    const GATEWAY: &str = "10.77.0.254";
+    let feeding = Feeding::start("192.0.2.1\n", hours(0), "", &[])?;
+    let route = ["route", "add", "default", "via", GATEWAY];
+    feeding.pinned.pair.server.ip(&route)?;
+    feeding.replace("10.77.0.254\n")?;
+    feeding.wait_until_blocked(GATEWAY, true)?;
+    feeding.assert_logged(
+        1,
+        "…WARN…list bad has 10.77.0.254/32, so it would block the default gateway 10.77.0.254: \
+         take it off the list; …",
+    )
+}
+
 /// No content lets its owner block or exclude all addresses, or a quarter of them.
 #[test]
 fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
@@ -180,33 +196,48 @@ fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
     feeding.wait_until_blocked(BAD, true)
 }
 
-/// The largest feed allowed, both in prefixes and in bytes.
+/// The largest feed allowed, both in prefixes and in bytes, when it is first read, and when another
+/// as large takes its place.
 #[test]
 fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
     const MIB: u64 = 1024 * 1024;
+    let largest = |site: u16| -> Result<String> {
+        let mut text = String::new();
+        for number in 0..MOST_PREFIXES {
+            let (first, second, last) = (
+                number >> 16,
+                number & 0xffff,
+                number.wrapping_mul(40_503) & 0xfffe,
+            );
+            writeln!(text, "{site:x}:{first:x}:{second:x}::{last:x}")?;
+        }
+        // Comments fill the rest, in lines that are not too long.
+        let line = format!("#{}\n", "x".repeat(1022));
+        while text.len() as u64 + 1024 <= 128 * MIB {
+            text += &line;
+        }
+        Ok(text)
+    };
     let feeds = Feeds::new()?;
-    let mut text = String::new();
-    for number in 0..MOST_PREFIXES {
-        let (first, second, last) = (
-            number >> 16,
-            number & 0xffff,
-            number.wrapping_mul(40_503) & 0xfffe,
-        );
-        writeln!(text, "2001:{first:x}:{second:x}::{last:x}")?;
-    }
-    // Comments fill the rest, in lines that are not too long.
-    let line = format!("#{}\n", "x".repeat(1022));
-    while text.len() as u64 + 1024 <= 128 * MIB {
-        text += &line;
-    }
-    fs::write(feeds.path("bad"), text)?;
+    fs::write(feeds.path("bad"), largest(0x2001)?)?;
     let pinned = Pinned::start_with(&feeds.configuration("bad", ""), &["-i", SERVER_INTERFACE])?;
-    let status = fs::read_to_string(format!("/proc/{}/status", pinned.limiter.id()))?;
-    let mut lines = status.lines();
-    let peak = lines.find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-    let peak: u64 = peak.context("no VmHWM in /proc")?.parse()?;
-    let lists = pinned.limiter.status()?["lists"].clone();
-    ensure!(lists[0]["ipv6_prefixes"] == MOST_PREFIXES, "{lists:#}");
-    ensure!(peak < 512 * 1024, "{peak} kB");
-    Ok(())
+    let assert_bounded = |generation: u64| -> Result<()> {
+        let status = fs::read_to_string(format!("/proc/{}/status", pinned.limiter.id()))?;
+        let mut lines = status.lines();
+        let peak = lines.find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        let peak: u64 = peak.context("no VmHWM in /proc")?.parse()?;
+        let status = pinned.limiter.status()?;
+        let lists = &status["lists"];
+        ensure!(lists[0]["ipv6_prefixes"] == MOST_PREFIXES, "{lists:#}");
+        ensure!(status["policy"]["generation"] == generation, "{status:#}");
+        ensure!(peak < 512 * 1024, "policy {generation}: {peak} kB");
+        Ok(())
+    };
+    assert_bounded(1)?;
+    feeds.replace("bad", &largest(0x2003)?)?;
+    // An unoptimised daemon needs a minute.
+    wait_for_at_most(Duration::from_mins(5), || {
+        Ok(pinned.limiter.log()?.contains("policy 2 is in force"))
+    })?;
+    assert_bounded(2)
 }

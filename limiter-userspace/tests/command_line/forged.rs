@@ -7,7 +7,9 @@ use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
 use crate::{
-    BINARY, GOOD, Scene, assert_fails, pair, pinned::assert_metric, succeed, text, wait_for,
+    BINARY, GOOD, Scene, assert_fails, pair,
+    pinned::{Pinned, assert_metric},
+    succeed, text, wait_for,
 };
 
 const LIMIT: &str = "PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
@@ -68,6 +70,23 @@ fn sources_under_never_ban_are_limited_all_the_same() -> Result<()> {
         "{shown}"
     );
     succeed(&mut limiter.command(&["ban", "10.77.0.65", "--force"]))?;
+    Ok(())
+}
+
+/// It spends what the victim may send, an override included, and nobody else's.
+#[test]
+fn a_forger_spends_the_budget_of_its_victim() -> Result<()> {
+    let rate = "count: 1, period: 1h";
+    let pinned = Pinned::start(&format!(
+        "limits: {{PacketsPerIPAddress: {{burst: 10, {rate}}}}}\n\
+         overrides: {{PacketsPerIPAddress:10.77.0.8: {{burst: 1000, {rate}}}}}\n"
+    ))?;
+    pinned.send("10.77.0.8", 100)?;
+    pinned.send("10.77.0.9", 100)?;
+    for (source, left) in [("10.77.0.8", 900), ("10.77.0.9", 0), ("10.77.0.10", 10)] {
+        let found = pinned.remaining("PacketsPerIPAddress", source)?;
+        assert_eq!(found, left, "{source}");
+    }
     Ok(())
 }
 

@@ -187,8 +187,13 @@ fn copy_binary(to: &Path) -> Result<()> {
 }
 
 /// Waits for an event, with a bound wide enough for a busy machine.
-fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_mins(1);
+fn wait_for(condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    wait_for_at_most(Duration::from_mins(1), condition)
+}
+
+/// Waits for an event that may take that long.
+fn wait_for_at_most(patience: Duration, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + patience;
     while !condition()? {
         ensure!(Instant::now() < deadline, "it did not happen in time");
         thread::sleep(Duration::from_millis(20));

@@ -17,7 +17,9 @@ use libc::utmpx;
 use nix::unistd::{Uid, setfsuid};
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERVER_INTERFACE};
+use testbed::{
+    CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERVER_INTERFACE, deafen,
+};
 
 use crate::{BINARY, assert_fails, pinned::assert_metric, succeed, text, wait_for};
 
@@ -43,16 +45,29 @@ impl Machine {
         let directory = tempfile::tempdir()?;
         let machine = Self { directory };
         fs::create_dir(machine.path("sessions"))?;
-        let run = machine.directory.path().display().to_string();
+        machine.write_binary("")?;
+        Ok(machine)
+    }
+
+    /// Lets daemons, but no other commands, start from an SSH session of this peer.
+    fn start_daemons_from(&self, peer: &str) -> Result<()> {
+        let session = format!("SSH_CONNECTION='{peer} 50000 10.77.0.1 22'");
+        let before = format!("if [ \"$1\" = run ]; then export {session}; fi\n");
+        self.write_binary(&before)
+    }
+
+    /// Writes the limiter that sees this /run, and first does what `before` says.
+    fn write_binary(&self, before: &str) -> Result<()> {
+        let run = self.directory.path().display().to_string();
         let script = format!(
-            "#!/bin/sh\nexec unshare --mount sh -e -c '\n\
+            "#!/bin/sh\n{before}exec unshare --mount sh -e -c '\n\
              mount -t tmpfs tmpfs /run\nmkdir /run/systemd\n\
              ln -s {run}/sessions /run/systemd/sessions\nln -s {run}/utmp /run/utmp\n\
              exec {BINARY} \"$@\"' limiter \"$@\"\n"
         );
-        fs::write(machine.binary(), script)?;
-        fs::set_permissions(machine.binary(), fs::Permissions::from_mode(0o755))?;
-        Ok(machine)
+        fs::write(self.binary(), script)?;
+        let mode = fs::Permissions::from_mode(0o755);
+        Ok(fs::set_permissions(self.binary(), mode)?)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -295,6 +310,20 @@ fn the_session_above_a_command_is_known() -> Result<()> {
     assert_fails(&mut shell, &[told])
 }
 
+/// A daemon that an operator starts in a shell guards that session, whoever asks.
+#[test]
+fn the_session_that_the_daemon_was_started_from_is_known() -> Result<()> {
+    let (machine, pair) = (Machine::new()?, pair()?);
+    machine.start_daemons_from(PEER)?;
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    refused(&limiter, PEER, PEER_OF)?;
+    banned(&limiter, OTHER)?;
+    flood(&pair, PEER)?;
+    flood(&pair, OTHER)?;
+    wait_for_line(&limiter, "does not ban 10.77.0.2 for ")?;
+    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))
+}
+
 /// When the guard cannot tell who has logged in, only `--force` bans, and the daemon says so.
 #[test]
 fn what_cannot_be_known_bans_nobody() -> Result<()> {
@@ -399,6 +428,42 @@ fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     told?;
     // The guard keeps descriptors in reserve: other sources are banned as before.
     wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))
+}
+
+/// The kernel does not answer, and then it cannot even be asked.
+#[test]
+fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
+    const CAN_TELL: &str = "the guard can tell again whom not to ban";
+    let (machine, pair) = (Machine::new()?, pair()?);
+    let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
+    wait_for(|| Ok(limiter.status()?["daemon"]["guard"]["answered_at"].is_string()))?;
+    ensure!(deafen(limiter.id())? >= 2);
+    // For some seconds the guard does not ask again.
+    thread::sleep(Duration::from_secs(6));
+    flood(&pair, GATEWAY)?;
+    flood(&pair, OTHER)?;
+    // After the first question it would ask by another socket.
+    limit_descriptors(&limiter, 3)?;
+    let why = "the guard cannot tell whom not to ban, so nobody is banned automatically: the \
+               kernel has not listed the addresses within 10s";
+    let told = wait_for_line(&limiter, why);
+    flood(&pair, GATEWAY)?;
+    flood(&pair, OTHER)?;
+    thread::sleep(Duration::from_secs(3));
+    let log = limiter.log()?;
+    limit_descriptors(&limiter, 512)?;
+    told?;
+    ensure!(
+        !log.contains(CAN_TELL) && !log.contains("PacketsPerIPAddress bans "),
+        "{log}"
+    );
+    wait_for_line(&limiter, CAN_TELL)?;
+    wait_for(|| {
+        flood(&pair, GATEWAY)?;
+        flood(&pair, OTHER)?;
+        Ok(bans(&limiter)? == ["10.77.0.9/32"])
+    })?;
+    wait_for_line(&limiter, "does not ban 10.77.0.254 for ")
 }
 
 /// `limiter check` warns about the peers that have logged in.

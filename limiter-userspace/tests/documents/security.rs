@@ -5,6 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+fn document() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
+    fs::read_to_string(path).expect("the document")
+}
+
 /// Returns the file that a path in the document refers to.
 fn file(path: &str) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -29,8 +34,7 @@ fn has_test(text: &str, name: &str) -> bool {
 
 #[test]
 fn each_claim_names_tests_that_exist() {
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
-    let document = fs::read_to_string(document).unwrap();
+    let document = document();
     let quoted = document.split('`').skip(1).step_by(2);
     let named: Vec<_> = quoted.filter_map(|text| text.split_once(".rs::")).collect();
     assert!(named.len() > 50, "only {} tests are named", named.len());
@@ -42,6 +46,36 @@ fn each_claim_names_tests_that_exist() {
         })
         .collect();
     assert!(missing.is_empty(), "no such tests: {missing:?}");
+}
+
+/// Returns the rows of tables of claims that name no test: such tables end in a column of that
+/// name.
+fn without_a_test(document: &str) -> Vec<&str> {
+    let mut is_of_claims = false;
+    let mut without = Vec::new();
+    for line in document.lines() {
+        match line.rsplit('|').nth(1).map(str::trim) {
+            None => is_of_claims = false,
+            Some("test") => is_of_claims = true,
+            Some(last) if !is_of_claims || last == "---" || last.contains(".rs::") => {}
+            Some(_) => without.push(line),
+        }
+    }
+    without
+}
+
+#[test]
+fn each_claim_names_a_test() {
+    let document = document();
+    let without = without_a_test(&document);
+    assert!(without.is_empty(), "no test: {without:#?}");
+}
+
+#[test]
+fn a_claim_without_a_test_is_found() {
+    let rows = "| what | test |\n|---|---|\n| a | `a.rs::a` |\n| b | |\n| c `c.rs::c` | none |\n";
+    assert_eq!(without_a_test(rows), ["| b | |", "| c `c.rs::c` | none |"]);
+    assert!(without_a_test("| what | why |\n|---|---|\n| a | b |\n").is_empty());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{
     host::{Host, PORT, path},
     oracle::{
         Fate::{Delivered, Refused},
-        Row, assert_judged, assert_table,
+        Row, assert_judged, assert_table, is_not_ip,
     },
 };
 
@@ -164,6 +164,8 @@ fn of_any_ethertype() -> Result<()> {
     for batch in frames.chunks(BATCH) {
         let deliveries = host.send(batch)?;
         assert!(deliveries.is_empty(), "{deliveries:?}");
+        let other = batch.iter().find(|frame| !is_not_ip(frame));
+        assert_eq!(other, None, "judged as a packet");
     }
     Ok(())
 }

@@ -49,6 +49,8 @@ pub(crate) enum Fate {
     Malformed(Reason),
     /// The stack refuses it, whatever the limiter does.
     Refused,
+    /// The stack refuses it, and it passes, since the limiter finds no packet in it.
+    NotIp,
     /// The fate depends on the kernel's configuration: if the stack delivers it, the limiter must
     /// have judged it.
     DependsOnKernel,
@@ -101,7 +103,13 @@ fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
     }
     match (row.fate, deliveries.iter().find(raw)) {
         (Fate::Refused | Fate::DependsOnKernel, None) => Ok(()),
-        (Fate::Refused, Some(delivery)) => Err(format!("the stack delivered {delivery:?}")),
+        (Fate::NotIp, None) => match judged.iter().find(|frame| !is_not_ip(frame)) {
+            Some(frame) => Err(format!("the limiter found {:?}", facts(frame))),
+            None => Ok(()),
+        },
+        (Fate::Refused | Fate::NotIp, Some(delivery)) => {
+            Err(format!("the stack delivered {delivery:?}"))
+        }
         (_, None) => Err("the stack did not deliver it".to_owned()),
         (Fate::Delivered | Fate::DependsOnKernel, Some(_)) => deliveries
             .iter()
@@ -120,6 +128,11 @@ fn check(row: &Row, deliveries: &[Delivery]) -> Result<(), String> {
 /// Returns whether the limiter drops a frame of any source.
 pub(crate) fn is_dropped(frame: &[u8]) -> bool {
     facts(frame).is_err_and(|reason| reason != Reason::NotIp)
+}
+
+/// Returns whether the limiter finds no packet in a frame.
+pub(crate) fn is_not_ip(frame: &[u8]) -> bool {
+    facts(frame) == Err(Reason::NotIp)
 }
 
 /// Fails unless a packet that the limiter passes was judged as what the sockets got.

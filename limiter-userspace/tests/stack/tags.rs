@@ -11,7 +11,7 @@ use crate::{
     host::{DESTINATIONS, Host, PORT, SOURCES, add_vlan, path},
     limited::GENEROUS,
     oracle::{
-        Fate::{Delivered, Malformed, Refused},
+        Fate::{Delivered, Malformed, NotIp, Refused},
         Row, assert_table,
     },
 };
@@ -99,13 +99,9 @@ pub(crate) fn link_rows() -> Vec<Row> {
         let novell = [&[0xff, 0xff][..], &packet].concat();
         for (what, payload) in [("SNAP", &snap), ("802.2", &llc), ("802.3", &novell)] {
             let length = u16::try_from(payload.len()).expect("short");
-            rows.push(Row::one(what, ethernet(&[], length, payload), Refused));
+            rows.push(Row::one(what, ethernet(&[], length, payload), NotIp));
             let what = format!("{what} in a priority tag");
-            rows.push(Row::one(
-                what,
-                ethernet(&[(Q, 0)], length, payload),
-                Refused,
-            ));
+            rows.push(Row::one(what, ethernet(&[(Q, 0)], length, payload), NotIp));
         }
         let other = if v4 { IPV6 } else { IPV4 };
         rows.push(Row::one(
@@ -119,7 +115,7 @@ pub(crate) fn link_rows() -> Vec<Row> {
             ("NSH", 0x894f, [0, 0x02, 0x02, 0x01, 0, 0, 1, 255]),
         ] {
             let payload = [&before[..], &packet].concat();
-            rows.push(Row::one(what, ethernet(&[], kind, &payload), Refused));
+            rows.push(Row::one(what, ethernet(&[], kind, &payload), NotIp));
         }
     }
     rows

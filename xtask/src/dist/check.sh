@@ -61,6 +61,10 @@ done
 step unit
 said=$(chroot "$root" systemd-analyze verify --man=no "$unit" 2>&1) || fail "$said"
 [ -z "$said" ] || fail "systemd-analyze verify: $said"
+# Without these the guard may lack descriptors, and a fault take the whole machine.
+for bound in LimitNOFILE=16384 MemoryMax=75% TasksMax=1024; do
+    grep -qx "$bound" "$root$unit" || fail "the unit has no $bound"
+done
 # The threshold is in tenths: an exposure of 2.2 out of 10.
 chroot "$root" systemd-analyze security --no-pager --offline=true --threshold=22 "$unit" \
     >"$scratch/log" 2>&1 || {

@@ -3,7 +3,7 @@
 use std::{
     fs,
     fs::File,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -24,8 +24,8 @@ limits:
   Sliding: {id: ipAddress, cost: packets, strategy: sliding-window-counter, rate: 1000/second}
 ";
 
-/// The driver of the interfaces to attach to.
-const DRIVER: &str = "veth";
+/// The drivers of the interfaces to attach to, and of VLANs on them.
+const DRIVERS: [&str; 2] = ["veth", "8021q"];
 
 /// A kernel and its file system, deleted on drop.
 pub(super) struct Guest {
@@ -53,7 +53,7 @@ impl Guest {
             let program = emulator::find(name).with_context(|| format!("no {name}"))?;
             root.add_program(&program, name)?;
         }
-        root.add_driver(package.path(), release)?;
+        root.add_drivers(package.path(), release)?;
         root.write("init", INIT)?;
         fs::set_permissions(root.0.join("init"), fs::Permissions::from_mode(0o755))?;
         root.write("limiter.yaml", CONFIGURATION)?;
@@ -81,7 +81,12 @@ impl Root {
         let name = name.split('-').next().unwrap_or_default();
         let stripped = self.0.with_file_name(name);
         command::succeed(Command::new("strip").arg("-o").arg(&stripped).arg(program))?;
-        self.add_program(&stripped, name)
+        self.add_program(&stripped, name)?;
+        // Other tests run it where cargo built it.
+        let built = self.0.join(program.strip_prefix("/").unwrap_or(program));
+        make_parent(&built)?;
+        symlink(Path::new("/programs").join(name), &built)
+            .with_context(|| format!("cannot make {}", built.display()))
     }
 
     /// Adds a program and its shared libraries.
@@ -95,8 +100,8 @@ impl Root {
         Ok(())
     }
 
-    /// Adds the driver and its dependencies.
-    fn add_driver(&self, package: &Path, release: &str) -> Result<()> {
+    /// Adds the drivers and their dependencies.
+    fn add_drivers(&self, package: &Path, release: &str) -> Result<()> {
         let modules = Path::new("lib/modules").join(release);
         let list = command::output(
             emulator::command(&busybox()?)
@@ -104,12 +109,16 @@ impl Root {
                 .arg(package)
                 .arg(release),
         )?;
-        let line = line_of(&list, DRIVER)
-            .with_context(|| format!("the kernel's package has no {DRIVER} driver"))?;
-        for file in line.split([':', ' ']).filter(|file| !file.is_empty()) {
-            self.copy_from(package, modules.join(file))?;
+        let mut lines = String::new();
+        for driver in DRIVERS {
+            let line = line_of(&list, driver)
+                .with_context(|| format!("the kernel's package has no {driver} driver"))?;
+            for file in line.split([':', ' ']).filter(|file| !file.is_empty()) {
+                self.copy_from(package, modules.join(file))?;
+            }
+            lines.extend([line, "\n"]);
         }
-        self.write(modules.join("modules.dep"), line)
+        self.write(modules.join("modules.dep"), &lines)
     }
 
     fn copy_from(&self, directory: &Path, path: impl AsRef<Path>) -> Result<()> {

@@ -57,6 +57,14 @@ impl Set {
         }
     }
 
+    /// Returns the names of the programs that the machine gets.
+    const fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Smoke => &["limiter", "engines"],
+            Self::Whole => &["limiter", "engines", "stack"],
+        }
+    }
+
     /// Returns cargo's arguments that select the packages to build.
     const fn packages(self) -> &'static [&'static str] {
         match self {
@@ -130,9 +138,10 @@ fn try_all(packages: &[Package], set: Set, interrupt: &Interrupt) -> Result<Vec<
     let mut cargo = command::cargo("test");
     cargo.arg("--no-run").args(set.packages());
     // Cargo builds the daemon along with any test of its package.
-    cargo.args(["--test", "engines", "--test", "documents"]);
+    cargo.args(["--test", "engines", "--test", "stack"]);
     let built = Built::by(&mut cargo, "the daemon or its tests")?;
-    let programs = [built.program("limiter")?, built.program("engines")?];
+    let programs = set.programs().iter().map(|name| built.program(name));
+    let programs: Vec<_> = programs.collect::<Result<_>>()?;
     let mut outcomes = Vec::new();
     for package in packages {
         interrupt.check()?;
@@ -148,7 +157,7 @@ fn try_all(packages: &[Package], set: Set, interrupt: &Interrupt) -> Result<Vec<
 
 fn try_one(
     package: &Package,
-    programs: &[PathBuf; 2],
+    programs: &[PathBuf],
     set: Set,
     interrupt: &Interrupt,
 ) -> Result<Outcome> {

@@ -9,11 +9,11 @@ use std::net::IpAddr;
 use anyhow::Result;
 use limiter_common::{
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
-    reason::Reason::{Iprep, IprepPerma, Unlimited, WithinLimits},
+    reason::Reason::{Excluded, Iprep, IprepPerma, Unlimited, WithinLimits},
     sieve::{pressure_of_limit, pressure_of_sieve},
 };
 use limiter_policy::policy::{
-    Limit, Match, Mode, Percentage, PermaBlock, Policy, PressureOf, Rate, Sieve,
+    Limit, List, Match, Mode, Percentage, PermaBlock, Policy, PressureOf, Rate, Sieve,
 };
 use testbed::Frame;
 
@@ -249,6 +249,30 @@ fn a_sieve_of_the_whole_interface_scores_what_no_limit_counts() -> Result<()> {
         assert_eq!((verdict.reason, verdict.denied_by()), (reason, None));
     }
     assert_eq!(engines.sieve_traffic(index)?.iprep.packets, 1);
+    engines.assert_same_state();
+    Ok(())
+}
+
+/// Nor does it see what comes from an excluded address.
+#[test]
+fn no_sieve_scores_an_excluded_source() -> Result<()> {
+    let everywhere = Sieve {
+        pressure: Some(PressureOf::PacketsPerSecond(1_000)),
+        ..sieve("main", 3, 5)
+    };
+    let everybody = vec!["0.0.0.0/0".parse()?, "::/0".parse()?];
+    let mut engines = Engines::new(&Policy {
+        lists: vec![List::new("everybody".to_owned(), &everybody)],
+        exclude: vec!["everybody".to_owned()],
+        ..policy([total(20, "main")], [everywhere])
+    })?;
+    for index in [pressure_of_sieve(0), pressure_of_limit(LimitId(20))] {
+        engines.press(index, 3, LONG)?;
+    }
+    for _ in 0..10 {
+        assert_eq!(engines.verdict(0, &from(1)).reason, Excluded);
+    }
+    assert_eq!(engines.sieve_traffic(pressure_of_sieve(0))?.scored, 0);
     engines.assert_same_state();
     Ok(())
 }

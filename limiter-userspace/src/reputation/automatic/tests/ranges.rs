@@ -2,7 +2,7 @@
 
 use limiter_policy::policy::AutomaticBan;
 
-use super::{Scene, ns, shown, terms, told};
+use super::{DueBans, Scene, ns, shown, terms, told};
 
 #[test]
 fn addresses_of_a_network_are_banned_as_one() {
@@ -53,6 +53,43 @@ fn addresses_of_a_network_that_is_refused_are_banned_alone() {
         scene.drops(5_500, 1, &format!("2001:db8::{host:x}"), 1);
     }
     scene.check(6_000, &[(1, "2001:db8::/64", 100, 100)]);
+}
+
+/// A protected address protects no other network of its site, and nobody else in its own.
+#[test]
+fn networks_of_a_site_that_is_refused_are_banned_alone() {
+    let mut scene = Scene::new(&[terms(100, Some(2))]);
+    let flood = |scene: &mut Scene, at_ms, networks: [u64; 2]| {
+        for network in networks {
+            for host in 1..=2 {
+                scene.drops(at_ms, 1, &format!("2001:db8:7:{network}::{host}"), 100);
+            }
+        }
+    };
+    let found = |look: &DueBans| look.offences.iter().map(told).collect::<Vec<_>>();
+    let range = |prefix: &str, drops| (1, prefix.to_owned(), drops, 2);
+    flood(&mut scene, 0, [1, 2]);
+    let look = scene.look(1_000);
+    assert_eq!(found(&look), [range("2001:db8:7::/48", 400)]);
+    scene.decider.refused(&look.offences[0], ns(30_000));
+    assert!(scene.decider.is_unfinished());
+    let look = scene.look(2_000);
+    let networks = ["2001:db8:7:1::/64", "2001:db8:7:2::/64"];
+    assert_eq!(found(&look), networks.map(|network| range(network, 200)));
+    // The address is in the second network.
+    scene.decider.banned(&look.offences[0], ns(90_000));
+    scene.decider.refused(&look.offences[1], ns(30_000));
+    let look = scene.look(3_000);
+    let hosts = ["2001:db8:7:2::1", "2001:db8:7:2::2"];
+    let alone = hosts.map(|host| (1, host.to_owned(), 100, 1));
+    assert_eq!(found(&look), alone);
+    scene.decider.refused(&look.offences[0], ns(30_000));
+    scene.decider.banned(&look.offences[1], ns(90_000));
+    scene.check(4_000, &[]);
+    // After that time the site is found again.
+    scene.check(30_000, &[]);
+    flood(&mut scene, 30_500, [3, 4]);
+    scene.check(31_000, &[(1, "2001:db8:7::/48", 400, 2)]);
 }
 
 #[test]

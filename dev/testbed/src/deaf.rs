@@ -1,0 +1,35 @@
+//! A process that the kernel does not answer.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use socket2::{Domain, SockFilter, Socket};
+
+/// A filter that drops everything.
+const NOTHING: [SockFilter; 1] = [SockFilter::new(0x06, 0, 0, 0)];
+
+/// Has the netlink sockets of a process lose all that arrives; returns how many those are. Sockets
+/// that it opens later are not concerned.
+pub fn deafen(process: u32) -> Result<usize> {
+    let id = Pid::from_raw(process.try_into()?).context("0 is no process")?;
+    let id = pidfd_open(id, PidfdFlags::empty())?;
+    let mut deaf = 0;
+    for entry in fs::read_dir(format!("/proc/{process}/fd"))? {
+        let number = entry?.file_name();
+        let number = number.to_str().context("a number")?.parse()?;
+        let descriptor = pidfd_getfd(&id, number, PidfdGetfdFlags::empty());
+        // It may be closed by now, or be no socket.
+        let Ok(socket) = descriptor.map(Socket::from) else {
+            continue;
+        };
+        if socket
+            .domain()
+            .is_ok_and(|domain| domain == Domain::from(libc::AF_NETLINK))
+        {
+            socket.attach_filter(&NOTHING)?;
+            deaf += 1;
+        }
+    }
+    Ok(deaf)
+}
