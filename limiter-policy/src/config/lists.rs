@@ -12,9 +12,8 @@ use super::{
     nearest,
     node::Node,
     prefix,
-    reader::{Fields, Reader},
+    reader::{Fields, Reader, Seen},
     sections::{self, Surroundings},
-    seen::Seen,
 };
 use crate::{
     lists::{self, Bounds, Feeds, Format, ListSource, ReadContext, WhenStale},

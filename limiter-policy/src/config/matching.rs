@@ -10,8 +10,7 @@ use super::{
     contradictions, flags, nearest,
     node::{Node, Value},
     ports, prefix,
-    reader::Reader,
-    seen::Seen,
+    reader::{Reader, Seen},
 };
 use crate::policy::{Fragments, Match};
 

@@ -31,7 +31,6 @@ pub mod rate;
 mod reader;
 mod reserve;
 mod sections;
-mod seen;
 mod settings;
 mod standing;
 mod strategy;

@@ -12,10 +12,8 @@ use super::{
     node::{Node, Value},
     prefix,
     rate::{self, RateContext},
-    reader::{Fields, Name, Reader},
-    reserve,
-    seen::Seen,
-    strategy,
+    reader::{Fields, Name, Reader, Seen},
+    reserve, strategy,
     subscribers::Subscribers,
 };
 use crate::policy::{Override, OverrideId, Rate};
