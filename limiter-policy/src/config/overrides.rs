@@ -232,9 +232,11 @@ impl Collected<'_> {
             reader.error(node.at, message);
             return None;
         }
-        if let Some(limit) = limit {
+        if let Some(limit) = limit
+            && let Some(reserve) = &limit.reserve
+        {
             for rate in &rates {
-                reserve::check_override(reader, limit, rate, owner);
+                reserve::check_override(reader, &limit.name, reserve, limit.cost, rate, owner);
             }
         }
         Some(rates)

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble, automatic_ban, bans, buckets,
+    Config, assemble, bans, buckets,
     diagnostics::{FileNumber, Position, Problems},
     ip_rep::{self, IpRep},
     limits::{self, Limits},
@@ -155,7 +155,7 @@ pub(super) fn read(
         .get(METRICS)
         .map(|node| settings::read_metrics(&mut reader, node))
         .unwrap_or_default();
-    automatic_ban::check_recorded(&parts.limits, offenders, problems);
+    assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
     Some(Config {
         files: problems.files_read().to_vec(),
