@@ -13,9 +13,9 @@ use super::{
     list_names::ListNames,
     lists::Lists,
     overrides::Overrides,
-    sections::Surroundings,
     standing,
     subscribers::Subscribers,
+    surroundings::Surroundings,
 };
 use crate::policy::{FlatMetrics, Limit, Names, Policy};
 

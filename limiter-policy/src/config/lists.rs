@@ -13,7 +13,7 @@ use super::{
     node::Node,
     prefix,
     reader::{Fields, Reader, Seen},
-    sections::{self, Surroundings},
+    surroundings::{Surroundings, named_path},
 };
 use crate::{
     lists::{self, Bounds, Feeds, Format, ListSource, ReadContext, WhenStale},
@@ -219,7 +219,7 @@ fn read_files<'n>(
             continue;
         };
         if seen.is_first(reader, name, item.at, || format!("file '{name}'")) {
-            let path = sections::named_path(reader, item.at, name, surroundings.directory);
+            let path = named_path(reader, item.at, name, surroundings.directory);
             files.extend(path.map(|path| (item.at, path)));
         }
     }

@@ -35,6 +35,7 @@ mod settings;
 mod standing;
 mod strategy;
 mod subscribers;
+mod surroundings;
 mod traffic_server;
 
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ pub use self::{
     offenders::Offenders,
     settings::{AttachMode, Metrics},
 };
-use self::{diagnostics::Problems, sections::Surroundings};
+use self::{diagnostics::Problems, surroundings::Surroundings};
 use crate::{
     file,
     lists::{Feeds, ListSource},
