@@ -125,11 +125,7 @@ pub struct Limit {
     /// What it counts.
     pub cost: Cost,
     /// The rule by which it decides, also with overrides.
-    #[serde(
-        default,
-        with = "serial::strategy",
-        skip_serializing_if = "serial::is_default"
-    )]
+    #[serde(default, skip_serializing_if = "serial::is_default")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]

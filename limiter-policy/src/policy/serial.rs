@@ -73,31 +73,6 @@ pub(super) mod id_format {
     }
 }
 
-/// A limit's strategy, by name.
-pub(super) mod strategy {
-    use limiter_common::strategy::Strategy;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands over references"
-    )]
-    pub(in super::super) fn serialize<S: Serializer>(
-        strategy: &Strategy,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        strategy.name().serialize(serializer)
-    }
-
-    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
-        deserializer: D,
-    ) -> Result<Strategy, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let named = Strategy::ALL.into_iter().find(|one| one.name() == name);
-        named.ok_or_else(|| D::Error::custom(format_args!("unknown strategy '{name}'")))
-    }
-}
-
 /// Returns whether a value is its type's default.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

@@ -84,7 +84,6 @@ pub struct Terms {
     /// What it counts.
     pub cost: Cost,
     /// The rule by which it decides.
-    #[serde(with = "serial::strategy")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]
