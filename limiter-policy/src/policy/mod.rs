@@ -9,6 +9,7 @@ mod forgeable;
 mod implied;
 mod limit;
 mod list;
+mod listing;
 mod matching;
 mod names;
 mod override_id;
@@ -31,7 +32,8 @@ pub use self::{
     forgeable::Forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
-    list::{List, Listing, NeverBanned},
+    list::List,
+    listing::{Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     override_id::{OverrideId, SubscriberNumber, owner_id},
