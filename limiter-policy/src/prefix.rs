@@ -17,8 +17,20 @@ pub struct Written {
 pub enum Invalid {
     /// It looks like neither of them.
     Malformed,
-    /// The error, and what would be right.
-    Because(String),
+    /// It has a zone.
+    Zone,
+    /// It is an IPv4 address but for zeros that begin a number.
+    LeadingZeros,
+    /// It stands for this IPv4 address or prefix.
+    Ipv4Mapped(String),
+    /// It has host bits: this prefix is without.
+    HostBits(IpNet),
+    /// It is an address with its full length; this is the address.
+    FullLength(IpAddr),
+    /// It is every address, where only some can be meant.
+    Everything,
+    /// It is an address in place of this range around it.
+    NotARange(IpNet),
 }
 
 impl Invalid {
@@ -27,7 +39,26 @@ impl Invalid {
     pub fn why(self, expected: &str) -> String {
         match self {
             Self::Malformed => format!("expected {expected}"),
-            Self::Because(why) => why,
+            Self::Zone => {
+                "must have no zone ('%…'): an address is limited on every interface".to_owned()
+            }
+            Self::LeadingZeros => {
+                "must have no leading zeros, which some programs read as octal".to_owned()
+            }
+            Self::Ipv4Mapped(ipv4) => {
+                format!("which stands for an IPv4 address, did you mean '{ipv4}'?")
+            }
+            Self::HostBits(prefix) => {
+                format!("must have no host bits set, did you mean '{prefix}'?")
+            }
+            Self::FullLength(address) => format!(
+                "must be an address without '/{}', did you mean '{address}'?",
+                bits(address)
+            ),
+            Self::Everything => {
+                "which is every address: set the limit's own rate instead".to_owned()
+            }
+            Self::NotARange(range) => format!("must be a range, did you mean '{range}'?"),
         }
     }
 }
@@ -40,16 +71,12 @@ impl Written {
             None => (text, None),
         };
         if address.contains('%') {
-            return Err(Invalid::Because(
-                "must have no zone ('%…'): an address is limited on every interface".to_owned(),
-            ));
+            return Err(Invalid::Zone);
         }
         let address = match address.parse() {
             Ok(address) => address,
             Err(_) if has_leading_zeros(address) => {
-                return Err(Invalid::Because(
-                    "must have no leading zeros, which some programs read as octal".to_owned(),
-                ));
+                return Err(Invalid::LeadingZeros);
             }
             Err(_) => return Err(Invalid::Malformed),
         };
@@ -58,9 +85,7 @@ impl Written {
             None => None,
         };
         match ipv4_meant(address, length) {
-            Some(ipv4) => Err(Invalid::Because(format!(
-                "which stands for an IPv4 address, did you mean '{ipv4}'?"
-            ))),
+            Some(ipv4) => Err(Invalid::Ipv4Mapped(ipv4)),
             None => Ok(Self { address, length }),
         }
     }
@@ -91,9 +116,7 @@ impl Written {
         if prefix.addr() == self.address {
             Ok(prefix)
         } else {
-            Err(Invalid::Because(format!(
-                "must have no host bits set, did you mean '{prefix}'?"
-            )))
+            Err(Invalid::HostBits(prefix))
         }
     }
 }

@@ -13,7 +13,7 @@ use testbed::Interrupt;
 use crate::{
     contender::{Contender, Loaded, Runnable as _, Terms},
     cpu,
-    lane::to_f64,
+    float::to_f64,
     results::Figure,
     scenario::Scenario,
     stats::Spread,

@@ -12,7 +12,7 @@ use bench_common::{CLIENTS, Client, Sink};
 use nix::net::if_::if_nametoindex;
 use testbed::{CLIENT_INTERFACE, Interrupt, Namespace, Pair};
 
-use crate::{cpu, drawing::Drawing, lane::to_f64, objects, scenario::Scenario};
+use crate::{cpu, drawing::Drawing, float::to_f64, objects, scenario::Scenario};
 
 /// Frames in flight: what the receiver takes at once (NAPI's budget), and a quarter of the veth
 /// pair's ring.

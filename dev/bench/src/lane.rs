@@ -11,6 +11,7 @@ use testbed::{CLIENT_INTERFACE, Interrupt, Pair, SERVER_INTERFACE};
 
 use crate::{
     contender::{Contender, Loaded, Terms},
+    float::to_f64,
     generator::{Generator, Until},
     scenario::{SERVER_V4, SERVER_V6, Scenario},
     tool,
@@ -123,13 +124,4 @@ pub(crate) fn new_pair(cpus: usize) -> Result<Pair> {
         }
     }
     Ok(pair)
-}
-
-/// Counts here are far below 2^53.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of some seconds' packets"
-)]
-pub(crate) const fn to_f64(count: u64) -> f64 {
-    count as f64
 }

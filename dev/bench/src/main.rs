@@ -7,6 +7,7 @@ mod contender;
 mod cost;
 mod cpu;
 mod drawing;
+mod float;
 mod footprint;
 mod generator;
 mod lane;

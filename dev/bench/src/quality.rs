@@ -19,8 +19,9 @@ use testbed::{Interrupt, Pair, monotonic_ns};
 
 use crate::{
     contender::{Contender, Override, Terms},
+    float::to_f64,
     generator::{Generator, Until},
-    lane::{new_pair, to_f64},
+    lane::new_pair,
     objects,
     scenario::{PORT, Scenario},
     stats::Spread,

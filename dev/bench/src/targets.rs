@@ -8,7 +8,7 @@ use crate::{
         DROP, LINE, NFTABLES, REFUSED_GCRA, REFUSED_UNKNOWN, TABLE_1, TABLE_2, TABLE_LISTS,
         TABLE_RANGE, TABLE_STANDING, TABLE_TOTAL,
     },
-    lane::to_f64,
+    float::to_f64,
     results::Results,
     scenario::Scenario,
     service::{AUTO, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, Under},

@@ -45,6 +45,11 @@ macro_rules! strategies {
         /// The rule by which a limit decides. Data that is kept from one policy to the next
         /// contains the numbers.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[cfg_attr(
+            feature = "serde",
+            derive(serde::Serialize, serde::Deserialize),
+            serde(rename_all = "kebab-case")
+        )]
         pub enum Strategy {
             $($(#[$meta])* $strategy = $number,)+
         }

@@ -8,13 +8,24 @@ use limiter_policy::config::AttachMode;
 use super::{
     DatapathError, ProgramHolder,
     clock::wall_clock_now,
-    follow::Present,
     interface::Interface,
     link::{AttachedMode, Link},
     log::Forwarding,
     pins::{Facts, NetworkNamespace, PinnedInterface, PinsError},
     program::Program,
 };
+
+/// Where and under what name an attachment's interface is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Present {
+    /// It has the name by which it is meant.
+    #[default]
+    Named,
+    /// It has another name.
+    Renamed(String),
+    /// It is in another network namespace.
+    Elsewhere,
+}
 
 /// A program on an interface. Dropping it detaches the program, unless its link is pinned.
 #[derive(Debug)]

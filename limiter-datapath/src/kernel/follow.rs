@@ -5,19 +5,7 @@
 //! name and wherever it is, until another has its name. So there is no moment without a policy, and
 //! there are never more programs than names.
 
-use super::{Attachment, Datapath, DatapathError, interface::Interface};
-
-/// Where and under what name an attachment's interface is now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Present {
-    /// It has the name by which it is meant.
-    #[default]
-    Named,
-    /// It has another name.
-    Renamed(String),
-    /// It is in another network namespace.
-    Elsewhere,
-}
+use super::{Attachment, Datapath, DatapathError, attach::Present, interface::Interface};
 
 /// An attachment whose interface has changed its name, or whose name has gone to another interface,
 /// since the last observation.

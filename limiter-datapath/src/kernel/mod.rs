@@ -68,12 +68,12 @@ use limiter_policy::{
 #[cfg(feature = "testing")]
 pub use self::instance::VerifierCost;
 pub use self::{
-    attach::Attachment,
+    attach::{Attachment, Present},
     buckets::{BucketMaps, Restored},
     clock::{monotonic_now, wall_clock_now},
     cpus::possible_cpus,
     error::{DatapathError, ProgramHolder},
-    follow::{NameChange, Present},
+    follow::NameChange,
     handshakes::HandshakesError,
     instance::{Clocking, Instance},
     link::AttachedMode,

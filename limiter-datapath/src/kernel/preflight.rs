@@ -1,18 +1,19 @@
 //! Checks what the limiter needs before anything is loaded, and names what is missing.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use rustix::system::uname;
 use thiserror::Error;
 
 /// The machine or the process lacks something.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Debug, Error)]
 pub enum PreflightError {
     /// The process may not load or attach programs.
     #[error(
-        "not allowed to load and attach XDP programs: missing {0}; run as root (sudo limiter …)"
+        "not allowed to load and attach XDP programs: missing {}; run as root (sudo limiter …)",
+        .0.join(", ")
     )]
-    Capabilities(String),
+    Capabilities(Vec<&'static str>),
     /// The kernel lacks a feature of later ones.
     #[error("this kernel ({running}) is too old: {feature} needs Linux {since}")]
     TooOld {
@@ -40,12 +41,12 @@ pub enum PreflightError {
         running: String,
     },
     /// A file cannot be read.
-    #[error("cannot read {path}: {error}")]
+    #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
         path: &'static str,
         /// What the kernel said.
-        error: String,
+        source: io::Error,
     },
 }
 
@@ -129,10 +130,7 @@ pub fn check() -> Result<(), PreflightError> {
 }
 
 fn read(path: &'static str) -> Result<String, PreflightError> {
-    fs::read_to_string(path).map_err(|error| PreflightError::Read {
-        path,
-        error: error.to_string(),
-    })
+    fs::read_to_string(path).map_err(|source| PreflightError::Read { path, source })
 }
 
 /// Whether the kernel gives programs frames in several pieces.
@@ -189,7 +187,7 @@ fn check_capabilities(status: &str) -> Result<(), PreflightError> {
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(PreflightError::Capabilities(missing.join(", ")))
+        Err(PreflightError::Capabilities(missing))
     }
 }
 
@@ -285,11 +283,15 @@ mod tests {
     #[test]
     fn missing_capabilities_are_named() {
         let check = |bits: &str, expected: Result<(), &str>| {
-            let expected = expected.map_err(|names| PreflightError::Capabilities(names.to_owned()));
-            assert_eq!(
-                check_capabilities(&format!("Name:\tx\nCapEff:\t{bits}\n")),
-                expected
-            );
+            let checked = check_capabilities(&format!("Name:\tx\nCapEff:\t{bits}\n"));
+            let told = checked.map_err(|error| error.to_string());
+            let expected = expected.map_err(|names| {
+                format!(
+                    "not allowed to load and attach XDP programs: missing {names}; run as root \
+                     (sudo limiter …)"
+                )
+            });
+            assert_eq!(told, expected);
         };
         check("000001ffffffffff", Ok(()));
         check("0000000000201000", Ok(()));

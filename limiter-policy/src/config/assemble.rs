@@ -1,21 +1,23 @@
 //! Makes the policy from the sections: checks what they need of each other, and interns ids.
 
+use std::collections::{HashMap, hash_map::Entry};
+
 use limiter_common::{limit::NumberOf, reason::Action};
 
 use super::{
+    Offenders,
     diagnostics::Problems,
-    flat_metrics,
     ip_rep::{self, IpRep},
     limit::Definition,
     limits::{LimitIndex, Limits},
     list_names::ListNames,
     lists::Lists,
     overrides::Overrides,
-    sections::Surroundings,
     standing,
     subscribers::Subscribers,
+    surroundings::Surroundings,
 };
-use crate::policy::{Limit, Names, Policy};
+use crate::policy::{FlatMetrics, Limit, Names, Policy};
 
 /// The sections that make a policy.
 pub(super) struct Parts<'l> {
@@ -55,7 +57,7 @@ pub(super) fn policy(
     if let Some(standing) = &parts.standing {
         parts.lists.check(&standing.proven, problems);
     }
-    flat_metrics::check_distinct(&parts.limits, problems);
+    check_distinct_metrics(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     if !problems.is_empty() {
         return None;
@@ -162,5 +164,50 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
             "{name} limits nothing: it needs burst, count and period, or rate, or overrides"
         );
         problems.note_at(limit.position, message);
+    }
+}
+
+/// Notes limits whose metrics would get the same names.
+fn check_distinct_metrics(limits: &Limits, problems: &mut Problems) {
+    let mut seen = HashMap::<(String, String), String>::new();
+    for (_, limit) in limits.iter() {
+        let Some((metrics, position)) = &limit.metrics else {
+            continue;
+        };
+        for (part, name) in limit.part_names().enumerate() {
+            let FlatMetrics { prefix, tag } = metrics.of_part(part);
+            match seen.entry((prefix, tag)) {
+                Entry::Vacant(entry) => {
+                    entry.insert(name);
+                }
+                Entry::Occupied(entry) => {
+                    let (prefix, tag) = entry.key();
+                    let message = format!(
+                        "duplicate metrics '{prefix}.sni.{tag}', already those of {}: choose \
+                         another 'tag' or 'prefix'",
+                        entry.get()
+                    );
+                    problems.note_at(*position, message);
+                }
+            }
+        }
+    }
+}
+
+/// Notes limits with a ban if no offenders are recorded.
+pub(super) fn check_offenders_recorded(
+    limits: &Limits,
+    offenders: Offenders,
+    problems: &mut Problems,
+) {
+    if offenders != Offenders::OFF {
+        return;
+    }
+    for (_, limit) in limits.iter() {
+        if let Some((_, position)) = limit.ban {
+            let message = "'ban' needs offenders, but `offenders: {capacity: 0}` records none: \
+                           raise the capacity, such as to 65536";
+            problems.note_at(position, message.to_owned());
+        }
     }
 }

@@ -5,10 +5,7 @@ use std::ops::RangeInclusive;
 use limiter_common::{address::Family, limit::IdFormat, standing::Standing};
 
 use super::{
-    Offenders,
-    diagnostics::Problems,
     duration, length,
-    limits::Limits,
     node::{Node, Value},
     reader::{Name, Reader},
 };
@@ -166,20 +163,6 @@ pub(super) fn check_counted(
             only.name()
         );
         reader.error(name.at, message);
-    }
-}
-
-/// Notes limits with a ban if no offenders are recorded.
-pub(super) fn check_recorded(limits: &Limits, offenders: Offenders, problems: &mut Problems) {
-    if offenders != Offenders::OFF {
-        return;
-    }
-    for (_, limit) in limits.iter() {
-        if let Some((_, position)) = limit.ban {
-            let message = "'ban' needs offenders, but `offenders: {capacity: 0}` records none: \
-                           raise the capacity, such as to 65536";
-            problems.note_at(position, message.to_owned());
-        }
     }
 }
 

@@ -6,11 +6,15 @@ use limiter_common::{
     limit::{Cost, IdFormat},
 };
 
-use super::{
-    matching::{DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, TCP_FLAGS},
-    reader::{Fields, Reader},
-};
+use super::reader::{Fields, Reader};
 use crate::policy::{Match, TcpFlags};
+
+pub(super) const PROTOCOL: &str = "protocol";
+pub(super) const DESTINATION_PORT: &str = "destination-port";
+pub(super) const SOURCE_PORT: &str = "source-port";
+pub(super) const TCP_FLAGS: &str = "tcp-flags";
+pub(super) const DESTINATION: &str = "destination";
+pub(super) const FRAGMENTS: &str = "fragments";
 
 /// Notes the contradictions within a match and with its limit. A part that is already wrong is not
 /// in `matching` and is not checked.

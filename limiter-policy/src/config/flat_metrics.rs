@@ -1,10 +1,7 @@
 //! The field `metrics` of a limit: the parts of its metrics' names in Traffic Server.
 
-use std::collections::{HashMap, hash_map::Entry};
-
 use super::{
-    diagnostics::{FilePosition, Problems},
-    limits::Limits,
+    diagnostics::FilePosition,
     node::Node,
     reader::{Name, Reader},
 };
@@ -38,33 +35,6 @@ pub(super) fn read<'n>(
         tag: tag?,
     };
     Some((metrics, reader.position(node.at)))
-}
-
-/// Notes limits whose metrics would get the same names.
-pub(super) fn check_distinct(limits: &Limits, problems: &mut Problems) {
-    let mut seen = HashMap::<(String, String), String>::new();
-    for (_, limit) in limits.iter() {
-        let Some((metrics, position)) = &limit.metrics else {
-            continue;
-        };
-        for (part, name) in limit.part_names().enumerate() {
-            let FlatMetrics { prefix, tag } = metrics.of_part(part);
-            match seen.entry((prefix, tag)) {
-                Entry::Vacant(entry) => {
-                    entry.insert(name);
-                }
-                Entry::Occupied(entry) => {
-                    let (prefix, tag) = entry.key();
-                    let message = format!(
-                        "duplicate metrics '{prefix}.sni.{tag}', already those of {}: choose \
-                         another 'tag' or 'prefix'",
-                        entry.get()
-                    );
-                    problems.note_at(*position, message);
-                }
-            }
-        }
-    }
 }
 
 fn read_part<'n>(reader: &mut Reader<'n, '_>, field: &str, node: &'n Node<'n>) -> Option<String> {

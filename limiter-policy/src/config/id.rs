@@ -63,13 +63,8 @@ pub(super) fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
 fn address_or_prefix(text: &str) -> Result<IpNet, Invalid> {
     let written = Written::parse(text)?;
     match written.length {
-        Some(length) if length == written.bits() => Err(Invalid::Because(format!(
-            "must be an address without '/{length}', did you mean '{}'?",
-            written.address
-        ))),
-        Some(0) => Err(Invalid::Because(
-            "which is every address: set the limit's own rate instead".to_owned(),
-        )),
+        Some(length) if length == written.bits() => Err(Invalid::FullLength(written.address)),
+        Some(0) => Err(Invalid::Everything),
         _ => written.prefix(),
     }
 }
@@ -84,9 +79,7 @@ fn range(text: &str, format: IdFormat) -> Result<IpNet, Invalid> {
         Some(_) => Err(Invalid::Malformed),
         None => {
             let right = written.around(wanted).ok_or(Invalid::Malformed)?;
-            Err(Invalid::Because(format!(
-                "must be a range, did you mean '{right}'?"
-            )))
+            Err(Invalid::NotARange(right))
         }
     }
 }

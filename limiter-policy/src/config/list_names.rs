@@ -2,8 +2,7 @@
 
 use super::{
     diagnostics::FilePosition,
-    reader::{Fields, Reader},
-    seen::Seen,
+    reader::{Fields, Reader, Seen},
 };
 
 /// The named lists, each once, and where they are named.

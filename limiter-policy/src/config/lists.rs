@@ -12,9 +12,8 @@ use super::{
     nearest,
     node::Node,
     prefix,
-    reader::{Fields, Reader},
-    sections::{self, Surroundings},
-    seen::Seen,
+    reader::{Fields, Reader, Seen},
+    surroundings::{Surroundings, named_path},
 };
 use crate::{
     lists::{self, Bounds, Feeds, Format, ListSource, ReadContext, WhenStale},
@@ -220,7 +219,7 @@ fn read_files<'n>(
             continue;
         };
         if seen.is_first(reader, name, item.at, || format!("file '{name}'")) {
-            let path = sections::named_path(reader, item.at, name, surroundings.directory);
+            let path = named_path(reader, item.at, name, surroundings.directory);
             files.extend(path.map(|path| (item.at, path)));
         }
     }

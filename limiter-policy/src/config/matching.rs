@@ -7,20 +7,16 @@ use limiter_common::{
 };
 
 use super::{
-    contradictions, flags, nearest,
+    contradictions::{
+        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, TCP_FLAGS,
+    },
+    flags, nearest,
     node::{Node, Value},
     ports, prefix,
-    reader::Reader,
-    seen::Seen,
+    reader::{Reader, Seen},
 };
 use crate::policy::{Fragments, Match};
 
-pub(super) const PROTOCOL: &str = "protocol";
-pub(super) const DESTINATION_PORT: &str = "destination-port";
-pub(super) const SOURCE_PORT: &str = "source-port";
-pub(super) const TCP_FLAGS: &str = "tcp-flags";
-pub(super) const DESTINATION: &str = "destination";
-pub(super) const FRAGMENTS: &str = "fragments";
 const STANDING: &str = "standing";
 
 const FIELDS: [&str; 7] = [

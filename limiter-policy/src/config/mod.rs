@@ -31,11 +31,11 @@ pub mod rate;
 mod reader;
 mod reserve;
 mod sections;
-mod seen;
 mod settings;
 mod standing;
 mod strategy;
 mod subscribers;
+mod surroundings;
 mod traffic_server;
 
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub use self::{
     offenders::Offenders,
     settings::{AttachMode, Metrics},
 };
-use self::{diagnostics::Problems, sections::Surroundings};
+use self::{diagnostics::Problems, surroundings::Surroundings};
 use crate::{
     file,
     lists::{Feeds, ListSource},

@@ -12,10 +12,8 @@ use super::{
     node::{Node, Value},
     prefix,
     rate::{self, RateContext},
-    reader::{Fields, Name, Reader},
-    reserve,
-    seen::Seen,
-    strategy,
+    reader::{Fields, Name, Reader, Seen},
+    reserve, strategy,
     subscribers::Subscribers,
 };
 use crate::policy::{Override, OverrideId, Rate};
@@ -234,9 +232,11 @@ impl Collected<'_> {
             reader.error(node.at, message);
             return None;
         }
-        if let Some(limit) = limit {
+        if let Some(limit) = limit
+            && let Some(reserve) = &limit.reserve
+        {
             for rate in &rates {
-                reserve::check_override(reader, limit, rate, owner);
+                reserve::check_override(reader, &limit.name, reserve, limit.cost, rate, owner);
             }
         }
         Some(rates)

@@ -1,13 +1,16 @@
 //! Reads a tree of nodes without stopping at the first error.
 
-use std::ops::RangeInclusive;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    hash::Hash,
+    ops::RangeInclusive,
+};
 
 use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
     nearest,
     node::{Node, Value},
     rate::text,
-    seen::Seen,
     traffic_server,
 };
 
@@ -261,6 +264,39 @@ impl<'n, 'p> Reader<'n, 'p> {
             Value::Mapping(entries) if entries.is_empty() => "an empty mapping".to_owned(),
             Value::Mapping(_) => "a mapping".to_owned(),
         }
+    }
+}
+
+/// Where each key first occurred in a file.
+pub(super) struct Seen<K>(HashMap<K, Position>);
+
+impl<K: Eq + Hash> Seen<K> {
+    /// Returns whether a key occurs for the first time. Otherwise notes the duplicate, with the
+    /// first position; `what` names it.
+    pub(super) fn is_first(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        key: K,
+        at: Position,
+        what: impl FnOnce() -> String,
+    ) -> bool {
+        match self.0.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(at);
+                true
+            }
+            Entry::Occupied(entry) => {
+                let message = format!("duplicate {}, first at {}", what(), entry.get());
+                reader.error(at, message);
+                false
+            }
+        }
+    }
+}
+
+impl<K> Default for Seen<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
     }
 }
 

@@ -4,7 +4,6 @@ use limiter_common::{limit::Cost, standing::Standing};
 
 use super::{
     diagnostics::Position,
-    limit::Definition,
     node::{Node, Value},
     rate::{LARGEST_FRAME, RateContext},
     reader::{Fields, Reader},
@@ -84,23 +83,21 @@ pub(super) fn read<'n>(
     Some(reserve)
 }
 
-/// Notes a reserve that does not fit the rate of an override at `owner`.
+/// Notes the reserve of a limit that does not fit the rate of an override at `owner`.
 pub(super) fn check_override(
     reader: &mut Reader<'_, '_>,
-    limit: &Definition,
+    limit: &str,
+    reserve: &Reserve,
+    cost: Cost,
     rate: &Rate,
     owner: Position,
 ) {
-    let Some(reserve) = &limit.reserve else {
-        return;
-    };
     let wrong = STANDINGS.iter().find_map(|standing| {
-        let why = misfit(reserve, *standing, rate.burst, Some(limit.cost))?;
+        let why = misfit(reserve, *standing, rate.burst, Some(cost))?;
         Some((standing.name(), reserve.from(*standing), why))
     });
     if let Some((field, written, why)) = wrong {
-        let name = &limit.name;
-        let message = format!("the '{FIELD}' of {name} does not fit: {field} '{written}' {why}");
+        let message = format!("the '{FIELD}' of {limit} does not fit: {field} '{written}' {why}");
         reader.error(owner, message);
     }
 }

@@ -1,13 +1,12 @@
 //! The sections of a configuration file, and the files that hold some of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use jiff::Timestamp;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble, automatic_ban, bans, buckets,
-    diagnostics::{FileNumber, Position, Problems},
+    Config, assemble, bans, buckets,
+    diagnostics::{FileNumber, Problems},
     ip_rep::{self, IpRep},
     limits::{self, Limits},
     list_names, lists,
@@ -15,11 +14,9 @@ use super::{
     offenders, overrides,
     reader::Reader,
     settings, standing, subscribers,
+    surroundings::{Surroundings, named_path},
 };
-use crate::{
-    file::{self, Unreadable},
-    lists::Feeds,
-};
+use crate::file::{self, Unreadable};
 
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
@@ -58,18 +55,6 @@ const SECTIONS: [&str; 17] = [
     STATE,
     METRICS,
 ];
-
-/// The context of a configuration's text.
-pub(super) struct Surroundings<'s> {
-    /// The text's file.
-    pub(super) file: FileNumber,
-    /// The directory of the files that it names; `None`: it may not name files.
-    pub(super) directory: Option<&'s Path>,
-    /// The previous contents of feed files.
-    pub(super) feeds: &'s Feeds,
-    /// The time, to tell which feed files are stale. Without a directory it has no effect.
-    pub(super) now: Timestamp,
-}
 
 /// Reads a configuration file's text. If any errors are noted, the result is `None` or not valid.
 pub(super) fn read(
@@ -155,7 +140,7 @@ pub(super) fn read(
         .get(METRICS)
         .map(|node| settings::read_metrics(&mut reader, node))
         .unwrap_or_default();
-    automatic_ban::check_recorded(&parts.limits, offenders, problems);
+    assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
     Some(Config {
         files: problems.files_read().to_vec(),
@@ -203,23 +188,6 @@ fn section<'n, T>(
         }
         _ => read(reader, node),
     }
-}
-
-/// Returns the path of a file that is named at a position; `None`, which is noted: no file may be
-/// named there.
-pub(super) fn named_path(
-    reader: &mut Reader<'_, '_>,
-    at: Position,
-    name: &str,
-    directory: Option<&Path>,
-) -> Option<PathBuf> {
-    if directory.is_none() {
-        let message = format!(
-            "cannot read the file '{name}': only a configuration file can name other files"
-        );
-        reader.error(at, message);
-    }
-    Some(directory?.join(name))
 }
 
 fn named_file<'n, T>(

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     node::{Node, Value},
-    reader::Reader,
-    seen::Seen,
+    reader::{Reader, Seen},
 };
 
 /// How the program is attached to an interface.

@@ -8,8 +8,7 @@ use super::{
     duration, length,
     list_names::{self, ListNames},
     node::Node,
-    reader::{Fields, Reader},
-    seen::Seen,
+    reader::{Fields, Reader, Seen},
 };
 use crate::{
     policy::{Proof, Retry, StandingSettings, Visits},

@@ -8,8 +8,7 @@ use super::{
     id,
     node::{Node, Value},
     prefix,
-    reader::Reader,
-    seen::Seen,
+    reader::{Reader, Seen},
 };
 use crate::policy::SubscriberNumber;
 

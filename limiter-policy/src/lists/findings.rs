@@ -39,8 +39,8 @@ pub struct ListFinding {
 pub struct LimitFinding {
     /// Its name.
     pub limit: String,
-    /// `enforce` or `observe`; a limit that observes lets blocked addresses pass.
-    pub mode: String,
+    /// Its mode, not [`Mode::Off`]; a limit that observes lets blocked addresses pass.
+    pub mode: Mode,
     /// What it does with the addresses.
     #[serde(flatten)]
     pub listing: Extents,
@@ -123,7 +123,7 @@ impl Policy {
             let listing = self.extents(&limit.exclude, &limit.block, asked);
             (listing != Extents::default()).then(|| LimitFinding {
                 limit: limit.name.clone(),
-                mode: limit.mode.name().to_owned(),
+                mode: limit.mode,
                 listing,
             })
         });

@@ -1,16 +1,14 @@
 //! One limit of a policy.
 
-use std::{fmt, net::IpAddr};
+use std::fmt;
 
-use ipnet::IpNet;
 use limiter_common::{
-    limit::{Cost, IdFormat, LimitId, NumberOf},
-    owner::Owner,
+    limit::{Cost, IdFormat, LimitId},
     strategy::{Strategy, Terms},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AutomaticBan, Match, Reserve, SubscriberNumber, serial};
+use super::{AutomaticBan, Match, OverrideId, Reserve, serial};
 use crate::text;
 
 /// How fast a bucket refills and how much it holds, as configured.
@@ -86,48 +84,6 @@ impl Mode {
     }
 }
 
-/// The owners that an override is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OverrideId {
-    /// The addresses of a prefix; a single address is a /32 or /128. Host bits are zero.
-    Prefix(IpNet),
-    /// A subscriber.
-    Subscriber(SubscriberNumber),
-}
-
-/// Formats the id as in a configuration file: a single address without its prefix length.
-impl fmt::Display for OverrideId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Prefix(prefix) if prefix.prefix_len() == prefix.max_prefix_len() => {
-                write!(formatter, "{}", prefix.addr())
-            }
-            Self::Prefix(prefix) => write!(formatter, "{prefix}"),
-            Self::Subscriber(number) => write!(formatter, "{number}"),
-        }
-    }
-}
-
-/// Formats a bucket's owner as in a configuration file; `interface` is the interface's name if the
-/// owner is one.
-#[must_use]
-pub fn owner_id(owner: &Owner, interface: &str) -> String {
-    match owner {
-        Owner::Source {
-            address,
-            prefix_length,
-        } => {
-            let address = IpAddr::from(*address);
-            IpNet::new(address, *prefix_length).map_or_else(
-                |_| address.to_string(),
-                |prefix| OverrideId::Prefix(prefix).to_string(),
-            )
-        }
-        Owner::Number(NumberOf::Interface, _) => interface.to_owned(),
-        Owner::Number(_, number) => number.to_string(),
-    }
-}
-
 /// A different rate for one id of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
@@ -169,11 +125,7 @@ pub struct Limit {
     /// What it counts.
     pub cost: Cost,
     /// The rule by which it decides, also with overrides.
-    #[serde(
-        default,
-        with = "serial::strategy",
-        skip_serializing_if = "serial::is_default"
-    )]
+    #[serde(default, skip_serializing_if = "serial::is_default")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]
@@ -231,27 +183,5 @@ impl Limit {
             ip_rep: None,
             metrics: None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use limiter_common::owner::BucketKey;
-
-    use super::*;
-
-    #[test]
-    fn ids_are_those_of_configuration_files() {
-        let check = |key: BucketKey, id: &str| assert_eq!(owner_id(&key.owner(), "eth0"), id);
-        let source = |address: &str, prefix_length| {
-            let address: IpAddr = address.parse().unwrap();
-            BucketKey::of_source(LimitId(1), address.into(), prefix_length)
-        };
-        check(source("192.0.2.77", 32), "192.0.2.77");
-        check(source("192.0.2.77", 24), "192.0.2.0/24");
-        check(source("2001:db8:1:2::3", 128), "2001:db8:1:2::3");
-        check(source("2001:db8:1:2::3", 48), "2001:db8:1::/48");
-        check(BucketKey::of_subscriber(LimitId(1), 1001), "1001");
-        check(BucketKey::of_interface(LimitId(1), 3), "eth0");
     }
 }

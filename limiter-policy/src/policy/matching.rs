@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use limiter_common::standing::Standing;
 use serde::{Deserialize, Serialize};
 
-use super::{OverrideId, serial};
+use super::OverrideId;
 
 /// Ports from the first to the last, inclusive.
 pub type PortRange = RangeInclusive<u16>;
@@ -18,10 +18,10 @@ pub struct Match {
     /// IP protocol numbers; empty: all.
     pub protocols: Vec<u8>,
     /// Source ports; empty: all, and packets without ports too.
-    #[serde(with = "serial::port_ranges")]
+    #[serde(with = "port_ranges")]
     pub source_ports: Vec<PortRange>,
     /// Destination ports; empty: all, and packets without ports too.
-    #[serde(with = "serial::port_ranges")]
+    #[serde(with = "port_ranges")]
     pub destination_ports: Vec<PortRange>,
     /// The TCP flags; `None`: all, and packets that are not TCP too.
     pub tcp_flags: Option<TcpFlags>,
@@ -39,10 +39,10 @@ pub struct Match {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFlags {
     /// Must be set.
-    #[serde(with = "serial::tcp_flags")]
+    #[serde(with = "tcp_flags")]
     pub set: u8,
     /// Must be clear.
-    #[serde(with = "serial::tcp_flags")]
+    #[serde(with = "tcp_flags")]
     pub clear: u8,
 }
 
@@ -195,6 +195,65 @@ fn ports(range: &PortRange) -> String {
         range.start().to_string()
     } else {
         format!("{}-{}", range.start(), range.end())
+    }
+}
+
+/// Port ranges, as objects with the first and the last port.
+mod port_ranges {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::PortRange;
+
+    #[derive(Serialize, Deserialize)]
+    struct Ports {
+        first: u16,
+        last: u16,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        ranges: &[PortRange],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(ranges.iter().map(|range| Ports {
+            first: *range.start(),
+            last: *range.end(),
+        }))
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(
+        deserializer: D,
+    ) -> Result<Vec<PortRange>, D::Error> {
+        let ranges = Vec::<Ports>::deserialize(deserializer)?;
+        Ok(ranges
+            .into_iter()
+            .map(|ports| ports.first..=ports.last)
+            .collect())
+    }
+}
+
+/// TCP flags, as a list of names.
+mod tcp_flags {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    use super::TcpFlags;
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes every field by reference"
+    )]
+    pub(super) fn serialize<S: Serializer>(bits: &u8, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(TcpFlags::names(*bits))
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<u8, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        names.iter().try_fold(0, |bits, name| {
+            let mut known = TcpFlags::NAMES.iter();
+            let bit = known.position(|known| known == name);
+            let bit =
+                bit.ok_or_else(|| D::Error::custom(format_args!("unknown TCP flag '{name}'")))?;
+            Ok(bits | 1 << bit)
+        })
     }
 }
 

@@ -9,8 +9,10 @@ mod forgeable;
 mod implied;
 mod limit;
 mod list;
+mod listing;
 mod matching;
 mod names;
+mod override_id;
 mod parts;
 pub mod serial;
 mod sieve;
@@ -29,19 +31,18 @@ pub use self::{
     compile::{CompileError, CompiledPolicy},
     forgeable::Forgeable,
     implied::Implied,
-    limit::{FlatMetrics, Limit, Mode, Override, OverrideId, Rate, owner_id},
-    list::{List, Listing, NeverBanned},
+    limit::{FlatMetrics, Limit, Mode, Override, Rate},
+    list::List,
+    listing::{Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    override_id::{OverrideId, SubscriberNumber, owner_id},
     parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{Proof, Reserve, Reserved, Retry, StandingSettings, Step, Visits},
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},
 };
-
-/// A subscriber's number, in place of Boulder's regId.
-pub type SubscriberNumber = u64;
 
 /// A whole configuration of limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,15 +1,15 @@
 //! The policy in serde's data model, for our own files and the control channel.
 //!
 //! Names are the same as in configuration files. The policy's types, and those of `limiter-common`
-//! with its feature `serde`, derive what they can; the rest is here.
+//! with its feature `serde`, derive what they can; the rest is here, or beside the type if it needs
+//! one of the policy.
 
-use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
+use std::collections::BTreeMap;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use thiserror::Error;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
-use super::{OverrideId, SubscriberNumber};
+use super::SubscriberNumber;
 
 /// A limit's id format, by name; ranges with their prefix length.
 pub(super) mod id_format {
@@ -73,98 +73,9 @@ pub(super) mod id_format {
     }
 }
 
-/// A limit's strategy, by name.
-pub(super) mod strategy {
-    use limiter_common::strategy::Strategy;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands over references"
-    )]
-    pub(in super::super) fn serialize<S: Serializer>(
-        strategy: &Strategy,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        strategy.name().serialize(serializer)
-    }
-
-    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
-        deserializer: D,
-    ) -> Result<Strategy, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let named = Strategy::ALL.into_iter().find(|one| one.name() == name);
-        named.ok_or_else(|| D::Error::custom(format_args!("unknown strategy '{name}'")))
-    }
-}
-
 /// Returns whether a value is its type's default.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// Port ranges, as objects with the first and the last port.
-pub(super) mod port_ranges {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::policy::PortRange;
-
-    #[derive(Serialize, Deserialize)]
-    struct Ports {
-        first: u16,
-        last: u16,
-    }
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        ranges: &[PortRange],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(ranges.iter().map(|range| Ports {
-            first: *range.start(),
-            last: *range.end(),
-        }))
-    }
-
-    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
-        deserializer: D,
-    ) -> Result<Vec<PortRange>, D::Error> {
-        let ranges = Vec::<Ports>::deserialize(deserializer)?;
-        Ok(ranges
-            .into_iter()
-            .map(|ports| ports.first..=ports.last)
-            .collect())
-    }
-}
-
-/// TCP flags, as a list of names.
-pub(super) mod tcp_flags {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
-
-    use crate::policy::TcpFlags;
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes every field by reference"
-    )]
-    pub(in super::super) fn serialize<S: Serializer>(
-        bits: &u8,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(TcpFlags::names(*bits))
-    }
-
-    pub(in super::super) fn deserialize<'d, D: Deserializer<'d>>(
-        deserializer: D,
-    ) -> Result<u8, D::Error> {
-        let names = Vec::<String>::deserialize(deserializer)?;
-        names.iter().try_fold(0, |bits, name| {
-            let mut known = TcpFlags::NAMES.iter();
-            let bit = known.position(|known| known == name);
-            let bit =
-                bit.ok_or_else(|| D::Error::custom(format_args!("unknown TCP flag '{name}'")))?;
-            Ok(bits | 1 << bit)
-        })
-    }
 }
 
 /// Deserializes the prefixes of each subscriber. JSON puts numbers used as names in quotes, which
@@ -182,39 +93,6 @@ pub(super) fn subscribers<'d, D: Deserializer<'d>>(
     numbered.collect()
 }
 
-/// A text that is not the id of an override.
-#[derive(Debug, Error)]
-#[error("expected a prefix, an address or a subscriber's number, found '{0}'")]
-pub struct InvalidOverrideId(String);
-
-/// Parses an [`OverrideId`] as it is displayed.
-impl FromStr for OverrideId {
-    type Err = InvalidOverrideId;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let prefix = text.parse::<IpNet>();
-        let prefix = prefix.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        match (prefix, text.parse()) {
-            (Ok(prefix), _) => Ok(Self::Prefix(prefix)),
-            (_, Ok(number)) => Ok(Self::Subscriber(number)),
-            _ => Err(InvalidOverrideId(text.to_owned())),
-        }
-    }
-}
-
-impl Serialize for OverrideId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'d> Deserialize<'d> for OverrideId {
-    fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use limiter_common::{
@@ -223,6 +101,7 @@ mod tests {
         standing::Standing,
         strategy::Strategy,
     };
+    use serde::Serialize;
     use serde_json::{Value, json};
 
     use super::*;

@@ -101,7 +101,7 @@ fn add_sieve(numbers: &mut BTreeMap<String, u64>, sieve: &SieveBrief) {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::policy::FlatMetrics;
+    use limiter_policy::policy::{FlatMetrics, Mode};
 
     use super::*;
     use crate::protocol::testing;
@@ -112,7 +112,7 @@ mod tests {
         status.limits.insert(
             "Web".to_owned(),
             LimitStatus {
-                mode: "enforce".to_owned(),
+                mode: Mode::Enforce,
                 strategy: "gcra".to_owned(),
                 passed_packets: 1,
                 passed_bytes: 2,

@@ -1,19 +1,16 @@
-//! Packets by limit, as a table for the live limiter and for replays; and the verdict on malformed
-//! ones.
+//! Packets by limit, as a table for the live limiter and for replays.
 
-use limiter_common::{counters::LimitTraffic, reason::Action, strategy::Strategy};
+use limiter_common::{counters::LimitTraffic, strategy::Strategy};
 use limiter_policy::policy::Mode;
 
 use super::render::{count, table_without};
-use crate::protocol::PolicyStatus;
 
 /// One limit's row.
 pub(super) struct LimitRow {
     pub(super) name: String,
     /// The name of its [`Strategy`].
     pub(super) strategy: String,
-    /// The name of its [`Mode`].
-    pub(super) mode: String,
+    pub(super) mode: Mode,
     pub(super) traffic: LimitTraffic,
 }
 
@@ -41,7 +38,7 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
     {
         hidden.push(STRATEGY);
     }
-    if rows.iter().all(|row| row.mode == Mode::Enforce.name()) {
+    if rows.iter().all(|row| row.mode == Mode::Enforce) {
         hidden.push(MODE);
         hidden.extend(WOULD_DROP);
     }
@@ -54,7 +51,7 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
         [
             row.name.clone(),
             row.strategy.clone(),
-            row.mode.clone(),
+            row.mode.name().to_owned(),
             count(passed.packets),
             count(passed.bytes),
             count(dropped.packets),
@@ -64,13 +61,4 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
         ]
     });
     table_without(&hidden, header, [3, 4, 5, 6, 7, 8], rows)
-}
-
-/// Returns what the policy in force does to malformed packets.
-pub(super) fn malformed_action(policy: &PolicyStatus) -> Action {
-    if policy.malformed == Action::Pass.name() {
-        Action::Pass
-    } else {
-        Action::Drop
-    }
 }

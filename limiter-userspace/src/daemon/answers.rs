@@ -169,7 +169,7 @@ fn status(
             loaded_at: manifest.loaded_at,
             limits: policy.limits.len(),
             overrides: policy.override_count(),
-            malformed: policy.malformed.name().to_owned(),
+            malformed: policy.malformed,
         },
         buckets: BucketsStatus {
             settings: manifest.settings.buckets,
@@ -213,7 +213,7 @@ fn limit_status(
     automatic: Option<AutomaticRate>,
 ) -> LimitStatus {
     LimitStatus {
-        mode: limit.mode.name().to_owned(),
+        mode: limit.mode,
         strategy: limit.strategy.name().to_owned(),
         passed_packets: traffic.passed.packets,
         passed_bytes: traffic.passed.bytes,
@@ -282,7 +282,7 @@ fn explain_limit(
         limit: limit.name.clone(),
         id,
         interface,
-        mode: limit.mode.name().to_owned(),
+        mode: limit.mode,
         strategy: limit.strategy.name().to_owned(),
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         other_standing: false,

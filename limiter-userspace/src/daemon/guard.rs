@@ -14,8 +14,8 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use crate::{
-    guard::{GuardProbe, ProbeError, Protected, Session, are_sessions_recorded},
-    protocol::GuardStatus,
+    guard::{GuardProbe, ProbeError, Protected, are_sessions_recorded},
+    protocol::{GuardStatus, bans::Session},
 };
 
 /// How long an answer is reused: a stream of bans asks a thousand times a second, and a router's

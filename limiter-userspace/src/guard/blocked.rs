@@ -5,7 +5,7 @@ use std::{fmt, net::IpAddr};
 use ipnet::IpNet;
 use limiter_policy::policy::{Listing, Mode, Policy};
 
-use super::{Guarded, Role, lockout};
+use super::{Role, guarded::Guarded, lockout};
 
 /// A list that would drop somebody.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,10 @@ use limiter_common::{
 };
 use limiter_policy::policy::{Limit, Listing, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
 
-use super::{BudgetOwner, Guarded, Warning, Why};
+use super::{
+    BudgetOwner, Warning,
+    guarded::{Guarded, Why},
+};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -12,6 +12,7 @@ mod addresses;
 mod blocked;
 pub mod forged;
 mod gateways;
+mod guarded;
 mod lockout;
 mod netlink;
 mod probe;
@@ -23,8 +24,6 @@ mod sockets;
 mod tests;
 mod warning;
 
-use std::net::IpAddr;
-
 use limiter_policy::policy::Policy;
 use thiserror::Error;
 use tracing::warn;
@@ -32,8 +31,9 @@ use tracing::warn;
 use self::probe::GuardedAddresses;
 pub use self::{
     probe::{GuardProbe, ProbeError},
-    protected::{Protected, Refusal, Session},
+    protected::{Protected, Refusal},
     records::are_kept as are_sessions_recorded,
+    sessions::started_from,
     warning::{BudgetOwner, Role, Warning},
 };
 
@@ -41,31 +41,6 @@ pub use self::{
 #[derive(Debug, Error)]
 #[error("cannot tell who must not be locked out: {0}")]
 struct Unknown(#[from] ProbeError);
-
-/// An address that must not be locked out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Guarded {
-    address: IpAddr,
-    why: Why,
-}
-
-/// Why it must not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Why {
-    /// It has an SSH session with this address and port of the machine.
-    Ssh { local: IpAddr, port: u16 },
-    /// It is a default gateway.
-    Gateway,
-}
-
-impl Why {
-    const fn role(self) -> Role {
-        match self {
-            Self::Ssh { .. } => Role::SshPeer,
-            Self::Gateway => Role::Gateway,
-        }
-    }
-}
 
 /// Returns what a policy's limits and lists would do now to those who must not be locked out of
 /// this machine, in words. If that cannot be known, the warning says so.

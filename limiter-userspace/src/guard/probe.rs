@@ -7,7 +7,8 @@ use thiserror::Error;
 use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
-    Guarded, Why, addresses, gateways,
+    addresses, gateways,
+    guarded::{Guarded, Why},
     netlink::{Channel, DumpError},
     records::{self, RecordError},
     sessions, sockets,

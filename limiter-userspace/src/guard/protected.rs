@@ -1,27 +1,11 @@
 //! Addresses that only a forced ban may contain: this machine's own, its SSH peers and gateways.
 
-use std::{fmt, net::IpAddr};
+use std::fmt;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use serde::{Deserialize, Serialize};
 
-use super::{GuardProbe, GuardedAddresses, ProbeError, Why, sessions};
-
-/// The SSH session that a command was started from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
-    /// The other end.
-    pub peer: IpAddr,
-}
-
-impl Session {
-    /// Returns this process's session; `None`: it has none.
-    #[must_use]
-    pub fn own() -> Option<Self> {
-        let own = sessions::own()?;
-        Some(Self { peer: own.address })
-    }
-}
+use super::{GuardProbe, GuardedAddresses, ProbeError, guarded::Why};
+use crate::protocol::bans::Session;
 
 /// Addresses that must not be banned, at one time.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,8 @@ use std::{
     net::IpAddr,
 };
 
-use super::{Guarded, Why};
+use super::guarded::{Guarded, Why};
+use crate::protocol::bans::Session;
 
 /// The most ancestors to search for the session that this process was started from.
 const MOST_PARENTS: usize = 64;
@@ -17,6 +18,14 @@ const MOST_PARENTS: usize = 64;
 const LONGEST_ENVIRONMENT: u64 = 1 << 20;
 
 const CONNECTION: &str = "SSH_CONNECTION";
+
+/// Returns the session that this process was started from, as a request tells the daemon; `None`:
+/// there is none.
+#[must_use]
+pub fn started_from() -> Option<Session> {
+    let own = own()?;
+    Some(Session { peer: own.address })
+}
 
 /// Returns the session that this process was started from, as sshd(8) tells it. A service has none;
 /// sudo does not pass it on, so this process's ancestors are searched too.

@@ -1,4 +1,8 @@
-use super::{blocked, lockout, sessions, *};
+use super::{
+    blocked,
+    guarded::{Guarded, Why},
+    lockout, sessions, *,
+};
 use crate::testing;
 
 const PEER: &str = "203.0.113.9";

@@ -1,14 +1,12 @@
 //! Requests and answers about bans.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 use jiff::Timestamp;
 use limiter_common::ban::MAX_REASON;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use crate::guard::Session;
 
 /// Bans to make or lift, in this order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -22,6 +20,13 @@ pub struct BanChanges {
     pub together: bool,
     /// The SSH session that the request comes from.
     pub session: Option<Session>,
+}
+
+/// The SSH session that a command was started from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// The other end.
+    pub peer: IpAddr,
 }
 
 /// A change of a ban.

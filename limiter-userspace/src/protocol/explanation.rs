@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use limiter_policy::lists::Findings;
+use limiter_policy::{lists::Findings, policy::Mode};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -57,8 +57,8 @@ pub struct LimitExplanation {
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,
-    /// `enforce` or `observe`.
-    pub mode: String,
+    /// Its mode, not [`Mode::Off`].
+    pub mode: Mode,
     /// Its strategy.
     pub strategy: String,
     /// Which of the address's packets it counts, as `limiter check` shows it; `None`: all.

@@ -3,11 +3,14 @@
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use jiff::Timestamp;
-use limiter_common::counters::{LimitTraffic, Traffic};
+use limiter_common::{
+    counters::{LimitTraffic, Traffic},
+    reason::Action,
+};
 use limiter_policy::{
     config::{Bans, Buckets, Offenders},
     lists::ListStatus,
-    policy::FlatMetrics,
+    policy::{FlatMetrics, Mode},
 };
 use serde::{Deserialize, Serialize};
 
@@ -104,8 +107,8 @@ pub struct PolicyStatus {
     pub limits: usize,
     /// How many overrides they have.
     pub overrides: usize,
-    /// The verdict on malformed packets: `drop` or `pass`.
-    pub malformed: String,
+    /// The verdict on malformed packets.
+    pub malformed: Action,
 }
 
 /// The buckets.
@@ -152,8 +155,8 @@ pub struct StateStatus {
 /// What one limit did to the packets it matched.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LimitStatus {
-    /// `enforce`, `observe` or `off`.
-    pub mode: String,
+    /// Its mode.
+    pub mode: Mode,
     /// Its strategy.
     pub strategy: String,
     /// Packets charged and passed.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use limiter_common::reason::Action;
 use limiter_policy::config::{Bans, Buckets, Metrics, Offenders};
 
 use super::{
@@ -27,7 +28,7 @@ pub(crate) fn status() -> Status {
             loaded_at: jiff::Timestamp::UNIX_EPOCH,
             limits: 1,
             overrides: 0,
-            malformed: "drop".to_owned(),
+            malformed: Action::Drop,
         },
         buckets: BucketsStatus {
             settings: Buckets::default(),

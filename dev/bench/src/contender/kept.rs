@@ -7,7 +7,7 @@ use limiter_datapath::kernel::{Instance, Settings, SharedMaps};
 use limiter_policy::config::Store;
 use serde::Serialize;
 
-use crate::{lane::to_f64, map_memory};
+use crate::{float::to_f64, map_memory};
 
 /// The buckets and counters of a limiter.
 pub(crate) struct Kept {

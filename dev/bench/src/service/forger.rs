@@ -30,7 +30,7 @@ use super::{
     growth::growing,
     place::CLIENTS_CPU,
 };
-use crate::{cpu, lane::to_f64, objects};
+use crate::{cpu, float::to_f64, objects};
 
 /// The frames that the kernel makes at once. It waits for nobody while it makes them.
 const BATCH: u32 = 64;

@@ -45,7 +45,7 @@ pub(crate) use self::{
 };
 use crate::{
     cpu::{self, HurryingSession},
-    lane::to_f64,
+    float::to_f64,
     stats::Spread,
 };
 

@@ -11,7 +11,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::Units;
 
-use super::{BucketMaps, DatapathError, UnitsAt};
+use super::{BucketMaps, DatapathError, lines::UnitsAt};
 
 impl BucketMaps {
     /// Gives `cost` tokens back to a bucket with these parameters, at most what it owes; `None`:

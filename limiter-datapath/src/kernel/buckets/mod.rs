@@ -7,6 +7,7 @@
 mod capture;
 mod give_back;
 mod lines;
+mod location;
 mod orders;
 mod reset;
 mod restore;
@@ -21,7 +22,6 @@ use limiter_common::{
 };
 use limiter_policy::config::Store;
 
-use self::lines::{BucketLocation, UnitsAt};
 pub use self::restore::Restored;
 pub(super) use self::sizes::BucketSizes;
 use super::{

@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_policy::config::Store;
 
-use super::{BucketLocation, BucketMaps, DatapathError, InMap};
+use super::{BucketMaps, DatapathError, InMap, location::BucketLocation};
 use crate::kernel::{
     object::{OBJECT, PROGRAM_ORDER},
     program::Program,

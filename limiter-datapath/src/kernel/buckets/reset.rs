@@ -8,7 +8,11 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketLocation, BucketMaps, DatapathError, UnitsAt, bucket_of, lines::FULL};
+use super::{
+    BucketMaps, DatapathError, bucket_of,
+    lines::{FULL, UnitsAt},
+    location::BucketLocation,
+};
 
 impl BucketMaps {
     /// Fills every bucket in debt at the time `now_ns`, or those of one limit; returns how many,

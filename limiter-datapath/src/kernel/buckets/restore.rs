@@ -14,7 +14,7 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketLocation, BucketMaps, DatapathError, UnitsAt};
+use super::{BucketMaps, DatapathError, lines::UnitsAt, location::BucketLocation};
 use crate::state::{Debts, HashDebt, StoredDebts, TableDebts};
 
 /// The most lines that a bucket is put into, and so the most times that a table may have grown.

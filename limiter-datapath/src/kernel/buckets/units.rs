@@ -11,7 +11,7 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketLocation, BucketMaps, DatapathError, InMap, UNITS, bucket_of, error};
+use super::{BucketMaps, DatapathError, InMap, UNITS, bucket_of, error, location::BucketLocation};
 use crate::kernel::{grace::wait_for_running_programs, monotonic_now};
 
 impl BucketMaps {

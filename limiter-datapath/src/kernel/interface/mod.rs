@@ -29,12 +29,12 @@ pub struct Interface {
 #[derive(Debug, Error)]
 pub enum InterfaceError {
     /// No interface has that name.
-    #[error("no interface is named '{name}'; there are: {others}")]
+    #[error("no interface is named '{name}'; there are: {}", .others.join(", "))]
     Unknown {
         /// The name.
         name: String,
         /// The names of all interfaces.
-        others: String,
+        others: Vec<String>,
     },
     /// A netlink socket cannot be opened.
     #[error("cannot ask the kernel for its interfaces: {0}")]
@@ -65,7 +65,7 @@ impl InterfaceLookup {
             None => Ok(()),
             Some(name) => Err(InterfaceError::Unknown {
                 name: name.clone(),
-                others: self.all.join(", "),
+                others: self.all.clone(),
             }),
         }
     }

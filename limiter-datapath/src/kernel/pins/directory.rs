@@ -4,7 +4,7 @@ use std::{fs, io, os::unix::fs::DirBuilderExt as _, path::Path};
 
 use rustix::fs::statfs;
 
-use super::{PinsError, path_error};
+use super::error::{PinsError, path_error};
 
 /// Makes a directory in a BPF filesystem, and those above it.
 pub(super) fn make(path: &Path) -> Result<(), PinsError> {

@@ -1,6 +1,9 @@
 //! Errors of pinning.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use thiserror::Error;
 
@@ -51,4 +54,22 @@ pub enum PinsError {
         /// The reason.
         source: Box<DocumentError>,
     },
+}
+
+/// Returns what makes an error of one with a path.
+pub(super) fn path_error(path: &Path) -> impl Fn(io::Error) -> PinsError + use<> {
+    let path = path.to_owned();
+    move |source| PinsError::Path {
+        path: path.clone(),
+        source,
+    }
+}
+
+/// Returns what makes an error of one with a document.
+pub(super) fn document_error(path: &Path) -> impl Fn(DocumentError) -> PinsError + use<> {
+    let path = path.to_owned();
+    move |source| PinsError::Document {
+        path: path.clone(),
+        source: Box::new(source),
+    }
 }

@@ -5,7 +5,7 @@ use std::{fs, io, path::Path};
 use super::{
     INTERFACES, Pins, PinsError,
     directory::{is_bpf, nearest},
-    path_error,
+    error::path_error,
 };
 
 impl Pins {

@@ -19,6 +19,7 @@
 mod directory;
 mod document;
 mod error;
+mod facts;
 mod look;
 mod manifest;
 mod namespace;
@@ -26,21 +27,16 @@ mod namespace;
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io,
     path::{Path, PathBuf},
 };
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
-use self::directory::{make, names, numbers, remove, remove_file};
-pub(super) use self::namespace::NetworkNamespace;
-pub use self::{document::DocumentError, error::PinsError, manifest::Manifest};
-use super::{
-    grace::wait_for_running_programs,
-    link::{AttachedMode, Link},
-    program::Program,
+use self::{
+    directory::{make, names, numbers, remove, remove_file},
+    error::{document_error, path_error},
 };
+pub use self::{document::DocumentError, error::PinsError, manifest::Manifest};
+pub(super) use self::{facts::Facts, namespace::NetworkNamespace};
+use super::{grace::wait_for_running_programs, link::Link, program::Program};
 
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
 /// Raise it when a change would make an older or newer limiter misread them; a test detects changes
@@ -58,26 +54,6 @@ const FACTS: &str = "facts";
 const MANIFEST: &str = "manifest";
 const STAGES: &str = "stages";
 const HANDSHAKES: &str = "handshakes";
-
-/// Facts about an interface that has the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Facts {
-    /// Its name when it was attached to.
-    pub(super) name: String,
-    /// The inode number of the network namespace that its index belongs to.
-    pub(super) namespace: u64,
-    /// The cookie of that namespace; `None`: the kernel has none.
-    pub(super) cookie: Option<u64>,
-    /// The interface number, by which it finds its counters.
-    #[serde(rename = "slot")]
-    pub(super) interface_number: u32,
-    /// The mode in which it runs.
-    pub(super) mode: AttachedMode,
-    /// Why `auto` fell back from native mode; `None`: it did not.
-    pub(super) fell_back: Option<String>,
-    /// When it was attached.
-    pub(super) since: Timestamp,
-}
 
 /// An interface whose link is pinned.
 #[derive(Debug)]
@@ -406,20 +382,4 @@ impl Drop for Pins {
 
 fn version() -> String {
     format!("v{ABI}")
-}
-
-fn path_error(path: &Path) -> impl Fn(io::Error) -> PinsError + use<> {
-    let path = path.to_owned();
-    move |source| PinsError::Path {
-        path: path.clone(),
-        source,
-    }
-}
-
-fn document_error(path: &Path) -> impl Fn(DocumentError) -> PinsError + use<> {
-    let path = path.to_owned();
-    move |source| PinsError::Document {
-        path: path.clone(),
-        source: Box::new(source),
-    }
 }

@@ -9,7 +9,10 @@ use std::{
     path::Path,
 };
 
-use super::{Facts, PinsError, path_error};
+use super::{
+    Facts,
+    error::{PinsError, path_error},
+};
 
 /// The identity of a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,7 @@ use super::{
     diagnostics::FilePosition,
     limit,
     node::Node,
-    reader::{Fields, Name, Reader},
-    seen::Seen,
+    reader::{Fields, Name, Reader, Seen},
 };
 use crate::policy::Sieve;
 

@@ -1,6 +1,6 @@
 //! Detects a file's format from its first lines.
 
-use super::{MAX_LINE, json_lines::Record};
+use super::{content::MAX_LINE, json_lines::Record};
 use crate::lists::Format;
 
 /// Returns the format of a file that is not empty.

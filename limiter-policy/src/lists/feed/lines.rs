@@ -1,6 +1,9 @@
 //! Files with at most one entry per line.
 
-use super::{MAX_LINE, ParseError, entries::Entries};
+use super::{
+    content::{MAX_LINE, ParseError},
+    entries::Entries,
+};
 
 /// Reads each line by `read`, which returns what is wrong with it.
 pub(super) fn read(

@@ -1,5 +1,6 @@
 //! The parsers of feed files, a module per format.
 
+mod content;
 mod crowdsec;
 mod detect;
 mod entries;
@@ -10,67 +11,9 @@ mod lines;
 mod plain;
 mod spans;
 
-use ipnet::IpNet;
-use limiter_common::address::Family;
-
+pub use self::content::{Content, MOST_PREFIXES, ParseError};
 use self::entries::Entries;
-use super::{Format, report::BadLine};
-use crate::text;
-
-/// The longest line, in bytes, of formats with one entry per line.
-const MAX_LINE: usize = 64 * 1024;
-
-/// The most prefixes a file may come to, after merging those that overlap or touch. While a policy
-/// is put in force, the daemon needs about 250 bytes for each.
-pub const MOST_PREFIXES: usize = 1 << 20;
-
-/// The content of a feed file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
-    /// Its format, never [`Format::Auto`].
-    pub format: Format,
-    /// The fewest prefixes that cover its addresses, sorted.
-    pub prefixes: Vec<IpNet>,
-    /// How many entries could be read.
-    pub entries: u64,
-    /// How many entries could not be read.
-    pub bad: u64,
-    /// The first of them.
-    pub first_bad: Vec<BadLine>,
-}
-
-/// Why a feed file cannot be used at all.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// It is empty: a download failed, or is under way.
-    #[error("it is empty; if the list should have no addresses, write a comment, '#'")]
-    Empty,
-    /// A line is too long.
-    #[error("line {0} is longer than 64 KiB")]
-    LongLine(u64),
-    /// It comes to too many prefixes.
-    #[error(
-        "it has more than {} prefixes, the maximum for a feed",
-        text::count(MOST_PREFIXES as u64)
-    )]
-    TooManyPrefixes,
-    /// Together, its entries are every address of a family.
-    #[error(
-        "it covers every {} address: only the configuration may list that",
-        text::family(*.0)
-    )]
-    Everything(Family),
-    /// It is not the expected JSON document.
-    #[error("line {line}, column {column}: {message}")]
-    Json {
-        /// The line, counted from 1.
-        line: usize,
-        /// The column, counted from 1.
-        column: usize,
-        /// The error.
-        message: String,
-    },
-}
+use super::Format;
 
 /// Reads the bytes of a feed file.
 ///

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ipnet::IpNet;
 
-use super::*;
+use super::{content::MAX_LINE, *};
 
 /// Checks a file's detected format, its prefixes, and its bad lines as `line: message`. Naming the
 /// format makes no difference.

@@ -104,7 +104,7 @@ fn what_lists_are_for() {
         findings.limits,
         [LimitFinding {
             limit: "Web".to_owned(),
-            mode: "enforce".to_owned(),
+            mode: Mode::Enforce,
             listing: Extents {
                 excluded: None,
                 blocked: Some(Extent::All),

@@ -9,10 +9,10 @@ use limiter_common::{
 };
 
 use super::{
-    index,
     limit_sets::{LimitSets, bit},
     listed::Listed,
     masks::Sets,
+    number::index,
 };
 use crate::policy::SubscriberNumber;
 

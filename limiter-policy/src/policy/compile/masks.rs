@@ -9,8 +9,8 @@ use limiter_common::{
 };
 
 use super::{
-    index,
     limit_sets::{needs_tcp, set_of},
+    number::index,
 };
 use crate::policy::{Limit, TcpFlags};
 

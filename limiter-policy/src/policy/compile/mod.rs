@@ -3,10 +3,12 @@
 mod automatic;
 mod classes;
 mod coverage;
+mod error;
 mod index;
 mod limit_sets;
 mod listed;
 mod masks;
+mod number;
 mod rates;
 mod sieves;
 mod sources;
@@ -14,6 +16,12 @@ mod standing;
 
 use std::collections::BTreeMap;
 
+pub use self::error::CompileError;
+use self::{
+    classes::Classes, error::MOST_RANGES, index::Indexed, limit_sets::LimitSets, masks::Sets,
+    number::index, rates::Rates,
+};
+use super::{Policy, Units};
 use limiter_common::{
     limit::{LimitId, MAX_LIMITS},
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
@@ -22,38 +30,6 @@ use limiter_common::{
     standing::{Reserves, Settings},
     strategy::{self, Parameters, gcra::CurrentRate},
 };
-use thiserror::Error;
-
-use self::{classes::Classes, index::Indexed, limit_sets::LimitSets, masks::Sets, rates::Rates};
-use super::{Policy, Rate, TooManyUnits, Units};
-
-/// Why the datapath cannot hold a policy.
-#[derive(Debug, Error)]
-pub enum CompileError {
-    /// A set of limits would not fit a word.
-    #[error("{0} limits are configured, but the maximum is {MAX_LIMITS}")]
-    TooManyLimits(usize),
-    /// No bucket can count this rate.
-    #[error("limit {limit}: a bucket cannot count {rate:?}")]
-    Rate {
-        /// The limit's name.
-        limit: String,
-        /// The rate.
-        rate: Rate,
-    },
-    /// The tables would be too large for memory.
-    #[error(
-        "overrides, subscribers, lists and matches divide addresses and ports into {0} ranges, but \
-         the maximum is {MOST_RANGES}"
-    )]
-    TooManyRanges(usize),
-    /// There are more units than numbers.
-    #[error(transparent)]
-    TooManyUnits(#[from] TooManyUnits),
-}
-
-/// The most ranges, all dimensions together.
-const MOST_RANGES: usize = 1 << 24;
 
 /// The tables of one policy in memory. They are written to the kernel's maps; the same decision
 /// core reads them when it runs natively.
@@ -215,11 +191,6 @@ impl CompiledPolicy {
             + size_of_val(&self.sieves[..])
             + size_of_val(&self.sieve_uses[..])
     }
-}
-
-/// Converts a table index: no table has more entries than a policy file has bytes.
-fn index(position: usize) -> u32 {
-    u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 /// Returns whether any limit has a strategy other than GCRA.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use limiter_common::{strategy::Parameters, unit::Unit};
 
-use super::{CompileError, index};
+use super::{error::CompileError, number::index};
 use crate::policy::{Limit, Rate, automatic::interval_of};
 
 #[derive(Default)]

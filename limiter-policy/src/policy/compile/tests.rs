@@ -9,7 +9,7 @@ use limiter_common::{
 use proptest::{prelude::*, strategy::Strategy};
 
 use super::*;
-use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange};
+use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange, Rate};
 
 mod listed;
 mod standing;

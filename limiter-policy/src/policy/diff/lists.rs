@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use serde::Serialize;
 
-use super::{Change, joined};
+use super::change::{Change, joined};
 use crate::policy::List;
 
 /// The difference of one list, by name.

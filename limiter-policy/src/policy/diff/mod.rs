@@ -1,6 +1,8 @@
 //! The differences between two policies, and what happens to the buckets.
 
 mod anew;
+mod change;
+mod lines;
 mod lists;
 mod show;
 mod sieves;
@@ -8,7 +10,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -18,8 +20,10 @@ use limiter_common::{
 };
 use serde::Serialize;
 
+use self::change::joined;
 pub use self::{
     anew::{BegunAnew, begun_anew},
+    change::Change,
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
@@ -52,18 +56,6 @@ pub struct Diff {
     pub standing: Option<StandingDiff>,
 }
 
-/// How something differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// Only the new policy has it.
-    Added,
-    /// Only the old policy has it.
-    Removed,
-    /// Both have it, but it differs.
-    Changed,
-}
-
 /// The difference of one limit, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LimitDiff {
@@ -92,7 +84,6 @@ pub struct Terms {
     /// What it counts.
     pub cost: Cost,
     /// The rule by which it decides.
-    #[serde(with = "serial::strategy")]
     pub strategy: Strategy,
     /// Which packets it counts.
     #[serde(rename = "match")]
@@ -257,33 +248,6 @@ impl Diff {
 fn by_name(policy: &Policy) -> impl Iterator<Item = (&str, &Limit)> {
     let limits = policy.limits.iter();
     limits.map(|limit| (limit.name.as_str(), limit))
-}
-
-/// Joins two maps: what each has under a name, sorted by name.
-fn joined<K: Ord, V>(
-    old: impl IntoIterator<Item = (K, V)>,
-    new: impl IntoIterator<Item = (K, V)>,
-) -> impl Iterator<Item = (K, Option<V>, Option<V>)> {
-    let mut joined = BTreeMap::<K, (Option<V>, Option<V>)>::new();
-    for (name, value) in old {
-        joined.entry(name).or_default().0 = Some(value);
-    }
-    for (name, value) in new {
-        joined.entry(name).or_default().1 = Some(value);
-    }
-    joined
-        .into_iter()
-        .map(|(name, (old, new))| (name, old, new))
-}
-
-impl Change {
-    const fn of<T: Copy>(old: Option<T>, new: Option<T>) -> Self {
-        match (old, new) {
-            (None, _) => Self::Added,
-            (_, None) => Self::Removed,
-            _ => Self::Changed,
-        }
-    }
 }
 
 impl LimitDiff {

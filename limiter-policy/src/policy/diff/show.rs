@@ -7,6 +7,7 @@ use limiter_common::strategy::Strategy;
 use super::{
     BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
     Part, SubscriberDiff, Terms,
+    lines::{detail, heading},
 };
 use crate::{
     policy::{Rate, automatic},
@@ -50,16 +51,6 @@ impl Display for Diff {
         match &self.standing {
             Some(standing) => standing.fmt(formatter),
             None => Ok(()),
-        }
-    }
-}
-
-impl Change {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Removed => "removed",
-            Self::Changed => "changed",
         }
     }
 }
@@ -227,14 +218,6 @@ impl Display for MalformedDiff {
         let actions = format!("malformed: {} → {}", self.old.name(), self.new.name());
         heading(formatter, Change::Changed, &actions)
     }
-}
-
-pub(super) fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str) -> fmt::Result {
-    writeln!(formatter, "{:7}  {what}", change.name())
-}
-
-pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
-    writeln!(formatter, "         {name:8}  {value}")
 }
 
 fn named(value: Option<&impl Display>) -> String {

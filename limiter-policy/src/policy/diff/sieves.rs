@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use serde::Serialize;
 
 use super::{
-    Change, joined,
-    show::{detail, heading},
+    change::{Change, joined},
+    lines::{detail, heading},
 };
 use crate::policy::{Policy, Sieve};
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, show::heading};
+use super::{change::Change, lines::heading};
 use crate::policy::{Policy, StandingSettings};
 
 /// The difference in how sources get their standing.

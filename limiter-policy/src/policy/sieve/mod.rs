@@ -3,6 +3,7 @@
 mod percentage;
 mod show;
 mod sizes;
+mod used;
 
 use limiter_common::{
     limit::LimitId,
@@ -14,7 +15,6 @@ pub use self::{
     percentage::{InvalidPercentage, Percentage},
     sizes::SieveSizes,
 };
-use super::{Limit, Mode, Policy};
 
 /// A sieve: lists of addresses, by how busy these are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +65,8 @@ pub enum PressureOf {
 pub struct SieveUse {
     /// The interned id of the limit whose packets it is for; `None`: all packets.
     pub limit: Option<LimitId>,
-    /// The index in [`Policy::sieves`] of the sieve that scores them; `None`: arrivals are only
-    /// counted, for a sieve whose pressure this limit measures.
+    /// The index in [`sieves`](crate::policy::Policy::sieves) of the sieve that scores them; `None`:
+    /// arrivals are only counted, for a sieve whose pressure this limit measures.
     pub sieve: Option<usize>,
 }
 
@@ -118,40 +118,5 @@ impl Sieve {
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.size > 0
-    }
-}
-
-impl Policy {
-    /// Returns every use of a sieve that is on: by limits, sorted by interned id, then by the whole
-    /// interface, in the order of the sieves. Limits that are off use none.
-    #[must_use]
-    pub fn sieve_uses(&self) -> Vec<SieveUse> {
-        let on = |wanted: &str| {
-            let number = self.sieves.iter().position(|sieve| sieve.name == wanted);
-            number.filter(|number| self.sieves[*number].is_on())
-        };
-        let measured_for_a_sieve = |name: &str| {
-            self.sieves.iter().any(|sieve| {
-                matches!(&sieve.pressure, Some(PressureOf::Limit(limit)) if limit == name)
-                    && sieve.is_on()
-            })
-        };
-        let used = |limit: &&Limit| limit.mode != Mode::Off;
-        let by_limits = self.limits.iter().filter(used).filter_map(|limit| {
-            let sieve = limit.ip_rep.as_deref().and_then(on);
-            (sieve.is_some() || measured_for_a_sieve(&limit.name)).then_some(SieveUse {
-                limit: Some(limit.id),
-                sieve,
-            })
-        });
-        let everywhere = (0..).zip(&self.sieves).filter_map(|(number, sieve)| {
-            let named = |limit: &Limit| limit.ip_rep.as_deref() == Some(&sieve.name);
-            let unnamed = !self.limits.iter().any(named);
-            (sieve.is_on() && sieve.pressure.is_some() && unnamed).then_some(SieveUse {
-                limit: None,
-                sieve: Some(number),
-            })
-        });
-        by_limits.chain(everywhere).collect()
     }
 }

@@ -1,5 +1,6 @@
-//! How sources get their standing, and where a policy uses it.
+//! How sources get their standing, and which limits use it.
 
+mod in_use;
 mod reserve;
 
 use std::fmt;
@@ -8,7 +9,7 @@ use limiter_common::standing::Settings;
 use serde::{Deserialize, Serialize};
 
 pub use self::reserve::{Reserve, Reserved, Step};
-use super::{Limit, Mode, Policy};
+use super::{Limit, Mode};
 use crate::text;
 
 /// How sources get their standing. Times are in nanoseconds.
@@ -180,21 +181,6 @@ impl Limit {
             && (self.reserve.is_some()
                 || !self.matching.standing.is_empty()
                 || self.ban.is_some_and(|ban| ban.only.is_some()))
-    }
-}
-
-impl Policy {
-    /// Returns whether any limit needs to know the standing of sources.
-    #[must_use]
-    pub fn uses_standing(&self) -> bool {
-        self.limits.iter().any(Limit::uses_standing)
-    }
-
-    /// Returns how sources get their standing; `None`: no limit uses it.
-    #[must_use]
-    pub fn standing_in_use(&self) -> Option<StandingSettings> {
-        let settings = || self.standing.clone().unwrap_or_default();
-        self.uses_standing().then(settings)
     }
 }
 

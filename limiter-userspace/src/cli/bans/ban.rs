@@ -18,7 +18,7 @@ use crate::{
         output::print_json,
         render::duration,
     },
-    guard::Session,
+    guard,
     protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest},
 };
 
@@ -67,7 +67,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
         changes: args.prefixes.iter().copied().map(request).collect(),
         force: args.force,
         together: true,
-        session: Session::own(),
+        session: guard::started_from(),
     };
     let changed = change(&args.read, &wanted)?;
     let banned = args.prefixes.iter().zip(&changed.outcomes);

@@ -75,7 +75,7 @@ fn row(limit: &LimitExplanation) -> [String; HEADER.len()] {
     [
         limit.limit.clone(),
         limit.strategy.clone(),
-        limit.mode.clone(),
+        limit.mode.name().to_owned(),
         limit.matching.clone().unwrap_or_else(none),
         limit.id.clone(),
         limit.interface.clone().unwrap_or_default(),

@@ -2,27 +2,19 @@
 
 mod accept;
 mod print;
+mod source;
 mod test;
 mod words;
 
-use std::{
-    io::{self, Write as _},
-    path::PathBuf,
-};
+use std::io::{self, Write as _};
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
 use limiter_datapath::kernel::wall_clock_now;
-use limiter_policy::{
-    config::{self, Config},
-    lists::ListRecord,
-};
+use limiter_policy::lists::ListRecord;
 
+use self::source::SourceArgs;
 pub(super) use self::{print::troubles, words::consequences};
-use super::{
-    args::{OutputArgs, ReadArgs},
-    output::print_json,
-};
+use super::output::print_json;
 use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
@@ -42,38 +34,6 @@ enum ListsCommand {
 
     /// Put in force the feeds of a list that were held back because they grew too fast
     Accept(accept::AcceptArgs),
-}
-
-/// Where the lists are read from.
-#[derive(Debug, Args)]
-struct SourceArgs {
-    /// Use the lists of this configuration file instead of those in force
-    #[arg(short, long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    #[command(flatten)]
-    read: ReadArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-impl SourceArgs {
-    /// Answers from the given configuration or, if there is none, from what is in force.
-    fn ask<T>(
-        &self,
-        request: &Request,
-        of_config: impl FnOnce(&Config) -> T,
-        of_answer: impl FnOnce(Answer) -> Option<T>,
-    ) -> anyhow::Result<T> {
-        if let Some(path) = &self.config {
-            return Ok(of_config(&config::load(path, wall_clock_now())?));
-        }
-        match of_answer(self.read.ask(request)?) {
-            Some(answer) => Ok(answer),
-            None => bail!("the daemon gave an unexpected answer"),
-        }
-    }
 }
 
 pub(super) fn lists(args: &ListsArgs) -> anyhow::Result<()> {

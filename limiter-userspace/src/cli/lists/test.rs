@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use limiter_policy::lists::{Extent, Findings, ListFinding, UsedBy};
 use serde::Serialize;
 
-use super::{SourceArgs, words::consequences};
+use super::{source::SourceArgs, words::consequences};
 use crate::{
     cli::{
         output::print_json,

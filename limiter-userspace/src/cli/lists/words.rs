@@ -2,7 +2,7 @@
 
 use limiter_policy::{
     lists::{Extent, Extents, Findings},
-    policy::Purpose,
+    policy::{Mode, Purpose},
 };
 
 /// Describes what its lists do to it, the strongest first.
@@ -23,7 +23,7 @@ pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
         }));
         lines.extend(blocked.map(|extent| {
             let (part, by) = (part(extent), by(Purpose::Block));
-            let dropped = if limit.mode == "observe" {
+            let dropped = if limit.mode == Mode::Observe {
                 "would be dropped if it enforced"
             } else {
                 "is dropped"

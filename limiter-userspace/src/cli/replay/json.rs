@@ -9,7 +9,12 @@ use limiter_common::{
 use limiter_policy::policy::{Mode, Policy, owner_id};
 use serde::{Serialize, Serializer};
 
-use super::{KnownBy, SievesAt, automatic, bans::Bans, sieves::SieveEnd};
+use super::{
+    automatic,
+    bans::Bans,
+    sieves::{SieveEnd, SievesAt},
+    standing::KnownBy,
+};
 use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
 
 /// The id of a limit's bucket if all sources share one.

@@ -23,10 +23,10 @@ use limiter_policy::{
     policy::{CompiledPolicy, Policy},
 };
 
-use self::standing::Assumed;
+use self::{sieves::SievesAt, standing::KnownBy};
 use super::args::OutputArgs;
 use crate::replay::{
-    HandshakeCounts, Judged, Replay, ReplayedBans, SieveReplay, Sources, Summary, Timeline, Usage,
+    Judged, Replay, ReplayedBans, Sources, Summary, Timeline, Usage,
     capture::Capture,
     engine::{Engine, KernelEngine, NativeEngine},
 };
@@ -159,19 +159,6 @@ fn engine(
             Box::new(KernelEngine::new(tables, config.buckets, offenders)?)
         }
     })
-}
-
-/// What became of sieves, and the CPUs that they were laid out for: others have other shards.
-struct SievesAt {
-    cpus: u32,
-    sieves: Vec<SieveReplay>,
-}
-
-/// By what sources are known, besides their visits and retries.
-#[derive(Clone, Copy)]
-struct KnownBy {
-    assumed: Assumed,
-    handshakes: HandshakeCounts,
 }
 
 /// Where the packets' verdicts go.

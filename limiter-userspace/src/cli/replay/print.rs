@@ -82,7 +82,7 @@ fn limits(out: &mut impl Write, policy: &Policy, summary: &Summary) -> anyhow::R
         .map(|(limit, traffic)| LimitRow {
             name: limit.name.clone(),
             strategy: limit.strategy.name().to_owned(),
-            mode: limit.mode.name().to_owned(),
+            mode: limit.mode,
             traffic: *traffic,
         })
         .collect();

@@ -6,17 +6,20 @@ use limiter_common::reason::Reason;
 use limiter_policy::policy::Policy;
 use serde::Serialize;
 
-use super::{
-    super::{
-        render::{count, counted, duration, nanoseconds, table},
-        sieve::lists_table,
-    },
-    SievesAt,
+use super::super::{
+    render::{count, counted, duration, nanoseconds, table},
+    sieve::lists_table,
 };
 use crate::{
     protocol::sieves::SieveListStatus,
     replay::{SieveReplay, UnderPressure},
 };
+
+/// What became of sieves, and the CPUs that they were laid out for: others have other shards.
+pub(super) struct SievesAt {
+    pub(super) cpus: u32,
+    pub(super) sieves: Vec<SieveReplay>,
+}
 
 /// A sieve at the end of a replay.
 #[derive(Serialize)]

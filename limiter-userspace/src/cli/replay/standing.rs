@@ -9,10 +9,7 @@ use limiter_policy::{
     policy::{List, Policy},
 };
 
-use super::{
-    super::render::{count, counted, table},
-    KnownBy,
-};
+use super::super::render::{count, counted, table};
 use crate::replay::{HandshakeCounts, Summary};
 
 /// The name of the list of those who are assumed to be known: no configuration can use it.
@@ -23,6 +20,13 @@ const ASSUMED: &str = "--assume-known";
 pub(super) struct Assumed {
     /// How many prefixes are assumed to be proven.
     pub(super) known: usize,
+}
+
+/// By what sources are known, besides their visits and retries.
+#[derive(Clone, Copy)]
+pub(super) struct KnownBy {
+    pub(super) assumed: Assumed,
+    pub(super) handshakes: HandshakeCounts,
 }
 
 /// Makes a policy treat the sources in a file as proven, as if somebody had vouched for them.

@@ -10,7 +10,7 @@ use super::super::{
     lists::troubles,
     render::{count, counted, duration, table},
     sieve, standing,
-    traffic::{LimitRow, limits_table, malformed_action},
+    traffic::{LimitRow, limits_table},
 };
 use crate::protocol::{GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status};
 
@@ -119,7 +119,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         .map(|(name, limit)| LimitRow {
             name: name.clone(),
             strategy: limit.strategy.clone(),
-            mode: limit.mode.clone(),
+            mode: limit.mode,
             traffic: limit.into(),
         })
         .collect();
@@ -133,7 +133,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         print_standing(out, standing)?;
     }
 
-    let malformed = malformed_action(&status.policy);
+    let malformed = status.policy.malformed;
     // In the order of the table of reasons, without those that never occurred.
     let reasons = Reason::ALL.iter().filter_map(|reason| {
         let packets = status

@@ -14,12 +14,9 @@ use limiter_common::{
 use serde::Serialize;
 
 use super::snapshot::Snapshot;
-use crate::{
-    cli::traffic::malformed_action,
-    protocol::{
-        AutomaticRate, Grouping, InterfaceStatus, OffenderStatus, ShortageStatus, StandingStatus,
-        StandingTraffic, Status,
-    },
+use crate::protocol::{
+    AutomaticRate, Grouping, InterfaceStatus, OffenderStatus, ShortageStatus, StandingStatus,
+    StandingTraffic, Status,
 };
 
 /// The counts of a snapshot and how fast they rise.
@@ -233,7 +230,7 @@ fn key(offender: &OffenderStatus) -> (String, String) {
 
 /// Counts the packets with a verdict, over all reasons.
 fn packets(status: &Status, wanted: Action) -> u64 {
-    let malformed = malformed_action(&status.policy);
+    let malformed = status.policy.malformed;
     let reasons = Reason::ALL.iter();
     reasons
         .filter(|reason| reason.action(malformed) == wanted)

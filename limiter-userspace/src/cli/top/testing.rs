@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Parser as _;
-use limiter_policy::lists::Findings;
+use limiter_policy::{lists::Findings, policy::Mode};
 
 use super::{model::Model, snapshot::Snapshot};
 use crate::{
@@ -71,7 +71,7 @@ pub(super) fn snapshot(
 /// A limit whose rate is automatic, and was never lowered.
 pub(super) fn automatic(rate: u64) -> LimitStatus {
     LimitStatus {
-        mode: "enforce".to_owned(),
+        mode: Mode::Enforce,
         strategy: "gcra".to_owned(),
         passed_packets: 0,
         passed_bytes: 0,
@@ -109,7 +109,7 @@ pub(in crate::cli) fn explanation(address: &str) -> Explanation {
             limit: "PacketsPerIPAddress".to_owned(),
             id: address.to_owned(),
             interface: None,
-            mode: "enforce".to_owned(),
+            mode: Mode::Enforce,
             strategy: "gcra".to_owned(),
             matching: None,
             other_standing: false,

@@ -17,6 +17,7 @@
 
 mod byte_order;
 mod error;
+mod header;
 mod input;
 mod pcap;
 mod pcapng;
@@ -27,12 +28,6 @@ pub use self::error::CaptureError;
 use self::input::Input;
 use super::CapturedFrame;
 
-/// The longest frame in bytes: libpcap's bound for Ethernet, and small enough to allocate.
-const MAX_CAPTURED: u32 = 262_144;
-
-/// `LINKTYPE_ETHERNET` in libpcap's registry.
-const ETHERNET: u32 = 1;
-
 /// A captured frame and its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
@@ -40,12 +35,6 @@ pub struct Packet<'a> {
     pub time_ns: i128,
     /// The frame.
     pub frame: CapturedFrame<'a>,
-}
-
-/// The fields of a packet's header, apart from its bytes.
-struct Header {
-    time_ns: i128,
-    original_length: u32,
 }
 
 /// A capture that is being read.

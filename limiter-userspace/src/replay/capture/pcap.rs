@@ -2,7 +2,12 @@
 
 use std::io::Read;
 
-use super::{CaptureError, ETHERNET, Header, MAX_CAPTURED, byte_order::ByteOrder, input::Input};
+use super::{
+    CaptureError,
+    byte_order::ByteOrder,
+    header::{ETHERNET, Header, MAX_CAPTURED},
+    input::Input,
+};
 
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;

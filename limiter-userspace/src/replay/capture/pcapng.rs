@@ -2,7 +2,12 @@
 
 use std::io::Read;
 
-use super::{CaptureError, ETHERNET, Header, MAX_CAPTURED, byte_order::ByteOrder, input::Input};
+use super::{
+    CaptureError,
+    byte_order::ByteOrder,
+    header::{ETHERNET, Header, MAX_CAPTURED},
+    input::Input,
+};
 
 /// The same in both byte orders.
 pub(super) const SECTION_HEADER: [u8; 4] = 0x0a0d_0d0a_u32.to_le_bytes();

@@ -16,6 +16,7 @@ mod counting;
 mod offence;
 mod offences;
 mod ranges;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -37,7 +38,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::{AutomaticBan, BanOnly, Mode, Policy};
 
-pub use self::offence::Offence;
+pub use self::{offence::Offence, subject::Subject};
 use self::{
     ranges::{Members, around, is_range},
     window::{SLICES, Window},
@@ -58,15 +59,6 @@ const MOST_IGNORED: usize = 1 << 16;
 
 /// The longest time between two looks, which otherwise come every tenth of the shortest `within`.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A limit and whom it drops or bans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Subject {
-    /// The limit's interned id.
-    pub limit: u16,
-    /// An address, or a range.
-    pub prefix: BanKey,
-}
 
 /// What a look finds.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use limiter_common::{
 };
 use limiter_policy::{policy::AutomaticBan, text};
 
-use super::Subject;
+use super::subject::Subject;
 
 /// A source that was dropped so often that the limit bans it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

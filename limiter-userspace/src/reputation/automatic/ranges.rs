@@ -7,7 +7,7 @@ use limiter_common::{
     ban::BanKey,
 };
 
-use super::Subject;
+use super::subject::Subject;
 
 /// What one subscriber has at least, whatever addresses it uses there.
 const NETWORK: u8 = 64;

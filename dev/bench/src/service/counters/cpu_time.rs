@@ -1,6 +1,6 @@
 //! How a CPU spent its time.
 
-use crate::{lane::to_f64, service::growth::growing};
+use crate::{float::to_f64, service::growth::growing};
 
 growing! {
     /// How a CPU spent its time, in the kernel's ticks.

@@ -4,6 +4,8 @@ mod shown;
 mod sieves;
 mod standing;
 
+use std::collections::BTreeMap;
+
 use limiter_common::{limit::LimitId, strategy::Strategy};
 
 use super::*;

@@ -19,8 +19,8 @@ use crate::{
             lines,
         },
     },
-    guard::Session,
-    protocol::bans::{BanChange, BanChanges, BanOutcome},
+    guard,
+    protocol::bans::{BanChange, BanChanges, BanOutcome, Session},
 };
 
 /// Applies what arrives on stdin until it ends.
@@ -34,7 +34,7 @@ pub(super) fn stream(
     let applier = BanApplier {
         read,
         force,
-        session: Session::own(),
+        session: guard::started_from(),
         counts: Counts::default(),
         ends_with_daemon: false,
     };

@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::{super::model::Model, OTHERS, palette::Palette};
+use super::{super::model::Model, palette::Palette, room};
 use crate::{
     cli::{
         capacity::last_distress,
@@ -16,10 +16,9 @@ const NAMES: usize = 22;
 
 /// Returns a line for each such limit, as far as a screen of that height has room.
 pub(super) fn lines(model: &Model, height: u16, palette: &Palette) -> Vec<Line<'static>> {
-    let room = usize::from(height.saturating_sub(OTHERS)) / 2;
     let rates = model.sample.iter().flat_map(|sample| &sample.automatic);
     rates
-        .take(room)
+        .take(room::limits(height))
         .map(|(limit, rate)| line(limit, rate, palette))
         .collect()
 }

@@ -44,7 +44,9 @@ fn limit_lines<'e>(limit: &'e LimitExplanation, palette: &Palette) -> [Line<'e>;
         Span::styled(&limit.limit, palette.heading),
         Span::raw(format!(
             " of {} ({}, {})",
-            limit.id, limit.mode, limit.source
+            limit.id,
+            limit.mode.name(),
+            limit.source
         )),
     ]);
     if let Some(matching) = &limit.matching {

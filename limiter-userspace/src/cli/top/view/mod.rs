@@ -5,6 +5,7 @@ mod explained;
 mod offenders;
 mod page;
 mod palette;
+mod room;
 mod standing;
 mod totals;
 
@@ -23,9 +24,6 @@ use super::{
 
 /// With fewer rows there is no room for the sparkline.
 const ROOMY: u16 = 12;
-
-/// The height of all else on a screen that shows some offenders too.
-const OTHERS: u16 = 16;
 
 /// Draws in colour or without.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use super::{
         model::Model,
         rates::{StandingRate, StandingRates},
     },
-    OTHERS,
     offenders::rate,
     palette::Palette,
+    room,
 };
 use crate::cli::render::duration;
 
@@ -25,7 +25,7 @@ pub(super) fn lines(model: &Model, height: u16, palette: &Palette) -> Vec<Line<'
     let Some(standing) = sample.and_then(|sample| sample.standing.as_ref()) else {
         return Vec::new();
     };
-    let room = usize::from(height.saturating_sub(OTHERS)) / 2;
+    let room = room::limits(height);
     if standing.limits.is_empty() || room == 0 {
         return Vec::new();
     }

@@ -1,0 +1,57 @@
+//! Where a bucket is.
+
+use limiter_common::{owner::BucketKey, strategy::Spend, table::Order, unit::MAX_UNITS};
+
+/// The location of a bucket in either store, and the unit that it should count in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BucketLocation {
+    /// Only for the hash map.
+    pub(super) key: BucketKey,
+    /// Only for the table.
+    pub(super) line: u32,
+    /// For the hash map, only the number of the unit.
+    pub(super) fingerprint: u64,
+}
+
+impl BucketLocation {
+    /// Returns the location of a bucket in a line of the table, by its fingerprint.
+    pub(super) const fn in_line(line: u32, fingerprint: u64) -> Self {
+        Self {
+            key: BucketKey::NONE,
+            line,
+            fingerprint,
+        }
+    }
+
+    /// Returns the location of a bucket in the hash map that counts in the unit of that number.
+    pub(super) fn in_hash(key: BucketKey, unit: u32) -> Self {
+        Self {
+            key,
+            line: 0,
+            fingerprint: unit.into(),
+        }
+    }
+
+    /// Returns the location of the same bucket in another unit.
+    pub(super) fn in_unit(self, unit: u32) -> Self {
+        let fingerprint = self.fingerprint & !u64::from(MAX_UNITS - 1) | u64::from(unit);
+        Self {
+            fingerprint,
+            ..self
+        }
+    }
+
+    /// Returns an order for the bucket.
+    pub(super) const fn order(&self) -> Order {
+        Order {
+            key: self.key,
+            fingerprint: self.fingerprint,
+            spend: Spend::NONE,
+            seen: 0,
+            wanted: 0,
+            now_ns: 0,
+            line: self.line,
+            kind: 0,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Why a policy cannot be compiled.
+
+use limiter_common::limit::MAX_LIMITS;
+use thiserror::Error;
+
+use crate::policy::{Rate, TooManyUnits};
+
+/// Why the datapath cannot hold a policy.
+#[derive(Debug, Error)]
+pub enum CompileError {
+    /// A set of limits would not fit a word.
+    #[error("{0} limits are configured, but the maximum is {MAX_LIMITS}")]
+    TooManyLimits(usize),
+    /// No bucket can count this rate.
+    #[error("limit {limit}: a bucket cannot count {rate:?}")]
+    Rate {
+        /// The limit's name.
+        limit: String,
+        /// The rate.
+        rate: Rate,
+    },
+    /// The tables would be too large for memory.
+    #[error(
+        "overrides, subscribers, lists and matches divide addresses and ports into {0} ranges, but \
+         the maximum is {MOST_RANGES}"
+    )]
+    TooManyRanges(usize),
+    /// There are more units than numbers.
+    #[error(transparent)]
+    TooManyUnits(#[from] TooManyUnits),
+}
+
+/// The most ranges, all dimensions together.
+pub(super) const MOST_RANGES: usize = 1 << 24;

@@ -1,0 +1,52 @@
+//! How two policies differ in one thing, and the things of both by name.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// How something differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Only the new policy has it.
+    Added,
+    /// Only the old policy has it.
+    Removed,
+    /// Both have it, but it differs.
+    Changed,
+}
+
+impl Change {
+    pub(super) const fn of<T: Copy>(old: Option<T>, new: Option<T>) -> Self {
+        match (old, new) {
+            (None, _) => Self::Added,
+            (_, None) => Self::Removed,
+            _ => Self::Changed,
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+/// Joins two maps: what each has under a name, sorted by name.
+pub(super) fn joined<K: Ord, V>(
+    old: impl IntoIterator<Item = (K, V)>,
+    new: impl IntoIterator<Item = (K, V)>,
+) -> impl Iterator<Item = (K, Option<V>, Option<V>)> {
+    let mut joined = BTreeMap::<K, (Option<V>, Option<V>)>::new();
+    for (name, value) in old {
+        joined.entry(name).or_default().0 = Some(value);
+    }
+    for (name, value) in new {
+        joined.entry(name).or_default().1 = Some(value);
+    }
+    joined
+        .into_iter()
+        .map(|(name, (old, new))| (name, old, new))
+}

@@ -1,0 +1,13 @@
+//! The lines of a difference as people see it.
+
+use std::fmt::{self, Formatter};
+
+use super::change::Change;
+
+pub(super) fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str) -> fmt::Result {
+    writeln!(formatter, "{:7}  {what}", change.name())
+}
+
+pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(formatter, "         {name:8}  {value}")
+}

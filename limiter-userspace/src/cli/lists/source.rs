@@ -1,0 +1,45 @@
+//! Where `limiter lists` reads the lists: a configuration file, or the daemon.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+use limiter_datapath::kernel::wall_clock_now;
+use limiter_policy::config::{self, Config};
+
+use crate::{
+    cli::args::{OutputArgs, ReadArgs},
+    protocol::{Answer, Request},
+};
+
+/// Where the lists are read from.
+#[derive(Debug, Args)]
+pub(super) struct SourceArgs {
+    /// Use the lists of this configuration file instead of those in force
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+impl SourceArgs {
+    /// Answers from the given configuration or, if there is none, from what is in force.
+    pub(super) fn ask<T>(
+        &self,
+        request: &Request,
+        of_config: impl FnOnce(&Config) -> T,
+        of_answer: impl FnOnce(Answer) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        if let Some(path) = &self.config {
+            return Ok(of_config(&config::load(path, wall_clock_now())?));
+        }
+        match of_answer(self.read.ask(request)?) {
+            Some(answer) => Ok(answer),
+            None => bail!("the daemon gave an unexpected answer"),
+        }
+    }
+}
