@@ -23,17 +23,7 @@ const CRATES: [&str; 6] = [
 ];
 
 /// The folders in which circles are not refused yet.
-const EXCEPTIONS: &[&str] = &[
-    "dev/bench/src",
-    "limiter-datapath/src/kernel",
-    "limiter-policy/src/config",
-    "limiter-policy/src/lists/feed",
-    "limiter-policy/src/policy",
-    "limiter-userspace/src/cli",
-    "limiter-userspace/src/guard",
-    "limiter-userspace/src/replay/capture",
-    "limiter-userspace/src/reputation/automatic",
-];
+const EXCEPTIONS: &[&str] = &["dev/bench/src"];
 
 /// A path of modules and of an item in the last one, from the crate's root.
 type Names = Vec<String>;
