@@ -1,5 +1,6 @@
 //! How sources get their standing, and where a policy uses it.
 
+mod forged;
 mod reserve;
 
 use std::fmt;
