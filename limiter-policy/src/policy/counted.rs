@@ -126,13 +126,24 @@ mod tests {
         config.unwrap_or_else(|errors| panic!("{errors}")).policy
     }
 
+    const DNS: &str = "cost: packets, match: {destination-port: 53}";
+
+    /// Checks whether the first of two limits counts all that the second counts.
+    #[track_caller]
+    fn check(pairs: &[(&str, &str, bool)]) {
+        for (one, other, expected) in pairs {
+            let limits = policy(one, other).limits;
+            let counts_all = limits[0].counts_all_ipv6_of(&limits[1]);
+            assert_eq!(counts_all, *expected, "{one}; {other}");
+        }
+    }
+
     #[test]
-    fn what_counts_all_that_another_counts() {
-        let dns = "cost: packets, match: {destination-port: 53}";
-        for (one, other, expected) in [
-            (dns, dns, true),
-            ("cost: packets", dns, true),
-            (dns, "cost: packets", false),
+    fn costs_and_protocols_that_count_all_of_another() {
+        check(&[
+            (DNS, DNS, true),
+            ("cost: packets", DNS, true),
+            (DNS, "cost: packets", false),
             // Either way of costs: a frame has many bytes.
             ("cost: packets", "cost: bytes", true),
             ("cost: bytes", "cost: packets", false),
@@ -146,7 +157,7 @@ mod tests {
             // Protocols.
             (
                 "cost: packets, match: {protocol: udp, destination-port: 53}",
-                dns,
+                DNS,
                 false,
             ),
             (
@@ -164,6 +175,12 @@ mod tests {
                 "cost: new-connections",
                 false,
             ),
+        ]);
+    }
+
+    #[test]
+    fn fields_that_match_all_of_another() {
+        check(&[
             // Ports.
             (
                 "cost: packets, match: {destination-port: [50-53, 54-60]}",
@@ -171,11 +188,11 @@ mod tests {
                 true,
             ),
             (
-                dns,
+                DNS,
                 "cost: packets, match: {destination-port: 53-54}",
                 false,
             ),
-            (dns, "cost: packets, match: {source-port: 53}", false),
+            (DNS, "cost: packets, match: {source-port: 53}", false),
             // Flags.
             (
                 "cost: packets, match: {tcp-flags: syn}",
@@ -211,11 +228,11 @@ mod tests {
             // Fragments, of which a forger may send as many.
             (
                 "cost: packets, match: {destination-port: 53, fragments: ignore}",
-                dns,
+                DNS,
                 false,
             ),
             (
-                dns,
+                DNS,
                 "cost: packets, match: {destination-port: 53, fragments: ignore}",
                 true,
             ),
@@ -235,17 +252,7 @@ mod tests {
                 "cost: packets, match: {standing: [proven, unknown]}",
                 true,
             ),
-        ] {
-            let policy = policy(one, other);
-            let [one_limit, other_limit] = policy.limits.as_slice() else {
-                panic!("{:?}", policy.limits);
-            };
-            assert_eq!(
-                one_limit.counts_all_ipv6_of(other_limit),
-                expected,
-                "{one}; {other}"
-            );
-        }
+        ]);
     }
 
     #[test]
