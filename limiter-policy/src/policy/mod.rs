@@ -4,6 +4,7 @@ pub mod automatic;
 mod automatic_ban;
 pub mod bans;
 mod compile;
+mod counted;
 pub mod diff;
 mod forgeable;
 mod implied;

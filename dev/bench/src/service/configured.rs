@@ -99,6 +99,7 @@ mod tests {
                 let read = read.unwrap_or_else(|errors| panic!("{errors}\n{text}"));
                 assert!(text.contains("interfaces: [server0]"));
                 assert_eq!(text.matches(VISITS).count(), 1);
+                assert_eq!(read.policy.forged_alone().count(), 0, "{text}");
                 let limits = read.policy.limits.iter();
                 let reserving: Vec<_> = limits.filter(|limit| limit.reserve.is_some()).collect();
                 assert!(!reserving.is_empty(), "everybody is equal:\n{text}");

@@ -1,5 +1,6 @@
 //! How sources get their standing, and which limits use it.
 
+mod forged;
 mod in_use;
 mod reserve;
 

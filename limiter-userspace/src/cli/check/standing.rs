@@ -33,10 +33,14 @@ fn warnings(policy: &Policy) -> Vec<String> {
     let limits = || policy.limits.iter();
     let indiscriminate = limits().filter_map(without_reserve);
     let small = limits().filter_map(too_small);
+    let prefix = policy.standing_in_use().unwrap_or_default().ipv6_prefix;
+    let forged = policy.forged_alone();
+    let forged = forged.map(|limit| forged_alone(limit, prefix));
     unused
         .into_iter()
         .chain(indiscriminate)
         .chain(small)
+        .chain(forged)
         .collect()
 }
 
@@ -84,6 +88,22 @@ fn too_small(limit: &Limit) -> Option<String> {
             above.name(),
         )
     })
+}
+
+/// Warns of a limit of which a forger of one known source of IPv6, a prefix of that length, takes
+/// all.
+fn forged_alone(limit: &Limit, prefix: u8) -> String {
+    let cost = match limit.cost {
+        Cost::NewConnections => Cost::NewConnections,
+        Cost::Packets | Cost::Bytes => Cost::Packets,
+    };
+    format!(
+        "limit {} gives all it has to whoever forges the addresses of one known IPv6 /{prefix}: no \
+         limit per range counts the same packets; add one with `id: ipv6RangeCIDR`, \
+         `prefix-length: {prefix}`, `cost: {}` and the same `match`",
+        configured_name(&limit.name),
+        cost.name()
+    )
 }
 
 /// Prints a table of what limits reserve, in tokens, and how sources get their standing; nothing if
@@ -143,9 +163,13 @@ mod tests {
         }
     }
 
+    /// What bounds each source of IPv6.
+    const RANGES: &str = "PacketsPerIPv6Range: {burst: 9, count: 9, period: 1s}";
+
     fn total(burst: u64, more: &str) -> String {
         format!(
-            "limits: {{All: {{id: total, cost: packets, burst: {burst}, count: 9, period: 1s{more}}}}}\n"
+            "limits: {{{RANGES}, \
+             All: {{id: total, cost: packets, burst: {burst}, count: 9, period: 1s{more}}}}}\n"
         )
     }
 
@@ -185,7 +209,7 @@ mod tests {
         );
         let bytes = |unknown: u64| {
             format!(
-                "limits: {{All: {{id: total, cost: bytes, burst: 900000, count: 9, period: 1s, \
+                "limits: {{{RANGES}, All: {{id: total, cost: bytes, burst: 900000, count: 9, period: 1s, \
                  reserve: {{unknown: {unknown}}}}}}}\n"
             )
         };
@@ -202,6 +226,52 @@ mod tests {
              overrides: {'PacketsPerIPAddress:192.0.2.1': {burst: 100, count: 9, period: 1s}}",
             &["limit PacketsPerIPAddress keeps only 50 of 100 tokens from unknown sources"],
         );
+    }
+
+    #[test]
+    fn limits_that_one_forged_range_takes() {
+        let reserving = |cost: &str, more: &str| {
+            format!(
+                "limits: {{All: {{id: total, cost: {cost}, burst: 900000, count: 9, period: 1s, \
+                 reserve: {{unknown: 50%}}}}{more}}}\n"
+            )
+        };
+        let told = |prefix: u8, cost: &str| {
+            format!(
+                "limit All gives all it has to whoever forges the addresses of one known IPv6 \
+                 /{prefix}: no limit per range counts the same packets; add one with \
+                 `id: ipv6RangeCIDR`, `prefix-length: {prefix}`, `cost: {cost}` and the same \
+                 `match`"
+            )
+        };
+        for (cost, advised) in [
+            ("packets", "packets"),
+            ("bytes", "packets"),
+            ("new-connections", "new-connections"),
+        ] {
+            check(&reserving(cost, ""), &[&told(64, advised)]);
+            // What it advises ends it.
+            let added = format!(
+                ", Own: {{id: ipv6RangeCIDR, prefix-length: 64, cost: {advised}, burst: 9, \
+                 count: 9, period: 1s}}"
+            );
+            check(&reserving(cost, &added), &[]);
+        }
+        check(
+            &format!("{}standing: {{ipv6-prefix: 56}}", reserving("packets", "")),
+            &[&told(56, "packets")],
+        );
+    }
+
+    #[test]
+    fn the_examples_for_servers() {
+        for example in [
+            include_str!("../../../../configs/dns-server.yaml"),
+            include_str!("../../../../configs/game-server.yaml"),
+            include_str!("../../../../configs/web-server.yaml"),
+        ] {
+            check(example, &[]);
+        }
     }
 
     #[test]

@@ -1,0 +1,274 @@
+//! Which packets a limit counts, by its match and its cost, compared with another limit's.
+
+use ipnet::IpNet;
+use limiter_common::{
+    address::Family,
+    limit::Cost,
+    packet::{FLAG_ACK, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
+    standing::Standing,
+};
+
+use super::{Fragments, Limit, Match, PortRange, TcpFlags};
+
+/// The flags of TCP segments that open a connection.
+const OPENS_CONNECTION: TcpFlags = TcpFlags {
+    set: FLAG_SYN,
+    clear: FLAG_ACK,
+};
+
+impl Limit {
+    /// Returns the protocols that it counts; empty: all.
+    ///
+    /// They are the protocols that have the fields it matches on, since a later fragment reveals
+    /// only its protocol.
+    #[must_use]
+    pub fn protocols(&self) -> &[u8] {
+        if !self.matching.protocols.is_empty() {
+            &self.matching.protocols
+        } else if self.matching.tcp_flags.is_some() {
+            &[PROTOCOL_TCP]
+        } else if self.matching.needs_ports() {
+            &PROTOCOLS_WITH_PORTS
+        } else {
+            &[]
+        }
+    }
+
+    /// Returns the conditions on a TCP segment's flags for it to count the segment.
+    pub fn tcp_flags(&self) -> impl Iterator<Item = TcpFlags> {
+        let opens_connection = (self.cost == Cost::NewConnections).then_some(OPENS_CONNECTION);
+        self.matching.tcp_flags.into_iter().chain(opens_connection)
+    }
+
+    /// Returns whether it counts any packets of IPv6.
+    #[must_use]
+    pub fn counts_ipv6(&self) -> bool {
+        let destinations = &self.matching.destinations;
+        let is_ipv4 = |protocol: &u8| *protocol == Match::ICMP;
+        let protocols = self.protocols();
+        self.id_format.is_for(Family::V6)
+            && (destinations.is_empty() || destinations.iter().any(is_ipv6))
+            && (protocols.is_empty() || !protocols.iter().all(is_ipv4))
+    }
+
+    /// Returns whether it counts every packet of IPv6 from known sources that the other counts, and
+    /// charges at least a token where the other charges one; bytes count as fewer than packets.
+    /// Lists do not matter.
+    #[must_use]
+    pub fn counts_all_ipv6_of(&self, other: &Self) -> bool {
+        let (mine, its) = (&self.matching, &other.matching);
+        self.counts_ipv6()
+            && (self.cost == Cost::Packets || self.cost == other.cost)
+            && self.counts_protocols_of(other)
+            && has_ports(&mine.source_ports, &its.source_ports)
+            && has_ports(&mine.destination_ports, &its.destination_ports)
+            && self.tcp_flags().all(|mine| {
+                let (set, clear) = other.tcp_flags().fold((0, 0), |(set, clear), its| {
+                    (set | its.set, clear | its.clear)
+                });
+                mine.set & !set == 0 && mine.clear & !clear == 0
+            })
+            && has_destinations(&mine.destinations, &its.destinations)
+            && (mine.fragments == Fragments::Count || its.fragments == Fragments::Ignore)
+            && has_known(&mine.standing, &its.standing)
+    }
+
+    fn counts_protocols_of(&self, other: &Self) -> bool {
+        let mine = self.protocols();
+        let its = match other.cost {
+            Cost::NewConnections => &[PROTOCOL_TCP],
+            Cost::Packets | Cost::Bytes => other.protocols(),
+        };
+        let mut never_ipv6_or_mine = its
+            .iter()
+            .map(|one| *one == Match::ICMP || mine.contains(one));
+        mine.is_empty() || (!its.is_empty() && never_ipv6_or_mine.all(|holds| holds))
+    }
+}
+
+fn is_ipv6(prefix: &IpNet) -> bool {
+    matches!(prefix, IpNet::V6(_))
+}
+
+/// Returns whether all of the others' ports are among these. Without any, all packets are.
+fn has_ports(these: &[PortRange], others: &[PortRange]) -> bool {
+    let has = |port: u16| these.iter().any(|range| range.contains(&port));
+    these.is_empty() || (!others.is_empty() && others.iter().cloned().flatten().all(has))
+}
+
+/// Returns whether all of the others' addresses of IPv6 are among these. Without any, all are.
+fn has_destinations(these: &[IpNet], others: &[IpNet]) -> bool {
+    // Adjacent prefixes may cover another together.
+    let merged = IpNet::aggregate(&these.to_vec());
+    let has = |other: &IpNet| merged.iter().any(|one| one.contains(other));
+    let mut others_of_ipv6 = others.iter().filter(|other| is_ipv6(other));
+    these.is_empty() || (!others.is_empty() && others_of_ipv6.all(has))
+}
+
+/// Returns whether all of the others' standings that a known source may have are among these.
+/// Without any, all are.
+fn has_known(these: &[Standing], others: &[Standing]) -> bool {
+    let mut known = [Standing::Proven, Standing::Familiar, Standing::Fresh].into_iter();
+    let is_among = |standing: &Standing, all: &[Standing]| all.is_empty() || all.contains(standing);
+    known.all(|standing| !is_among(&standing, others) || is_among(&standing, these))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{config, policy::Policy};
+
+    fn policy(one: &str, other: &str) -> Policy {
+        let text = format!(
+            "limits:\n  One: {{id: total, burst: 2000, count: 9, period: 1s, {one}}}\n  \
+             Other: {{id: total, burst: 2000, count: 9, period: 1s, {other}}}\n"
+        );
+        let config = config::parse(&text, "test");
+        config.unwrap_or_else(|errors| panic!("{errors}")).policy
+    }
+
+    const DNS: &str = "cost: packets, match: {destination-port: 53}";
+
+    /// Checks whether the first of two limits counts all that the second counts.
+    #[track_caller]
+    fn check(pairs: &[(&str, &str, bool)]) {
+        for (one, other, expected) in pairs {
+            let limits = policy(one, other).limits;
+            let counts_all = limits[0].counts_all_ipv6_of(&limits[1]);
+            assert_eq!(counts_all, *expected, "{one}; {other}");
+        }
+    }
+
+    #[test]
+    fn costs_and_protocols_that_count_all_of_another() {
+        check(&[
+            (DNS, DNS, true),
+            ("cost: packets", DNS, true),
+            (DNS, "cost: packets", false),
+            // Either way of costs: a frame has many bytes.
+            ("cost: packets", "cost: bytes", true),
+            ("cost: bytes", "cost: packets", false),
+            ("cost: packets", "cost: new-connections", true),
+            ("cost: new-connections", "cost: packets", false),
+            (
+                "cost: new-connections",
+                "cost: packets, match: {protocol: tcp, tcp-flags: 'syn,!ack'}",
+                false,
+            ),
+            // Protocols.
+            (
+                "cost: packets, match: {protocol: udp, destination-port: 53}",
+                DNS,
+                false,
+            ),
+            (
+                "cost: packets, match: {protocol: [tcp, udp]}",
+                "cost: packets, match: {protocol: [udp, icmp]}",
+                true,
+            ),
+            (
+                "cost: packets, match: {protocol: tcp}",
+                "cost: new-connections",
+                true,
+            ),
+            (
+                "cost: packets, match: {protocol: udp}",
+                "cost: new-connections",
+                false,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn fields_that_match_all_of_another() {
+        check(&[
+            // Ports.
+            (
+                "cost: packets, match: {destination-port: [50-53, 54-60]}",
+                "cost: packets, match: {destination-port: 53-54}",
+                true,
+            ),
+            (
+                DNS,
+                "cost: packets, match: {destination-port: 53-54}",
+                false,
+            ),
+            (DNS, "cost: packets, match: {source-port: 53}", false),
+            // Flags.
+            (
+                "cost: packets, match: {tcp-flags: syn}",
+                "cost: packets, match: {tcp-flags: 'syn,!ack'}",
+                true,
+            ),
+            (
+                "cost: packets, match: {tcp-flags: 'syn,!ack'}",
+                "cost: packets, match: {tcp-flags: syn}",
+                false,
+            ),
+            (
+                "cost: packets, match: {tcp-flags: 'syn,!ack'}",
+                "cost: new-connections",
+                true,
+            ),
+            // Destinations; those of IPv4 do not matter.
+            (
+                "cost: packets, match: {destination: ['2001:db8::/33', '2001:db8:8000::/33']}",
+                "cost: packets, match: {destination: ['2001:db8::/32', 192.0.2.1]}",
+                true,
+            ),
+            (
+                "cost: packets, match: {destination: '2001:db8::/33'}",
+                "cost: packets, match: {destination: '2001:db8::/32'}",
+                false,
+            ),
+            (
+                "cost: packets, match: {destination: '2001:db8::/32'}",
+                "cost: packets",
+                false,
+            ),
+            // Fragments, of which a forger may send as many.
+            (
+                "cost: packets, match: {destination-port: 53, fragments: ignore}",
+                DNS,
+                false,
+            ),
+            (
+                DNS,
+                "cost: packets, match: {destination-port: 53, fragments: ignore}",
+                true,
+            ),
+            // Standings.
+            (
+                "cost: packets, match: {standing: [proven, familiar, fresh]}",
+                "cost: packets",
+                true,
+            ),
+            (
+                "cost: packets, match: {standing: proven}",
+                "cost: packets",
+                false,
+            ),
+            (
+                "cost: packets, match: {standing: proven}",
+                "cost: packets, match: {standing: [proven, unknown]}",
+                true,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn what_counts_ipv6() {
+        for (one, expected) in [
+            ("cost: packets", true),
+            ("cost: packets, match: {protocol: icmp}", false),
+            ("cost: packets, match: {protocol: [icmp, udp]}", true),
+            ("cost: packets, match: {destination: 192.0.2.1}", false),
+            (
+                "cost: packets, match: {destination: [192.0.2.1, '2001:db8::1']}",
+                true,
+            ),
+        ] {
+            let limits = policy(one, "cost: packets").limits;
+            assert_eq!(limits[0].counts_ipv6(), expected, "{one}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Limits that reserve, of which a forger of one known source of IPv6 takes all.
+//!
+//! The source is a whole range, whose addresses have its standing and yet a bucket each where the
+//! ids of a limit are addresses. So only a limit on that range or a larger one bounds the forger.
+
+use limiter_common::address::Family;
+
+use crate::policy::{Limit, Mode, Policy};
+
+impl Policy {
+    /// Returns the limits that reserve a part of buckets that several sources of IPv6 share, though
+    /// no other limit bounds what each source takes of it. Limits with several rates count once.
+    pub fn forged_alone(&self) -> impl Iterator<Item = &Limit> {
+        let source = self.standing_in_use().unwrap_or_default().ipv6_prefix;
+        self.limits.iter().filter(move |limit| {
+            limit.reserve.is_some()
+                && limit.mode != Mode::Off
+                && limit.is_first_part()
+                && limit.counts_ipv6()
+                && shared_length(limit) < source
+                && !(self.limits.iter()).any(|other| bounds(other, limit, source))
+        })
+    }
+}
+
+/// Returns whether a limit bounds what each source, a prefix of `source` bits, takes of a shared
+/// one.
+fn bounds(limit: &Limit, shared: &Limit, source: u8) -> bool {
+    let is_in_force = match limit.mode {
+        Mode::Enforce => true,
+        // Both begin so.
+        Mode::Observe => shared.mode == Mode::Observe,
+        Mode::Off => false,
+    };
+    let length = limit.id_format.prefix_length(Family::V6);
+    is_in_force
+        && limit.default.is_some()
+        && length.is_some_and(|length| length > shared_length(shared) && length <= source)
+        && limit.counts_all_ipv6_of(shared)
+}
+
+/// Returns how many leading bits those who share a bucket have in common.
+fn shared_length(limit: &Limit) -> u8 {
+    limit.id_format.prefix_length(Family::V6).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config;
+
+    const ALL: &str =
+        "All: {id: total, cost: packets, burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}";
+
+    /// Checks which limits are forged alone, of these beside `ALL`.
+    #[track_caller]
+    fn check(more_of_all: &str, beside: &str, section: &str, expected: &[&str]) {
+        let text = format!("{section}\nlimits:\n  {ALL}{more_of_all}}}\n{beside}\n");
+        let config = config::parse(&text, "test");
+        let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
+        let told: Vec<_> = policy.forged_alone().map(|limit| &*limit.name).collect();
+        assert_eq!(told, expected, "{text}");
+    }
+
+    fn range(length: u8, more: &str) -> String {
+        format!(
+            "  PacketsPerIPv6Range: {{burst: 9, count: 9, period: 1s, prefix-length: {length}{more}}}"
+        )
+    }
+
+    #[test]
+    fn ids_that_bound_a_source() {
+        check("", "", "", &["All"]);
+        for (length, expected) in [(65, &["All"][..]), (64, &[]), (48, &[])] {
+            check("", &range(length, ""), "", expected);
+        }
+        // Larger sources need larger ranges.
+        let section = "standing: {ipv6-prefix: 56}";
+        check("", &range(57, ""), section, &["All"]);
+        check("", &range(56, ""), section, &[]);
+        for name in [
+            "PacketsPerIPAddress",
+            "PacketsPerIPv4Range",
+            "BytesPerIPv6Range",
+            "NewConnectionsPerIPv6Range",
+        ] {
+            let other = format!("  {name}: {{burst: 9999, count: 9, period: 1s}}");
+            check("", &other, "", &["All"]);
+        }
+        // Addresses outside all prefixes of subscribers are not bounded.
+        let subscriber = "  PacketsPerSubscriber: {burst: 9, count: 9, period: 1s}\n\
+                          subscribers: {1: 192.0.2.0/24}";
+        check("", subscriber, "", &["All"]);
+    }
+
+    #[test]
+    fn modes_and_rates_that_bound_a_source() {
+        check("", &range(64, ", mode: 'off'"), "", &["All"]);
+        check("", &range(64, ", mode: observe"), "", &["All"]);
+        check(", mode: observe", &range(64, ", mode: observe"), "", &[]);
+        check(", mode: observe", "", "", &["All"]);
+        check(", mode: 'off'", "", "", &[]);
+        let only_overrides = "  PacketsPerIPv6Range: {prefix-length: 64}\n\
+             overrides: {'PacketsPerIPv6Range:2001:db8::/64': {burst: 9, count: 9, period: 1s}}";
+        check("", only_overrides, "", &["All"]);
+    }
+
+    #[test]
+    fn limits_that_sources_share() {
+        // Of IPv4 alone.
+        check(", match: {destination: 192.0.2.1}", "", "", &[]);
+        check(", match: {protocol: icmp}", "", "", &[]);
+        let reserve = ", reserve: {unknown: 4}";
+        let addresses =
+            "  PacketsPerIPAddress: {burst: 9, count: 9, period: 1s, reserve: {unknown: 4}}\n";
+        check("", &format!("{addresses}{}", range(64, reserve)), "", &[]);
+        // A /48 bounds what each source takes of all, but not of itself.
+        check("", &range(48, reserve), "", &["PacketsPerIPv6Range"]);
+        let own = "\n  Own: {id: ipv6RangeCIDR, prefix-length: 64, cost: packets, burst: 9, count: 9, period: 1s}";
+        check("", &(range(48, reserve) + own), "", &[]);
+    }
+}
