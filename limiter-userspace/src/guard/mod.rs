@@ -13,7 +13,6 @@ mod blocked;
 pub mod forged;
 mod gateways;
 mod lockout;
-mod netlink;
 mod probe;
 mod protected;
 mod records;

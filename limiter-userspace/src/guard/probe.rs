@@ -8,10 +8,10 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     Guarded, Why, addresses, gateways,
-    netlink::{Channel, DumpError},
     records::{self, RecordError},
     sessions, sockets,
 };
+use crate::netlink::{Channel, DumpError};
 
 /// How long one question may take: a router's whole table comes with its default route.
 const PATIENCE: Duration = Duration::from_secs(10);
