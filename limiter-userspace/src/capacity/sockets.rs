@@ -17,7 +17,7 @@ use crate::netlink::{
 
 /// The most sockets of a family on a limit's ports of which it is read what each has lost. The
 /// kernel lists sockets of one port in a time that grows with the square of their number.
-pub const MOST: usize = 2_000;
+const MOST: usize = 2_000;
 
 /// `enum` of linux/inet_diag.h: the operations of a filter.
 const JUMP: u8 = 1;
@@ -70,7 +70,7 @@ impl UdpSockets {
     ///
     /// # Errors
     ///
-    /// The kernel cannot say, or there are more than [`MOST`].
+    /// The kernel cannot say, or there are more than 2000 of a family.
     pub fn losses(&mut self, ports: &[PortRange]) -> Result<SocketLosses, DumpError> {
         let filter = filter(&on_any_of(ports));
         let mut sockets = BTreeMap::new();
