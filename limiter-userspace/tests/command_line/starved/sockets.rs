@@ -114,7 +114,7 @@ fn crowd(ports: &str) -> Result<Pinned> {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let watch = scope.spawn(|| rate.watch(|| !over.load(Ordering::Relaxed)));
-        let act = || {
+        let act = || -> Result<()> {
             let _sockets = Sockets::open(&pinned.pair.server)?;
             let until = Instant::now() + LONG;
             while Instant::now() < until {
