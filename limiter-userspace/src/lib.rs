@@ -16,6 +16,7 @@ pub mod guard;
 pub mod logging;
 #[expect(clippy::disallowed_methods, reason = "a scrape has a time")]
 pub mod metrics;
+mod netlink;
 pub mod protocol;
 pub mod replay;
 pub mod reputation;

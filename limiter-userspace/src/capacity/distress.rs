@@ -59,7 +59,7 @@ fn dropped(line: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::{HostFiles, SocketLosses};
+    use crate::capacity::HostFiles;
 
     #[test]
     fn the_kernels_files() {
@@ -95,8 +95,5 @@ mod tests {
         }
         let after = files.distress().unwrap();
         assert!(after.receive_buffer > before.receive_buffer, "{after:?}");
-        let losses = files.socket_losses().unwrap();
-        let port = to.port();
-        assert!(losses.have_more_on(&[port..=port], &SocketLosses::default()));
     }
 }

@@ -3,7 +3,7 @@
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Limit, Match, PortRange};
 
-use super::{Distress, HostFiles, ReadDistressError, SocketLosses};
+use super::{Distress, SocketLosses};
 
 /// Where packets were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,23 +34,10 @@ impl Kind {
 /// What the host has lost so far.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    distress: Distress,
-    /// `None`: no limit needed them.
-    sockets: Option<SocketLosses>,
-}
-
-impl Seen {
-    /// Reads what the host has lost; that of single sockets only on demand, as there may be many.
-    ///
-    /// # Errors
-    ///
-    /// A file cannot be read.
-    pub fn read(files: &HostFiles, with_sockets: bool) -> Result<Self, ReadDistressError> {
-        Ok(Self {
-            distress: files.distress()?,
-            sockets: with_sockets.then(|| files.socket_losses()).transpose()?,
-        })
-    }
+    /// The host as a whole.
+    pub distress: Distress,
+    /// Single sockets; `None`: no limit needed them, or they could not be read.
+    pub sockets: Option<SocketLosses>,
 }
 
 /// The losses that lower a limit's rate: only those that packets it counts may have caused.
@@ -87,10 +74,10 @@ impl Hearing {
         }
     }
 
-    /// Returns whether it must know what single sockets lost.
+    /// Returns the ports of the sockets of which it must know what each lost.
     #[must_use]
-    pub const fn needs_sockets(&self) -> bool {
-        self.udp && !self.ports.is_empty()
+    pub fn ports(&self) -> &[PortRange] {
+        if self.udp { &self.ports } else { &[] }
     }
 
     /// Returns whether packets were lost between `before` and `now`, as far as the limit hears it, in
@@ -98,7 +85,7 @@ impl Hearing {
     ///
     /// A full receive buffer counts only if a socket on the limit's ports lost something too. So
     /// neither an unread socket elsewhere nor wrong checksums, which sockets count as well, lower
-    /// the rate alone.
+    /// the rate alone. Where single sockets are unknown, a full receive buffer counts.
     #[must_use]
     pub fn heard(&self, before: &Seen, now: &Seen) -> [bool; Kind::ALL.len()] {
         let more =
@@ -106,7 +93,7 @@ impl Hearing {
         let is_ours = || match (&now.sockets, &before.sockets) {
             _ if self.ports.is_empty() => true,
             (Some(now), Some(before)) => now.have_more_on(&self.ports, before),
-            _ => false,
+            _ => true,
         };
         let is_lost = |kind| match kind {
             Kind::ReceiveBuffer => more(|distress| distress.receive_buffer) && is_ours(),
@@ -120,7 +107,7 @@ impl Hearing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{capacity::sockets::tests::line, testing::total};
+    use crate::testing::total;
 
     fn hearing(more: &str) -> Hearing {
         Hearing::of(&total(&format!("count: auto{more}")).limits[0])
@@ -162,15 +149,23 @@ mod tests {
         // None of its sockets lost anything.
         let ported = ", match: {protocol: udp, destination-port: 53}";
         assert_eq!(heard(ported), [false, false, true]);
-        assert!(hearing(ported).needs_sockets());
-        assert!(!hearing(", match: {protocol: tcp, destination-port: 53}").needs_sockets());
+        assert_eq!(hearing(ported).ports(), [53..=53]);
+        let tcp = hearing(", match: {protocol: tcp, destination-port: 53}");
+        assert!(tcp.ports().is_empty());
+        // They could not be read.
+        let unread = Seen {
+            sockets: None,
+            ..seen(2, 1, 1)
+        };
+        let heard = hearing(ported).heard(&before, &unread);
+        assert_eq!(heard, [true, false, false]);
     }
 
     /// Sockets count packets with wrong checksums as lost, too; those were in no full buffer.
     #[test]
     fn wrong_checksums_lower_nothing() {
         let lost = |receive_buffer, by_socket| Seen {
-            sockets: Some(SocketLosses::parse(&line(53, 71, by_socket), "")),
+            sockets: Some(SocketLosses::from([(71, (53, by_socket))])),
             ..seen(receive_buffer, 1, 1)
         };
         let before = lost(1, 5);

@@ -5,7 +5,7 @@ use std::{
     io::{self, ErrorKind, Read as _, Seek as _},
 };
 
-use super::{Distress, SocketLosses};
+use super::Distress;
 
 /// The files, kept open: later no descriptor may be left.
 #[derive(Debug)]
@@ -15,8 +15,6 @@ pub struct HostFiles {
     netstat: ProcFile,
     /// The counters of all CPUs; they are the whole machine's.
     softnet: ProcFile,
-    udp: ProcFile,
-    udp6: Option<ProcFile>,
 }
 
 /// Cannot read what the host has lost.
@@ -40,8 +38,6 @@ impl HostFiles {
             snmp6: ProcFile::open_if_there("/proc/thread-self/net/snmp6")?,
             netstat: ProcFile::open("/proc/thread-self/net/netstat")?,
             softnet: ProcFile::open("/proc/net/softnet_stat")?,
-            udp: ProcFile::open("/proc/thread-self/net/udp")?,
-            udp6: ProcFile::open_if_there("/proc/thread-self/net/udp6")?,
         })
     }
 
@@ -57,16 +53,6 @@ impl HostFiles {
             &self.netstat.text()?,
             &self.softnet.text()?,
         ))
-    }
-
-    /// Reads what each UDP socket has lost.
-    ///
-    /// # Errors
-    ///
-    /// A file cannot be read.
-    pub fn socket_losses(&self) -> Result<SocketLosses, ReadDistressError> {
-        let udp6 = ProcFile::text_if_there(self.udp6.as_ref())?;
-        Ok(SocketLosses::parse(&self.udp.text()?, &udp6))
     }
 }
 

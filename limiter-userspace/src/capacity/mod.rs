@@ -17,5 +17,5 @@ pub use self::{
     hearing::{Hearing, Kind, Seen},
     host_files::{HostFiles, ReadDistressError},
     law::{Bounds, EVERY, Interval, Law},
-    sockets::SocketLosses,
+    sockets::{SocketLosses, UdpSockets},
 };

@@ -1,11 +1,11 @@
 //! Finds automatic rates and gives them to the kernel, on a thread that does nothing else. Each rate
 //! that it gives holds for seconds only: without it, the kernel falls back to the floor.
 
-use std::{io, mem, sync::Arc};
+use std::{error::Error, io, mem, sync::Arc};
 
 use limiter_common::strategy::gcra::CurrentRate;
 use limiter_datapath::kernel::{Datapath, monotonic_now};
-use limiter_policy::policy::{Limit, Mode, automatic::interval_of};
+use limiter_policy::policy::{Limit, Mode, PortRange, automatic::interval_of};
 use tracing::{info, warn};
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     shared::Daemon,
     worker::Worker,
 };
-use crate::capacity::{EVERY, Finder, HostFiles, Seen};
+use crate::capacity::{EVERY, Finder, HostFiles, Seen, UdpSockets};
 
 /// How long the kernel holds to a rate, in nanoseconds: in a flood, the next look may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
@@ -45,7 +45,7 @@ fn keep(daemon: &Daemon) {
         if daemon.capacity.wait(pause) {
             return;
         }
-        keeper.look(&daemon.datapath());
+        keeper.look(daemon);
         daemon.capacity.store(keeper.found.clone());
     }
 }
@@ -55,16 +55,70 @@ fn keep(daemon: &Daemon) {
 struct Keeper {
     found: Found,
     /// `None`: no rate was automatic yet, or they could not be opened, which is tried again.
-    files: Option<HostFiles>,
+    host: Option<Host>,
     /// What the host had lost at the last look; `None`: that is not known.
     seen: Option<Seen>,
 }
 
+/// What says what the host lost.
+struct Host {
+    files: HostFiles,
+    sockets: UdpSockets,
+    /// The ports of which the log says that their sockets cannot be read.
+    unread: Vec<PortRange>,
+}
+
+impl Host {
+    fn open() -> Result<Self, FindError> {
+        Ok(Self {
+            files: HostFiles::open()?,
+            sockets: UdpSockets::open().map_err(FindError::Sockets)?,
+            unread: Vec::new(),
+        })
+    }
+
+    /// Reads what the host lost, and what each socket on `ports`.
+    fn read(&mut self, ports: &[PortRange]) -> Result<Seen, FindError> {
+        let distress = self.files.distress()?;
+        let losses = match ports {
+            [] => None,
+            ports => self.sockets.losses(ports).map_or_else(
+                |error| {
+                    self.tell(ports, &error);
+                    None
+                },
+                Some,
+            ),
+        };
+        Ok(Seen {
+            distress,
+            sockets: losses,
+        })
+    }
+
+    /// Logs once that sockets cannot be read: local users may make that come and go.
+    fn tell(&mut self, ports: &[PortRange], error: &dyn Error) {
+        if self.unread != ports {
+            self.unread = ports.to_vec();
+            warn!(
+                "cannot read what each UDP socket on the ports of automatic rates lost: {error}; \
+                 meanwhile any full receive buffer lowers these rates"
+            );
+        }
+    }
+}
+
 impl Keeper {
     /// Looks once; logs when that becomes possible or impossible.
-    fn look(&mut self, datapath: &Datapath) {
+    fn look(&mut self, daemon: &Daemon) {
+        // The host may take its time: meanwhile nobody waits for the datapath.
+        let ports = self.ports();
+        let seen = self.read(&ports);
+        let datapath = daemon.datapath();
         self.follow(&datapath.manifest().policy.limits);
-        match self.try_look(datapath) {
+        // Of sockets on other ports it is not known what they had lost.
+        let seen = seen.map(|seen| seen.filter(|_| self.ports() == ports));
+        match seen.and_then(|seen| self.give(&datapath, seen)) {
             Ok(()) => {
                 let has_failed = mem::take(&mut self.found.error).is_some();
                 if has_failed && !self.found.finders.is_empty() {
@@ -103,28 +157,41 @@ impl Keeper {
         self.found.finders = finders.collect();
     }
 
+    /// Returns the ports of whose sockets the limits hear.
+    fn ports(&self) -> Vec<PortRange> {
+        let finders = self.found.finders.values();
+        finders
+            .flat_map(|finder| finder.hearing().ports())
+            .cloned()
+            .collect()
+    }
+
+    /// Reads what the host has lost; `None`: no rate is automatic.
+    fn read(&mut self, ports: &[PortRange]) -> Result<Option<Seen>, FindError> {
+        if self.found.finders.is_empty() {
+            return Ok(None);
+        }
+        let host = match &mut self.host {
+            Some(host) => host,
+            none => none.insert(Host::open()?),
+        };
+        host.read(ports).map(Some)
+    }
+
     /// Moves each rate by what has happened since the last look, and gives it to the kernel.
-    fn try_look(&mut self, datapath: &Datapath) -> Result<(), FindError> {
+    fn give(&mut self, datapath: &Datapath, seen: Option<Seen>) -> Result<(), FindError> {
         let finders = &mut self.found.finders;
         let Some(reputation) = datapath.reputation().filter(|_| !finders.is_empty()) else {
             self.seen = None;
             return Ok(());
         };
-        let needs_sockets = finders
-            .values()
-            .any(|finder| finder.hearing().needs_sockets());
-        let files = match &mut self.files {
-            Some(files) => files,
-            none => none.insert(HostFiles::open()?),
-        };
-        let seen = Seen::read(files, needs_sockets)?;
-        let before = self.seen.replace(seen.clone());
+        let before = mem::replace(&mut self.seen, seen);
         let now_ns = monotonic_now();
         let until_ns = now_ns.saturating_add(HOLDS_NS);
         for (limit, finder) in finders {
             let refused = datapath.limit_traffic(*limit)?.dropped.packets;
-            if let Some(before) = &before {
-                finder.look(before, &seen, refused, now_ns);
+            if let (Some(before), Some(seen)) = (&before, &self.seen) {
+                finder.look(before, seen, refused, now_ns);
             }
             let rate = CurrentRate::new(interval_of(finder.rate()), until_ns);
             reputation.rates().set(*limit, rate)?;

@@ -7,7 +7,7 @@ use rtnetlink::packet_route::{
     address::{AddressAttribute, AddressMessage},
 };
 
-use super::netlink::{Channel, DumpError};
+use crate::netlink::{Channel, DumpError};
 
 /// Returns the addresses of all interfaces, including the loopback.
 pub(super) async fn own(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {

@@ -10,7 +10,7 @@ use rtnetlink::{
     },
 };
 
-use super::netlink::{Channel, DumpError};
+use crate::netlink::{Channel, DumpError};
 
 /// Returns the gateways of all default routes of both families, in all routing tables.
 pub(super) async fn all(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {

@@ -14,7 +14,6 @@ pub mod forged;
 mod gateways;
 mod guarded;
 mod lockout;
-mod netlink;
 mod probe;
 mod protected;
 mod records;

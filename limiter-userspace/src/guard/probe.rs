@@ -9,10 +9,10 @@ use tokio::{task::spawn_blocking, time::timeout};
 use super::{
     addresses, gateways,
     guarded::{Guarded, Why},
-    netlink::{Channel, DumpError},
     records::{self, RecordError},
     sessions, sockets,
 };
+use crate::netlink::{Channel, DumpError};
 
 /// How long one question may take: a router's whole table comes with its default route.
 const PATIENCE: Duration = Duration::from_secs(10);

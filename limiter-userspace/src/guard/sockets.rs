@@ -9,17 +9,16 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use netlink_packet_sock_diag::{
-    SockDiagMessage,
     constants::{AF_INET, AF_INET6, IPPROTO_TCP},
-    inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags},
+    inet::{InetResponse, StateFlags},
 };
 
-use super::netlink::{Channel, DumpError};
+use crate::netlink::{
+    Channel, DumpError,
+    sockets::{ask, filter, request},
+};
 
 const ROOT: u32 = 0;
-
-/// `INET_DIAG_REQ_BYTECODE`: the attribute with a filter.
-const FILTER: u16 = 1;
 
 /// `INET_DIAG_BC_D_COND`: the filter's test of the other end.
 const PEER_IS: u8 = 8;
@@ -39,7 +38,8 @@ pub(super) async fn root_ports(sockets: &mut Channel) -> Result<BTreeSet<u16>, D
             let header = socket.header;
             (header.uid == ROOT).then_some(header.socket_id.source_port)
         };
-        ports.extend(ask(sockets, family, StateFlags::LISTEN, &[], of_root).await?);
+        let request = request(IPPROTO_TCP, family, StateFlags::LISTEN);
+        ports.extend(ask(sockets, request, &[], of_root).await?);
     }
     Ok(ports)
 }
@@ -55,6 +55,7 @@ pub(super) async fn of_peer(
         IpAddr::V4(_) => &[AF_INET, AF_INET6],
         IpAddr::V6(_) => &[AF_INET6],
     };
+    let peer_is = condition(peer);
     let mut connections = Vec::new();
     for family in families {
         let served = |socket: InetResponse| {
@@ -68,8 +69,8 @@ pub(super) async fn of_peer(
                 port: id.source_port,
             })
         };
-        let filter = filter(peer);
-        let found = ask(sockets, *family, StateFlags::ESTABLISHED, &filter, served);
+        let request = request(IPPROTO_TCP, *family, StateFlags::ESTABLISHED);
+        let found = ask(sockets, request, &peer_is, served);
         connections.extend(found.await?);
     }
     // The kernel lists one for each connection, in no order.
@@ -78,35 +79,9 @@ pub(super) async fn of_peer(
     Ok(connections)
 }
 
-async fn ask<T>(
-    sockets: &mut Channel,
-    family: u8,
-    states: StateFlags,
-    filter: &[u8],
-    mut keep: impl FnMut(InetResponse) -> Option<T>,
-) -> Result<Vec<T>, DumpError> {
-    let question = InetRequest {
-        family,
-        protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::empty(),
-        states,
-        socket_id: if family == AF_INET {
-            SocketId::new_v4()
-        } else {
-            SocketId::new_v6()
-        },
-    };
-    let keep = |answer| match answer {
-        SockDiagMessage::InetResponse(socket) => keep(*socket),
-        _ => None,
-    };
-    let question = SockDiagMessage::InetRequest(question);
-    sockets.dump(question, filter, keep).await
-}
-
-/// Returns the attribute that restricts the answer to connections with one peer: a server may have
+/// Returns the filter that restricts the answer to connections with one peer: a server may have
 /// a million others. An IPv4 address also matches the IPv6 address that contains it.
-fn filter(peer: IpAddr) -> Vec<u8> {
+fn condition(peer: IpAddr) -> Vec<u8> {
     const ANY_PORT: i32 = -1;
     let (family, bits, address) = match peer {
         IpAddr::V4(address) => (AF_INET, 32, address.octets().to_vec()),
@@ -116,12 +91,9 @@ fn filter(peer: IpAddr) -> Vec<u8> {
     let mut condition = vec![family, bits, 0, 0];
     condition.extend(ANY_PORT.to_ne_bytes());
     condition.extend(address);
-    // struct inet_diag_bc_op: a jump right to the end means "yes", four bytes beyond it "no".
     let yes = 4 + u8::try_from(condition.len()).unwrap_or(u8::MAX);
-    let mut filter = vec![PEER_IS, yes];
-    filter.extend((u16::from(yes) + 4).to_ne_bytes());
-    filter.extend(condition);
-    let length = u16::try_from(4 + filter.len()).unwrap_or(u16::MAX);
-    let header = [length.to_ne_bytes(), FILTER.to_ne_bytes()].concat();
-    [header, filter].concat()
+    let mut operation = vec![PEER_IS, yes];
+    operation.extend((u16::from(yes) + 4).to_ne_bytes());
+    operation.extend(condition);
+    filter(&operation)
 }

@@ -24,7 +24,7 @@ fn line(limit: &Limit) -> Option<String> {
         .into_iter()
         .filter(|kind| hearing.hears(*kind))
         .map(|kind| match kind {
-            Kind::ReceiveBuffer if hearing.needs_sockets() => {
+            Kind::ReceiveBuffer if !hearing.ports().is_empty() => {
                 "receive buffers of UDP sockets on its ports"
             }
             Kind::ReceiveBuffer => "receive buffers of any UDP socket",

@@ -4,6 +4,7 @@ mod status;
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -43,6 +44,9 @@ pub(super) enum FindError {
     /// It is not known what the host lost.
     #[error(transparent)]
     Distress(#[from] ReadDistressError),
+    /// No socket that asks for others is available.
+    #[error("cannot ask for UDP sockets: {0}")]
+    Sockets(io::Error),
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),

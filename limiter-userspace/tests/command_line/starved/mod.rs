@@ -7,6 +7,7 @@ mod feeds;
 mod frozen;
 mod log;
 mod requests;
+mod sockets;
 
 use std::{
     collections::BTreeSet,

@@ -4,6 +4,8 @@
 //! end either way. Here an answer counts once the kernel has said that it is done, and that nothing
 //! changed meanwhile.
 
+pub(crate) mod sockets;
+
 use std::io;
 
 use rtnetlink::{
@@ -36,6 +38,9 @@ pub enum DumpError {
     /// Part of the answer was lost.
     #[error("the kernel's answer is incomplete")]
     Incomplete,
+    /// There is more than was asked for.
+    #[error("there are more than {0}")]
+    TooMany(usize),
     /// Each answer changed while it was sent.
     #[error("the kernel's answer changes too fast")]
     Unsteady,
@@ -43,24 +48,32 @@ pub enum DumpError {
 
 /// A conversation with one part of the kernel. Its descriptor is kept from one question to the
 /// next, in case there are none left later.
-pub(super) struct Channel {
+pub(crate) struct Channel {
     protocol: isize,
     /// `None`: nothing was asked yet, or an answer broke off and the rest may still come.
     socket: Option<TokioSocket>,
     sequence: u32,
+    /// How much of an answer may be kept.
+    most: usize,
 }
 
 impl Channel {
-    pub(super) const fn new(protocol: isize) -> Self {
+    pub(crate) const fn new(protocol: isize) -> Self {
         Self {
             protocol,
             socket: None,
             sequence: 0,
+            most: usize::MAX,
         }
     }
 
+    /// Breaks off each answer of which more than this would be kept.
+    pub(crate) fn with_most(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
     /// Opens a socket, if there is none.
-    pub(super) fn open(&mut self) -> io::Result<()> {
+    pub(crate) fn open(&mut self) -> io::Result<()> {
         if self.socket.is_none() {
             self.socket = Some(TokioSocket::new(self.protocol)?);
         }
@@ -69,7 +82,7 @@ impl Channel {
 
     /// Asks for all there is of something. `attributes`: more of the question, in the kernel's own
     /// form. A caller that stops waiting also ends the conversation.
-    pub(super) async fn dump<I, T>(
+    pub(crate) async fn dump<I, T>(
         &mut self,
         question: I,
         attributes: &[u8],
@@ -95,7 +108,7 @@ impl Channel {
             let length = u32::try_from(bytes.len()).map_err(|_| DumpError::Incomplete)?;
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             socket.send_to(&bytes, &SocketAddr::new(0, 0)).await?;
-            if let Some(all) = answer(&mut socket, self.sequence, &mut keep).await? {
+            if let Some(all) = answer(&mut socket, self.sequence, self.most, &mut keep).await? {
                 self.socket = Some(socket);
                 return Ok(all);
             }
@@ -108,6 +121,7 @@ impl Channel {
 async fn answer<I: NetlinkDeserializable, T>(
     socket: &mut TokioSocket,
     sequence: u32,
+    most: usize,
     keep: &mut impl FnMut(I) -> Option<T>,
 ) -> Result<Option<Vec<T>>, DumpError> {
     let mut all = Vec::new();
@@ -128,7 +142,12 @@ async fn answer<I: NetlinkDeserializable, T>(
             }
             is_steady &= message.header.flags & DUMP_INTERRUPTED == 0;
             match message.payload {
-                NetlinkPayload::InnerMessage(message) => all.extend(keep(message)),
+                NetlinkPayload::InnerMessage(message) => {
+                    all.extend(keep(message));
+                    if all.len() > most {
+                        return Err(DumpError::TooMany(most));
+                    }
+                }
                 NetlinkPayload::Done(done) if done.code < 0 => {
                     return Err(io::Error::from_raw_os_error(-done.code).into());
                 }

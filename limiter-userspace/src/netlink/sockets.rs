@@ -1,0 +1,49 @@
+//! Asks for the sockets of a protocol over IP.
+
+use netlink_packet_sock_diag::{
+    SockDiagMessage,
+    constants::AF_INET,
+    inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags},
+};
+
+use super::{Channel, DumpError};
+
+/// `INET_DIAG_REQ_BYTECODE`: the attribute with a filter.
+const FILTER: u16 = 1;
+
+/// Returns the question for all sockets of a protocol and a family in these states.
+pub(crate) fn request(protocol: u8, family: u8, states: StateFlags) -> InetRequest {
+    InetRequest {
+        family,
+        protocol,
+        extensions: ExtensionFlags::empty(),
+        states,
+        socket_id: if family == AF_INET {
+            SocketId::new_v4()
+        } else {
+            SocketId::new_v6()
+        },
+    }
+}
+
+/// Asks for the sockets that a [`filter`] lets through; an empty one: for all.
+pub(crate) async fn ask<T>(
+    sockets: &mut Channel,
+    request: InetRequest,
+    filter: &[u8],
+    mut keep: impl FnMut(InetResponse) -> Option<T>,
+) -> Result<Vec<T>, DumpError> {
+    let keep = |answer| match answer {
+        SockDiagMessage::InetResponse(socket) => keep(*socket),
+        _ => None,
+    };
+    let question = SockDiagMessage::InetRequest(request);
+    sockets.dump(question, filter, keep).await
+}
+
+/// Returns the attribute of a question with these operations, each a `struct inet_diag_bc_op`: a
+/// jump right to their end means "yes", four bytes beyond it "no".
+pub(crate) fn filter(operations: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(4 + operations.len()).unwrap_or(u16::MAX);
+    [&length.to_ne_bytes()[..], &FILTER.to_ne_bytes(), operations].concat()
+}

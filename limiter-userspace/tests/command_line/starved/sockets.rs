@@ -1,0 +1,148 @@
+//! A local user who opens many UDP sockets, while the daemon finds a rate by what sockets lose.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::maps::{Array, Map, MapData};
+use limiter_common::strategy::gcra::CurrentRate;
+use testbed::{Namespace, monotonic_ns};
+
+use super::assert_answers;
+use crate::{pinned::Pinned, wait_for};
+
+/// Longer than a rate holds.
+const LONG: Duration = Duration::from_secs(5);
+
+const PROCESSES: usize = 4;
+
+/// Opens 5 000 sockets, each at a port of its own, and keeps them while its input lasts.
+const CROWD: &str = "\
+ulimit -n 5100
+for ((opened = 0; opened < 5000; opened++)); do exec {socket}<>/dev/udp/127.0.0.1/9 || exit; done
+echo opened
+read
+";
+
+/// Another user's sockets, until this value is dropped.
+struct Sockets(Vec<Child>);
+
+impl Sockets {
+    fn open(namespace: &Namespace) -> Result<Self> {
+        let mut sockets = Self(Vec::new());
+        for _ in 0..PROCESSES {
+            let mut command = namespace.command("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command.args(["bash", "-c", CROWD]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            sockets.0.push(command.spawn()?);
+        }
+        for child in &mut sockets.0 {
+            let output = child.stdout.take().context("an output")?;
+            let mut told = String::new();
+            BufReader::new(output).read_line(&mut told)?;
+            assert_eq!(told, "opened\n");
+        }
+        Ok(sockets)
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // It has ended already, or it ends now.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The automatic rate in the kernel, watched from outside.
+struct Rate {
+    rates: Array<MapData, u64>,
+    index: u32,
+}
+
+impl Rate {
+    fn pinned(pinned: &Pinned) -> Result<Self> {
+        let files = pinned.pins.files()?;
+        let mut files = files.iter();
+        let file = files.find(|file| file.ends_with("CURRENT_RATES"));
+        let data = MapData::from_pin(file.context("no rates are pinned")?)?;
+        let rates: Array<_, u64> = Map::from_map_data(data)?.try_into()?;
+        let mut index = None;
+        wait_for(|| {
+            index = rates
+                .iter()
+                .position(|word| word.is_ok_and(|word| word != 0));
+            Ok(index.is_some())
+        })?;
+        let index = index.context("no rate")?.try_into()?;
+        Ok(Self { rates, index })
+    }
+
+    /// Fails if the rate lapses while `goes_on`.
+    fn watch(&self, goes_on: impl Fn() -> bool) -> Result<()> {
+        const LAPSED: u64 = u64::MAX;
+        while goes_on() {
+            // Take the time first: a late read must not make the rate look expired.
+            let now_ns = monotonic_ns();
+            let rate = CurrentRate(self.rates.get(&self.index, 0)?);
+            ensure!(
+                rate.interval(now_ns, 0, LAPSED) != LAPSED,
+                "the rate lapsed"
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+/// Starts a limiter that finds a rate for these ports, and has another user open many sockets. The
+/// daemon must answer, and the rate must not lapse.
+fn crowd(ports: &str) -> Result<Pinned> {
+    let pinned = Pinned::start(&format!(
+        "limits: {{All: {{id: total, cost: packets, count: auto, match: {{protocol: udp, \
+         destination-port: {ports}}}}}}}\n"
+    ))?;
+    let rate = Rate::pinned(&pinned)?;
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| rate.watch(|| !over.load(Ordering::Relaxed)));
+        let act = || -> Result<()> {
+            let _sockets = Sockets::open(&pinned.pair.server)?;
+            let until = Instant::now() + LONG;
+            while Instant::now() < until {
+                assert_answers(&pinned)?;
+            }
+            Ok(())
+        };
+        let done = act();
+        over.store(true, Ordering::Relaxed);
+        watch.join().ok().context("the watch panicked")??;
+        done
+    })?;
+    Ok(pinned)
+}
+
+#[test]
+fn many_sockets_elsewhere_hold_nothing_up() -> Result<()> {
+    let pinned = crowd("5300")?;
+    let log = pinned.limiter.log()?;
+    ensure!(!log.contains("WARN"), "{log}");
+    Ok(())
+}
+
+#[test]
+fn many_sockets_on_the_ports_of_the_limit_hold_nothing_up() -> Result<()> {
+    let pinned = crowd("1024-65535")?;
+    let log = pinned.limiter.log()?;
+    let told = log.matches("lost: there are more than 2000").count();
+    ensure!(told == 1, "{log}");
+    Ok(())
+}
