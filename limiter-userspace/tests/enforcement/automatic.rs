@@ -141,8 +141,9 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     let mut limiter = Limiter::start(binary, &pair.server, UNLIMITED, &arguments)?;
     let slow = SlowServer::start(&pair.server)?;
 
-    let (served, lost) = slow.during(|| flood(&pair, 1))?;
-    ensure!(lost > served, "a slow server: served {served}, lost {lost}");
+    // Some 2000, and fewer on a busy machine.
+    let (bears, lost) = slow.during(|| flood(&pair, 1))?;
+    ensure!(lost > bears, "a slow server: served {bears}, lost {lost}");
 
     limiter.configure(AUTOMATIC)?;
     limiter.show(&["reload"])?;
@@ -152,15 +153,17 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     let (served, lost) = slow.during(|| flood(&pair, 4))?;
     let status = limiter.status()?;
     let (rate, automatic_rate) = automatic(&status)?;
-    ensure!((1_000..=3_000).contains(&rate), "{automatic_rate:#}");
+    ensure!(
+        (bears / 2..=3_000).contains(&rate),
+        "it bears {bears}: {automatic_rate:#}"
+    );
     ensure!(
         automatic_rate["distress"][0]["kind"] == "receive-buffer",
         "{automatic_rate:#}"
     );
     ensure!(automatic_rate["error"].is_null(), "{automatic_rate:#}");
-    // It takes 8 000.
     ensure!(
-        served > 5_000 && lost * 20 < served,
+        served > bears * 5 / 2 && lost * 20 < served,
         "served {served}, lost {lost}: {automatic_rate:#}"
     );
     let explanation = limiter.explain("192.0.2.1")?;
