@@ -96,15 +96,17 @@ fn ranges(
     prefix_settings: &[(Block, PrefixSetting)],
     classes: &mut Classes,
 ) -> Vec<Range> {
+    let of_family = || {
+        let settings = prefix_settings.iter();
+        settings.filter(|(block, _)| block.family == family)
+    };
     let mut ranges = Ranges {
         family,
-        closed: Vec::new(),
+        // A prefix starts a range, and another one after it.
+        closed: Vec::with_capacity(1 + 2 * of_family().count()),
         open: Vec::new(),
     };
-    for (block, setting) in prefix_settings
-        .iter()
-        .filter(|(block, _)| block.family == family)
-    {
+    for (block, setting) in of_family() {
         ranges.close_before(block.first, classes);
         let mut settings = ranges.settings();
         match setting {
