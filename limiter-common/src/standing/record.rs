@@ -190,12 +190,13 @@ impl Record {
     }
 
     /// Returns whether a standing that was gained by visits or a handshake ranks as fresh. A botnet
-    /// completes handshakes just before it floods, so a standing gained less than a minute before
-    /// the shortage is fresh as long as the shortage lasts.
+    /// completes handshakes before it floods, so a standing gained shortly before the shortage is
+    /// fresh as long as the shortage lasts.
     #[inline(always)]
     const fn counts_as_fresh(self, at: &Moment<'_>) -> bool {
         self.is_fresh()
-            || at.is_short() && at.shortage.began().since_kept(self.since()) < Tick::MINUTE
+            || at.is_short()
+                && at.shortage.began().since_kept(self.since()) < at.settings.fresh_ticks
     }
 
     /// Notes a visit, at most once a tick. Without a shortage, it may be another occasion, or
@@ -223,7 +224,7 @@ impl Record {
                 return seen.on_occasion(at);
             }
             Kind::Familiar | Kind::Proven if at.is_short() => is_fresh = seen.counts_as_fresh(at),
-            Kind::Familiar | Kind::Proven if is_fresh && age >= Tick::MINUTE => {
+            Kind::Familiar | Kind::Proven if is_fresh && age >= at.settings.fresh_ticks => {
                 is_fresh = false;
                 since = at.now;
             }

@@ -24,8 +24,9 @@ pub struct Settings {
     pub remember_ns: u64,
     /// 1: a source that completes a TCP handshake with this host is proven.
     pub handshakes_prove: u32,
-    /// Keeps the size a multiple of eight without padding.
-    pub unused: u32,
+    /// How long before a shortage a source must have gained its standing, in ticks: less, and it
+    /// is fresh.
+    pub fresh_ticks: u32,
 }
 
 impl Settings {
@@ -44,6 +45,6 @@ impl Settings {
         retry_within_ns: 0,
         remember_ns: 0,
         handshakes_prove: 0,
-        unused: 0,
+        fresh_ticks: 0,
     };
 }

@@ -18,15 +18,17 @@ use crate::{
 const CAPACITY: &str = "capacity";
 const IPV6_PREFIX: &str = "ipv6-prefix";
 const REMEMBER: &str = "remember";
+const FRESH_FOR: &str = "fresh-for";
 const VISITS: &str = "visits";
 const RETRY: &str = "retry";
 const PROVEN_BY: &str = "proven-by";
 const PROVEN: &str = "proven";
 
-const FIELDS: [&str; 7] = [
+const FIELDS: [&str; 8] = [
     CAPACITY,
     IPV6_PREFIX,
     REMEMBER,
+    FRESH_FOR,
     VISITS,
     RETRY,
     PROVEN_BY,
@@ -39,6 +41,7 @@ const AFTER: &str = "after";
 const WITHIN: &str = "within";
 
 const SECOND_NS: u64 = 1_000_000_000;
+const MINUTE_NS: u64 = 60 * SECOND_NS;
 const YEAR_NS: u64 = 8_760 * 3_600 * SECOND_NS;
 
 /// A source takes 64 bytes: at most 1 GiB.
@@ -47,7 +50,10 @@ const CAPACITIES: RangeInclusive<u64> = 1024..=1 << 24;
 /// The bits of an IPv6 address that a source may have: its upper half names it.
 const PREFIXES: RangeInclusive<u64> = 16..=64;
 
-const REMEMBER_NS: RangeInclusive<u64> = 60 * SECOND_NS..=YEAR_NS;
+const REMEMBER_NS: RangeInclusive<u64> = MINUTE_NS..=YEAR_NS;
+
+/// Less would be no hindrance: a flood that pauses for a minute begins another shortage.
+const FRESH_NS: RangeInclusive<u64> = MINUTE_NS..=YEAR_NS;
 
 /// A record has four bits for them.
 const OCCASIONS: RangeInclusive<u64> = 1..=15;
@@ -98,6 +104,14 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Secti
         duration::parse_with_days,
     );
     settings.remember_ns = remember.unwrap_or(settings.remember_ns);
+    let fresh_for = length::read(
+        reader,
+        &fields,
+        FRESH_FOR,
+        &FRESH_NS,
+        duration::parse_with_days,
+    );
+    settings.fresh_for_ns = fresh_for.unwrap_or(settings.fresh_for_ns);
     if let Some(node) = fields.get(VISITS) {
         settings.visits = read_visits(reader, node, settings.remember_ns);
     } else {

@@ -244,6 +244,7 @@ mod tests {
                     "capacity": 1_000_000,
                     "ipv6_prefix": 64,
                     "remember_ns": 2_592_000_000_000_000_u64,
+                    "fresh_for_ns": 3_600_000_000_000_u64,
                     "visits": null,
                     "retry": {"after_ns": 200_000_000, "within_ns": 10_000_000_000_u64},
                     "proven_by": ["list"],

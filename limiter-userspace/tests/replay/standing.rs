@@ -14,6 +14,7 @@ const CONFIG: &str = "\
 limits:
   All: {id: total, cost: packets, burst: 10, count: 1, period: 1h, reserve: {retried: 1, unknown: 5},
     match: {destination-port: 80}}
+standing: {fresh-for: 1m}
 ";
 
 const SECOND: u64 = 1_000_000_000;

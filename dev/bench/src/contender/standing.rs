@@ -67,7 +67,7 @@ fn line(count: u64, period: &str, reserve: &str) -> String {
 pub(super) fn introduce(maps: &mut StandingMaps, shape: &Shape, terms: &Terms) -> Result<()> {
     let now_ns = monotonic_now();
     let now = Tick::of_ns(now_ns);
-    let long_ago = Tick(now.0.wrapping_sub(2 * Tick::MINUTE));
+    let long_ago = Tick(now.0.wrapping_sub(2 * shape.standing.fresh_ticks));
     let record = Record::new(Kind::Familiar, false, 3, now, long_ago);
     for index in 0..1 << terms.sources_log2 {
         let address = match terms.layout.source(index) {

@@ -2,7 +2,7 @@
 
 use testbed::SERVER_INTERFACE;
 
-use super::server::Service;
+use super::{flood::Flood, server::Service};
 
 /// What one of the limiter's defences is configured with.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,9 @@ const INTERFACES: &str = "interfaces: [eth0]";
 const STANDING: &str = "\nstanding:\n";
 const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 
+/// For clients that visited a minute before the flood.
+const FRESH_FOR: &str = "  fresh-for: 1m\n";
+
 impl Configured {
     /// Returns the configuration as people would write it.
     pub(super) fn text(&self, service: Service) -> String {
@@ -72,14 +75,17 @@ impl Configured {
         BOUNDS.into_iter().fold(text.to_owned(), automatic)
     }
 
-    /// Returns the configuration for this interface, and for clients that visit within seconds.
-    pub(super) fn here(&self, service: Service) -> String {
+    /// Returns the configuration for this interface, and for clients that visit within seconds, a
+    /// minute before the flood.
+    pub(super) fn here(&self, flood: &Flood) -> String {
         let here = format!("interfaces: [{SERVER_INTERFACE}]");
-        let text = self.text(service).replace(INTERFACES, &here);
+        let text = self.text(flood.service).replace(INTERFACES, &here);
+        let fresh_for = if flood.by_visits { FRESH_FOR } else { "" };
+        let standing = format!("{STANDING}{VISITS}{fresh_for}");
         if text.contains(STANDING) {
-            text.replace(STANDING, &format!("{STANDING}{VISITS}"))
+            text.replace(STANDING, &standing)
         } else {
-            text + STANDING + VISITS
+            text + &standing
         }
     }
 }
@@ -88,17 +94,19 @@ impl Configured {
 mod tests {
     use limiter_policy::config;
 
-    use super::*;
+    use super::{super::flood::FLOODS, *};
 
     #[test]
     fn configurations_are_for_this_interface_these_visits_and_these_rates() {
         for configured in [PACKAGED, MEASURED, AUTOMATIC] {
-            for service in [Service::Dns, Service::Web] {
-                let text = configured.here(service);
+            for flood in FLOODS {
+                let text = configured.here(&flood);
                 let read = config::parse(&text, "bench");
                 let read = read.unwrap_or_else(|errors| panic!("{errors}\n{text}"));
                 assert!(text.contains("interfaces: [server0]"));
                 assert_eq!(text.matches(VISITS).count(), 1);
+                let fresh_for = text.matches(FRESH_FOR).count();
+                assert_eq!(fresh_for, usize::from(flood.by_visits));
                 assert_eq!(read.policy.forged_alone().count(), 0, "{text}");
                 let limits = read.policy.limits.iter();
                 let reserving: Vec<_> = limits.filter(|limit| limit.reserve.is_some()).collect();

@@ -163,7 +163,7 @@ impl Defence {
                 let limiter = limiter.context("no limiter")?;
                 // The daemon itself runs beside the clients.
                 cpu::pin(CLIENTS_CPU)?;
-                let text = configured.here(flood.service);
+                let text = configured.here(flood);
                 let limiter = Limiter::start(limiter, &pair.server, &text, &[])?;
                 if !flood.by_visits {
                     vouch(&limiter, flood)?;

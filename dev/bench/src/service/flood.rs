@@ -45,10 +45,10 @@ pub(crate) struct Flood {
     pub(crate) rate: Rate,
     /// After how long each source sends a second packet; `None`: it does not.
     pub(crate) again_after: Option<Duration>,
-    /// Whether the sources complete a handshake before they flood.
-    pub(crate) handshakes: bool,
-    /// Whether nobody vouches for the known clients. They are known by their visits alone, more
-    /// than a minute before the flood.
+    /// How long before the flood its sources complete a handshake; `None`: they do not.
+    pub(crate) handshakes: Option<Duration>,
+    /// Whether nobody vouches for the known clients. They are known by their visits alone, before
+    /// the flood.
     pub(crate) by_visits: bool,
     /// Whether a quick run measures it.
     pub(crate) quick: bool,
@@ -67,7 +67,7 @@ impl Flood {
             origin,
             rate,
             again_after: None,
-            handshakes: false,
+            handshakes: None,
             by_visits: false,
             quick: false,
         }
@@ -93,7 +93,7 @@ impl Flood {
     /// Returns whether new clients can be told from its sources: these do not come again, as
     /// clients do that get no answer, and have completed no handshake.
     pub(crate) const fn spares_new_clients(&self) -> bool {
-        self.again_after.is_none() && !self.handshakes
+        self.again_after.is_none() && self.handshakes.is_none()
     }
 
     /// Returns the server's address in the flood's family.
@@ -128,8 +128,11 @@ impl Flood {
 const SLOW: Rate = Rate::PerSecond(100_000);
 const FAST: Rate = Rate::PerSecond(300_000);
 
+/// More than the least `fresh-for`, a minute.
+pub(super) const SENIOR: Duration = Duration::from_secs(62);
+
 /// All floods, in the order of the results.
-pub(crate) const FLOODS: [Flood; 19] = {
+pub(crate) const FLOODS: [Flood; 20] = {
     use Attack::{Acks, Queries, Syns};
     use Origin::{AnyV4, Bots, KnownV4, KnownV6, OneV6Prefix};
     [
@@ -144,7 +147,7 @@ pub(crate) const FLOODS: [Flood; 19] = {
         Flood::new("DNS, IPv6 /32, 300 k/s", Queries, OneV6Prefix, FAST),
         Flood::new("DNS, IPv6 /32, most", Queries, OneV6Prefix, Rate::Most),
         Flood {
-            handshakes: true,
+            handshakes: Some(Duration::ZERO),
             ..Flood::new(
                 "DNS, botnet that handshakes, most",
                 Queries,
@@ -152,6 +155,15 @@ pub(crate) const FLOODS: [Flood; 19] = {
                 Rate::Most,
             )
             .quick()
+        },
+        Flood {
+            handshakes: Some(SENIOR),
+            ..Flood::new(
+                "DNS, botnet that handshakes a minute before, 300 k/s",
+                Queries,
+                Bots,
+                FAST,
+            )
         },
         Flood {
             again_after: Some(Duration::from_secs(1)),
@@ -167,7 +179,7 @@ pub(crate) const FLOODS: [Flood; 19] = {
         Flood::new("web, ACKs, 300 k/s", Acks, AnyV4, FAST),
         Flood::new("web, ACKs, most", Acks, AnyV4, Rate::Most),
         Flood {
-            handshakes: true,
+            handshakes: Some(Duration::ZERO),
             ..Flood::new(
                 "web, SYNs, botnet that handshakes, most",
                 Syns,

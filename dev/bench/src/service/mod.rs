@@ -33,6 +33,7 @@ use self::{
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
     counters::{Counters, Turns, Way},
     defence::AtWork,
+    flood::SENIOR,
     forger::Forger,
     growth::Grows as _,
     server::Server,
@@ -54,9 +55,6 @@ use crate::{
 /// coarse.
 const VISITS: u32 = 3;
 const APART: Duration = Duration::from_millis(3_300);
-
-/// The time from its last visit to such a flood: more than the minute that makes it senior.
-const SENIOR: Duration = Duration::from_secs(62);
 
 /// How much of the machine's fastest pace "most" is: slower receivers make it a little slower.
 const OF_FASTEST: f64 = 0.8;
@@ -272,8 +270,10 @@ impl Site {
         if flood.by_visits {
             wait(SENIOR, interrupt)?;
         }
-        let handshakes = if flood.handshakes {
-            shake_hands(Group::Bots, BOTS, flood, client, interrupt)?
+        let handshakes = if let Some(ahead) = flood.handshakes {
+            let completed = shake_hands(Group::Bots, BOTS, flood, client, interrupt)?;
+            wait(ahead, interrupt)?;
+            completed
         } else {
             0
         };

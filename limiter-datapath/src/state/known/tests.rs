@@ -15,6 +15,7 @@ fn settings(ipv6_prefix: u32) -> Settings {
         apart_ns: 60 * SECOND_NS,
         remember_ns: MONTH_NS,
         handshakes_prove: 1,
+        fresh_ticks: Tick::MINUTE,
         ..Settings::NONE
     }
 }

@@ -18,7 +18,7 @@ const SECOND: u64 = 1_000 * MS;
 /// The table has room for 4096 sources.
 const POLICY: &str = "\
 limits: {all: {id: total, cost: bytes, count: 1, period: 1h, burst: 200000, reserve: {retried: 30%, unknown: 50%}}}
-standing: {capacity: 1024, visits: {count: 2, apart: 2s}}
+standing: {capacity: 1024, fresh-for: 1m, visits: {count: 2, apart: 2s}}
 ";
 
 /// How many sources are known in each way before the flood.

@@ -35,7 +35,7 @@ const SETTINGS: Settings = Settings {
     retry_within_ns: 10 * SECOND,
     remember_ns: 24 * HOUR,
     handshakes_prove: 1,
-    unused: 0,
+    fresh_ticks: Tick::MINUTE,
 };
 
 /// A source of each standing, in the order of [`Standing::ALL`].

@@ -6,7 +6,7 @@ mod reserve;
 
 use std::fmt;
 
-use limiter_common::standing::Settings;
+use limiter_common::standing::{Settings, Tick};
 use serde::{Deserialize, Serialize};
 
 pub use self::reserve::{Reserve, Reserved, Step};
@@ -22,6 +22,9 @@ pub struct StandingSettings {
     pub ipv6_prefix: u8,
     /// How long a source is remembered after its last visit.
     pub remember_ns: u64,
+    /// How long before a shortage a source must have gained its standing not to be fresh.
+    #[serde(default = "fresh_for_ns")]
+    pub fresh_for_ns: u64,
     /// When a source is familiar; `None`: never.
     pub visits: Option<Visits>,
     /// When a source is retried.
@@ -75,6 +78,11 @@ impl Proof {
     }
 }
 
+/// An hour: few botnets wait for so long with what they are told to do.
+const fn fresh_for_ns() -> u64 {
+    3_600_000_000_000
+}
+
 impl Default for StandingSettings {
     fn default() -> Self {
         const SECOND_NS: u64 = 1_000_000_000;
@@ -82,6 +90,7 @@ impl Default for StandingSettings {
             capacity: 1_000_000,
             ipv6_prefix: 64,
             remember_ns: 30 * 86_400 * SECOND_NS,
+            fresh_for_ns: fresh_for_ns(),
             visits: Some(Visits {
                 count: 3,
                 apart_ns: 60 * SECOND_NS,
@@ -129,13 +138,13 @@ impl StandingSettings {
             retry_within_ns: self.retry.within_ns,
             remember_ns: self.remember_ns,
             handshakes_prove: u32::from(self.proven_by.contains(&Proof::Handshake)),
-            ..Settings::NONE
+            fresh_ticks: Tick::of_ns(self.fresh_for_ns).0,
         }
     }
 
     /// Returns each field's name and value, as in a configuration file.
     #[must_use]
-    pub fn fields(&self) -> [(&'static str, String); 7] {
+    pub fn fields(&self) -> [(&'static str, String); 8] {
         let proofs: Vec<&str> = self.proven_by.iter().map(|proof| proof.name()).collect();
         let Retry {
             after_ns,
@@ -146,6 +155,7 @@ impl StandingSettings {
             ("capacity", self.capacity.to_string()),
             ("ipv6-prefix", self.ipv6_prefix.to_string()),
             ("remember", text::period(self.remember_ns)),
+            ("fresh-for", text::period(self.fresh_for_ns)),
             (
                 "visits",
                 self.visits.map_or_else(
@@ -218,7 +228,7 @@ mod tests {
             retry_within_ns: 10_000_000_000,
             remember_ns: 2_592_000_000_000_000,
             handshakes_prove: 1,
-            ..Settings::NONE
+            fresh_ticks: 3_352,
         };
         assert_eq!(compiled, expected);
         let strict = StandingSettings {
@@ -245,8 +255,8 @@ mod tests {
         let defaults = StandingSettings::default();
         check(
             &defaults,
-            "{capacity: 1000000, ipv6-prefix: 64, remember: 720h, visits: {count: 3, apart: 1m}, \
-             retry: {after: 200ms, within: 10s}, proven-by: [handshake, list]}",
+            "{capacity: 1000000, ipv6-prefix: 64, remember: 720h, fresh-for: 1h, \
+             visits: {count: 3, apart: 1m}, retry: {after: 200ms, within: 10s}, proven-by: [handshake, list]}",
         );
         check(
             &StandingSettings {
@@ -256,7 +266,7 @@ mod tests {
                 proven: vec!["office".to_owned(), "partners".to_owned()],
                 ..defaults
             },
-            "{capacity: 2048, ipv6-prefix: 64, remember: 720h, visits: off, \
+            "{capacity: 2048, ipv6-prefix: 64, remember: 720h, fresh-for: 1h, visits: off, \
              retry: {after: 200ms, within: 10s}, proven-by: [list], proven: [office, partners]}",
         );
     }

@@ -308,7 +308,8 @@ mod tests {
             .unwrap();
         let row: Vec<&str> = row.iter().map(|cell| cell.trim()).collect();
         assert_eq!(row, ["All", "2 000", "200", "400", "600", "1 000"]);
-        let settings = "standing: {capacity: 1000000, ipv6-prefix: 64, remember: 720h, ";
+        let settings =
+            "standing: {capacity: 1000000, ipv6-prefix: 64, remember: 720h, fresh-for: 1h, ";
         assert!(shown.contains(settings), "{shown}");
     }
 }

@@ -21,7 +21,7 @@ fn what_is_left_out_has_defaults() {
 #[test]
 fn every_field() {
     let policy = read(&format!(
-        "standing:\n  capacity: 4096\n  ipv6-prefix: 56\n  remember: 1.5d\n  \
+        "standing:\n  capacity: 4096\n  ipv6-prefix: 56\n  remember: 1.5d\n  fresh-for: 2d\n  \
          visits: {{count: 15, apart: 2s}}\n  retry: {{after: 50ms, within: 12s}}\n  \
          proven-by: [list, handshake]\n  proven: [office, partners]\n\
          lists: [{{name: office, cidr: 192.0.2.0/24}}, {{name: partners, cidr: 198.51.100.7}}]\n{LIMIT}"
@@ -30,6 +30,7 @@ fn every_field() {
         capacity: 4_096,
         ipv6_prefix: 56,
         remember_ns: DAY * 3 / 2,
+        fresh_for_ns: 2 * DAY,
         visits: Some(Visits {
             count: 15,
             apart_ns: 2 * SECOND,
@@ -56,7 +57,7 @@ fn every_field() {
 
 #[test]
 fn what_is_shown_can_be_read_again() {
-    let settings = "{capacity: 1024, ipv6-prefix: 16, remember: 1m, visits: {count: 1, apart: 2s}, \
+    let settings = "{capacity: 1024, ipv6-prefix: 16, remember: 1m, fresh-for: 1m, visits: {count: 1, apart: 2s}, \
                     retry: {after: 50ms, within: 51ms}, proven-by: [list]}";
     let shown = |settings: &str| {
         read(&format!("standing: {settings}\n{LIMIT}"))
@@ -116,6 +117,10 @@ fn wrong_numbers() {
         &["1:22: invalid remember '366d', must be from 1m to 8760h"],
     );
     check(
+        "{fresh-for: 59s}",
+        &["1:23: invalid fresh-for '59s', must be from 1m to 8760h"],
+    );
+    check(
         "{remember: 2w}",
         &[
             "1:22: invalid remember '2w', unknown unit 'w', must be one of ns, us, ms, s, m, h (a \
@@ -125,8 +130,8 @@ fn wrong_numbers() {
     check(
         "[handshake]",
         &[
-            "1:11: expected a map with capacity, ipv6-prefix, remember, visits, retry, proven-by, \
-           proven, found a list",
+            "1:11: expected a map with capacity, ipv6-prefix, remember, fresh-for, visits, retry, \
+           proven-by, proven, found a list",
         ],
     );
     check(

@@ -1,13 +1,13 @@
 //! Handshakes prove a source. A standing that is gained with a shortage, or shortly before one, is
 //! fresh.
 
-use super::{MINUTE, World};
+use super::{FRESH, MINUTE, World};
 use crate::standing::{Event, Standing};
 
 #[test]
 fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
-    // Before: 0 ticks, and a tick less than a minute. During: in the middle.
-    for (before, during) in [(0, 0), (MINUTE - 1, 0), (0, 100)] {
+    // Before: 0 ticks, and a tick less than is asked for. During: in the middle.
+    for (before, during) in [(0, 0), (FRESH - 1, 0), (0, 100)] {
         let mut world = World::at_tick(1_000);
         world.short(during);
         let gained = if during == 0 {
@@ -22,9 +22,13 @@ fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
             assert_eq!(standing, Standing::Fresh);
             assert_eq!(world.after(Event::Handshake), Standing::Fresh);
         }
-        // The shortage is over: it is still fresh, until it comes.
+        // The shortage is over: it is still fresh, until it comes late enough.
         world.wait(MINUTE);
         assert_eq!(world.standing(), Standing::Fresh);
+        if before == 0 {
+            assert_eq!(world.after(Event::Visit), Standing::Fresh);
+        }
+        world.wait(FRESH);
         assert_eq!(world.after(Event::Visit), Standing::Proven);
         // It counts as gained then.
         assert_eq!(world.refuse().standing(), Standing::Fresh);
@@ -32,15 +36,28 @@ fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
             record: world.record,
             ..World::at_tick(world.now)
         };
-        assert_eq!(stayed.wait(MINUTE).refuse().standing(), Standing::Proven);
+        assert_eq!(stayed.wait(FRESH).refuse().standing(), Standing::Proven);
     }
 }
 
 #[test]
-fn a_source_proven_a_minute_before_stays_proven() {
+fn shortages_less_than_an_hour_apart_keep_a_source_fresh() {
     let mut world = World::at_tick(1_000);
     world.after(Event::Handshake);
-    world.wait(MINUTE);
+    for _ in 0..100 {
+        assert_eq!(world.wait(FRESH - 1).refuse().standing(), Standing::Fresh);
+        world.after(Event::Visit);
+        world.wait(MINUTE).after(Event::Visit);
+    }
+    assert_eq!(world.wait(FRESH).after(Event::Visit), Standing::Proven);
+    assert_eq!(world.wait(FRESH).refuse().standing(), Standing::Proven);
+}
+
+#[test]
+fn a_source_proven_long_enough_before_stays_proven() {
+    let mut world = World::at_tick(1_000);
+    world.after(Event::Handshake);
+    world.wait(FRESH);
     for _ in 0..500 {
         assert_eq!(world.short(1).after(Event::Visit), Standing::Proven);
         assert_eq!(world.after(Event::Handshake), Standing::Proven);
@@ -65,7 +82,7 @@ fn a_handshake_never_takes_a_familiar_sources_rank() {
         for _ in 0..3 {
             world.wait(MINUTE).after(Event::Visit);
         }
-        world.wait(MINUTE);
+        world.wait(FRESH);
         world
     };
     let mut world = familiar();

@@ -13,10 +13,12 @@ const SETTINGS: Settings = Settings {
     apart_ns: 60_000_000_000,
     remember_ns: 30 * DAY_NS,
     handshakes_prove: 1,
+    fresh_ticks: 3_352,
     ..Settings::NONE
 };
 
 const MINUTE: u64 = Tick::MINUTE as u64;
+const FRESH: u64 = SETTINGS.fresh_ticks as u64;
 const DAY: u64 = DAY_NS >> Tick::BITS;
 const REMEMBERED: u64 = SETTINGS.remember_ns >> Tick::BITS;
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{MINUTE, REMEMBERED, World, vouch};
+use super::{FRESH, MINUTE, REMEMBERED, World, vouch};
 use crate::standing::{Event, Record, Standing};
 
 /// One source and the shortage.
@@ -81,7 +81,7 @@ impl Model {
             } => {
                 let is_late = self
                     .short_since(now)
-                    .is_some_and(|began| since + MINUTE > began);
+                    .is_some_and(|began| since + FRESH > began);
                 match (fresh || is_late, proven) {
                     (true, _) => Standing::Fresh,
                     (false, true) => Standing::Proven,
@@ -105,7 +105,7 @@ impl Model {
             Known::Gained { fresh, since, .. } => {
                 if is_short {
                     *fresh = counts_as_fresh;
-                } else if *fresh && now - *since >= MINUTE {
+                } else if *fresh && now - *since >= FRESH {
                     (*fresh, *since) = (false, now);
                 }
             }
@@ -182,7 +182,7 @@ impl Model {
 }
 
 fn waits() -> impl Strategy<Value = u64> {
-    prop_oneof![3 => 0..3_u64, 3 => 50..60_u64, 2 => 0..700_u64, 1 => 0..3_000_000_u64]
+    prop_oneof![3 => 0..3_u64, 3 => 50..60_u64, 2 => 0..700_u64, 2 => 3_340..3_360_u64, 1 => 0..3_000_000_u64]
 }
 
 fn actions() -> impl Strategy<Value = Action> {

@@ -43,6 +43,7 @@ fn the_first_limit_that_uses_standing_begins_with_nobody() {
             "         capacity     1000000",
             "         ipv6-prefix  64",
             "         remember     720h",
+            "         fresh-for    1h",
             "         visits       {count: 3, apart: 1m}",
             "         retry        {after: 200ms, within: 10s}",
             "         proven-by    [handshake, list]",
@@ -81,6 +82,7 @@ fn what_known_sources_outlive() {
             settings.visits = None;
             settings.retry.within_ns = 5_000_000_000;
             settings.remember_ns = 3_600_000_000_000;
+            settings.fresh_for_ns = 60_000_000_000;
             // Within the same size of the table.
             settings.capacity = 1_048_576;
         },
@@ -88,6 +90,7 @@ fn what_known_sources_outlive() {
             "changed  standing",
             "         capacity     1000000 → 1048576",
             "         remember     720h → 1h",
+            "         fresh-for    1h → 1m",
             "         visits       {count: 3, apart: 1m} → off",
             "         retry        {after: 200ms, within: 10s} → {after: 200ms, within: 5s}",
             "         known        stay, but for those that were not seen for `remember`",
