@@ -32,6 +32,10 @@ use crate::{
 /// machine that compiles beside the test is slower.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A pressure may lapse for less: a machine that is busy with three test suites has kept all threads
+/// of a daemon from running for so long. What holds a daemon up keeps it for longer.
+const STARVED: Duration = Duration::from_secs(1);
+
 /// How many descriptors the daemon may still open when they are taken: fewer than it serves
 /// connections at the metrics' port.
 const FREE: usize = 32;
@@ -48,8 +52,8 @@ impl Pressures {
         Ok(Self(Map::from_map_data(data)?.try_into()?))
     }
 
-    /// Watches while `goes_on`; fails if a pressure lapses without being taken back. Returns how
-    /// often it saw one.
+    /// Watches while `goes_on`; fails if a pressure lapses without being taken back, for
+    /// [`STARVED`] or longer. Returns how often it saw one.
     fn watch(&self, goes_on: impl Fn() -> bool) -> Result<u64> {
         let mut seen = 0;
         while goes_on() {
@@ -58,8 +62,8 @@ impl Pressures {
             for word in self.0.iter() {
                 let [above, until_ns] = word?;
                 if above != 0 {
-                    let late_ns = now_ns.saturating_sub(until_ns);
-                    ensure!(late_ns == 0, "a pressure lapsed {late_ns} ns ago");
+                    let late = Duration::from_nanos(now_ns.saturating_sub(until_ns));
+                    ensure!(late < STARVED, "a pressure lapsed {late:?} ago");
                     seen += 1;
                 }
             }
