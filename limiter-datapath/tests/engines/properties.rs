@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use limiter_common::{
     bucket::{BucketStore, Decide, Search, Swap, Updated},
-    decide::{Outline, Verdict, account},
+    decide::{Outline, Verdict, account, reserve_of},
     limit::BUILT_IN,
     owner::BucketKey,
     reason::{Action, Reason},
@@ -53,6 +53,18 @@ impl Native {
     /// Returns whether the limit of a bit only observes.
     fn observes(&self, limit_bit: u64) -> bool {
         self.tables.shape.observing & limit_bit != 0
+    }
+
+    /// Returns whether the limit that dropped the frame reserves something from its source, so
+    /// that it refused before any limit was charged.
+    fn gives_way(&self, now: u64, frame: &[u8], verdict: &Verdict) -> bool {
+        let (Some(limit_index), Some(standing)) = (verdict.denied_by(), verdict.standing()) else {
+            return false;
+        };
+        let packet = classified(&self.tables, frame).expect("a good packet");
+        let account = account(&self.tables, &packet, limit_index).expect("it counts the frame");
+        let fits = account.parameters.spend(now, account.cost).is_ok();
+        fits && reserve_of(&self.tables, &packet.class, limit_index, standing) != 0
     }
 
     fn states(&self) -> HashMap<BucketKey, u64> {
@@ -128,9 +140,9 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Policy>(&text)?, policy);
     }
 
-    /// A drop charges only the fixed windows that have refused; a pass charges every limit that
-    /// counts the packet, except those that would have dropped it; and no bucket is ever charged
-    /// above its bound.
+    /// A drop charges only the fixed windows that have refused, and none if the packet's source
+    /// gives way; a pass charges every limit that counts the packet, except those that would have
+    /// dropped it; and no bucket is ever charged above its bound.
     #[test]
     fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
         let native = Native::new(&policy);
@@ -144,6 +156,7 @@ proptest! {
             let verdict = native.verdict(now, &frame);
             let mut expected = before.clone();
             let passes = verdict.matched != 0 && verdict.action(&native.tables) == Action::Pass;
+            let gives_way = native.gives_way(now, &frame, &verdict);
             for (limit_bit, (key, parameters, cost)) in bits(verdict.matched)
                 .zip(native.accounts(&frame, verdict.matched))
             {
@@ -164,12 +177,7 @@ proptest! {
                     Rule::FixedWindow if !is_charged => {
                         let decision = decision.expect("it asks for any cost");
                         let observes = !passes && native.observes(limit_bit);
-                        // A limit that reserves may refuse before any other is charged.
-                        let reserves = verdict.denied_by().is_some_and(|limit_index| {
-                            native.tables.shape.reserving >> limit_index & 1 != 0
-                        });
-                        let is_early = reserves && native.states().get(&key) == before.get(&key);
-                        if !decision.passes() && !observes && !is_early {
+                        if !decision.passes() && !observes && !gives_way {
                             expected.insert(key, decision.state);
                         }
                     }
