@@ -22,9 +22,6 @@ const CRATES: [&str; 6] = [
     "dev/bench",
 ];
 
-/// The folders in which circles are not refused yet.
-const EXCEPTIONS: &[&str] = &["dev/bench/src"];
-
 /// A path of modules and of an item in the last one, from the crate's root.
 type Names = Vec<String>;
 
@@ -342,28 +339,19 @@ fn circles<'f>(files: &BTreeMap<&'f Path, BTreeSet<&'f Path>>) -> BTreeSet<BTree
 #[test]
 fn no_circle_of_files() -> Result<()> {
     let mut refused = Vec::new();
-    let mut unneeded: BTreeSet<_> = EXCEPTIONS.iter().collect();
     for name in CRATES {
         let source = workspace::root().join(name).join("src");
         let modules = Modules::read(&source)?;
         let files = modules.files();
         assert!(files.len() > 20, "{name} has {} files", files.len());
         for circle in circles(&files) {
-            let is_in = |folder: &&&str| {
-                let folder = workspace::root().join(folder);
-                circle.iter().all(|file| file.starts_with(&folder))
-            };
-            match EXCEPTIONS.iter().find(is_in) {
-                Some(folder) => drop(unneeded.remove(folder)),
-                None => refused.extend(circle.iter().map(|file| {
-                    let others = files[file].intersection(&circle).copied();
-                    shown(&[*file].into_iter().chain(others).collect::<Vec<_>>())
-                })),
-            }
+            refused.extend(circle.iter().map(|file| {
+                let others = files[file].intersection(&circle).copied();
+                shown(&[*file].into_iter().chain(others).collect::<Vec<_>>())
+            }));
         }
     }
     assert!(refused.is_empty(), "circles:\n{}", refused.join("\n"));
-    assert!(unneeded.is_empty(), "no circles in {unneeded:?}");
     Ok(())
 }
 

@@ -22,6 +22,7 @@ mod results;
 mod scenario;
 mod service;
 mod stats;
+mod target;
 mod targets;
 mod tool;
 

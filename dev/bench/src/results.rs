@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     contender::Found, footprint::Footprint, machine::Machine, plan::Effort, quality::Quality,
-    scenario::Scenario, service::Under, stats::Spread, targets::Target,
+    scenario::Scenario, service::Under, stats::Spread, target::Target,
 };
 
 /// A contender under a flood.

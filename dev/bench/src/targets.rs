@@ -1,7 +1,6 @@
 //! The limiter's targets, and whether it meets them.
 
 use bench_common::Layout::{V4, V6Far, V6Near};
-use serde::Serialize;
 
 use crate::{
     contender::{
@@ -12,38 +11,11 @@ use crate::{
     results::Results,
     scenario::Scenario,
     service::{AUTO, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, Under},
+    target::{
+        Bound::{self, AtLeast, AtMost, Within},
+        Target,
+    },
 };
-
-/// A target.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Target {
-    pub(crate) what: String,
-    pub(crate) bound: Bound,
-    pub(crate) unit: &'static str,
-    /// `None`: not measured.
-    pub(crate) measured: Option<f64>,
-    pub(crate) met: Option<bool>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
-    Within(f64, f64),
-}
-
-use Bound::{AtLeast, AtMost, Within};
-
-impl Bound {
-    fn holds(self, measured: f64) -> bool {
-        match self {
-            AtLeast(least) => measured >= least,
-            AtMost(most) => measured <= most,
-            Within(least, most) => (least..=most).contains(&measured),
-        }
-    }
-}
 
 /// The store of the targets: our best one.
 const ONE: &str = TABLE_1;
@@ -67,23 +39,6 @@ pub(crate) fn judge(results: &Results) -> Vec<Target> {
         resources(results),
     ]
     .concat()
-}
-
-impl Target {
-    fn new(
-        what: impl Into<String>,
-        bound: Bound,
-        unit: &'static str,
-        measured: Option<f64>,
-    ) -> Self {
-        Self {
-            what: what.into(),
-            bound,
-            unit,
-            measured,
-            met: measured.map(|measured| bound.holds(measured)),
-        }
-    }
 }
 
 const fn v4(sources_log2: u32) -> Scenario {

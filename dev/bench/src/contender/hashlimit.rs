@@ -4,7 +4,10 @@ use anyhow::Result;
 use bench_common::{FIRST_PORT, LAST_PORT, Layout, Sink};
 use testbed::{Pair, SERVER_INTERFACE};
 
-use super::{Override, Terms};
+use super::{
+    program,
+    terms::{Override, Terms},
+};
 use crate::tool;
 
 /// Sets it up on the server's end; it is removed with the namespace.
@@ -45,7 +48,7 @@ pub(super) fn rules(terms: &Terms) -> Vec<String> {
         rules.push(rule(&format!("-s {address} -j DROP")));
     }
     let rate = terms.per_second;
-    let size = super::program::capacity_for(terms.sources_log2);
+    let size = program::capacity_for(terms.sources_log2);
     let above = format!(
         "--hashlimit-htable-size {size} --hashlimit-htable-max {size} \
          --hashlimit-above {rate}/second --hashlimit-burst {rate} -j DROP"

@@ -19,9 +19,9 @@ use limiter_policy::{
 };
 
 use super::{
-    Override, ROOM, Terms,
     kept::Kept,
     standing::{self, Situation},
+    terms::{Override, ROOM, Terms},
     windows,
 };
 use crate::{drawing::Drawing, objects};

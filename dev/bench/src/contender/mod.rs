@@ -3,63 +3,29 @@
 mod hashlimit;
 mod kept;
 mod limiter;
+mod names;
 mod nftables;
 mod program;
 mod shown;
 mod standing;
+mod terms;
 mod windows;
 
-use std::{net::Ipv4Addr, time::Duration};
-
 use anyhow::Result;
-use bench_common::{Layout, Sink};
 use limiter_common::strategy::Strategy;
 use limiter_policy::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{
     kept::Found,
-    limiter::{BANS, Limits, OVERRIDES},
-    program::Loaded,
+    limiter::Limits,
+    names::*,
+    program::{Loaded, Runnable},
     shown::shown,
     standing::Situation,
+    terms::{Override, ROOM, Terms},
 };
 use crate::tool;
-
-/// The sources that the limiter and the plain one have room for: the default capacity.
-pub(crate) const ROOM: u32 = 1 << 20;
-
-/// The settings for a contender.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// Its family is that of the limit.
-    pub(crate) layout: Layout,
-    /// The number of sources, as a power of two.
-    pub(crate) sources_log2: u32,
-    /// Packets that a source may send in a second, and in one burst.
-    pub(crate) per_second: u64,
-    /// A source with another limit, for contenders that [have overrides](Contender::has_overrides).
-    pub(crate) overridden: Option<Override>,
-    /// What to drop right behind the limit.
-    pub(crate) sink: Sink,
-    /// Whether the program draws the sources.
-    pub(crate) draw: bool,
-}
-
-/// Another limit for one source.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Override {
-    /// The source; only for IPv4 layouts.
-    pub(crate) address: Ipv4Addr,
-    /// Packets that it may send in a minute, one at a time.
-    pub(crate) per_minute: u64,
-}
-
-/// A program in the kernel that can run on its own.
-pub(crate) trait Runnable: Sync {
-    /// Runs it `times` times on one frame; returns the duration.
-    fn run(&self, frame: &[u8], times: u32) -> Result<Duration>;
-}
 
 /// A contender.
 #[derive(Clone, Copy, Debug)]
@@ -77,42 +43,6 @@ pub(crate) enum Kind {
     Nftables,
     Hashlimit,
 }
-
-/// Names that the targets use.
-pub(crate) const DROP: &str = "XDP_DROP";
-pub(crate) const PARSE: &str = "parse + clock";
-pub(crate) const LINE: &str = "parse + clock + line";
-pub(crate) const TABLE_1: &str = "limiter, table, 1 limit";
-pub(crate) const TABLE_2: &str = "limiter, table, 2 limits";
-pub(crate) const TABLE_RANGE: &str = "limiter, table, address + range";
-pub(crate) const TABLE_4: &str = "limiter, table, 4 limits";
-pub(crate) const TABLE_LISTS: &str = "limiter, table, 100 k overrides";
-pub(crate) const TABLE_LISTED: &str = "limiter, table, 100 k listed";
-pub(crate) const TABLE_BANS: &str = "limiter, table, 500 k bans";
-pub(crate) const TABLE_SIEVE: &str = "limiter, table, sieve";
-pub(crate) const TABLE_TOTAL: &str = "limiter, table, address + total";
-pub(crate) const TABLE_STANDING: &str = "limiter, table, standing";
-pub(crate) const TABLE_KNOWN: &str = "limiter, table, standing, known";
-pub(crate) const REFUSED_UNKNOWN: &str = "limiter, table, standing, unknown refused";
-pub(crate) const HASH_1: &str = "limiter, hash, 1 limit";
-pub(crate) const HASH_2: &str = "limiter, hash, 2 limits";
-pub(crate) const HASH_RANGE: &str = "limiter, hash, address + range";
-pub(crate) const HASH_4: &str = "limiter, hash, 4 limits";
-pub(crate) const TABLE_FIXED: &str = "limiter, table, fixed-window";
-pub(crate) const TABLE_SLIDING: &str = "limiter, table, sliding-window-counter";
-pub(crate) const TABLE_MOVING_10: &str = "limiter, table, moving-window of 10";
-pub(crate) const TABLE_MOVING_128: &str = "limiter, table, moving-window of 128";
-pub(crate) const HASH_FIXED: &str = "limiter, hash, fixed-window";
-pub(crate) const HASH_SLIDING: &str = "limiter, hash, sliding-window-counter";
-pub(crate) const HASH_MOVING_10: &str = "limiter, hash, moving-window of 10";
-pub(crate) const HASH_MOVING_128: &str = "limiter, hash, moving-window of 128";
-pub(crate) const REFUSED_GCRA: &str = "limiter, table, gcra, refused";
-pub(crate) const REFUSED_FIXED: &str = "limiter, table, fixed-window, refused";
-pub(crate) const REFUSED_SLIDING: &str = "limiter, table, sliding-window-counter, refused";
-pub(crate) const REFUSED_MOVING: &str = "limiter, table, moving-window of 10, refused";
-pub(crate) const WINDOW: &str = "fixed window, LRU hash";
-pub(crate) const NFTABLES: &str = "nftables set";
-pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
 
 /// All contenders, in the order of the results.
 pub(crate) const CONTENDERS: [Contender; 34] = [

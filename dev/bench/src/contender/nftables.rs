@@ -4,7 +4,10 @@ use anyhow::Result;
 use bench_common::{FIRST_PORT, LAST_PORT, Layout, Sink};
 use testbed::{Pair, SERVER_INTERFACE};
 
-use super::{Override, Terms};
+use super::{
+    program,
+    terms::{Override, Terms},
+};
 use crate::tool;
 
 /// Sets it up on the server's end; it is removed with the namespace.
@@ -19,7 +22,7 @@ pub(super) fn ruleset(terms: &Terms) -> String {
         Layout::V4 => ("ipv4_addr", "ip saddr"),
         Layout::V6Near | Layout::V6Far => ("ipv6_addr", "ip6 saddr"),
     };
-    let size = super::program::capacity_for(terms.sources_log2);
+    let size = program::capacity_for(terms.sources_log2);
     let mut rules = Vec::new();
     if let Some(Override {
         address,

@@ -14,8 +14,18 @@ use limiter_policy::config::Store;
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 
-use super::{Limits, ROOM, Runnable, Terms, kept::Kept, limiter};
+use super::{
+    kept::Kept,
+    limiter::{self, Limits},
+    terms::{ROOM, Terms},
+};
 use crate::{drawing::Drawing, objects};
+
+/// A program in the kernel that can run on its own.
+pub(crate) trait Runnable: Sync {
+    /// Runs it `times` times on one frame; returns the duration.
+    fn run(&self, frame: &[u8], times: u32) -> Result<Duration>;
+}
 
 /// The plain limiter.
 pub(super) const FIXED_WINDOW: &str = "fixed_window";

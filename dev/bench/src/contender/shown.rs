@@ -1,8 +1,11 @@
 //! The contenders' set-up for the document, from the very text that sets them up.
 
 use super::{
-    BANS, Limits, OVERRIDES, ROOM, Terms, hashlimit, nftables,
+    hashlimit,
+    limiter::{BANS, Limits, OVERRIDES},
+    names, nftables,
     standing::SPENT_COUNT,
+    terms::{ROOM, Terms},
     windows::{FASTEST_PACKET_NS, REFUSED_COUNT},
 };
 
@@ -26,15 +29,15 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
     };
     vec![
         program(
-            super::DROP,
+            names::DROP,
             "an XDP program that counts each packet and drops it: nothing is faster.",
         ),
         program(
-            super::PARSE,
+            names::PARSE,
             "an XDP program that parses as the limiter does, reads the clock, and drops.",
         ),
         program(
-            super::LINE,
+            names::LINE,
             "the same, and it reads the source's line in a table as large as that of 1 limit, as \
              any limiter with state for each source must.",
         ),
@@ -64,7 +67,7 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
             told: Some(("yaml", Limits::Four.configuration(terms))),
         },
         Shown {
-            name: super::WINDOW,
+            name: names::WINDOW,
             sentence: format!(
                 "an XDP limiter like the public ones: a second's count for each source, in the \
                  kernel's LRU hash map with room for 2^{room}. One limit for all sources, without \
@@ -73,12 +76,12 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
             told: None,
         },
         Shown {
-            name: super::NFTABLES,
+            name: names::NFTABLES,
             sentence: "at the netdev hook, its first, with room for every source.".to_owned(),
             told: Some(("", nftables::ruleset(terms))),
         },
         Shown {
-            name: super::HASHLIMIT,
+            name: names::HASHLIMIT,
             sentence: "in raw PREROUTING, its first hook, with room for every source; but the \
                        kernel gives it 2^20 at most, and once it is full it drops every new \
                        source, clients among them."

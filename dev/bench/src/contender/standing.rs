@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::{StandingMaps, monotonic_now};
 
-use super::Terms;
+use super::terms::Terms;
 
 /// How such a limit is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

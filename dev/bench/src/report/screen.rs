@@ -9,7 +9,7 @@ use super::{
 use crate::{
     results::Results,
     stats::Spread,
-    targets::{Bound, Target},
+    target::{Bound, Target},
 };
 
 /// Prints all results.

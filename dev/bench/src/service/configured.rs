@@ -92,6 +92,7 @@ impl Configured {
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::address::Family;
     use limiter_policy::config;
 
     use super::{super::flood::FLOODS, *};
@@ -107,7 +108,9 @@ mod tests {
                 assert_eq!(text.matches(VISITS).count(), 1);
                 let fresh_for = text.matches(FRESH_FOR).count();
                 assert_eq!(fresh_for, usize::from(flood.by_visits));
-                assert_eq!(read.policy.forged_alone().count(), 0, "{text}");
+                for family in [Family::V4, Family::V6] {
+                    assert_eq!(read.policy.forged_alone(family).count(), 0, "{text}");
+                }
                 let limits = read.policy.limits.iter();
                 let reserving: Vec<_> = limits.filter(|limit| limit.reserve.is_some()).collect();
                 assert!(!reserving.is_empty(), "everybody is equal:\n{text}");

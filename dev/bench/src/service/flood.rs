@@ -132,7 +132,7 @@ const FAST: Rate = Rate::PerSecond(300_000);
 pub(super) const SENIOR: Duration = Duration::from_secs(62);
 
 /// All floods, in the order of the results.
-pub(crate) const FLOODS: [Flood; 20] = {
+pub(crate) const FLOODS: [Flood; 22] = {
     use Attack::{Acks, Queries, Syns};
     use Origin::{AnyV4, Bots, KnownV4, KnownV6, OneV6Prefix};
     [
@@ -176,6 +176,8 @@ pub(crate) const FLOODS: [Flood; 20] = {
         Flood::new("web, SYNs, 300 k/s", Syns, AnyV4, FAST).quick(),
         Flood::new("web, SYNs, most", Syns, AnyV4, Rate::Most),
         Flood::new("web, SYNs, IPv6 /32, 300 k/s", Syns, OneV6Prefix, FAST),
+        Flood::new("web, known clients forged, 300 k/s", Syns, KnownV4, FAST),
+        Flood::new("web, known /64s forged, 300 k/s", Syns, KnownV6, FAST),
         Flood::new("web, ACKs, 300 k/s", Acks, AnyV4, FAST),
         Flood::new("web, ACKs, most", Acks, AnyV4, Rate::Most),
         Flood {

@@ -5,7 +5,7 @@ use crate::{float::to_f64, service::growth::growing};
 growing! {
     /// How a CPU spent its time, in the kernel's ticks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(in crate::service) struct CpuTime {
+    pub(crate) struct CpuTime {
         all: u64,
         stolen: u64,
     }
@@ -27,7 +27,7 @@ impl CpuTime {
     }
 
     /// Returns the percentage of time in which the host ran something else on the CPU.
-    pub(in crate::service) fn stolen(&self) -> f64 {
+    pub(crate) fn stolen(&self) -> f64 {
         to_f64(self.stolen) * 100.0 / to_f64(self.all.max(1))
     }
 }

@@ -9,7 +9,7 @@ use crate::service::growth::growing;
 growing! {
     /// The turns of some threads on a CPU.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-    pub(in crate::service) struct Turns {
+    pub(crate) struct Turns {
         /// Nanoseconds in which they ran.
         ran_ns: u64,
         /// Nanoseconds in which they could have run, but something else did.

@@ -14,7 +14,7 @@ use crate::service::{
 growing! {
     /// Packets on their way to the server, through it, and back to the clients, in that order.
     #[derive(Clone, Copy, Debug, Serialize)]
-    pub(in crate::service) struct Way {
+    pub(crate) struct Way {
         /// Datagrams that the clients sent.
         clients_sent: u64,
         /// Frames of the flood that the veth pair's ring did not take.
@@ -22,9 +22,9 @@ growing! {
         /// Packets of the clients that it did not take.
         ring_lost_clients: u64,
         /// Frames that reached the server's interface.
-        pub(in crate::service) received: u64,
+        pub(crate) received: u64,
         /// Datagrams that the server's full sockets did not take.
-        pub(in crate::service) sockets_lost: u64,
+        pub(crate) sockets_lost: u64,
         /// Datagrams that the server read.
         server_read: u64,
         /// TCP connections that the server's queues did not take.
@@ -71,12 +71,12 @@ impl Way {
     }
 
     /// Returns the packets that the ring did not take.
-    pub(in crate::service) const fn ring_lost(&self) -> u64 {
+    pub(crate) const fn ring_lost(&self) -> u64 {
         self.ring_lost_flood + self.ring_lost_clients
     }
 
     /// Returns the packets that backlogs did not take.
-    pub(in crate::service) const fn backlog_lost(&self) -> u64 {
+    pub(crate) const fn backlog_lost(&self) -> u64 {
         self.clients_backlog_lost + self.server_backlog_lost
     }
 }

@@ -1,0 +1,36 @@
+//! The names of the contenders.
+
+pub(crate) const DROP: &str = "XDP_DROP";
+pub(crate) const PARSE: &str = "parse + clock";
+pub(crate) const LINE: &str = "parse + clock + line";
+pub(crate) const TABLE_1: &str = "limiter, table, 1 limit";
+pub(crate) const TABLE_2: &str = "limiter, table, 2 limits";
+pub(crate) const TABLE_RANGE: &str = "limiter, table, address + range";
+pub(crate) const TABLE_4: &str = "limiter, table, 4 limits";
+pub(crate) const TABLE_LISTS: &str = "limiter, table, 100 k overrides";
+pub(crate) const TABLE_LISTED: &str = "limiter, table, 100 k listed";
+pub(crate) const TABLE_BANS: &str = "limiter, table, 500 k bans";
+pub(crate) const TABLE_SIEVE: &str = "limiter, table, sieve";
+pub(crate) const TABLE_TOTAL: &str = "limiter, table, address + total";
+pub(crate) const TABLE_STANDING: &str = "limiter, table, standing";
+pub(crate) const TABLE_KNOWN: &str = "limiter, table, standing, known";
+pub(crate) const REFUSED_UNKNOWN: &str = "limiter, table, standing, unknown refused";
+pub(crate) const HASH_1: &str = "limiter, hash, 1 limit";
+pub(crate) const HASH_2: &str = "limiter, hash, 2 limits";
+pub(crate) const HASH_RANGE: &str = "limiter, hash, address + range";
+pub(crate) const HASH_4: &str = "limiter, hash, 4 limits";
+pub(crate) const TABLE_FIXED: &str = "limiter, table, fixed-window";
+pub(crate) const TABLE_SLIDING: &str = "limiter, table, sliding-window-counter";
+pub(crate) const TABLE_MOVING_10: &str = "limiter, table, moving-window of 10";
+pub(crate) const TABLE_MOVING_128: &str = "limiter, table, moving-window of 128";
+pub(crate) const HASH_FIXED: &str = "limiter, hash, fixed-window";
+pub(crate) const HASH_SLIDING: &str = "limiter, hash, sliding-window-counter";
+pub(crate) const HASH_MOVING_10: &str = "limiter, hash, moving-window of 10";
+pub(crate) const HASH_MOVING_128: &str = "limiter, hash, moving-window of 128";
+pub(crate) const REFUSED_GCRA: &str = "limiter, table, gcra, refused";
+pub(crate) const REFUSED_FIXED: &str = "limiter, table, fixed-window, refused";
+pub(crate) const REFUSED_SLIDING: &str = "limiter, table, sliding-window-counter, refused";
+pub(crate) const REFUSED_MOVING: &str = "limiter, table, moving-window of 10, refused";
+pub(crate) const WINDOW: &str = "fixed window, LRU hash";
+pub(crate) const NFTABLES: &str = "nftables set";
+pub(crate) const HASHLIMIT: &str = "iptables hashlimit";
