@@ -40,26 +40,25 @@ impl Limit {
         self.matching.tcp_flags.into_iter().chain(opens_connection)
     }
 
-    /// Returns whether it counts any packets of IPv6.
+    /// Returns whether it counts any packets of that family.
     #[must_use]
-    pub fn counts_ipv6(&self) -> bool {
+    pub fn counts_any(&self, family: Family) -> bool {
         let destinations = &self.matching.destinations;
-        let is_ipv4 = |protocol: &u8| *protocol == Match::ICMP;
         let protocols = self.protocols();
-        self.id_format.is_for(Family::V6)
-            && (destinations.is_empty() || destinations.iter().any(is_ipv6))
-            && (protocols.is_empty() || !protocols.iter().all(is_ipv4))
+        self.id_format.is_for(family)
+            && (destinations.is_empty() || destinations.iter().any(|one| is_of(family, one)))
+            && (protocols.is_empty() || !protocols.iter().all(|one| is_never(family, *one)))
     }
 
-    /// Returns whether it counts every packet of IPv6 from known sources that the other counts, and
-    /// charges at least a token where the other charges one; bytes count as fewer than packets.
-    /// Lists do not matter.
+    /// Returns whether it counts every packet of that family from known sources that the other
+    /// counts, and charges at least a token where the other charges one; bytes count as fewer than
+    /// packets. Lists do not matter.
     #[must_use]
-    pub fn counts_all_ipv6_of(&self, other: &Self) -> bool {
+    pub fn counts_all(&self, family: Family, other: &Self) -> bool {
         let (mine, its) = (&self.matching, &other.matching);
-        self.counts_ipv6()
+        self.counts_any(family)
             && (self.cost == Cost::Packets || self.cost == other.cost)
-            && self.counts_protocols_of(other)
+            && self.counts_protocols(family, other)
             && has_ports(&mine.source_ports, &its.source_ports)
             && has_ports(&mine.destination_ports, &its.destination_ports)
             && self.tcp_flags().all(|mine| {
@@ -68,26 +67,32 @@ impl Limit {
                 });
                 mine.set & !set == 0 && mine.clear & !clear == 0
             })
-            && has_destinations(&mine.destinations, &its.destinations)
+            && has_destinations(family, &mine.destinations, &its.destinations)
             && (mine.fragments == Fragments::Count || its.fragments == Fragments::Ignore)
             && has_known(&mine.standing, &its.standing)
     }
 
-    fn counts_protocols_of(&self, other: &Self) -> bool {
+    fn counts_protocols(&self, family: Family, other: &Self) -> bool {
         let mine = self.protocols();
         let its = match other.cost {
             Cost::NewConnections => &[PROTOCOL_TCP],
             Cost::Packets | Cost::Bytes => other.protocols(),
         };
-        let mut never_ipv6_or_mine = its
-            .iter()
-            .map(|one| *one == Match::ICMP || mine.contains(one));
-        mine.is_empty() || (!its.is_empty() && never_ipv6_or_mine.all(|holds| holds))
+        let is_never_or_mine = |one: &u8| is_never(family, *one) || mine.contains(one);
+        mine.is_empty() || (!its.is_empty() && its.iter().all(is_never_or_mine))
     }
 }
 
-fn is_ipv6(prefix: &IpNet) -> bool {
-    matches!(prefix, IpNet::V6(_))
+fn is_of(family: Family, prefix: &IpNet) -> bool {
+    matches!(prefix, IpNet::V6(_)) == (family == Family::V6)
+}
+
+/// Returns whether no packet of that family has that protocol.
+const fn is_never(family: Family, protocol: u8) -> bool {
+    match family {
+        Family::V4 => protocol == Match::ICMPV6,
+        Family::V6 => protocol == Match::ICMP,
+    }
 }
 
 /// Returns whether all of the others' ports are among these. Without any, all packets are.
@@ -96,13 +101,14 @@ fn has_ports(these: &[PortRange], others: &[PortRange]) -> bool {
     these.is_empty() || (!others.is_empty() && others.iter().cloned().flatten().all(has))
 }
 
-/// Returns whether all of the others' addresses of IPv6 are among these. Without any, all are.
-fn has_destinations(these: &[IpNet], others: &[IpNet]) -> bool {
+/// Returns whether all of the others' addresses of that family are among these. Without any, all
+/// are.
+fn has_destinations(family: Family, these: &[IpNet], others: &[IpNet]) -> bool {
     // Adjacent prefixes may cover another together.
     let merged = IpNet::aggregate(&these.to_vec());
     let has = |other: &IpNet| merged.iter().any(|one| one.contains(other));
-    let mut others_of_ipv6 = others.iter().filter(|other| is_ipv6(other));
-    these.is_empty() || (!others.is_empty() && others_of_ipv6.all(has))
+    let mut of_family = others.iter().filter(|other| is_of(family, other));
+    these.is_empty() || (!others.is_empty() && of_family.all(has))
 }
 
 /// Returns whether all of the others' standings that a known source may have are among these.
@@ -115,6 +121,8 @@ fn has_known(these: &[Standing], others: &[Standing]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::address::Family;
+
     use crate::{config, policy::Policy};
 
     fn policy(one: &str, other: &str) -> Policy {
@@ -133,7 +141,7 @@ mod tests {
     fn check(pairs: &[(&str, &str, bool)]) {
         for (one, other, expected) in pairs {
             let limits = policy(one, other).limits;
-            let counts_all = limits[0].counts_all_ipv6_of(&limits[1]);
+            let counts_all = limits[0].counts_all(Family::V6, &limits[1]);
             assert_eq!(counts_all, *expected, "{one}; {other}");
         }
     }
@@ -268,7 +276,33 @@ mod tests {
             ),
         ] {
             let limits = policy(one, "cost: packets").limits;
-            assert_eq!(limits[0].counts_ipv6(), expected, "{one}");
+            assert_eq!(limits[0].counts_any(Family::V6), expected, "{one}");
+        }
+    }
+
+    #[test]
+    fn what_counts_ipv4() {
+        for (one, expected) in [
+            ("cost: packets", true),
+            ("cost: packets, match: {protocol: icmp}", true),
+            ("cost: packets, match: {protocol: icmpv6}", false),
+            ("cost: packets, match: {destination: '2001:db8::1'}", false),
+        ] {
+            let limits = policy(one, "cost: packets").limits;
+            assert_eq!(limits[0].counts_any(Family::V4), expected, "{one}");
+        }
+        let pair = |prefix: &str| {
+            let one = format!("cost: packets, match: {{destination: '{prefix}'}}");
+            policy(
+                &one,
+                "cost: packets, match: {destination: [192.0.2.1, '2001:db8::1']}",
+            )
+            .limits
+        };
+        for (prefix, expected) in [("192.0.2.0/24", true), ("198.51.100.0/24", false)] {
+            let limits = pair(prefix);
+            assert_eq!(limits[0].counts_all(Family::V4, &limits[1]), expected);
+            assert!(!limits[0].counts_all(Family::V6, &limits[1]));
         }
     }
 }

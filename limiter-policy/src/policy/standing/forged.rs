@@ -1,63 +1,80 @@
-//! Limits that reserve, of which a forger of one known source of IPv6 takes all.
+//! Limits that reserve, of which a forger of one known source takes all.
 //!
-//! The source is a whole range, whose addresses have its standing and yet a bucket each where the
-//! ids of a limit are addresses. So only a limit on that range or a larger one bounds the forger.
+//! A source of IPv6 is a whole range, whose addresses have its standing and yet a bucket each where
+//! the ids of a limit are addresses. So only a limit on that range or a larger one bounds the
+//! forger.
 
 use limiter_common::address::Family;
 
 use crate::policy::{Limit, Mode, Policy};
 
 impl Policy {
-    /// Returns the limits that reserve a part of buckets that several sources of IPv6 share, though
-    /// no other limit bounds what each source takes of it. Limits with several rates count once.
-    pub fn forged_alone(&self) -> impl Iterator<Item = &Limit> {
-        let source = self.standing_in_use().unwrap_or_default().ipv6_prefix;
+    /// Returns the limits that reserve a part of buckets that several sources of that family share,
+    /// though no other limit bounds what each source takes of it. Limits with several rates count
+    /// once.
+    pub fn forged_alone(&self, family: Family) -> impl Iterator<Item = &Limit> {
+        let source = self.standing_in_use().unwrap_or_default().prefix(family);
         self.limits.iter().filter(move |limit| {
             limit.reserve.is_some()
                 && limit.mode != Mode::Off
                 && limit.is_first_part()
-                && limit.counts_ipv6()
-                && shared_length(limit) < source
-                && !(self.limits.iter()).any(|other| bounds(other, limit, source))
+                && limit.counts_any(family)
+                && shared_length(family, limit) < source
+                && !(self.limits.iter()).any(|other| bounds(family, other, limit, source))
         })
     }
 }
 
-/// Returns whether a limit bounds what each source, a prefix of `source` bits, takes of a shared
-/// one.
-fn bounds(limit: &Limit, shared: &Limit, source: u8) -> bool {
+/// Returns whether a limit bounds what each source of that family, a prefix of `source` bits, takes
+/// of a shared one.
+fn bounds(family: Family, limit: &Limit, shared: &Limit, source: u8) -> bool {
     let is_in_force = match limit.mode {
         Mode::Enforce => true,
         // Both begin so.
         Mode::Observe => shared.mode == Mode::Observe,
         Mode::Off => false,
     };
-    let length = limit.id_format.prefix_length(Family::V6);
+    let shared_length = shared_length(family, shared);
+    let length = limit.id_format.prefix_length(family);
     is_in_force
         && limit.default.is_some()
-        && length.is_some_and(|length| length > shared_length(shared) && length <= source)
-        && limit.counts_all_ipv6_of(shared)
+        && length.is_some_and(|length| length > shared_length && length <= source)
+        && limit.counts_all(family, shared)
 }
 
 /// Returns how many leading bits those who share a bucket have in common.
-fn shared_length(limit: &Limit) -> u8 {
-    limit.id_format.prefix_length(Family::V6).unwrap_or(0)
+fn shared_length(family: Family, limit: &Limit) -> u8 {
+    limit.id_format.prefix_length(family).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::address::Family;
+
     use crate::config;
 
     const ALL: &str =
         "All: {id: total, cost: packets, burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}";
 
-    /// Checks which limits are forged alone, of these beside `ALL`.
+    /// Checks which limits are forged alone over IPv6, of these beside `ALL`.
     #[track_caller]
     fn check(more_of_all: &str, beside: &str, section: &str, expected: &[&str]) {
+        check_family(Family::V6, more_of_all, beside, section, expected);
+    }
+
+    #[track_caller]
+    fn check_family(
+        family: Family,
+        more_of_all: &str,
+        beside: &str,
+        section: &str,
+        expected: &[&str],
+    ) {
         let text = format!("{section}\nlimits:\n  {ALL}{more_of_all}}}\n{beside}\n");
         let config = config::parse(&text, "test");
         let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
-        let told: Vec<_> = policy.forged_alone().map(|limit| &*limit.name).collect();
+        let told = policy.forged_alone(family).map(|limit| &*limit.name);
+        let told: Vec<_> = told.collect();
         assert_eq!(told, expected, "{text}");
     }
 
@@ -90,6 +107,20 @@ mod tests {
         let subscriber = "  PacketsPerSubscriber: {burst: 9, count: 9, period: 1s}\n\
                           subscribers: {1: 192.0.2.0/24}";
         check("", subscriber, "", &["All"]);
+    }
+
+    #[test]
+    fn ids_that_bound_an_address_of_ipv4() {
+        let check = |beside: &str, section: &str, expected: &[&str]| {
+            check_family(Family::V4, "", beside, section, expected);
+        };
+        check("", "", &["All"]);
+        check(&range(64, ""), "standing: {ipv6-prefix: 56}", &["All"]);
+        for name in ["PacketsPerIPAddress", "PacketsPerIPv4Range"] {
+            let other = format!("  {name}: {{burst: 9999, count: 9, period: 1s}}");
+            check(&other, "standing: {ipv6-prefix: 56}", &[]);
+        }
+        check_family(Family::V4, ", match: {protocol: icmpv6}", "", "", &[]);
     }
 
     #[test]

@@ -6,7 +6,10 @@ mod reserve;
 
 use std::fmt;
 
-use limiter_common::standing::{Settings, Tick};
+use limiter_common::{
+    address::Family,
+    standing::{Settings, Tick},
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::reserve::{Reserve, Reserved, Step};
@@ -109,6 +112,10 @@ impl StandingSettings {
     /// The lines of the memory of first tries: 32 MiB, in which a retry after three seconds is
     /// recognised at a million first tries a second.
     const FIRST_TRY_LINES: u32 = 1 << 19;
+
+    /// The visits that a CPU notes in a tick, of 1.07 s. Beyond them the look-up would be a large
+    /// part of what a packet costs, and who sends as many packets is noted all the same.
+    const NOTED_VISITS: u64 = 1 << 15;
 
     /// Returns the number of lines of the table of known sources. Each has four ways, so at most
     /// a quarter of the table is in use, and few lines are full.

@@ -127,9 +127,15 @@ impl<'a> CheckedList<'a> {
 /// each alone may be harmless, while together they disable the limiter or cut off the host.
 fn wide(policy: &Policy) -> Vec<String> {
     let mut warnings = Vec::new();
+    let standing = policy.standing_in_use().unwrap_or_default();
     for (purpose, names, consequence) in [
         (Purpose::Exclude, &policy.exclude, "none of them is limited"),
         (Purpose::Block, &policy.block, "all of them are dropped"),
+        (
+            Purpose::Proven,
+            &standing.proven,
+            "a forger who draws addresses at random draws proven ones",
+        ),
     ] {
         let lists = names.iter().filter_map(|name| policy.list(name));
         let prefixes: Vec<IpNet> = lists.flat_map(|list| list.prefixes.clone()).collect();
@@ -170,7 +176,8 @@ mod tests {
         let configuration = format!(
             "lists: [{{name: one, cidr: [0.0.0.0/3, 2a00::/13]}}, {{name: other, cidr: [32.0.0.0/3, \
              2a08::/13]}}, {{name: all, cidr: 0.0.0.0/0}}]\n{uses}\n\
-             limits: {{Web: {{id: total, cost: packets, burst: 1, count: 1, period: 1s, block: all}}}}\n"
+             limits: {{Web: {{id: total, cost: packets, burst: 1000, count: 1, period: 1s, block: all, \
+             reserve: {{unknown: 50%}}}}}}\n"
         );
         let policy = testing::policy(&configuration);
         assert_eq!(wide(&policy), expected);
@@ -178,7 +185,14 @@ mod tests {
 
     #[test]
     fn lists_are_added_up() {
-        check("exclude: one\nblock: other", &[]);
+        check("exclude: one\nblock: other\nstanding: {proven: one}", &[]);
+        check(
+            "standing: {proven: [one, other]}",
+            &[
+                "the lists under `standing.proven` together cover 25% of all IPv4 addresses: a forger \
+                 who draws addresses at random draws proven ones",
+            ],
+        );
         check(
             "block: [one, other]",
             &[

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use limiter_common::{
+    address::Family,
     limit::{Cost, NumberOf},
     standing::Standing,
 };
@@ -33,9 +34,12 @@ fn warnings(policy: &Policy) -> Vec<String> {
     let limits = || policy.limits.iter();
     let indiscriminate = limits().filter_map(without_reserve);
     let small = limits().filter_map(too_small);
-    let prefix = policy.standing_in_use().unwrap_or_default().ipv6_prefix;
-    let forged = policy.forged_alone();
-    let forged = forged.map(|limit| forged_alone(limit, prefix));
+    let standing = policy.standing_in_use().unwrap_or_default();
+    let forged = [Family::V4, Family::V6].into_iter().flat_map(|family| {
+        let prefix = standing.prefix(family);
+        let alone = policy.forged_alone(family);
+        alone.map(move |limit| forged_alone(limit, family, prefix))
+    });
     unused
         .into_iter()
         .chain(indiscriminate)
@@ -90,17 +94,26 @@ fn too_small(limit: &Limit) -> Option<String> {
     })
 }
 
-/// Warns of a limit of which a forger of one known source of IPv6, a prefix of that length, takes
-/// all.
-fn forged_alone(limit: &Limit, prefix: u8) -> String {
+/// Warns of a limit of which a forger of one known source of a family, a prefix of that length,
+/// takes all.
+fn forged_alone(limit: &Limit, family: Family, prefix: u8) -> String {
     let cost = match limit.cost {
         Cost::NewConnections => Cost::NewConnections,
         Cost::Packets | Cost::Bytes => Cost::Packets,
     };
+    let (source, id) = match family {
+        Family::V4 => (
+            "one known IPv4 address: no limit per address",
+            "`id: ipAddress`".to_owned(),
+        ),
+        Family::V6 => (
+            "the addresses of one known IPv6 range: no limit per such range",
+            format!("`id: ipv6RangeCIDR`, `prefix-length: {prefix}`"),
+        ),
+    };
     format!(
-        "limit {} gives all it has to whoever forges the addresses of one known IPv6 /{prefix}: no \
-         limit per range counts the same packets; add one with `id: ipv6RangeCIDR`, \
-         `prefix-length: {prefix}`, `cost: {}` and the same `match`",
+        "limit {} gives all it has to whoever forges {source} counts the same packets; add one \
+         with {id}, `cost: {}` and the same `match`",
         configured_name(&limit.name),
         cost.name()
     )
@@ -163,8 +176,9 @@ mod tests {
         }
     }
 
-    /// What bounds each source of IPv6.
-    const RANGES: &str = "PacketsPerIPv6Range: {burst: 9, count: 9, period: 1s}";
+    /// What bounds each source.
+    const RANGES: &str = "PacketsPerIPAddress: {burst: 9, count: 9, period: 1s}, \
+                          PacketsPerIPv6Range: {burst: 9, count: 9, period: 1s}";
 
     fn total(burst: u64, more: &str) -> String {
         format!(
@@ -239,9 +253,16 @@ mod tests {
         let told = |prefix: u8, cost: &str| {
             format!(
                 "limit All gives all it has to whoever forges the addresses of one known IPv6 \
-                 /{prefix}: no limit per range counts the same packets; add one with \
+                 range: no limit per such range counts the same packets; add one with \
                  `id: ipv6RangeCIDR`, `prefix-length: {prefix}`, `cost: {cost}` and the same \
                  `match`"
+            )
+        };
+        let of_ipv4 = |cost: &str| {
+            format!(
+                "limit All gives all it has to whoever forges one known IPv4 address: no limit per \
+                 address counts the same packets; add one with `id: ipAddress`, `cost: {cost}` and \
+                 the same `match`"
             )
         };
         for (cost, advised) in [
@@ -249,17 +270,22 @@ mod tests {
             ("bytes", "packets"),
             ("new-connections", "new-connections"),
         ] {
-            check(&reserving(cost, ""), &[&told(64, advised)]);
+            let both = [of_ipv4(advised), told(64, advised)];
+            check(&reserving(cost, ""), &both.each_ref().map(String::as_str));
             // What it advises ends it.
-            let added = format!(
-                ", Own: {{id: ipv6RangeCIDR, prefix-length: 64, cost: {advised}, burst: 9, \
-                 count: 9, period: 1s}}"
-            );
-            check(&reserving(cost, &added), &[]);
+            let added = [
+                "Own: {id: ipAddress",
+                "Range: {id: ipv6RangeCIDR, prefix-length: 64",
+            ];
+            let added = added
+                .map(|one| format!(", {one}, cost: {advised}, burst: 9, count: 9, period: 1s}}"));
+            check(&reserving(cost, &added[0]), &[&told(64, advised)]);
+            check(&reserving(cost, &added[1]), &[&of_ipv4(advised)]);
+            check(&reserving(cost, &added.concat()), &[]);
         }
         check(
             &format!("{}standing: {{ipv6-prefix: 56}}", reserving("packets", "")),
-            &[&told(56, "packets")],
+            &[&of_ipv4("packets"), &told(56, "packets")],
         );
     }
 
