@@ -68,6 +68,35 @@ fn run(law: &mut Law, server: &mut Server, offered: u64, seconds: u64) -> Sums {
     sums
 }
 
+/// Runs the law while a flood comes in pulses: in one interval of `every`. Each begins with what the
+/// limit's bucket has gathered, a tenth of a second's packets, all at once.
+fn run_pulses(law: &mut Law, server: &mut Server, every: u64, pulses: u64) -> Sums {
+    const BURSTS_A_SECOND: u64 = 10;
+    let mut sums = Sums::default();
+    for interval in 0..pulses * every {
+        let comes = interval % every == 0;
+        let mut lost = 0;
+        if comes {
+            let burst = law.rate() / BURSTS_A_SECOND;
+            let admitted = law.rate() / STEPS_A_SECOND;
+            server.queued += burst;
+            lost += server.queued.saturating_sub(server.room);
+            server.queued = server.queued.min(server.room);
+            lost += server.take(admitted);
+            sums.admitted += burst + admitted;
+        } else {
+            server.take(0);
+        }
+        sums.lost += lost;
+        sums.intervals_with_loss += u64::from(lost > 0);
+        law.step(Interval {
+            distress: lost > 0,
+            refused: comes,
+        });
+    }
+    sums
+}
+
 const FLOOD: u64 = 10_000_000;
 const BOUNDS: Bounds = Bounds {
     floor: 1000,
@@ -90,6 +119,27 @@ proptest! {
         prop_assert!(sums.admitted >= borne * 85 / 100, "{sums:?} of {borne}");
         prop_assert!(sums.admitted <= borne * 101 / 100, "{sums:?} of {borne}");
         prop_assert!(sums.lost * 200 <= sums.admitted, "{sums:?}");
+    }
+
+    /// A flood that comes in pulses holds the rate at what the server's queue holds of a burst, and
+    /// no lower.
+    #[test]
+    fn pulses_hold_the_rate_at_ten_times_the_queue(
+        capacity in 20_000_u64..400_000,
+        room_ms in 5_u64..200,
+        every in 2_u64..20,
+    ) {
+        let room = capacity * room_ms / 1000;
+        let mut law = Law::new(BOUNDS);
+        let mut server = Server::new(capacity, room);
+        run_pulses(&mut law, &mut server, every, 500);
+        let borne = capacity.min(10 * room);
+        for _ in 0..200 {
+            let sums = run_pulses(&mut law, &mut server, every, 1);
+            prop_assert!(law.rate() >= borne * 3 / 4, "{} of {borne}, {sums:?}", law.rate());
+        }
+        let sums = run_pulses(&mut law, &mut server, every, 500);
+        prop_assert!(sums.lost * 100 <= sums.admitted, "{sums:?}");
     }
 
     /// A server that becomes slower is heard within three seconds for each halving; one that
