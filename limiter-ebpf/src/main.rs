@@ -27,9 +27,8 @@ mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{
-    decide::{Stage, Verdict},
+    decide::Verdict,
     limit::MAX_LIMITS,
-    policy::Tables as _,
     reason::{Action, Reason},
 };
 
@@ -78,9 +77,10 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
         return finish(context, frame.length(), &verdict);
     };
     // The entry charges nothing, whatever the strategies of the limits are.
-    match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
+    let pipeline = stages::pipeline::<false, MAX_LIMITS>();
+    match pipeline.enter(&frame, workspace) {
         Some(verdict) => finish(context, frame.length(), &verdict),
-        None => match Stage::first(tables::MapTables.shape()) {
+        None => match pipeline.first_stage(workspace) {
             Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),
             None => finish(context, frame.length(), workspace.verdict()),
         },

@@ -144,7 +144,7 @@ fn stay_on_one_cpu() -> Result<()> {
 }
 
 #[test]
-fn beyond_the_budget_drops_are_skipped_and_counted() -> Result<()> {
+fn beyond_the_allowance_drops_are_skipped_and_counted() -> Result<()> {
     const MORE: u64 = 100;
     const INTERVAL: u64 = SECOND / RECORDS_PER_SECOND;
     stay_on_one_cpu()?;

@@ -161,7 +161,7 @@ fn explain_tells_the_last_drop() -> Result<()> {
 }
 
 #[test]
-fn more_than_the_budget() -> Result<()> {
+fn more_than_the_allowance() -> Result<()> {
     const PACKETS: usize = 50_000;
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;

@@ -130,6 +130,15 @@ impl StandingSettings {
         self.lines() == other.lines() && self.ipv6_prefix == other.ipv6_prefix
     }
 
+    /// Returns the length of the prefix that is one source of a family.
+    #[must_use]
+    pub const fn prefix(&self, family: Family) -> u8 {
+        match family {
+            Family::V4 => 32,
+            Family::V6 => self.ipv6_prefix,
+        }
+    }
+
     /// Returns the settings as the datapath reads them.
     #[must_use]
     pub fn compiled(&self) -> Settings {
@@ -146,6 +155,7 @@ impl StandingSettings {
             remember_ns: self.remember_ns,
             handshakes_prove: u32::from(self.proven_by.contains(&Proof::Handshake)),
             fresh_ticks: Tick::of_ns(self.fresh_for_ns).0,
+            noted_visits: Self::NOTED_VISITS,
         }
     }
 
@@ -236,6 +246,7 @@ mod tests {
             remember_ns: 2_592_000_000_000_000,
             handshakes_prove: 1,
             fresh_ticks: 3_352,
+            noted_visits: 32_768,
         };
         assert_eq!(compiled, expected);
         let strict = StandingSettings {

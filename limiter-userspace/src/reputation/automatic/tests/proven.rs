@@ -50,7 +50,7 @@ fn only_those_who_are_or_were_proven_are_banned() {
 
 /// Those who can be forged at will keep nobody else from being banned.
 #[test]
-fn a_flood_of_unproven_sources_takes_no_budget() {
+fn a_flood_of_unproven_sources_takes_no_allowance() {
     let mut scene = Scene::new(&[only_proven(None)]);
     for source in 0..3_000 {
         let address = format!("10.0.{}.{}", source / 250, source % 250);

@@ -183,7 +183,7 @@ fn a_late_look_counts_what_is_certain() {
 }
 
 #[test]
-fn no_more_bans_than_the_budget_has() {
+fn no_more_bans_than_the_allowance_has() {
     let mut scene = Scene::new(&[terms(10, None)]);
     let sources = BANS_PER_SECOND + 500;
     for source in 0..sources {
