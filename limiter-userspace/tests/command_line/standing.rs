@@ -50,7 +50,7 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     let limiter = Limiter::start(BINARY.as_ref(), &pair.server, CONFIGURATION, &arguments)?;
     let status = limiter.status()?;
     ensure!(status["standing"]["shortage"].is_null(), "{status:#}");
-    let none = [[0, 0]; 5];
+    let none = [[0, 0]; 6];
     ensure!(traffic(&status, "All")? == none, "{status:#}");
 
     send(&pair, STRANGER, 7)?;

@@ -93,7 +93,7 @@ fn what_each_standing_gets() {
     model.take(at(1, None));
     let lines = screen(&model, (80, 24));
     assert!(lines[5].starts_with("no shortage  "), "{lines:#?}");
-    assert!(lines[6].ends_with("         –"), "{lines:#?}");
+    assert!(lines[6].ends_with("        –"), "{lines:#?}");
     let shortage = ShortageStatus {
         began_ago_ns: 120_000_000_000,
         last_refused_ago_ns: 0,
