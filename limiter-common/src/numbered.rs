@@ -10,7 +10,7 @@ macro_rules! numbered {
         } else $other:ident
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u32)]
         pub enum $Enum {
             $($(#[$about])+ $variant,)+

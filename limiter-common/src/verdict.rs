@@ -26,8 +26,8 @@ pub struct Verdict {
     pub(crate) unused: u32,
 }
 
-/// In place of a standing: nobody asked for it, because the decision did not depend on it. Not an
-/// `Option`, as for [`NO_LIMIT`].
+/// In place of a standing: the decision did not depend on one. Not an `Option`, as for
+/// [`NO_LIMIT`].
 const NO_STANDING: u32 = Standing::Unknown as u32 + 1;
 
 /// In place of a limit index: none. Not an `Option`, because LLVM may move its undefined half.
@@ -84,7 +84,7 @@ impl Verdict {
     }
 
     /// Returns the standing of the source; `None`: nobody asked for it, because the policy uses
-    /// none, something else decided first, or the packet passed whatever it was.
+    /// none or something else decided first.
     #[must_use]
     #[inline(always)]
     pub const fn standing(&self) -> Option<Standing> {
@@ -100,13 +100,6 @@ impl Verdict {
     #[inline(always)]
     pub const fn standing_number(&self) -> u32 {
         self.standing
-    }
-
-    /// Takes back a refusal of which no trace is left, to decide again.
-    #[inline(always)]
-    pub(crate) const fn reopen(&mut self) {
-        self.reason = Reason::WithinLimits;
-        self.denied_by = NO_LIMIT;
     }
 
     /// Notes the standing of the source.

@@ -27,8 +27,9 @@ mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{
-    decide::Verdict,
+    decide::{Stage, Verdict},
     limit::MAX_LIMITS,
+    policy::Tables as _,
     reason::{Action, Reason},
 };
 
@@ -77,10 +78,9 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
         return finish(context, frame.length(), &verdict);
     };
     // The entry charges nothing, whatever the strategies of the limits are.
-    let pipeline = stages::pipeline::<false, MAX_LIMITS>();
-    match pipeline.enter(&frame, workspace) {
+    match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
         Some(verdict) => finish(context, frame.length(), &verdict),
-        None => match pipeline.first_stage(workspace) {
+        None => match Stage::first(tables::MapTables.shape()) {
             Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),
             None => finish(context, frame.length(), workspace.verdict()),
         },

@@ -30,11 +30,9 @@ mod account;
 mod charge;
 mod charging;
 mod entry;
-mod indices;
 mod log;
 mod outline;
 mod pipeline;
-mod reserves;
 mod sieves;
 mod stage;
 mod standing;
@@ -46,9 +44,9 @@ pub use self::{
     charge::{Charge, Intent, Plan},
     outline::{Outline, decide_again, prepare, retry},
     pipeline::{Pipeline, Progress},
-    reserves::{keep_reserve, keep_reserves, reserve_of},
     sieves::{NOT_SCORED, Sieves, sift, sift_by},
     stage::{STAGE_COUNT, Stage},
+    standing::reserve_of,
     workspace::Workspace,
 };
 pub use crate::verdict::Verdict;
@@ -75,12 +73,12 @@ where
         if let Some(verdict) = self.enter(headers, workspace) {
             return verdict;
         }
-        let mut next = self.first_stage(workspace);
+        let mut next = Stage::first(self.tables.shape());
         while let Some(stage) = next {
             next = match self.run(stage, workspace) {
                 Progress::Decided => None,
                 Progress::Undecided => stage.next(self.tables.shape()),
-                Progress::Again => Some(Stage::Standing),
+                Progress::Again => Some(stage),
             };
         }
         *workspace.verdict()

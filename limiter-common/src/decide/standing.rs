@@ -2,21 +2,38 @@
 //! their buckets.
 
 use super::{
-    Outline, Pipeline, Progress, Stage, Workspace,
-    indices::{bit, contains, limit_indices},
-    reserves::reserve_of,
+    Outline, Pipeline, Progress, Workspace,
+    charging::{bit, contains, limit_indices},
     strictest::{NEVER, RESERVED},
 };
 use crate::{
     clock::Clock,
     judged::Packet,
     offender::OffenderStore,
-    policy::Tables,
+    policy::{Class, Tables},
     reason::Reason,
     reputation::Reputation,
     sources::StandingStore as _,
-    standing::{SourceId, Standing, Tick},
+    standing::{SourceId, Standing},
 };
+
+/// Returns what a packet must leave in the bucket of the limit with that index, in the ticks of its
+/// states, if its source has that class and standing.
+#[inline(always)]
+pub fn reserve_of<T: Tables>(
+    tables: &T,
+    class: &Class,
+    limit_index: u32,
+    standing: Standing,
+) -> u64 {
+    if !contains(tables.shape().reserving, limit_index) {
+        return 0;
+    }
+    match tables.reserves(class.rate_index(limit_index)) {
+        Some(reserves) => reserves.from(standing),
+        None => 0,
+    }
+}
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
@@ -26,41 +43,6 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Returns the first stage for the workspace's packet.
-    ///
-    /// Without a shortage its source's standing mostly does not matter, and with very many sources
-    /// what is known of it is in no cache. So the stage of standing is left out then, unless the
-    /// visit is to be noted: limits that reserve are charged as by an unknown source, from which
-    /// they keep most, and if one of them refuses, the packet goes back to that stage.
-    #[inline(always)]
-    pub fn first_stage(&self, workspace: &mut Workspace<B::Location>) -> Option<Stage> {
-        let shape = self.tables.shape();
-        match Stage::first(shape) {
-            Some(Stage::Standing) if !self.asks_for_standing(workspace) => {
-                Stage::Standing.next(shape)
-            }
-            first => first,
-        }
-    }
-
-    #[inline(always)]
-    fn asks_for_standing(&self, workspace: &mut Workspace<B::Location>) -> bool {
-        let shape = self.tables.shape();
-        let Workspace {
-            packet,
-            verdict,
-            visits,
-            ..
-        } = workspace;
-        // What comes before the charge must not happen twice, nor the charge itself.
-        shape.sieve_uses != 0
-            || shape.reserving & shape.observing != 0
-            || verdict.matched & !shape.of_every_standing() != 0
-            || packet.class.listed() != 0
-            || self.reputation.sources().is_short(packet.now)
-            || visits.is_noted(&shape.standing, Tick::of_ns(packet.now))
-    }
-
     /// Finds the standing of the workspace's packet and the limits that count it, and drops it if
     /// it would take what one of them reserves.
     ///

@@ -101,18 +101,14 @@ const fn index_of(hash: u64, lines: u32) -> u32 {
 /// Returns all that a record's worth depends on at a time in nanoseconds.
 #[inline(always)]
 fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> Moment<'a> {
-    Moment {
-        settings: &shape.standing,
-        shortage: shortage_of(memory),
-        now: Tick::of_ns(now_ns),
-    }
-}
-
-#[inline(always)]
-fn shortage_of<M: StandingMemory>(memory: &M) -> Shortage {
-    match memory.shortage_word() {
+    let shortage = match memory.shortage_word() {
         Some(word) => Shortage(word.get()),
         None => Shortage::NONE,
+    };
+    Moment {
+        settings: &shape.standing,
+        shortage,
+        now: Tick::of_ns(now_ns),
     }
 }
 
@@ -141,11 +137,6 @@ impl<M: StandingMemory> StandingStore for M {
         } else {
             self.change(shape, index, source, Event::Visit, now_ns)
         }
-    }
-
-    #[inline(always)]
-    fn is_short(&self, now_ns: u64) -> bool {
-        shortage_of(self).holds(Tick::of_ns(now_ns))
     }
 
     #[inline(always)]

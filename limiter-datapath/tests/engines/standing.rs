@@ -5,6 +5,5 @@ mod host;
 mod refusals;
 mod reserves;
 mod retries;
-mod sampled;
 mod scene;
 mod threads;
