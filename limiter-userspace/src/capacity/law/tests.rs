@@ -121,10 +121,10 @@ proptest! {
         prop_assert!(sums.lost * 200 <= sums.admitted, "{sums:?}");
     }
 
-    /// A flood that comes in pulses holds the rate at what the server's queue holds of a burst, and
-    /// no lower.
+    /// A flood that comes in pulses lowers the rate to three quarters of what the server bears, or
+    /// of ten times its queue, which then holds the burst; and no lower.
     #[test]
-    fn pulses_hold_the_rate_at_ten_times_the_queue(
+    fn pulses_lower_the_rate_no_further_than_the_queue_does(
         capacity in 20_000_u64..400_000,
         room_ms in 5_u64..200,
         every in 2_u64..20,
