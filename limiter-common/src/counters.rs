@@ -63,6 +63,13 @@ impl Traffic {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(length);
     }
+
+    const fn without(self, part: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(part.packets),
+            bytes: self.bytes.saturating_sub(part.bytes),
+        }
+    }
 }
 
 impl core::ops::AddAssign for Traffic {
@@ -82,6 +89,18 @@ pub struct LimitTraffic {
     pub dropped: Traffic,
     /// Passed although the bucket had too few tokens, because the limit only observes.
     pub would_drop: Traffic,
+}
+
+impl LimitTraffic {
+    /// Returns what is left without a part, which was counted at nearly the same time.
+    #[must_use]
+    pub const fn without(self, part: Self) -> Self {
+        Self {
+            passed: self.passed.without(part.passed),
+            dropped: self.dropped.without(part.dropped),
+            would_drop: self.would_drop.without(part.would_drop),
+        }
+    }
 }
 
 impl core::ops::AddAssign for LimitTraffic {

@@ -10,7 +10,7 @@ macro_rules! numbered {
         } else $other:ident
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub enum $Enum {
             $($(#[$about])+ $variant,)+

@@ -26,9 +26,13 @@ pub struct Verdict {
     pub(crate) unused: u32,
 }
 
-/// In place of a standing: the decision did not depend on one. Not an `Option`, as for
-/// [`NO_LIMIT`].
+/// In place of a standing: nobody asked for it, because the decision did not depend on it. Not an
+/// `Option`, as for [`NO_LIMIT`].
 const NO_STANDING: u32 = Standing::Unknown as u32 + 1;
+
+/// In place of a standing: the stage of standing did not ask for it, because the packet passes
+/// whatever it is, as far as that stage knows.
+const SKIPPED: u32 = NO_STANDING + 1;
 
 /// In place of a limit index: none. Not an `Option`, because LLVM may move its undefined half.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;
@@ -84,7 +88,7 @@ impl Verdict {
     }
 
     /// Returns the standing of the source; `None`: nobody asked for it, because the policy uses
-    /// none or something else decided first.
+    /// none, something else decided first, or the packet passed whatever it was.
     #[must_use]
     #[inline(always)]
     pub const fn standing(&self) -> Option<Standing> {
@@ -100,6 +104,25 @@ impl Verdict {
     #[inline(always)]
     pub const fn standing_number(&self) -> u32 {
         self.standing
+    }
+
+    /// Takes back a refusal of which no trace is left, to decide again.
+    #[inline(always)]
+    pub(crate) const fn reopen(&mut self) {
+        self.reason = Reason::WithinLimits;
+        self.denied_by = NO_LIMIT;
+    }
+
+    /// Returns whether the packet has been in the stage of standing.
+    #[inline(always)]
+    pub(crate) const fn has_met_standing(&self) -> bool {
+        self.standing != NO_STANDING
+    }
+
+    /// Notes that the stage of standing did not ask for the source's.
+    #[inline(always)]
+    pub(crate) const fn skip_standing(&mut self) {
+        self.standing = SKIPPED;
     }
 
     /// Notes the standing of the source.

@@ -36,12 +36,12 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
         unsafe { (*counter).add(length) };
     }
     match action {
-        Action::Pass if shape.reserving == 0 => {
-            count_passed::<false>(length, verdict.matched, verdict.would_drop, 0);
-        }
         Action::Pass => {
-            let standing = verdict.standing_number();
-            limiter_count_passed(length, verdict.matched, verdict.would_drop, standing);
+            count_passed(length, verdict.matched, verdict.would_drop);
+            if shape.reserving != 0 && verdict.standing().is_some() {
+                let standing = verdict.standing_number();
+                limiter_count_standing(length, verdict.matched, verdict.would_drop, standing);
+            }
         }
         Action::Drop => {
             if let Some(limit_index) = verdict.denied_by() {
@@ -56,43 +56,52 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
     }
 }
 
-/// Counts a packet that passed, under a policy with limits that reserve.
+/// Counts a packet that passed under the limits in `matched`.
+#[inline(always)]
+fn count_passed(length: u64, matched: u64, would_drop: u64) {
+    for limit_index in limit_indices() {
+        let bit = 1u64 << (limit_index & 63);
+        if matched & bit != 0 {
+            of_limit(limit_index, |traffic| {
+                passed(traffic, length, would_drop & bit != 0);
+            });
+        }
+    }
+}
+
+/// Counts a packet that passed under those limits in `matched` that reserve, by the number of its
+/// source's standing.
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_count_passed(
+extern "C" fn limiter_count_standing(
     length: u64,
     matched: u64,
     would_drop: u64,
     standing: u32,
 ) -> u32 {
     // Older verifiers walk this function even if no limit reserves.
-    if MapTables.shape().reserving != 0 {
-        count_passed::<true>(length, matched, would_drop, standing);
+    let matched = matched & MapTables.shape().reserving;
+    if matched == 0 {
+        return 0;
+    }
+    for limit_index in limit_indices() {
+        let bit = 1u64 << (limit_index & 63);
+        if matched & bit != 0 {
+            of_standing(limit_index, standing, |traffic| {
+                passed(traffic, length, would_drop & bit != 0);
+            });
+        }
     }
     0
 }
 
-/// Counts a packet that passed under the limits in `matched`; with `RESERVING`, under those that
-/// reserve also by the number of its source's standing.
+/// Returns the indices of all limits. The verifier needs a constant bound.
 #[inline(always)]
-fn count_passed<const RESERVING: bool>(length: u64, matched: u64, would_drop: u64, standing: u32) {
-    let shape = MapTables.shape();
-    for limit_index in 0..MAX_LIMITS {
-        if limit_index >= shape.limit_count {
-            break;
-        }
-        let bit = 1u64 << (limit_index & 63);
-        if matched & bit == 0 {
-            continue;
-        }
-        let add = |traffic: &mut LimitTraffic| passed(traffic, length, would_drop & bit != 0);
-        of_limit(limit_index, add);
-        if RESERVING && shape.reserving & bit != 0 {
-            of_standing(limit_index, standing, add);
-        }
-    }
+fn limit_indices() -> impl Iterator<Item = u32> {
+    let count = MapTables.shape().limit_count;
+    (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
 }
 
 /// Counts a packet that passed; `would_drop`: only because the limit does no more than observe.

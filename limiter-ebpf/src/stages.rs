@@ -101,7 +101,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     let next = match progress {
         Progress::Decided => None,
         Progress::Undecided => stage.next(MapTables.shape()),
-        Progress::Again => Some(stage),
+        Progress::Again => Some(Stage::Standing),
     };
     if let Some(next) = next {
         hand_over::<FRAGS>(context, next, workspace.frame_length())

@@ -1,11 +1,13 @@
 //! The stages that charge a packet to the buckets of its limits: to all that enforce, or none; and
 //! to each that observes.
 
-use super::{Intent, Outline, Pipeline, Progress, Verdict, Workspace};
+use super::{
+    Intent, Outline, Pipeline, Progress, Verdict, Workspace,
+    indices::{bit, contains, limit_indices},
+};
 use crate::{
     bucket::{Swap, Updated},
     clock::Clock,
-    limit::MAX_LIMITS,
     offender::OffenderStore,
     policy::Tables,
     reason::Reason,
@@ -35,13 +37,20 @@ where
     /// records its source as an offender.
     #[inline(always)]
     pub(super) fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        charge(self.buckets, self.tables, workspace);
+        if !charge(self.buckets, self.tables, workspace) {
+            return Progress::Again;
+        }
         let Some(limit_index) = workspace.verdict.denied_by() else {
             return Progress::Undecided;
         };
         if workspace.verdict.reason == Reason::OverLimit
             && contains(self.tables.shape().reserving, limit_index)
         {
+            if workspace.verdict.standing().is_none() {
+                // It let an unknown source pass, but another CPU was faster.
+                workspace.verdict.reopen();
+                return Progress::Again;
+            }
             self.note_shortage(workspace, limit_index);
         }
         self.record_refused(workspace, limit_index);
@@ -57,9 +66,14 @@ where
 }
 
 /// Charges the workspace's packet to the buckets of the enforcing limits that count it. If one of
-/// them refuses, it charges none and sets the verdict.
+/// them refuses, it charges none and sets the verdict. Returns false if the standing of the
+/// packet's source decides, for which nobody has asked.
 #[inline(always)]
-fn charge<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Workspace<B::Location>) {
+fn charge<T: Tables, B: Outline>(
+    buckets: &B,
+    tables: &T,
+    workspace: &mut Workspace<B::Location>,
+) -> bool {
     let limits = workspace.verdict.matched & !tables.shape().observing;
     workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
     let mut charging = Charging {
@@ -68,6 +82,9 @@ fn charge<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Worksp
         workspace,
     };
     charging.ask(limits, true);
+    if !charging.passes_unknown(limits) {
+        return false;
+    }
     let Workspace {
         strictest, verdict, ..
     } = &mut *charging.workspace;
@@ -78,6 +95,7 @@ fn charge<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Worksp
     } else {
         charging.charge_all(limits);
     }
+    true
 }
 
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
@@ -113,7 +131,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
     #[inline(always)]
     fn ask(&mut self, limits: u64, automatic: bool) {
         self.workspace.refused = 0;
-        let limits = if self.tables.shape().reserving == 0 {
+        let limits = if self.is_unasked() {
             limits
         } else {
             limits & !self.workspace.asked
@@ -132,6 +150,27 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
                 }
             }
         }
+    }
+
+    /// Returns whether nobody has asked for the standing of the packet's source, also because no
+    /// limit reserves anything.
+    #[inline(always)]
+    fn is_unasked(&self) -> bool {
+        self.tables.shape().reserving == 0 || self.workspace.verdict.standing().is_none()
+    }
+
+    /// Returns whether those of `limits` that reserve something, which were asked, let the packet
+    /// pass whatever its source is. If nobody has asked for that, they do so if they would for an
+    /// unknown source.
+    #[inline(always)]
+    fn passes_unknown(&mut self, limits: u64) -> bool {
+        let reserving = limits & self.tables.shape().reserving;
+        reserving == 0
+            || !self.is_unasked()
+            || self.workspace.refused & reserving == 0
+                && self
+                    .buckets
+                    .keep_reserves(self.tables, self.workspace, reserving)
     }
 
     /// Charges all `limits`; or, if one refuses, none, and sets the verdict.
@@ -216,24 +255,4 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
             Swap::Changed | Swap::Misplaced => self.buckets.retry(charge, intent),
         }
     }
-}
-
-/// Returns the bit of an index.
-#[inline(always)]
-pub(super) const fn bit(limit_index: u32) -> u64 {
-    1 << (limit_index & 63)
-}
-
-/// Returns the indices of all limits.
-#[inline(always)]
-pub(super) fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
-    let count = tables.shape().limit_count;
-    // The verifier needs a constant bound.
-    (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
-}
-
-/// Returns whether an index is in a set of limits.
-#[inline(always)]
-pub(super) const fn contains(limits: u64, limit_index: u32) -> bool {
-    limits & bit(limit_index) != 0
 }

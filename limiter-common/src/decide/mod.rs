@@ -30,9 +30,11 @@ mod account;
 mod charge;
 mod charging;
 mod entry;
+mod indices;
 mod log;
 mod outline;
 mod pipeline;
+mod reserves;
 mod sieves;
 mod stage;
 mod standing;
@@ -44,9 +46,9 @@ pub use self::{
     charge::{Charge, Intent, Plan},
     outline::{Outline, decide_again, prepare, retry},
     pipeline::{Pipeline, Progress},
+    reserves::{keep_reserve, keep_reserves, reserve_of},
     sieves::{NOT_SCORED, Sieves, sift, sift_by},
     stage::{STAGE_COUNT, Stage},
-    standing::reserve_of,
     workspace::Workspace,
 };
 pub use crate::verdict::Verdict;
@@ -78,7 +80,7 @@ where
             next = match self.run(stage, workspace) {
                 Progress::Decided => None,
                 Progress::Undecided => stage.next(self.tables.shape()),
-                Progress::Again => Some(stage),
+                Progress::Again => Some(Stage::Standing),
             };
         }
         *workspace.verdict()

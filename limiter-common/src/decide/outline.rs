@@ -1,7 +1,7 @@
 //! The steps of a decision that the kernel program makes functions of their own.
 
 use super::{
-    Account, Charge, Intent, Plan, Workspace, account, log,
+    Account, Charge, Intent, Plan, Workspace, account, keep_reserves, log,
     strictest::{NEVER, over},
 };
 use crate::{
@@ -32,6 +32,20 @@ pub trait Outline: BucketStore {
         Self: Sized,
     {
         prepare(self, tables, workspace, limit_index, is_automatic)
+    }
+
+    /// Calls [`keep_reserves`].
+    #[inline(always)]
+    fn keep_reserves<T: Tables>(
+        &self,
+        tables: &T,
+        workspace: &mut Workspace<Self::Location>,
+        limits: u64,
+    ) -> bool
+    where
+        Self: Sized,
+    {
+        keep_reserves(tables, workspace, limits)
     }
 
     /// Calls [`retry`].

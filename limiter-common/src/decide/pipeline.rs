@@ -31,7 +31,8 @@ pub enum Progress {
     Decided,
     /// The next stage decides, if there is one.
     Undecided,
-    /// The same stage decides again: it has learned more of the source. At most once for a packet.
+    /// The stage of standing decides, or decides again: the source's standing matters after all, or
+    /// has changed. Each happens at most once for a packet.
     Again,
 }
 

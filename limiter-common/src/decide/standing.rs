@@ -3,37 +3,20 @@
 
 use super::{
     Outline, Pipeline, Progress, Workspace,
-    charging::{bit, contains, limit_indices},
+    indices::{bit, contains, limit_indices},
+    reserves::reserve_of,
     strictest::{NEVER, RESERVED},
 };
 use crate::{
     clock::Clock,
     judged::Packet,
     offender::OffenderStore,
-    policy::{Class, Tables},
+    policy::Tables,
     reason::Reason,
     reputation::Reputation,
     sources::StandingStore as _,
-    standing::{SourceId, Standing},
+    standing::{SourceId, Standing, Tick},
 };
-
-/// Returns what a packet must leave in the bucket of the limit with that index, in the ticks of its
-/// states, if its source has that class and standing.
-#[inline(always)]
-pub fn reserve_of<T: Tables>(
-    tables: &T,
-    class: &Class,
-    limit_index: u32,
-    standing: Standing,
-) -> u64 {
-    if !contains(tables.shape().reserving, limit_index) {
-        return 0;
-    }
-    match tables.reserves(class.rate_index(limit_index)) {
-        Some(reserves) => reserves.from(standing),
-        None => 0,
-    }
-}
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
@@ -46,10 +29,19 @@ where
     /// Finds the standing of the workspace's packet and the limits that count it, and drops it if
     /// it would take what one of them reserves.
     ///
+    /// Without a shortage the standing mostly does not matter, and with very many sources what is
+    /// known of one is in no cache. So nobody asks for it then, unless the visit is to be noted:
+    /// limits that reserve are charged as by an unknown source, from which they keep most, and if
+    /// one of them refuses, the packet comes back to this stage.
+    ///
     /// If an unknown source turns out to be retried, the stage runs again.
     #[inline(always)]
     pub(super) fn give_way(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();
+        if !self.asks_for_standing(workspace) {
+            workspace.verdict.skip_standing();
+            return Progress::Undecided;
+        }
         let Workspace {
             packet, verdict, ..
         } = workspace;
@@ -106,6 +98,26 @@ where
         } else {
             Progress::Undecided
         }
+    }
+
+    /// Returns whether to ask for the standing of the packet's source.
+    #[inline(always)]
+    fn asks_for_standing(&self, workspace: &mut Workspace<B::Location>) -> bool {
+        let shape = self.tables.shape();
+        let Workspace {
+            packet,
+            verdict,
+            visits,
+            ..
+        } = workspace;
+        // What comes before the charge must not happen twice, nor the charge itself.
+        verdict.has_met_standing()
+            || shape.sieve_uses != 0
+            || shape.reserving & shape.observing != 0
+            || verdict.matched & !shape.of_every_standing() != 0
+            || packet.class.listed() != 0
+            || self.reputation.sources().is_short(packet.now)
+            || visits.is_noted(&shape.standing, Tick::of_ns(packet.now))
     }
 
     /// Notes that the limit with that index, which reserves, refused a packet when it charged it.

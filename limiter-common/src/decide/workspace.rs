@@ -3,13 +3,14 @@
 use super::{Charge, strictest::Strictest};
 use crate::{
     bucket::Search, judged::Packet, limit::MAX_LIMITS, owner::OwnerKind, packet::Facts,
-    policy::Class, reason::Reason, verdict::Verdict,
+    policy::Class, reason::Reason, standing::VisitCount, verdict::Verdict,
 };
 
 /// Memory for the current packet and the charge of each limit for it.
 ///
 /// It is too large for a kernel program's stack, and not worth clearing for each packet: a caller
-/// keeps one, and nothing in it is read before it was written for the same packet.
+/// keeps one, and nothing in it but [`Self::visits`] is read before it was written for the same
+/// packet.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Workspace<Location> {
@@ -24,6 +25,8 @@ pub struct Workspace<Location> {
     /// The indices of the limits that the stage of standing has asked and that let the packet
     /// pass; only under a policy that reserves.
     pub(crate) asked: u64,
+    /// The visits so far, by which they are sampled.
+    pub(crate) visits: VisitCount,
     pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
 }
 
@@ -39,6 +42,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             strictest: Strictest::NONE,
             refused: 0,
             asked: 0,
+            visits: VisitCount::default(),
             search: Search::SINGLE,
             charges: [Charge::default(); MAX_LIMITS as usize],
         }

@@ -101,14 +101,18 @@ const fn index_of(hash: u64, lines: u32) -> u32 {
 /// Returns all that a record's worth depends on at a time in nanoseconds.
 #[inline(always)]
 fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> Moment<'a> {
-    let shortage = match memory.shortage_word() {
-        Some(word) => Shortage(word.get()),
-        None => Shortage::NONE,
-    };
     Moment {
         settings: &shape.standing,
-        shortage,
+        shortage: shortage_of(memory),
         now: Tick::of_ns(now_ns),
+    }
+}
+
+#[inline(always)]
+fn shortage_of<M: StandingMemory>(memory: &M) -> Shortage {
+    match memory.shortage_word() {
+        Some(word) => Shortage(word.get()),
+        None => Shortage::NONE,
     }
 }
 
@@ -137,6 +141,11 @@ impl<M: StandingMemory> StandingStore for M {
         } else {
             self.change(shape, index, source, Event::Visit, now_ns)
         }
+    }
+
+    #[inline(always)]
+    fn is_short(&self, now_ns: u64) -> bool {
+        shortage_of(self).holds(Tick::of_ns(now_ns))
     }
 
     #[inline(always)]

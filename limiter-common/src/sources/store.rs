@@ -10,6 +10,9 @@ pub trait StandingStore {
     /// Returns the standing of a source at the time `now_ns`, in nanoseconds, and notes its visit.
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing;
 
+    /// Returns whether there is a shortage at the time `now_ns`, in nanoseconds.
+    fn is_short(&self, now_ns: u64) -> bool;
+
     /// Notes that a limit refused a packet of a source of that standing at the time `now_ns`: there
     /// is a shortage, and an unknown source has made its first try.
     fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64);
@@ -25,6 +28,11 @@ impl StandingStore for () {
     #[inline(always)]
     fn visit(&self, _shape: &Shape, _source: SourceId, _now_ns: u64) -> Standing {
         Standing::Unknown
+    }
+
+    #[inline(always)]
+    fn is_short(&self, _now_ns: u64) -> bool {
+        false
     }
 
     #[inline(always)]

@@ -10,6 +10,7 @@ mod moment;
 mod order;
 mod record;
 mod reserves;
+mod sampling;
 mod settings;
 pub(crate) mod shortage;
 mod source;
@@ -23,6 +24,7 @@ pub use self::{
     order::KnowOrder,
     record::{Kind, Record},
     reserves::Reserves,
+    sampling::VisitCount,
     settings::Settings,
     shortage::{Shortage, ShortageWord},
     source::SourceId,

@@ -27,6 +27,9 @@ pub struct Settings {
     /// How long before a shortage a source must have gained its standing, in ticks: less, and it
     /// is fresh.
     pub fresh_ticks: u32,
+    /// The number of visits that a CPU notes in a tick, whatever their sources' standing matters;
+    /// of those that follow it notes [a part](super::VisitCount::ONE_IN).
+    pub noted_visits: u64,
 }
 
 impl Settings {
@@ -46,5 +49,6 @@ impl Settings {
         remember_ns: 0,
         handshakes_prove: 0,
         fresh_ticks: 0,
+        noted_visits: u64::MAX,
     };
 }

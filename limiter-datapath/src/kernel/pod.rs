@@ -61,7 +61,7 @@ plain_bytes! {
     RawVerdict: 2 * 4 + 2 * 8 + 2 * 4,
     Recording: 8 + 3 * 8,
     Reserves: 5 * 8,
-    Shape: 10 * 4 + 8 * 8 + (1 + 5) * 8 + (4 * 4 + 4 * 8 + 2 * 4) + 6 * 4,
+    Shape: 10 * 4 + 8 * 8 + (1 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 6 * 4,
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,

@@ -11,7 +11,7 @@ use limiter_common::{
     ban::{Ban, BanKey, MAX_REASON},
     bucket::Bucket,
     counters::{LimitTraffic, Traffic},
-    decide::Verdict,
+    decide::{Pipeline, Verdict, Workspace},
     judged::Packet,
     limit::LimitId,
     owner::BucketKey,
@@ -33,13 +33,17 @@ use limiter_common::{
 use limiter_datapath::{
     kernel::{DatapathError, SharedMaps, Trial, possible_cpus},
     native::{
-        BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves, MemoryStanding,
-        SieveSnapshot, decide_once,
+        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation,
+        MemorySieves, MemoryStanding, SieveSnapshot,
     },
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, SieveSizes},
+};
+use nix::{
+    sched::{CpuSet, sched_setaffinity},
+    unistd::Pid,
 };
 
 /// Some fixed time after boot.
@@ -67,12 +71,24 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
     })
 }
 
+fn compiled(policy: &Policy) -> CompiledPolicy {
+    CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles")
+}
+
+/// Keeps the thread on one CPU.
+pub(crate) fn stay_on_one_cpu() -> nix::Result<()> {
+    let mut cpus = CpuSet::new();
+    cpus.set(0)?;
+    sched_setaffinity(Pid::from_raw(0), &cpus)
+}
+
 /// The same policy in memory and in the kernel.
 pub(crate) struct Engines {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
     offenders: MemoryOffenders,
     reputation: MemoryReputation,
+    workspace: Workspace<BucketLocation>,
     /// The latest time.
     now: u64,
     /// What the verdicts so far must have counted, by reason and by the limit's interned id.
@@ -92,8 +108,19 @@ impl Engines {
     }
 
     pub(crate) fn with(policy: &Policy, store: Store) -> Result<Self, DatapathError> {
-        let mut tables =
-            CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles");
+        Self::of_tables(compiled(policy), store)
+    }
+
+    /// Makes engines that note so many visits in a tick, and then a part. The calling thread stays
+    /// on one CPU, as each counts for itself.
+    pub(crate) fn noting(policy: &Policy, visits: u64) -> Result<Self, DatapathError> {
+        stay_on_one_cpu().expect("any thread may");
+        let mut tables = compiled(policy);
+        tables.shape.standing.noted_visits = visits;
+        Self::of_tables(tables, Store::Table)
+    }
+
+    fn of_tables(mut tables: CompiledPolicy, store: Store) -> Result<Self, DatapathError> {
         let buckets = Buckets {
             store,
             // So large that five buckets hardly ever meet in a line of four.
@@ -119,6 +146,7 @@ impl Engines {
             buckets: MemoryBuckets::default(),
             offenders: MemoryOffenders::default(),
             reputation,
+            workspace: Workspace::default(),
             now: START,
             by_reason: HashMap::new(),
         })
@@ -249,14 +277,14 @@ impl Engines {
     pub(crate) fn verdict(&mut self, offset_ns: u64, frame: &[u8]) -> Verdict {
         let now = START + offset_ns;
         let frame_in_memory = BytesFrame(frame);
-        let native = decide_once(
-            &frame_in_memory,
-            now,
-            &self.tables,
-            &self.buckets,
-            &self.offenders,
-            &self.reputation,
-        );
+        let pipeline = Pipeline {
+            clock: &FixedClock(now),
+            tables: &self.tables,
+            buckets: &self.buckets,
+            offenders: &self.offenders,
+            reputation: &self.reputation,
+        };
+        let native = pipeline.decide(&frame_in_memory, &mut self.workspace);
         let kernel = self
             .trial
             .judge(now, frame)

@@ -1,5 +1,5 @@
-//! Offenders: which source a limit dropped, and how often, exactly within the budget of records and
-//! the map's capacity.
+//! Offenders: which source a limit dropped, and how often, exactly within the allowance of records
+//! and the map's capacity.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,13 +18,9 @@ use limiter_policy::{
     config::{Buckets, Offenders},
     policy::{CompiledPolicy, Limit, Mode, Policy, Rate},
 };
-use nix::{
-    sched::{CpuSet, sched_setaffinity},
-    unistd::Pid,
-};
 use testbed::Frame;
 
-use crate::engine::{Engines, START, policy};
+use crate::engine::{Engines, START, policy, stay_on_one_cpu};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -134,13 +130,6 @@ fn what_passes_is_not_recorded() -> Result<()> {
     assert_eq!(kept(&engines)?, HashMap::new());
     assert_eq!(engines.maps().offenders().read()?.counts, Counts::default());
     Ok(())
-}
-
-/// Keeps the thread on one CPU, since each has its own budget.
-fn stay_on_one_cpu() -> Result<()> {
-    let mut cpus = CpuSet::new();
-    cpus.set(0)?;
-    Ok(sched_setaffinity(Pid::from_raw(0), &cpus)?)
 }
 
 #[test]

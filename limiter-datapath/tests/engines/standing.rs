@@ -5,5 +5,6 @@ mod host;
 mod refusals;
 mod reserves;
 mod retries;
+mod sampled;
 mod scene;
 mod threads;

@@ -158,6 +158,20 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
     }
 
     #[inline(always)]
+    fn keep_reserves<T: Tables>(
+        &self,
+        tables: &T,
+        workspace: &mut Workspace<BucketLocation>,
+        limits: u64,
+    ) -> bool {
+        // Mostly there is no other: to return from a function takes longer than this.
+        let first = tables.shape().reserving.trailing_zeros();
+        let others = limits & !(1 << (first & 63));
+        (limits == others || decide::keep_reserve(tables, workspace, first))
+            && (others == 0 || limiter_keep_reserves(workspace, others) == 1)
+    }
+
+    #[inline(always)]
     fn retry(&self, charge: &mut Charge<BucketLocation>, intent: Intent) -> Updated {
         let intent = intent as u32;
         Updated::of_number(if Self::in_table() {
@@ -208,6 +222,21 @@ extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_i
         // Older verifiers walk this function even if nothing calls it.
         0
     }
+}
+
+/// Does [`Outline::keep_reserves`]; returns 1 for true.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_keep_reserves(workspace: *mut Workspace<BucketLocation>, limits: u64) -> u32 {
+    // Older verifiers walk this function even if no limit reserves.
+    if globals::shape().reserving == 0 {
+        return 0;
+    }
+    // SAFETY: as in `limiter_retry`.
+    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+        return 0;
+    };
+    u32::from(decide::keep_reserves(&MapTables, workspace, limits))
 }
 
 /// Does [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns that of an

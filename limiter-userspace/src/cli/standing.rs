@@ -6,6 +6,7 @@ use limiter_policy::text::short;
 use super::render::{ago, count, counted, duration, table_without};
 use crate::protocol::{
     Explanation, LimitExplanation, ShortageStatus, StandingExplanation, StandingStatus, Why,
+    counted_name,
 };
 
 /// Says whether there is a shortage.
@@ -34,7 +35,7 @@ pub(super) fn traffic_table(status: &StandingStatus) -> String {
         traffic.iter().map(|traffic| {
             [
                 limit.clone(),
-                traffic.standing.name().to_owned(),
+                counted_name(traffic.standing).to_owned(),
                 count(traffic.passed_packets),
                 count(traffic.dropped_packets),
                 count(traffic.would_drop_packets),

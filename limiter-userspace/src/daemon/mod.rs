@@ -53,7 +53,7 @@ pub use self::{
     known::change_known_pinned,
     options::Options,
     shared::Daemon,
-    standing::is_reserving,
+    standing::{Counted, counted, is_reserving},
     worker::Worker,
 };
 use crate::logging;

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
+    counters::LimitTraffic,
+    limit::LimitId,
     standing::{Kind, Shortage, SourceId, Standing, Tick},
 };
 use limiter_datapath::kernel::{
@@ -14,6 +16,7 @@ use limiter_policy::policy::{Limit, Mode};
 
 use crate::protocol::{
     ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
+    counted_standings,
 };
 
 /// Returns what each standing got; `None`: the policy in force uses none.
@@ -25,9 +28,8 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
     };
     let limits = datapath.manifest().policy.limits.iter();
     let limits = limits.filter(|limit| is_reserving(limit)).map(|limit| {
-        let traffic = datapath.standing_traffic(limit.id)?;
-        let of_each = Standing::ALL.into_iter().zip(&traffic);
-        let of_each = of_each.map(|(standing, traffic)| StandingTraffic::new(standing, traffic));
+        let of_each = counted(datapath, limit.id)?.into_iter();
+        let of_each = of_each.map(|(standing, traffic)| StandingTraffic::new(standing, &traffic));
         Ok((limit.name.clone(), of_each.collect()))
     });
     Ok(Some(StandingStatus {
@@ -35,6 +37,28 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
         handshakes_error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
         limits: limits.collect::<Result<_, DatapathError>>()?,
     }))
+}
+
+/// What sources of a standing got of a limit; `None`: what became of packets whose sources' standing
+/// nobody asked for.
+pub type Counted = (Option<Standing>, LimitTraffic);
+
+/// Returns what sources of each standing got of a limit that reserves, in the order of
+/// [`counted_standings`].
+///
+/// # Errors
+///
+/// Fails if the counters cannot be read.
+pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<Counted>, DatapathError> {
+    // The parts first, so that they are no more than the whole.
+    let of_each = datapath.standing_traffic(limit)?;
+    let mut asked = LimitTraffic::default();
+    for part in &of_each {
+        asked += *part;
+    }
+    let unasked = datapath.limit_traffic(limit)?.without(asked);
+    let traffic = of_each.into_iter().chain([unasked]);
+    Ok(counted_standings().zip(traffic).collect())
 }
 
 /// Returns whether a limit counts what sources of each standing get of it.

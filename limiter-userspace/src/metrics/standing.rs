@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use limiter_common::{
-    counters::{LimitTraffic, Traffic},
+    counters::Traffic,
     reason::Action,
     standing::{Standing, Tick},
 };
@@ -14,12 +14,15 @@ use prometheus_client::{
 };
 
 use super::census::Census;
-use crate::daemon::is_reserving;
+use crate::{
+    daemon::{Counted, counted, is_reserving},
+    protocol::counted_name,
+};
 
 /// What the metrics tell.
 pub(super) struct Standings {
     /// What sources of each standing got of each limit that reserves.
-    limits: Vec<(String, [LimitTraffic; Standing::COUNT])>,
+    limits: Vec<(String, Vec<Counted>)>,
     /// How many sources have each standing.
     known: [u64; Standing::COUNT],
     /// How old these numbers are.
@@ -40,10 +43,9 @@ impl Standings {
             Err(error) => return Err(error),
         };
         let limits = datapath.manifest().policy.limits.iter();
-        let limits = limits.filter(|limit| is_reserving(limit)).map(|limit| {
-            let traffic = datapath.standing_traffic(limit.id)?;
-            Ok((limit.name.clone(), traffic))
-        });
+        let limits = limits
+            .filter(|limit| is_reserving(limit))
+            .map(|limit| Ok((limit.name.clone(), counted(datapath, limit.id)?)));
         let (known, known_age) = census.known(datapath, sources)?;
         Ok(Some(Self {
             limits: limits.collect::<Result<_, DatapathError>>()?,
@@ -115,7 +117,7 @@ impl Standings {
     ) -> fmt::Result {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (limit, of_each) in &self.limits {
-            for (standing, traffic) in Standing::ALL.iter().zip(of_each) {
+            for (standing, traffic) in of_each {
                 for (decision, traffic) in [
                     (Action::Pass.name(), &traffic.passed),
                     (Action::Drop.name(), &traffic.dropped),
@@ -123,7 +125,7 @@ impl Standings {
                 ] {
                     let labels = [
                         ("limit", limit.as_str()),
-                        ("standing", standing.name()),
+                        ("standing", counted_name(*standing)),
                         ("decision", decision),
                     ];
                     ConstCounter::new(number(traffic)).encode(family.encode_family(&labels)?)?;

@@ -36,7 +36,7 @@ pub use self::{
     reload::{History, LastReload, Reloaded, SettingDiff},
     standing::{
         ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic,
-        Why,
+        Why, counted_name, counted_standings,
     },
     status::{
         AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,

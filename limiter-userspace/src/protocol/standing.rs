@@ -13,7 +13,8 @@ pub struct StandingStatus {
     pub shortage: Option<ShortageStatus>,
     /// Why handshakes prove nobody, though they should; `None`: they do as configured.
     pub handshakes_error: Option<String>,
-    /// What each standing got of each limit that reserves, from the highest standing to the lowest.
+    /// What each standing got of each limit that reserves, from the highest standing to the lowest,
+    /// and last what passed whatever the standing was.
     pub limits: BTreeMap<String, Vec<StandingTraffic>>,
 }
 
@@ -29,8 +30,8 @@ pub struct ShortageStatus {
 /// What sources of a standing got of a limit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StandingTraffic {
-    /// The standing.
-    pub standing: Standing,
+    /// The standing; `None`: nobody asked for it, because the packet passed whatever it was.
+    pub standing: Option<Standing>,
     /// Packets charged and passed.
     pub passed_packets: u64,
     /// Bytes of those.
@@ -48,7 +49,7 @@ pub struct StandingTraffic {
 impl StandingTraffic {
     /// Makes it of counters.
     #[must_use]
-    pub const fn new(standing: Standing, traffic: &LimitTraffic) -> Self {
+    pub const fn new(standing: Option<Standing>, traffic: &LimitTraffic) -> Self {
         Self {
             standing,
             passed_packets: traffic.passed.packets,
@@ -59,6 +60,18 @@ impl StandingTraffic {
             would_drop_bytes: traffic.would_drop.bytes,
         }
     }
+}
+
+/// Returns the standings that are counted apart, from the highest to the lowest. The last, `None`,
+/// is of packets whose sources' standing nobody asked for.
+pub fn counted_standings() -> impl Iterator<Item = Option<Standing>> {
+    Standing::ALL.into_iter().map(Some).chain([None])
+}
+
+/// Returns the name of a counted standing, in tables and metrics.
+#[must_use]
+pub fn counted_name(standing: Option<Standing>) -> &'static str {
+    standing.map_or("unasked", Standing::name)
 }
 
 /// The standing of an address, and why it has it.

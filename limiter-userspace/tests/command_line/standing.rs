@@ -50,7 +50,7 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     let limiter = Limiter::start(BINARY.as_ref(), &pair.server, CONFIGURATION, &arguments)?;
     let status = limiter.status()?;
     ensure!(status["standing"]["shortage"].is_null(), "{status:#}");
-    let none = [[0, 0]; 5];
+    let none = [[0, 0]; 6];
     ensure!(traffic(&status, "All")? == none, "{status:#}");
 
     send(&pair, STRANGER, 7)?;
@@ -88,7 +88,7 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
 
     send(&pair, KNOWN, 7)?;
     let status = limiter.status()?;
-    let expected = [[5, 2], [0, 0], [0, 0], [0, 0], [5, 2]];
+    let expected = [[5, 2], [0, 0], [0, 0], [0, 0], [5, 2], [0, 0]];
     ensure!(traffic(&status, "All")? == expected, "{status:#}");
     ensure!(!status["standing"]["shortage"].is_null(), "{status:#}");
     ensure!(status["reasons"]["reserved"] == 2, "{status:#}");

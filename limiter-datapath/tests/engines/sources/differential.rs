@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use fastrand::Rng;
-use limiter_common::{reason::Reason, standing::Event};
+use limiter_common::{
+    reason::Reason,
+    standing::{Event, Standing},
+};
 use limiter_policy::{config, policy::Policy};
 use testbed::Frame;
 
@@ -16,7 +19,7 @@ use crate::engine::{Engines, START};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-const POLICIES: u64 = 6;
+const POLICIES: u64 = 12;
 const STEPS: u32 = 1_500;
 
 fn policy(text: &str) -> Result<Policy> {
@@ -63,15 +66,21 @@ fn kernel_and_native_know_the_same() -> Result<()> {
     for seed in 0..POLICIES {
         let rng = &mut Rng::with_seed(seed);
         let (count, apart) = (rng.u32(1..4), rng.u32(2..10));
+        // A limit that counts sources of some standings has all of them looked up.
+        let (noted, matching) = if seed % 2 == 0 {
+            (u64::MAX, "match: {standing: [retried, unknown]}")
+        } else {
+            (seed / 2, "")
+        };
         let policy = policy(&format!(
             "limits:
   all: {{id: total, cost: packets, count: 20, period: 1s, burst: 60, reserve: {{familiar: 2, fresh: 10, \
              retried: 20, unknown: 40}}}}
-  new: {{id: ipAddress, cost: packets, count: 1, period: 1s, burst: 9, match: {{standing: [retried, unknown]}}}}
+  new: {{id: ipAddress, cost: packets, count: 1, period: 1s, burst: 9, {matching}}}
 standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apart}s}}}}
 "
         ))?;
-        let mut engines = Engines::new(&policy)?;
+        let mut engines = Engines::noting(&policy, noted)?;
         let mut offset = 0;
         for _ in 0..STEPS {
             offset += pause(rng);
@@ -86,9 +95,8 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
                 IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 1).into(),
             };
             let verdict = engines.verdict(offset, &Frame::new(from, to).udp(9, 53, b"x")?);
-            if let Some(standing) = verdict.standing() {
-                *seen.entry(standing.name()).or_default() += 1;
-            }
+            let standing = verdict.standing().map_or("unasked", Standing::name);
+            *seen.entry(standing).or_default() += 1;
             if verdict.reason == Reason::Reserved {
                 *seen.entry("for a reserve").or_default() += 1;
             }
@@ -102,6 +110,7 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
         "fresh",
         "retried",
         "unknown",
+        "unasked",
         "for a reserve",
     ] {
         assert!(

@@ -36,6 +36,7 @@ const SETTINGS: Settings = Settings {
     remember_ns: 24 * HOUR,
     handshakes_prove: 1,
     fresh_ticks: Tick::MINUTE,
+    noted_visits: u64::MAX,
 };
 
 /// A source of each standing, in the order of [`Standing::ALL`].

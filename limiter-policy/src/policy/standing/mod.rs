@@ -113,6 +113,10 @@ impl StandingSettings {
     /// recognised at a million first tries a second.
     const FIRST_TRY_LINES: u32 = 1 << 19;
 
+    /// The visits that a CPU notes in a tick, of 1.07 s. Beyond them the look-up would be a large
+    /// part of what a packet costs, and who sends as many packets is noted all the same.
+    const NOTED_VISITS: u64 = 1 << 15;
+
     /// Returns the number of lines of the table of known sources. Each has four ways, so at most
     /// a quarter of the table is in use, and few lines are full.
     #[must_use]
@@ -151,6 +155,7 @@ impl StandingSettings {
             remember_ns: self.remember_ns,
             handshakes_prove: u32::from(self.proven_by.contains(&Proof::Handshake)),
             fresh_ticks: Tick::of_ns(self.fresh_for_ns).0,
+            noted_visits: Self::NOTED_VISITS,
         }
     }
 
@@ -241,6 +246,7 @@ mod tests {
             remember_ns: 2_592_000_000_000_000,
             handshakes_prove: 1,
             fresh_ticks: 3_352,
+            noted_visits: 32_768,
         };
         assert_eq!(compiled, expected);
         let strict = StandingSettings {

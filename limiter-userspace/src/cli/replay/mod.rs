@@ -81,7 +81,9 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let assumed = standing::assume(&mut config.policy, args.assume_known.as_deref())?;
     automatic::assume(&mut config.policy, args.assume_rate)?;
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
-    let tables = CompiledPolicy::new(&config.policy, cpus)?;
+    let mut tables = CompiledPolicy::new(&config.policy, cpus)?;
+    // How many packets each CPU will get is not in the capture.
+    tables.shape.standing.noted_visits = u64::MAX;
     let reader = open::capture(&args.capture)?;
     let mut capture = Capture::new(reader)?;
     let engine = engine(args.engine, &tables, &config)?;

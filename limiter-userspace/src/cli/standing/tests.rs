@@ -3,7 +3,7 @@ use limiter_common::counters::{LimitTraffic, Traffic};
 use super::*;
 use crate::{
     cli::top::testing,
-    protocol::{ReserveExplanation, StandingTraffic},
+    protocol::{ReserveExplanation, StandingTraffic, counted_standings},
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -133,8 +133,7 @@ fn a_table_for_80_columns() {
         },
         ..LimitTraffic::default()
     };
-    let of_each = Standing::ALL
-        .into_iter()
+    let of_each = counted_standings()
         .map(|standing| StandingTraffic::new(standing, &traffic(999_999_999_999)));
     let mut status = StandingStatus::default();
     let of_each: Vec<_> = of_each.collect();
@@ -143,7 +142,7 @@ fn a_table_for_80_columns() {
         .insert("PacketsPerIPAddress".to_owned(), of_each);
     let table = traffic_table(&status);
     assert!(!table.contains("would drop"));
-    assert_eq!(table.lines().count(), 6);
+    assert_eq!(table.lines().count(), 7);
     status.limits.values_mut().flatten().for_each(|traffic| {
         traffic.would_drop_packets = 999_999_999_999;
         traffic.dropped_packets = 999_999_999_999;

@@ -69,7 +69,8 @@ pub(super) struct StandingRates {
 /// What sources of a standing get of a limit.
 #[derive(Debug, Serialize)]
 pub(super) struct StandingRate {
-    pub(super) standing: Standing,
+    /// The standing; `None`: nobody asked for it.
+    pub(super) standing: Option<Standing>,
     /// Packets that passed, per second; `None`: not known yet.
     pub(super) passed_packets_per_second: Option<f64>,
     /// Packets that the limit dropped, or would have if it enforced, per second; `None`: not known
@@ -137,8 +138,8 @@ struct Counts {
     dropped: u64,
     /// Drops by limit and id.
     drops: HashMap<(String, String), u64>,
-    /// Packets that passed and that were refused, by limit and number of a standing.
-    standings: HashMap<(String, u32), [u64; 2]>,
+    /// Packets that passed and that were refused, by limit and standing.
+    standings: HashMap<(String, Option<Standing>), [u64; 2]>,
 }
 
 impl Counts {
@@ -149,7 +150,7 @@ impl Counts {
         let limits = limits.flat_map(|standing| &standing.limits);
         let standings = limits.flat_map(|(limit, traffic)| {
             let of_each = traffic.iter();
-            of_each.map(|traffic| ((limit.clone(), traffic.standing as u32), outcomes(traffic)))
+            of_each.map(|traffic| ((limit.clone(), traffic.standing), outcomes(traffic)))
         });
         Self {
             at: snapshot.at,
@@ -165,7 +166,7 @@ impl StandingRate {
     fn new(limit: &str, traffic: &StandingTraffic, since: Option<&Since<'_>>) -> Self {
         let standing = traffic.standing;
         let rates = since.and_then(|since| {
-            let key = (limit.to_owned(), standing as u32);
+            let key = (limit.to_owned(), standing);
             let before = since.before.standings.get(&key)?;
             let mut pairs = outcomes(traffic).into_iter().zip(before);
             let mut rate = || {

@@ -1,6 +1,5 @@
 //! What sources of each standing get of the limits that reserve, above the offenders.
 
-use limiter_common::standing::Standing;
 use ratatui::text::{Line, Span};
 
 use super::{
@@ -12,11 +11,14 @@ use super::{
     palette::Palette,
     room,
 };
-use crate::cli::render::duration;
+use crate::{
+    cli::render::duration,
+    protocol::{counted_name, counted_standings},
+};
 
 /// The width of the names, and of a standing's column; all together 80 columns.
-const NAMES: usize = 30;
-const COLUMN: usize = 10;
+const NAMES: usize = 26;
+const COLUMN: usize = 9;
 
 /// Returns a line of titles and two lines for each limit, as far as a screen of that height has
 /// room; none if no limit reserves.
@@ -52,14 +54,22 @@ fn titles(standing: &StandingRates, palette: &Palette) -> Line<'static> {
         }
         None => ("no shortage".to_owned(), palette.aside),
     };
-    let names = Standing::ALL.map(|standing| format!("{:>COLUMN$}", standing.name()));
+    let names = counted_standings().map(|standing| format!("{:>COLUMN$}", counted_name(standing)));
     Line::from(vec![
         Span::styled(format!("{said:<NAMES$}"), style),
-        Span::styled(names.concat(), palette.heading),
+        Span::styled(names.collect::<String>(), palette.heading),
     ])
 }
 
 fn numbers(rates: &[StandingRate], number: impl Fn(&StandingRate) -> Option<f64>) -> String {
-    let cell = |one: &StandingRate| format!("{:>COLUMN$}", rate(number(one)));
+    let cell = |one: &StandingRate| format!("{:>COLUMN$}", short_rate(number(one)));
     rates.iter().map(cell).collect::<Vec<_>>().concat()
+}
+
+/// Formats a rate that leaves a column's first character free.
+fn short_rate(per_second: Option<f64>) -> String {
+    match per_second {
+        Some(millions) if millions >= 999_999.5 => format!("{:.1} M", millions / 1e6),
+        _ => rate(per_second),
+    }
 }

@@ -1,7 +1,4 @@
-use limiter_common::{
-    counters::{LimitTraffic, Traffic},
-    standing::Standing,
-};
+use limiter_common::counters::{LimitTraffic, Traffic};
 use ratatui::{Terminal, backend::TestBackend, buffer::Cell, style::Color};
 
 use super::{
@@ -13,6 +10,7 @@ use super::{
 };
 use crate::protocol::{
     AutomaticRate, DistressStatus, Grouping, ShortageStatus, StandingStatus, StandingTraffic,
+    counted_standings,
 };
 
 /// The lines of a screen of this size, without trailing spaces.
@@ -72,21 +70,18 @@ fn a_usual_terminal() {
 fn what_each_standing_gets() {
     let mut model = model(&[]);
     let at = |second: u64, shortage: Option<ShortageStatus>| {
-        let of_each = Standing::ALL
-            .into_iter()
-            .zip(1..)
-            .map(|(standing, number)| {
-                let packets = |factor: u64| Traffic {
-                    packets: factor * number * second,
-                    bytes: 0,
-                };
-                let traffic = LimitTraffic {
-                    passed: packets(1_000),
-                    dropped: packets(100_000),
-                    would_drop: packets(50_000),
-                };
-                StandingTraffic::new(standing, &traffic)
-            });
+        let of_each = counted_standings().zip(1..).map(|(standing, number)| {
+            let packets = |factor: u64| Traffic {
+                packets: factor * number * second,
+                bytes: 0,
+            };
+            let traffic = LimitTraffic {
+                passed: packets(1_000),
+                dropped: packets(200_000),
+                would_drop: packets(100_000),
+            };
+            StandingTraffic::new(standing, &traffic)
+        });
         let mut snapshot = snapshot(second, [0, 0], []);
         snapshot.status.standing = Some(StandingStatus {
             shortage,
@@ -98,7 +93,7 @@ fn what_each_standing_gets() {
     model.take(at(1, None));
     let lines = screen(&model, (80, 24));
     assert!(lines[5].starts_with("no shortage  "), "{lines:#?}");
-    assert!(lines[6].ends_with("         –"), "{lines:#?}");
+    assert!(lines[6].ends_with("        –"), "{lines:#?}");
     let shortage = ShortageStatus {
         began_ago_ns: 120_000_000_000,
         last_refused_ago_ns: 0,
@@ -108,9 +103,9 @@ fn what_each_standing_gets() {
     assert_eq!(
         lines[5..9],
         [
-            "SHORTAGE for 2 min                proven  familiar     fresh   retried   unknown",
-            "AllPacketsToThisSer   passed/s     1 000     2 000     3 000     4 000     5 000",
-            "                     refused/s   150 000   300 000   450 000   600 000   750 000",
+            "SHORTAGE for 2 min           proven familiar    fresh  retried  unknown  unasked",
+            "AllPacketsToThi   passed/s    1 000    2 000    3 000    4 000    5 000    6 000",
+            "                 refused/s  300 000  600 000  900 000    1.2 M    1.5 M    1.8 M",
             "Nobody is dropped.",
         ]
     );

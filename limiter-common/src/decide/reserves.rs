@@ -1,0 +1,58 @@
+//! What limits reserve from the source of a packet.
+
+use super::{
+    Workspace,
+    indices::{contains, limit_indices},
+};
+use crate::{
+    policy::{Class, Tables},
+    standing::Standing,
+};
+
+/// Returns what a packet must leave in the bucket of the limit with that index, in the ticks of its
+/// states, if its source has that class and standing.
+#[inline(always)]
+pub fn reserve_of<T: Tables>(
+    tables: &T,
+    class: &Class,
+    limit_index: u32,
+    standing: Standing,
+) -> u64 {
+    if !contains(tables.shape().reserving, limit_index) {
+        return 0;
+    }
+    match tables.reserves(class.rate_index(limit_index)) {
+        Some(reserves) => reserves.from(standing),
+        None => 0,
+    }
+}
+
+/// Makes the workspace's packet, which `limits` let pass, leave what they reserve from unknown
+/// sources; returns whether all of them still let it pass.
+#[inline(always)]
+pub fn keep_reserves<T: Tables, Location>(
+    tables: &T,
+    workspace: &mut Workspace<Location>,
+    limits: u64,
+) -> bool {
+    for limit_index in limit_indices(tables) {
+        if contains(limits, limit_index) && !keep_reserve(tables, workspace, limit_index) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Does the same for the limit with that index.
+#[inline(always)]
+pub fn keep_reserve<T: Tables, Location>(
+    tables: &T,
+    workspace: &mut Workspace<Location>,
+    limit_index: u32,
+) -> bool {
+    let class = &workspace.packet.class;
+    let reserve = reserve_of(tables, class, limit_index, Standing::Unknown);
+    let plan = &mut workspace.charge(limit_index).plan;
+    plan.reserve = reserve;
+    plan.leave_reserve()
+}

@@ -1,0 +1,59 @@
+//! Sampling: of very many visits, a CPU notes a part.
+
+use super::{Settings, Tick};
+
+/// The visits of sources that a CPU has seen in the current tick.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct VisitCount {
+    tick: u32,
+    count: u32,
+}
+
+impl VisitCount {
+    /// After the first [`Settings::noted_visits`] of a tick, a CPU notes one visit in this many, a
+    /// power of two.
+    pub const ONE_IN: u32 = 16;
+
+    /// Counts a visit; returns whether to note it.
+    #[inline(always)]
+    pub(crate) const fn is_noted(&mut self, settings: &Settings, now: Tick) -> bool {
+        if self.tick != now.0 {
+            *self = Self {
+                tick: now.0,
+                count: 0,
+            };
+        }
+        self.count = self.count.wrapping_add(1);
+        self.count as u64 <= settings.noted_visits || self.count & (Self::ONE_IN - 1) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn a_cpu_notes_the_first_visits_of_a_tick_and_then_one_in_sixteen() {
+        let settings = Settings {
+            noted_visits: 10,
+            ..Settings::NONE
+        };
+        let mut count = VisitCount::default();
+        for tick in [0, 1, u32::MAX, 0] {
+            let noted = (1..=40).filter(|_| count.is_noted(&settings, Tick(tick)));
+            let noted: Vec<u32> = noted.collect();
+            assert_eq!(noted, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32]);
+        }
+    }
+
+    #[test]
+    fn without_a_bound_it_notes_all() {
+        let mut count = VisitCount::default();
+        assert!((0..100_000).all(|_| count.is_noted(&Settings::NONE, Tick(7))));
+    }
+}

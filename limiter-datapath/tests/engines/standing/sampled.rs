@@ -1,0 +1,227 @@
+//! Without a shortage, a CPU that receives many packets looks up the standing of a part of their
+//! sources.
+
+use std::cell::{Cell, RefCell};
+
+use limiter_common::{
+    bucket::{BucketStore, Search, Swap},
+    decide::{Outline, Pipeline, Verdict, Workspace},
+    limit::LimitId,
+    owner::BucketKey,
+    reason::Reason::{OverLimit, Reserved, WithinLimits},
+    standing::{Standing, VisitCount},
+};
+use limiter_datapath::{
+    kernel::{Trial, possible_cpus},
+    native::{
+        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryReputation, MemoryStanding,
+    },
+};
+use limiter_policy::{
+    config::{Buckets, Offenders},
+    policy::CompiledPolicy,
+};
+
+use super::scene::{BURST, SOURCES, TOKENS, all_and_each, frame, know};
+use crate::engine::START;
+
+/// The native engine of one CPU, which keeps its workspace. It notes so many visits in a tick, and
+/// then a part.
+struct Cpu {
+    tables: CompiledPolicy,
+    buckets: MemoryBuckets,
+    reputation: MemoryReputation,
+    workspace: RefCell<Workspace<BucketLocation>>,
+}
+
+impl Cpu {
+    fn new(noted_visits: u64) -> Self {
+        let mut tables = all_and_each();
+        tables.shape.standing.noted_visits = noted_visits;
+        let reputation = MemoryReputation {
+            standing: MemoryStanding::new(&tables.shape.standing),
+            ..MemoryReputation::default()
+        };
+        for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
+            know(&reputation.standing, &tables.shape, source, standing);
+        }
+        Self {
+            tables,
+            buckets: MemoryBuckets::default(),
+            reputation,
+            workspace: RefCell::default(),
+        }
+    }
+
+    fn verdict(&self, source: &str) -> Verdict {
+        self.verdict_over(&self.buckets, source)
+    }
+
+    fn verdict_over<B: Outline<Location = BucketLocation>>(
+        &self,
+        buckets: &B,
+        source: &str,
+    ) -> Verdict {
+        let pipeline = Pipeline {
+            clock: &FixedClock(START),
+            tables: &self.tables,
+            buckets,
+            offenders: &(),
+            reputation: &self.reputation,
+        };
+        let frame = frame(source).expect("a source of IPv4 or IPv6");
+        pipeline.decide(&BytesFrame(&frame), &mut self.workspace.borrow_mut())
+    }
+}
+
+#[test]
+fn the_standing_of_a_part_is_looked_up() {
+    let cpu = Cpu::new(4);
+    let asked = (1..=40).filter(|_| {
+        let verdict = cpu.verdict(SOURCES[4]);
+        assert_eq!(verdict.reason, WithinLimits);
+        verdict.standing().is_some()
+    });
+    assert_eq!(asked.collect::<Vec<u32>>(), [1, 2, 3, 4, 16, 32]);
+}
+
+/// Whether or not their standing is looked up, sources get what the reserves leave them.
+#[test]
+fn each_standing_gets_its_share() {
+    let cpu = Cpu::new(0);
+    let mut passed = 0;
+    for (left, source) in TOKENS.into_iter().zip(SOURCES).rev() {
+        let last = loop {
+            let verdict = cpu.verdict(source);
+            if verdict.reason != WithinLimits {
+                break verdict;
+            }
+            passed += 1;
+        };
+        assert_eq!(passed, BURST - left, "{source}");
+        let reason = if left == 0 { OverLimit } else { Reserved };
+        assert_eq!(last.reason, reason, "{source}");
+        assert!(last.standing().is_some(), "{source}");
+    }
+}
+
+#[test]
+fn a_limit_that_counts_some_standings_has_all_looked_up() {
+    let mut cpu = Cpu::new(0);
+    cpu.tables.shape.of_standing[Standing::Proven as usize] = !0b10;
+    assert!((0..20).all(|_| cpu.verdict(SOURCES[4]).standing().is_some()));
+}
+
+/// A store in which, just before the first swap, another CPU takes what unknown sources may.
+struct Rivals<'a> {
+    cpu: &'a Cpu,
+    rival: &'a Cpu,
+    came: Cell<bool>,
+}
+
+impl BucketStore for Rivals<'_> {
+    type Location = BucketLocation;
+
+    fn find(
+        &self,
+        key: &BucketKey,
+        unit: u32,
+        search: &mut Search,
+        location: &mut BucketLocation,
+    ) -> u64 {
+        self.cpu.buckets.find(key, unit, search, location)
+    }
+
+    fn find_part(
+        &self,
+        bucket: &BucketLocation,
+        number: u64,
+        unit: u32,
+        location: &mut BucketLocation,
+    ) -> u64 {
+        self.cpu.buckets.find_part(bucket, number, unit, location)
+    }
+
+    fn read(&self, location: &mut BucketLocation) -> u64 {
+        self.cpu.buckets.read(location)
+    }
+
+    fn swap(&self, location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
+        if !self.came.replace(true) {
+            for _ in 0..BURST - TOKENS[4] {
+                let verdict = self.rival.verdict_over(&self.cpu.buckets, "203.0.113.9");
+                assert_eq!(verdict.reason, WithinLimits);
+            }
+        }
+        self.cpu.buckets.swap(location, now_ns, seen, wanted)
+    }
+}
+
+impl Outline for Rivals<'_> {}
+
+/// A packet whose source was not looked up may find less in the bucket than it saw. Then its
+/// source's standing decides.
+#[test]
+fn another_cpu_may_be_faster() {
+    for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
+        let (cpu, rival) = (Cpu::new(0), Cpu::new(0));
+        let rivals = Rivals {
+            cpu: &cpu,
+            rival: &rival,
+            came: Cell::new(false),
+        };
+        let verdict = cpu.verdict_over(&rivals, source);
+        let reason = if standing == Standing::Unknown {
+            Reserved
+        } else {
+            WithinLimits
+        };
+        assert_eq!(
+            (verdict.reason, verdict.standing()),
+            (reason, Some(standing))
+        );
+        assert!(rivals.came.get());
+        // Neither bucket of a refused packet was charged, both of one that passed.
+        let passed = u64::from(reason == WithinLimits);
+        let left = |source: &str| {
+            (0..=BURST)
+                .take_while(|_| cpu.verdict(source).reason == WithinLimits)
+                .count() as u64
+        };
+        assert_eq!(left(SOURCES[0]), TOKENS[4] - passed, "{standing:?}");
+    }
+}
+
+/// It counts under no standing whom it does not look up.
+#[test]
+fn the_kernel_looks_up_a_part_too() {
+    const PACKETS: u64 = 48;
+    let mut tables = all_and_each();
+    tables.shape.standing.noted_visits = 0;
+    let mut trial = Trial::with_same_secret(&tables, Buckets::default(), Offenders::default())
+        .expect("the kernel takes the program");
+    let frame = frame(SOURCES[4]).expect("a source of IPv4");
+    let mut asked = 0;
+    for _ in 0..PACKETS {
+        let verdict = trial
+            .judge(START, &frame)
+            .expect("the kernel runs the program");
+        assert_eq!(verdict.reason, WithinLimits);
+        asked += u64::from(verdict.standing().is_some());
+    }
+    // Each CPU counts for itself.
+    let one_in = u64::from(VisitCount::ONE_IN);
+    let most = PACKETS / one_in;
+    let cpus = u64::from(possible_cpus());
+    assert!(
+        (most.saturating_sub(cpus)..=most).contains(&asked),
+        "{asked} of {PACKETS}"
+    );
+    let passed = |standing| {
+        let traffic = trial.maps().standing_traffic(LimitId(32), standing);
+        traffic.expect("a readable map").passed.packets
+    };
+    assert_eq!(Standing::ALL.map(passed), [0, 0, 0, 0, asked]);
+    let all = trial.maps().limit_traffic(LimitId(32));
+    assert_eq!(all.expect("a readable map").passed.packets, PACKETS);
+}
