@@ -40,7 +40,9 @@ pub use self::{
     override_id::{OverrideId, SubscriberNumber, owner_id},
     parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
-    standing::{Proof, Reserve, Reserved, Retry, StandingSettings, Step, Visits},
+    standing::{
+        FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step, TakenByFew, Visits,
+    },
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},
 };

@@ -1,33 +1,73 @@
-//! Limits that reserve, of which a forger of one known source takes all.
+//! Limits that reserve, of which a forger of few known sources takes all.
 //!
 //! A source of IPv6 is a whole range, whose addresses have its standing and yet a bucket each where
 //! the ids of a limit are addresses. So only a limit on that range or a larger one bounds the
 //! forger.
 
-use limiter_common::address::Family;
+use limiter_common::{address::Family, limit::Cost};
 
-use crate::policy::{Limit, Mode, Policy};
+use crate::policy::{Limit, Mode, Policy, Rate};
+
+/// So many known sources, forged, must leave something of a limit to the others.
+pub const FORGED_SOURCES: u64 = 10;
+
+/// A limit of which the addresses of few known sources take all.
+#[derive(Clone, Copy, Debug)]
+pub struct TakenByFew<'a> {
+    /// The limit, which several sources share.
+    pub limit: &'a Limit,
+    /// A limit on what each source takes of it, too high for [`FORGED_SOURCES`] of them; `None`:
+    /// there is none.
+    pub by: Option<&'a Limit>,
+}
 
 impl Policy {
     /// Returns the limits that reserve a part of buckets that several sources of that family share,
-    /// though no other limit bounds what each source takes of it. Limits with several rates count
-    /// once.
-    pub fn forged_alone(&self, family: Family) -> impl Iterator<Item = &Limit> {
+    /// though [`FORGED_SOURCES`] of them may take all. Limits with several rates count once.
+    pub fn taken_by_few(&self, family: Family) -> impl Iterator<Item = TakenByFew<'_>> {
         let source = self.standing_in_use().unwrap_or_default().prefix(family);
-        self.limits.iter().filter(move |limit| {
+        let shared = self.limits.iter().filter(move |limit| {
             limit.reserve.is_some()
                 && limit.mode != Mode::Off
                 && limit.is_first_part()
                 && limit.counts_any(family)
                 && shared_length(family, limit) < source
-                && !(self.limits.iter()).any(|other| bounds(family, other, limit, source))
+        });
+        shared.filter_map(move |limit| {
+            let bounds = self.limits.iter();
+            let mut bounds = bounds.filter(|other| bounds_sources(family, other, limit, source));
+            let by = bounds.next();
+            let is_bounded = by
+                .into_iter()
+                .chain(bounds)
+                .any(|own| leaves_enough(own, limit));
+            (!is_bounded).then_some(TakenByFew { limit, by })
         })
     }
 }
 
+/// Returns whether [`FORGED_SOURCES`] that take what `own` lets each take leave something of
+/// `shared`. A connection takes at least a packet; how many bytes a packet has, nobody knows.
+fn leaves_enough(own: &Limit, shared: &Limit) -> bool {
+    let (Some(of_own), Some(of_shared)) = (own.default, shared.default) else {
+        return true;
+    };
+    let taken = Rate {
+        count: of_own.count.saturating_mul(FORGED_SOURCES),
+        ..of_own
+    };
+    own.cost != shared.cost && shared.cost == Cost::Bytes || is_slower(taken, of_shared)
+}
+
+/// Returns whether a rate is below another.
+fn is_slower(one: Rate, other: Rate) -> bool {
+    let times = |count: u64, period_ns: u64| u128::from(count) * u128::from(period_ns);
+    times(one.count, other.period_ns) < times(other.count, one.period_ns)
+}
+
 /// Returns whether a limit bounds what each source of that family, a prefix of `source` bits, takes
 /// of a shared one.
-fn bounds(family: Family, limit: &Limit, shared: &Limit, source: u8) -> bool {
+fn bounds_sources(family: Family, limit: &Limit, shared: &Limit, source: u8) -> bool {
     let is_in_force = match limit.mode {
         Mode::Enforce => true,
         // Both begin so.
@@ -53,10 +93,9 @@ mod tests {
 
     use crate::config;
 
-    const ALL: &str =
-        "All: {id: total, cost: packets, burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}";
+    const ALL: &str = "All: {id: total, cost: packets, burst: 900, count: 91, period: 1s, reserve: {unknown: 50%}";
 
-    /// Checks which limits are forged alone over IPv6, of these beside `ALL`.
+    /// Checks of which limits few forged sources of IPv6 take all, of these beside `ALL`.
     #[track_caller]
     fn check(more_of_all: &str, beside: &str, section: &str, expected: &[&str]) {
         check_family(Family::V6, more_of_all, beside, section, expected);
@@ -73,8 +112,8 @@ mod tests {
         let text = format!("{section}\nlimits:\n  {ALL}{more_of_all}}}\n{beside}\n");
         let config = config::parse(&text, "test");
         let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
-        let told = policy.forged_alone(family).map(|limit| &*limit.name);
-        let told: Vec<_> = told.collect();
+        let told = policy.taken_by_few(family);
+        let told: Vec<_> = told.map(|taken_by_few| &*taken_by_few.limit.name).collect();
         assert_eq!(told, expected, "{text}");
     }
 
@@ -136,6 +175,34 @@ mod tests {
     }
 
     #[test]
+    fn rates_that_leave_enough_to_others() {
+        let own = |cost: &str, count: u64, period: &str| {
+            format!(
+                "  Own: {{id: ipAddress, cost: {cost}, burst: 9999, count: {count}, period: {period}}}"
+            )
+        };
+        let check = |beside: &str, expected: &[&str]| {
+            check_family(Family::V4, "", beside, "", expected);
+        };
+        for (cost, count, period, expected) in [
+            ("packets", 9, "1s", &[][..]),
+            ("packets", 10, "1s", &["All"]),
+            ("packets", 545, "1m", &[]),
+            ("packets", 546, "1m", &["All"]),
+            ("packets", 1_000_000_000, "1s", &["All"]),
+            // It bounds no packets.
+            ("bytes", 9, "1s", &["All"]),
+        ] {
+            check(&own(cost, count, period), expected);
+        }
+        let bytes = "\n  AllBytes: {id: total, cost: bytes, burst: 9999, count: 9, period: 1s, \
+                     reserve: {unknown: 50%}}";
+        check(&(own("packets", 9, "1s") + bytes), &[]);
+        let ranges = "\n  PacketsPerIPv4Range: {burst: 99, count: 9, period: 1s}";
+        check(&(own("packets", 10, "1s") + ranges), &[]);
+    }
+
+    #[test]
     fn limits_that_sources_share() {
         // Of IPv4 alone.
         check(", match: {destination: 192.0.2.1}", "", "", &[]);
@@ -146,7 +213,7 @@ mod tests {
         check("", &format!("{addresses}{}", range(64, reserve)), "", &[]);
         // A /48 bounds what each source takes of all, but not of itself.
         check("", &range(48, reserve), "", &["PacketsPerIPv6Range"]);
-        let own = "\n  Own: {id: ipv6RangeCIDR, prefix-length: 64, cost: packets, burst: 9, count: 9, period: 1s}";
+        let own = "\n  Own: {id: ipv6RangeCIDR, prefix-length: 64, cost: packets, burst: 9, count: 9, period: 1m}";
         check("", &(range(48, reserve) + own), "", &[]);
     }
 }

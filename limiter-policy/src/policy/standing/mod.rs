@@ -12,7 +12,10 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::reserve::{Reserve, Reserved, Step};
+pub use self::{
+    forged::{FORGED_SOURCES, TakenByFew},
+    reserve::{Reserve, Reserved, Step},
+};
 use super::{Limit, Mode};
 use crate::text;
 

@@ -7,7 +7,9 @@ use limiter_common::{
     limit::{Cost, NumberOf},
     standing::Standing,
 };
-use limiter_policy::policy::{Limit, Mode, Policy, Rate, Reserve, Step, configured_name};
+use limiter_policy::policy::{
+    FORGED_SOURCES, Limit, Mode, Policy, Rate, Reserve, Step, TakenByFew, configured_name,
+};
 
 use crate::cli::render::{count, table};
 
@@ -37,8 +39,8 @@ fn warnings(policy: &Policy) -> Vec<String> {
     let standing = policy.standing_in_use().unwrap_or_default();
     let forged = [Family::V4, Family::V6].into_iter().flat_map(|family| {
         let prefix = standing.prefix(family);
-        let alone = policy.forged_alone(family);
-        alone.map(move |limit| forged_alone(limit, family, prefix))
+        let taken_by_few = policy.taken_by_few(family);
+        taken_by_few.map(move |taken_by_few| forgeable_by_few(taken_by_few, family, prefix))
     });
     unused
         .into_iter()
@@ -94,9 +96,18 @@ fn too_small(limit: &Limit) -> Option<String> {
     })
 }
 
-/// Warns of a limit of which a forger of one known source of a family, a prefix of that length,
+/// Warns of a limit of which a forger of few known sources of a family, prefixes of that length,
 /// takes all.
-fn forged_alone(limit: &Limit, family: Family, prefix: u8) -> String {
+fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> String {
+    let TakenByFew { limit, by } = taken_by_few;
+    if let Some(by) = by {
+        return format!(
+            "limit {} gives all it has to whoever forges {FORGED_SOURCES} known sources: {} lets each take a \
+             tenth of its rate or more; let each take a twentieth or less",
+            configured_name(&limit.name),
+            configured_name(&by.name)
+        );
+    }
     let cost = match limit.cost {
         Cost::NewConnections => Cost::NewConnections,
         Cost::Packets | Cost::Bytes => Cost::Packets,
@@ -183,7 +194,7 @@ mod tests {
     fn total(burst: u64, more: &str) -> String {
         format!(
             "limits: {{{RANGES}, \
-             All: {{id: total, cost: packets, burst: {burst}, count: 9, period: 1s{more}}}}}\n"
+             All: {{id: total, cost: packets, burst: {burst}, count: 99, period: 1s{more}}}}}\n"
         )
     }
 
@@ -246,7 +257,7 @@ mod tests {
     fn limits_that_one_forged_range_takes() {
         let reserving = |cost: &str, more: &str| {
             format!(
-                "limits: {{All: {{id: total, cost: {cost}, burst: 900000, count: 9, period: 1s, \
+                "limits: {{All: {{id: total, cost: {cost}, burst: 900000, count: 99, period: 1s, \
                  reserve: {{unknown: 50%}}}}{more}}}\n"
             )
         };
@@ -283,6 +294,16 @@ mod tests {
             check(&reserving(cost, &added[1]), &[&of_ipv4(advised)]);
             check(&reserving(cost, &added.concat()), &[]);
         }
+        let tenth = ", PacketsPerIPAddress: {burst: 9, count: 10, period: 1s}, \
+                     PacketsPerIPv6Range: {burst: 9, count: 9, period: 1s}";
+        check(
+            &reserving("packets", tenth),
+            &[
+                "limit All gives all it has to whoever forges 10 known sources: \
+                 PacketsPerIPAddress lets each take a tenth of its rate or more; let each take a \
+                 twentieth or less",
+            ],
+        );
         check(
             &format!("{}standing: {{ipv6-prefix: 56}}", reserving("packets", "")),
             &[&of_ipv4("packets"), &told(56, "packets")],
