@@ -3,7 +3,7 @@
 
 use limiter_policy::policy::Units;
 
-use super::{Datapath, DatapathError, Restored, monotonic_now, state::State};
+use super::{Datapath, DatapathError, Restored, kept::KeptMaps, monotonic_now};
 use crate::state::SetDebts;
 
 /// The debts carried over before the new buckets were in use.
@@ -30,10 +30,10 @@ impl Datapath {
         })
     }
 
-    /// Restores what buckets owed `passed_ns` ago into a state's buckets. `name_of` returns the
+    /// Restores what buckets owed `passed_ns` ago into the buckets of kept maps. `name_of` returns the
     /// interface of an interface number.
     pub(super) fn restore_into<'n>(
-        state: &State,
+        kept: &KeptMaps,
         units: &Units,
         name_of: impl Fn(u32) -> Option<&'n str>,
         sets: &[SetDebts],
@@ -41,7 +41,7 @@ impl Datapath {
     ) -> Result<Restored, DatapathError> {
         let now = monotonic_now();
         let mut all = Restored::default();
-        for (interface_number, maps) in state.by_interface() {
+        for (interface_number, maps) in kept.by_interface() {
             let interface = interface_number.and_then(&name_of);
             // If each interface has its own buckets now and they shared them before, each gets all
             // that was owed; and vice versa.
@@ -62,7 +62,7 @@ impl Carried {
     /// that they count in. Returns what has become of all that was owed.
     pub(super) fn finish(
         self,
-        old: &State,
+        old: &KeptMaps,
         units: &Units,
         restore: impl FnOnce(&[SetDebts]) -> Result<Restored, DatapathError>,
     ) -> Result<Restored, DatapathError> {

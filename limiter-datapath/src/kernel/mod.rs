@@ -21,6 +21,7 @@ mod handshakes;
 mod hash;
 mod instance;
 pub mod interface;
+mod kept;
 mod link;
 pub mod log;
 mod map;
@@ -42,7 +43,6 @@ mod shared;
 mod sieves;
 mod stages;
 mod standing;
-mod state;
 mod syscall;
 mod trial;
 
@@ -92,14 +92,14 @@ pub use self::{
     standing::KnownSources,
     trial::Trial,
 };
-use self::{handshakes::Handshakes, state::State};
+use self::{handshakes::Handshakes, kept::KeptMaps};
 use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program, unless it is pinned.
 pub struct Datapath {
     manifest: Manifest,
     policy: CompiledPolicy,
-    state: State,
+    kept: KeptMaps,
     attachments: Vec<Attachment>,
     handshakes: Handshakes,
     pins: Option<Pins>,
@@ -127,7 +127,7 @@ impl Datapath {
         let manifest = Manifest::empty(settings, wall_clock_now());
         Ok(Self {
             policy: CompiledPolicy::new(&manifest.policy, possible_cpus())?,
-            state: State::new(manifest.state, settings),
+            kept: KeptMaps::new(manifest.kept, settings),
             attachments: Vec::new(),
             handshakes: Handshakes::NONE,
             manifest,
@@ -189,7 +189,7 @@ impl Datapath {
         attachment: &Attachment,
         reason: Reason,
     ) -> Result<Traffic, DatapathError> {
-        self.state
+        self.kept
             .reason_traffic(attachment.interface_number, reason)
     }
 
@@ -206,7 +206,7 @@ impl Datapath {
 
     /// Captures every bucket's debt at the time `now_ns`.
     fn capture_at(&self, now_ns: u64) -> Result<Vec<SetDebts>, DatapathError> {
-        let sets = self.state.by_interface();
+        let sets = self.kept.by_interface();
         let debts = sets.map(|(number, maps)| {
             Ok(SetDebts {
                 interface: number.and_then(|number| self.interface_name(number).map(str::to_owned)),
@@ -218,12 +218,12 @@ impl Datapath {
 
     /// Returns how many buckets were forgotten in debt for want of room.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
-        self.state.lossy_evictions()
+        self.kept.lossy_evictions()
     }
 
     /// Returns all recorded offenders.
     pub fn offenders(&self) -> Result<Recorded, DatapathError> {
-        self.state.offenders()
+        self.kept.offenders()
     }
 
     /// Returns whether handshakes prove sources.
@@ -238,12 +238,12 @@ impl Datapath {
     /// Returns the maps of reputations; `None`: no policy has been in force yet.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
-        self.state.reputation()
+        self.kept.reputation()
     }
 
     /// Returns the traffic counted for a limit on all interfaces.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
-        self.state.limit_traffic(limit)
+        self.kept.limit_traffic(limit)
     }
 
     /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in
@@ -252,7 +252,7 @@ impl Datapath {
         &self,
         limit: LimitId,
     ) -> Result<[LimitTraffic; Standing::COUNT], DatapathError> {
-        self.state.standing_traffic(limit)
+        self.kept.standing_traffic(limit)
     }
 
     /// Returns the rate in force of a limit whose rate is automatic, in whole tokens a second;
@@ -353,7 +353,7 @@ impl Datapath {
         unit: u32,
         now_ns: u64,
     ) -> Result<Option<u64>, DatapathError> {
-        let bucket = match self.state.of(interface) {
+        let bucket = match self.kept.of(interface) {
             Some(maps) => maps.bucket(key)?,
             None => None,
         };

@@ -61,7 +61,7 @@ impl Datapath {
         } = before;
         let now = monotonic_now();
         let units = &self.policy.units;
-        if let Some(maps) = self.state.of(interface) {
+        if let Some(maps) = self.kept.of(interface) {
             maps.buckets()
                 .give_back(&key, &parameters, cost, units, now)?;
         }
@@ -92,7 +92,7 @@ impl Datapath {
     /// Fills the chosen buckets of the hash store; returns how many were in debt.
     pub fn reset_keys(&self, chosen: impl Fn(&BucketKey) -> bool) -> Result<u64, DatapathError> {
         let now = monotonic_now();
-        let sets = self.state.sets();
+        let sets = self.kept.sets();
         sets.map(|maps| maps.buckets().reset_keys(&chosen, &self.policy.units, now))
             .sum()
     }
@@ -100,7 +100,7 @@ impl Datapath {
     /// Fills all owners' buckets, of all limits or of one; returns how many were in debt.
     pub fn reset_all(&self, limit: Option<LimitId>) -> Result<u64, DatapathError> {
         let now = monotonic_now();
-        let sets = self.state.sets();
+        let sets = self.kept.sets();
         sets.map(|maps| maps.buckets().reset_all(limit, &self.policy.units, now))
             .sum()
     }
@@ -108,7 +108,7 @@ impl Datapath {
     /// Fills the buckets that belong to the interface itself, because another one may get its
     /// number.
     pub(super) fn reset_interface(&self, interface: u32) -> Result<(), DatapathError> {
-        let Some(maps) = self.state.of(interface) else {
+        let Some(maps) = self.kept.of(interface) else {
             return Ok(());
         };
         let (units, now) = (&self.policy.units, monotonic_now());

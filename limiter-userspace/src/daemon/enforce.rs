@@ -100,7 +100,7 @@ fn apply(
         let datapath = daemon.datapath();
         let manifest = Manifest {
             generation: datapath.manifest().generation + 1,
-            state: datapath.manifest().state,
+            kept: datapath.manifest().kept,
             loaded_at: wall_clock_now(),
             interfaces,
             interface_numbers: BTreeMap::new(),

@@ -25,7 +25,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 4;
+const TABLE_OF: u32 = 5;
 
 const SHAPES: [Shape<'static>; 21] = [
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
@@ -128,7 +128,7 @@ const fn shape(
 fn the_shared_maps_belong_to_the_abi() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
     let mut files = pinned.pins.files()?;
-    let directories = ["host", "reputation"].map(|set| format!("v{ABI}/state/0/{set}"));
+    let directories = ["host", "reputation"].map(|set| format!("v{ABI}/kept/0/{set}"));
     files.retain(|file| {
         let is_in = |directory| {
             file.parent()

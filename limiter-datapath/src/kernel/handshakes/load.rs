@@ -1,4 +1,4 @@
-//! Loads the program over the maps of a state.
+//! Loads the program over kept maps.
 
 use aya::{EbpfLoader, programs::SockOps};
 use limiter_common::policy::Shape;

@@ -15,7 +15,6 @@ pub(in crate::kernel) struct Facts {
     /// The cookie of that namespace; `None`: the kernel has none.
     pub(in crate::kernel) cookie: Option<u64>,
     /// The interface number, by which it finds its counters.
-    #[serde(rename = "slot")]
     pub(in crate::kernel) interface_number: u32,
     /// The mode in which it runs.
     pub(in crate::kernel) mode: AttachedMode,

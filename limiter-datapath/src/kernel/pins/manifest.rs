@@ -19,14 +19,13 @@ pub struct Manifest {
     /// Counts the policies since the pins, or the daemon, began; 0: none yet.
     pub generation: u64,
     /// The generation with which its buckets, counters and offenders began.
-    pub state: u64,
+    pub kept: u64,
     /// When the policy was loaded.
     pub loaded_at: Timestamp,
     /// The names of the interfaces that are to be limited; some may not exist.
     pub interfaces: Vec<String>,
     /// Their numbers, by which they find counters and buckets; also those of interfaces that do not
     /// exist.
-    #[serde(rename = "slots")]
     pub interface_numbers: BTreeMap<String, u32>,
     /// How programs are attached to them.
     pub mode: AttachMode,
@@ -48,7 +47,7 @@ impl Manifest {
     pub fn empty(settings: Settings, now: Timestamp) -> Self {
         Self {
             generation: 0,
-            state: 0,
+            kept: 0,
             loaded_at: now,
             interfaces: Vec::new(),
             interface_numbers: BTreeMap::new(),

@@ -5,12 +5,12 @@
 //!   interfaces/INDEX/link       holds the program on the interface; this path never changes,
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
 //!   handshakes                  holds the program on the root cgroup; likewise
-//!   v4/state/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v4 is the ABI of everything below it
-//!   v4/policies/GENERATION/manifest
-//!   v4/policies/GENERATION/INDEX  the policy's program for an interface
-//!   v4/policies/GENERATION/stages/INDEX  the array of the program's stages
-//!   v4/policies/GENERATION/handshakes  the policy's program for the root cgroup
+//!   v5/kept/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
+//!                               began with; v5 is the ABI of everything below it
+//!   v5/policies/GENERATION/manifest
+//!   v5/policies/GENERATION/INDEX  the policy's program for an interface
+//!   v5/policies/GENERATION/stages/INDEX  the array of the program's stages
+//!   v5/policies/GENERATION/handshakes  the policy's program for the root cgroup
 //! ```
 //!
 //! While a change of the policy is not settled, there are two generations; each link's program
@@ -41,14 +41,14 @@ use super::{grace::wait_for_running_programs, link::Link, program::Program};
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
 /// Raise it when a change would make an older or newer limiter misread them; a test detects changes
 /// of the maps.
-pub const ABI: u32 = 4;
+pub const ABI: u32 = 5;
 
 /// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
 
 const INTERFACES: &str = "interfaces";
 const POLICIES: &str = "policies";
-const STATE: &str = "state";
+const KEPT: &str = "kept";
 const LINK: &str = "link";
 const FACTS: &str = "facts";
 const MANIFEST: &str = "manifest";
@@ -109,33 +109,33 @@ impl Pins {
 
     /// Returns where the maps of one set of buckets, counters and offenders are pinned that began
     /// with a generation.
-    pub(super) fn state(&self, generation: u64, owner: &str) -> PathBuf {
-        self.states().join(generation.to_string()).join(owner)
+    pub(super) fn kept(&self, generation: u64, owner: &str) -> PathBuf {
+        self.all_kept().join(generation.to_string()).join(owner)
     }
 
     /// Returns the owners of the pinned sets that began with a generation.
-    pub(super) fn state_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
-        names(&self.states().join(generation.to_string()))
+    pub(super) fn kept_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
+        names(&self.all_kept().join(generation.to_string()))
     }
 
-    /// Makes the directory that [`Self::state`] returns, empty.
-    pub(super) fn make_state(&self, generation: u64, owner: &str) -> Result<PathBuf, PinsError> {
-        let path = self.state(generation, owner);
+    /// Makes the directory that [`Self::kept`] returns, empty.
+    pub(super) fn make_kept(&self, generation: u64, owner: &str) -> Result<PathBuf, PinsError> {
+        let path = self.kept(generation, owner);
         remove(&path)?;
         make(&path)?;
         Ok(path)
     }
 
     /// Removes the maps of one set.
-    pub(super) fn remove_state(&self, generation: u64, owner: &str) -> Result<(), PinsError> {
-        remove(&self.state(generation, owner))
+    pub(super) fn remove_kept(&self, generation: u64, owner: &str) -> Result<(), PinsError> {
+        remove(&self.kept(generation, owner))
     }
 
     /// Removes the maps that began with other generations; `None`: with any.
-    pub(super) fn remove_other_states(&self, generation: Option<u64>) -> Result<(), PinsError> {
-        for other in numbers::<u64>(&self.states())? {
+    pub(super) fn remove_other_kept(&self, generation: Option<u64>) -> Result<(), PinsError> {
+        for other in numbers::<u64>(&self.all_kept())? {
             if Some(other) != generation {
-                remove(&self.states().join(other.to_string()))?;
+                remove(&self.all_kept().join(other.to_string()))?;
             }
         }
         Ok(())
@@ -357,8 +357,8 @@ impl Pins {
         self.directory.join(version())
     }
 
-    fn states(&self) -> PathBuf {
-        self.versioned().join(STATE)
+    fn all_kept(&self) -> PathBuf {
+        self.versioned().join(KEPT)
     }
 
     fn interface(&self, index: u32) -> PathBuf {

@@ -8,10 +8,10 @@ use super::{Adopted, Previous, names_by_link};
 use crate::kernel::{
     Attachment, Datapath, DatapathError,
     handshakes::{self, Handshakes},
+    kept::KeptMaps,
     pins::{PinnedPolicy, Pins},
     possible_cpus,
     program::Program,
-    state::State,
 };
 
 impl Datapath {
@@ -39,7 +39,7 @@ impl Datapath {
             mut programs,
             handshakes,
         } = policies.swap_remove(index);
-        let state = State::open(&pins, &manifest)?;
+        let kept = KeptMaps::open(&pins, &manifest)?;
         let later: Vec<_> = policies
             .extract_if(.., |policy| {
                 policy.manifest.generation > manifest.generation
@@ -68,8 +68,8 @@ impl Datapath {
                 handshakes,
             }) => Some(Previous {
                 policy: CompiledPolicy::with_units(&before.policy, &before.units, possible_cpus())?,
-                state: (before.state != manifest.state)
-                    .then(|| State::open(&pins, &before))
+                kept: (before.kept != manifest.kept)
+                    .then(|| KeptMaps::open(&pins, &before))
                     .transpose()?,
                 manifest: before,
                 carried: None,
@@ -82,7 +82,7 @@ impl Datapath {
         };
         let policy =
             CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
-        let handshakes = match (handshakes, state.reputation()) {
+        let handshakes = match (handshakes, kept.reputation()) {
             // Its predecessor could not load it, perhaps on another kernel or with fewer rights.
             (None, Some(maps)) if pins.are_taken() => {
                 handshakes::load_pinned(maps, &manifest, &policy.shape, &pins)
@@ -92,7 +92,7 @@ impl Datapath {
         let mut datapath = Self {
             policy,
             manifest,
-            state,
+            kept,
             attachments,
             handshakes: Handshakes::adopt(handshakes, &pins)?,
             pins: Some(pins),
@@ -115,14 +115,14 @@ impl Datapath {
         previous: Option<&Previous>,
         later: &[PinnedPolicy],
     ) -> Result<(), DatapathError> {
-        self.state.clean_up(&self.manifest.units)?;
+        self.kept.clean_up(&self.manifest.units)?;
         if let Some(Previous {
-            state: Some(state),
+            kept: Some(kept),
             manifest,
             ..
         }) = previous
         {
-            state.clean_up(&manifest.units)?;
+            kept.clean_up(&manifest.units)?;
         }
         for policy in later {
             // It was reverted, or never in force.

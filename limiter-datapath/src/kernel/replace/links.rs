@@ -172,7 +172,7 @@ impl Datapath {
     pub(super) fn forget_unused_interfaces(&mut self) -> Result<(), DatapathError> {
         match self.settings().buckets.scope {
             Scope::Host => self.forget_interfaces(0..MAX_INTERFACES),
-            Scope::Interface => self.forget_interfaces(self.state.interface_numbers()),
+            Scope::Interface => self.forget_interfaces(self.kept.interface_numbers()),
         }
     }
 
@@ -188,7 +188,7 @@ impl Datapath {
                 && attachments.all(|found| found.interface_number != interface_number)
             {
                 self.reset_interface(interface_number)?;
-                self.state.forget(interface_number, self.pins.as_ref())?;
+                self.kept.forget(interface_number, self.pins.as_ref())?;
             }
         }
         Ok(())

@@ -14,7 +14,8 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored, Settings,
-    handshakes, interface::Interface, log::Forwarding, pins::Pins, program::Program, state::State,
+    handshakes, interface::Interface, kept::KeptMaps, log::Forwarding, pins::Pins,
+    program::Program,
 };
 use crate::state::SetDebts;
 
@@ -23,8 +24,8 @@ pub struct Prepared {
     manifest: Manifest,
     policy: CompiledPolicy,
     /// The sets of maps that are new; all of them if the present ones do not fit.
-    state: State,
-    replaces_state: bool,
+    kept: KeptMaps,
+    replaces_kept: bool,
     made: Vec<Made>,
     handshakes: handshakes::OfPolicy,
 }
@@ -41,8 +42,8 @@ impl Prepared {
     /// Restores what buckets owed `passed_ns` ago into the new buckets.
     pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
         let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
-        let (state, units) = (&self.state, &self.policy.units);
-        Datapath::restore_into(state, units, name_of, sets, passed_ns)
+        let (kept, units) = (&self.kept, &self.policy.units);
+        Datapath::restore_into(kept, units, name_of, sets, passed_ns)
     }
 
     /// Returns the settings of its instances.
@@ -58,7 +59,7 @@ impl Prepared {
     /// Returns the reputations if their maps are new; `None`: the present ones stay.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
-        self.state.reputation()
+        self.kept.reputation()
     }
 }
 
@@ -74,8 +75,8 @@ pub enum Adopted {
 pub struct Previous {
     manifest: Manifest,
     policy: CompiledPolicy,
-    /// Its state, if the new policy has another.
-    state: Option<State>,
+    /// Its kept maps, if the new policy has others.
+    kept: Option<KeptMaps>,
     /// The outcome for debts, if the buckets are new.
     carried: Option<Restored>,
     /// By interface index.
@@ -114,16 +115,16 @@ impl Datapath {
     /// does not limit keep the old one until that is settled.
     pub fn apply(&mut self, mut prepared: Prepared) -> Result<Previous, DatapathError> {
         // First, because there may be no room for all bans, and then nothing changes.
-        prepared.state.carry_reputation(&self.state)?;
+        prepared.kept.carry_reputation(&self.kept)?;
         for limit in prepared
             .manifest
             .names
             .taken_over_from(&self.manifest.names)
         {
-            self.state.forget_limit(limit, &self.policy.units)?;
+            self.kept.forget_limit(limit, &self.policy.units)?;
         }
         let has_new_buckets =
-            prepared.replaces_state && !self.state.fits_buckets(prepared.manifest.settings.buckets);
+            prepared.replaces_kept && !self.kept.fits_buckets(prepared.manifest.settings.buckets);
         let carried = if has_new_buckets {
             Some(self.carry(|owed, passed_ns| prepared.restore(owed, passed_ns))?)
         } else {
@@ -133,18 +134,18 @@ impl Datapath {
         let Prepared {
             manifest,
             policy,
-            state,
-            replaces_state,
+            kept,
+            replaces_kept,
             made,
             handshakes,
         } = prepared;
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
-            if replaces_state {
+            if replaces_kept {
                 // Left by an interrupted replacement.
-                pins.remove_other_states(Some(self.state.generation()))?;
+                pins.remove_other_kept(Some(self.kept.generation()))?;
             }
-            state.pin(pins)?;
+            kept.pin(pins)?;
             if self.manifest.generation == 0 {
                 // So that a daemon that adopts a first policy can tell that it was not settled.
                 pins.add_policy(&self.manifest, [], None)?;
@@ -168,24 +169,24 @@ impl Datapath {
                         0 => pins.remove_this_version(),
                         _ => pins.remove_policy(generation),
                     };
-                    let _ = pins.remove_other_states(Some(self.state.generation()));
+                    let _ = pins.remove_other_kept(Some(self.kept.generation()));
                 }
                 return Err(error);
             }
         };
         let handshakes = self.handshakes.switch(handshakes, self.pins.as_ref());
-        let state = if replaces_state {
-            Some(mem::replace(&mut self.state, state))
+        let kept = if replaces_kept {
+            Some(mem::replace(&mut self.kept, kept))
         } else {
-            self.state.extend(state);
-            self.state.set(manifest.settings);
+            self.kept.extend(kept);
+            self.kept.set(manifest.settings);
             None
         };
         let old_manifest = mem::replace(&mut self.manifest, manifest);
         let old_policy = mem::replace(&mut self.policy, policy);
-        let carried = match (carried, &state) {
+        let carried = match (carried, &kept) {
             (Some(carried), Some(old)) => {
-                let (new, units) = (&self.state, &self.policy.units);
+                let (new, units) = (&self.kept, &self.policy.units);
                 let name_of = |interface_number| self.interface_name(interface_number);
                 Some(carried.finish(old, &old_policy.units, |sets| {
                     Self::restore_into(new, units, name_of, sets, 0)
@@ -196,7 +197,7 @@ impl Datapath {
         Ok(Previous {
             manifest: old_manifest,
             policy: old_policy,
-            state,
+            kept,
             carried,
             programs: switched.programs,
             handshakes,
@@ -209,7 +210,7 @@ impl Datapath {
     /// Returns the former interfaces of the same names, from which the program has gone.
     pub fn attach_more(&mut self, prepared: Prepared) -> Result<Vec<NameChange>, DatapathError> {
         let Prepared {
-            state,
+            kept,
             made,
             manifest,
             ..
@@ -219,9 +220,9 @@ impl Datapath {
             return Ok(formers);
         }
         if let Some(pins) = &self.pins {
-            state.pin(pins)?;
+            kept.pin(pins)?;
         }
-        self.state.extend(state);
+        self.kept.extend(kept);
         self.make_way(&made)?;
         for made in made {
             if let Some(pins) = &self.pins {

@@ -8,13 +8,13 @@ use limiter_policy::{config::AttachMode, policy::CompiledPolicy};
 use super::{Made, Prepared};
 use crate::kernel::{
     Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
-    Settings, handshakes, interface::Interface, log, maps::SharedMaps, named::NamedMaps as _,
-    shared::SharedDirectory, state::State,
+    Settings, handshakes, interface::Interface, kept::KeptMaps, log, maps::SharedMaps,
+    named::NamedMaps as _, shared::SharedDirectory,
 };
 
 impl Datapath {
     /// Makes and verifies the programs of a policy for these interfaces. Also makes maps for
-    /// interfaces that do not exist yet, so that saved state has a place from the start. Changes
+    /// interfaces that do not exist yet, so that what was saved has a place from the start. Changes
     /// nothing, except that buckets are filled whose units have lost their numbers.
     pub fn prepare(
         &self,
@@ -23,8 +23,8 @@ impl Datapath {
         interfaces: &[Interface],
     ) -> Result<Prepared, DatapathError> {
         let mut prepared = self.prepare_programs(manifest, policy, interfaces)?;
-        let reputation = prepared.state.reputation();
-        if let Some(maps) = reputation.or_else(|| self.state.reputation()) {
+        let reputation = prepared.kept.reputation();
+        if let Some(maps) = reputation.or_else(|| self.kept.reputation()) {
             let (settings, shape) = (prepared.manifest.settings, &prepared.policy.shape);
             prepared.handshakes = handshakes::load(maps, settings, shape);
         }
@@ -39,23 +39,23 @@ impl Datapath {
         interfaces: &[Interface],
     ) -> Result<Prepared, DatapathError> {
         // Before the kernel learns the new units, by which these buckets would be misread.
-        self.state
+        self.kept
             .clear_taken_over(&self.policy.units, &policy.units)?;
         let manifest = Manifest {
             settings: self.sifting(&manifest, &policy),
             ..manifest
         };
-        let replaces_state = !self.state.fits(manifest.settings);
-        let began_with = if replaces_state {
+        let replaces_kept = !self.kept.fits(manifest.settings);
+        let began_with = if replaces_kept {
             manifest.generation
         } else {
-            self.state.generation()
+            self.kept.generation()
         };
         let mut prepared = Prepared {
-            replaces_state,
-            state: State::new(began_with, manifest.settings),
+            replaces_kept,
+            kept: KeptMaps::new(began_with, manifest.settings),
             manifest: Manifest {
-                state: began_with,
+                kept: began_with,
                 ..manifest
             },
             policy,
@@ -65,7 +65,7 @@ impl Datapath {
         let interface_numbers =
             self.interface_numbers_for(&prepared.manifest.interfaces, interfaces)?;
         for interface_number in interface_numbers.values() {
-            prepared.state.provide(*interface_number, &self.state)?;
+            prepared.kept.provide(*interface_number, &self.kept)?;
         }
         for interface in interfaces {
             let interface_number = interface_numbers.get(&interface.name).copied();
@@ -145,13 +145,13 @@ impl Datapath {
         interface: &Interface,
         interface_number: u32,
     ) -> Result<Made, DatapathError> {
-        let Prepared { state, policy, .. } = prepared;
+        let Prepared { kept, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
-        let maps = state
+        let maps = kept
             .of(interface_number)
-            .or_else(|| self.state.of(interface_number));
+            .or_else(|| self.kept.of(interface_number));
         let maps = maps.ok_or(DatapathError::NoPolicy)?;
-        let reputation = state.reputation().or_else(|| self.state.reputation());
+        let reputation = kept.reputation().or_else(|| self.kept.reputation());
         let reputation = reputation.ok_or(DatapathError::NoPolicy)?;
         let mut instance = prepare_over(maps, reputation, policy, interface_number, settings)?;
         let forwarding = match settings.log {

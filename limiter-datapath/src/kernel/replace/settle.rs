@@ -25,7 +25,7 @@ impl Datapath {
         if let Some(pins) = &self.pins {
             // Nothing of it is in force any more.
             pins.remove_other_versions()?;
-            pins.remove_other_states(Some(self.state.generation()))?;
+            pins.remove_other_kept(Some(self.kept.generation()))?;
         }
         Ok(())
     }
@@ -35,17 +35,17 @@ impl Datapath {
         let Previous {
             manifest,
             policy,
-            mut state,
+            mut kept,
             carried: _,
             programs,
             handshakes,
             removed,
             attached,
         } = previous;
-        if let Some(state) = &mut state {
-            bring_back_counters((state, &manifest), (&self.state, &self.manifest))?;
+        if let Some(kept) = &mut kept {
+            bring_back_counters((kept, &manifest), (&self.kept, &self.manifest))?;
             // Before any packet is decided by it, so that bans made or lifted meanwhile stay so.
-            let lost = state.follow_reputation(&self.state)?;
+            let lost = kept.follow_reputation(&self.kept)?;
             if lost > 0 {
                 warn!(
                     lost,
@@ -66,10 +66,10 @@ impl Datapath {
         }
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;
-        if let Some(state) = state {
-            self.state = state;
+        if let Some(kept) = kept {
+            self.kept = kept;
         }
-        self.state.set(self.manifest.settings);
+        self.kept.set(self.manifest.settings);
         self.learn_units()?;
         // Before the pins of the other policy go, which have its names.
         self.forget_limits_of(&reverted)?;
@@ -77,7 +77,7 @@ impl Datapath {
         self.let_go(added)?;
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
-            pins.remove_other_states(Some(self.state.generation()))?;
+            pins.remove_other_kept(Some(self.kept.generation()))?;
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Datapath {
     /// Learns the units that the buckets count in: a policy that comes back does not know the units
     /// of those after it.
     pub(super) fn learn_units(&mut self) -> Result<(), DatapathError> {
-        let units = self.state.units(&self.manifest.units)?;
+        let units = self.kept.units(&self.manifest.units)?;
         self.policy.units.clone_from(&units);
         self.manifest.units = units;
         Ok(())
@@ -95,7 +95,7 @@ impl Datapath {
     /// free again, or those of earlier limits.
     pub(super) fn forget_limits_of(&mut self, later: &Manifest) -> Result<(), DatapathError> {
         for limit in self.manifest.names.taken_over_from(&later.names) {
-            self.state.forget_limit(limit, &self.policy.units)?;
+            self.kept.forget_limit(limit, &self.policy.units)?;
         }
         Ok(())
     }

@@ -10,7 +10,9 @@ use tracing::info;
 
 use super::Prepared;
 use crate::{
-    kernel::{Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now, state::State},
+    kernel::{
+        Datapath, DatapathError, Manifest, Settings, SieveMaps, kept::KeptMaps, monotonic_now,
+    },
     state::SavedSieve,
 };
 
@@ -36,7 +38,7 @@ impl Datapath {
         if settings.sieves_since == self.settings().sieves_since {
             return Ok(());
         }
-        let (Some(old), Some(new)) = (self.state.reputation(), prepared.state.reputation_mut())
+        let (Some(old), Some(new)) = (self.kept.reputation(), prepared.kept.reputation_mut())
         else {
             return Ok(());
         };
@@ -83,13 +85,13 @@ impl Datapath {
 /// Carries the counters of the sieves in force over to those of a policy that comes back; their
 /// addresses are as they were.
 pub(super) fn bring_back_counters(
-    (state, manifest): (&mut State, &Manifest),
-    (in_force, reverted): (&State, &Manifest),
+    (kept, manifest): (&mut KeptMaps, &Manifest),
+    (in_force, reverted): (&KeptMaps, &Manifest),
 ) -> Result<(), DatapathError> {
     if manifest.settings.sieves_since == reverted.settings.sieves_since {
         return Ok(());
     }
-    match (in_force.reputation(), state.reputation_mut()) {
+    match (in_force.reputation(), kept.reputation_mut()) {
         (Some(old), Some(new)) => carry_counters(
             (old.sieves(), &reverted.policy),
             (new.sieves_mut(), &manifest.policy),
@@ -102,7 +104,7 @@ impl Prepared {
     /// Restores saved sieves, `passed_ns` later, into those with the same name and lists; the
     /// others start empty.
     pub fn restore_sieves(&self, saved: &[SavedSieve], passed_ns: u64) {
-        let Some(reputation) = self.state.reputation() else {
+        let Some(reputation) = self.kept.reputation() else {
             return;
         };
         let (memory, hash_key) = (

@@ -1,4 +1,4 @@
-//! The state: the maps that stay when one policy replaces another.
+//! The kept maps: those that stay when one policy replaces another.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const HOST: &str = "host";
 const REPUTATION: &str = "reputation";
 
 /// The sets of maps: one for all interfaces, or one for each.
-pub(super) struct State {
+pub(super) struct KeptMaps {
     /// The generation of policies that it began with.
     generation: u64,
     settings: Settings,
@@ -39,7 +39,7 @@ pub(super) struct State {
     reputation: Option<ReputationMaps>,
 }
 
-impl State {
+impl KeptMaps {
     /// Starts without any set.
     pub(super) const fn new(generation: u64, settings: Settings) -> Self {
         Self {
@@ -52,12 +52,12 @@ impl State {
 
     /// Opens what is pinned for a policy.
     pub(super) fn open(pins: &Pins, manifest: &Manifest) -> Result<Self, DatapathError> {
-        let (generation, settings) = (manifest.state, manifest.settings);
-        let mut state = Self::new(generation, settings);
-        for owner in pins.state_owners(generation)? {
+        let (generation, settings) = (manifest.kept, manifest.settings);
+        let mut kept = Self::new(generation, settings);
+        for owner in pins.kept_owners(generation)? {
             if owner == REPUTATION {
-                let directory = pins.state(generation, REPUTATION);
-                state.reputation = Some(ReputationMaps::open(&directory, settings)?);
+                let directory = pins.kept(generation, REPUTATION);
+                kept.reputation = Some(ReputationMaps::open(&directory, settings)?);
                 continue;
             }
             let interface_number = match (settings.buckets.scope, owner.as_str()) {
@@ -70,10 +70,10 @@ impl State {
                 }
                 _ => continue,
             };
-            let maps = SharedMaps::open(&pins.state(generation, &owner), settings)?;
-            state.sets.insert(interface_number, maps);
+            let maps = SharedMaps::open(&pins.kept(generation, &owner), settings)?;
+            kept.sets.insert(interface_number, maps);
         }
-        Ok(state)
+        Ok(kept)
     }
 
     /// Returns the generation of policies that it began with.
@@ -150,7 +150,7 @@ impl State {
         Ok(())
     }
 
-    /// Carries reputations over from another state, if its maps are others. If there is no room,
+    /// Carries reputations over from others, if its maps are not the same. If there is no room,
     /// fails before anything is written.
     pub(super) fn carry_reputation(&self, present: &Self) -> Result<(), DatapathError> {
         match (&self.reputation, &present.reputation) {
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// Replaces its reputations with those of another state; returns how many bans have no room.
+    /// Replaces its reputations with those of others; returns how many bans have no room.
     pub(super) fn follow_reputation(&self, present: &Self) -> Result<usize, DatapathError> {
         match (&self.reputation, &present.reputation) {
             (Some(own), Some(present)) => own.follow(present, self.settings, monotonic_now()),
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// Adds the sets of another state with the same settings.
+    /// Adds the sets of others with the same settings.
     pub(super) fn extend(&mut self, other: Self) {
         self.sets.extend(other.sets);
         self.reputation = other.reputation.or_else(|| self.reputation.take());
@@ -185,17 +185,17 @@ impl State {
 
     /// Pins what is not pinned yet.
     pub(super) fn pin(&self, pins: &Pins) -> Result<(), DatapathError> {
-        let pinned = pins.state_owners(self.generation)?;
+        let pinned = pins.kept_owners(self.generation)?;
         for (interface_number, maps) in &self.sets {
             let owner = self.owner(*interface_number);
             if !pinned.contains(&owner) {
-                maps.pin(&pins.make_state(self.generation, &owner)?)?;
+                maps.pin(&pins.make_kept(self.generation, &owner)?)?;
             }
         }
         if let Some(maps) = &self.reputation
             && !pinned.iter().any(|owner| owner == REPUTATION)
         {
-            maps.pin(&pins.make_state(self.generation, REPUTATION)?)?;
+            maps.pin(&pins.make_kept(self.generation, REPUTATION)?)?;
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl State {
         }
         self.sets.remove(&interface_number);
         if let Some(pins) = pins {
-            pins.remove_state(self.generation, &self.owner(interface_number))?;
+            pins.remove_kept(self.generation, &self.owner(interface_number))?;
         }
         Ok(())
     }
