@@ -34,7 +34,8 @@ pub(super) const AUTOMATIC: Configured = Configured {
 };
 
 /// The numbers of the limits that keep a reserve, and the bounds between which the daemon finds
-/// them. At the floors there is room for all clients.
+/// them. At the floors there is room for all clients, also if ten
+/// of them are forged.
 const BOUNDS: [(&str, &str); 3] = [
     (
         "burst: 4000\n    count: 20000\n    period: 1s",
@@ -46,7 +47,7 @@ const BOUNDS: [(&str, &str); 3] = [
     ),
     (
         "burst: 5000\n    count: 40000\n    period: 1s",
-        "count: auto\n    floor: 10000\n    ceiling: 200000",
+        "count: auto\n    floor: 20000\n    ceiling: 200000",
     ),
 ];
 
@@ -109,7 +110,7 @@ mod tests {
                 let fresh_for = text.matches(FRESH_FOR).count();
                 assert_eq!(fresh_for, usize::from(flood.by_visits));
                 for family in [Family::V4, Family::V6] {
-                    assert_eq!(read.policy.forged_alone(family).count(), 0, "{text}");
+                    assert_eq!(read.policy.taken_by_few(family).count(), 0, "{text}");
                 }
                 let limits = read.policy.limits.iter();
                 let reserving: Vec<_> = limits.filter(|limit| limit.reserve.is_some()).collect();
