@@ -13,7 +13,7 @@ pub struct VisitCount {
 impl VisitCount {
     /// After the first [`Settings::noted_visits`] of a tick, a CPU notes one visit in this many, a
     /// power of two.
-    pub const ONE_IN: u32 = 16;
+    pub const ONE_IN: u32 = 64;
 
     /// Counts a visit; returns whether to note it.
     #[inline(always)]
@@ -38,16 +38,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_notes_the_first_visits_of_a_tick_and_then_one_in_sixteen() {
+    fn a_cpu_notes_the_first_visits_of_a_tick_and_then_one_in_sixty_four() {
         let settings = Settings {
             noted_visits: 10,
             ..Settings::NONE
         };
         let mut count = VisitCount::default();
         for tick in [0, 1, u32::MAX, 0] {
-            let noted = (1..=40).filter(|_| count.is_noted(&settings, Tick(tick)));
+            let noted = (1..=200).filter(|_| count.is_noted(&settings, Tick(tick)));
             let noted: Vec<u32> = noted.collect();
-            assert_eq!(noted, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32]);
+            assert_eq!(noted, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 64, 128, 192]);
         }
     }
 

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use limiter_common::{
     bucket::{BucketStore, Search, Swap},
     decide::{Outline, Pipeline, Verdict, Workspace},
-    limit::LimitId,
+    limit::{IdFormat, LimitId},
     owner::BucketKey,
     reason::Reason::{OverLimit, Reserved, WithinLimits},
     standing::{Standing, VisitCount},
@@ -19,11 +19,11 @@ use limiter_datapath::{
 };
 use limiter_policy::{
     config::{Buckets, Offenders},
-    policy::CompiledPolicy,
+    policy::{CompiledPolicy, Limit, Rate},
 };
 
-use super::scene::{BURST, SOURCES, TOKENS, all_and_each, frame, know};
-use crate::engine::START;
+use super::scene::{BURST, HOUR, SOURCES, TOKENS, all_and_each, frame, know, limit, reserving};
+use crate::engine::{START, policy};
 
 /// The native engine of one CPU, which keeps its workspace. It notes so many visits in a tick, and
 /// then a part.
@@ -77,12 +77,12 @@ impl Cpu {
 #[test]
 fn the_standing_of_a_part_is_looked_up() {
     let cpu = Cpu::new(4);
-    let asked = (1..=40).filter(|_| {
-        let verdict = cpu.verdict(SOURCES[4]);
+    let asked = (1..=200).filter(|_| {
+        let verdict = cpu.verdict_over(&MemoryBuckets::default(), SOURCES[4]);
         assert_eq!(verdict.reason, WithinLimits);
         verdict.standing().is_some()
     });
-    assert_eq!(asked.collect::<Vec<u32>>(), [1, 2, 3, 4, 16, 32]);
+    assert_eq!(asked.collect::<Vec<u32>>(), [1, 2, 3, 4, 64, 128, 192]);
 }
 
 /// Whether or not their standing is looked up, sources get what the reserves leave them.
@@ -195,8 +195,18 @@ fn another_cpu_may_be_faster() {
 /// It counts under no standing whom it does not look up.
 #[test]
 fn the_kernel_looks_up_a_part_too() {
-    const PACKETS: u64 = 48;
-    let mut tables = all_and_each();
+    const PACKETS: u64 = 640;
+    let rate = Rate {
+        burst: 2 * PACKETS,
+        count: 1,
+        period_ns: HOUR,
+    };
+    let limits = [limit(32, IdFormat::Total), limit(33, IdFormat::IpAddress)];
+    let limits = limits.map(|limit| Limit {
+        default: Some(rate),
+        ..limit
+    });
+    let mut tables = reserving(&policy(limits), &[(0, TOKENS)]);
     tables.shape.standing.noted_visits = 0;
     let mut trial = Trial::with_same_secret(&tables, Buckets::default(), Offenders::default())
         .expect("the kernel takes the program");
