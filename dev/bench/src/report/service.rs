@@ -6,9 +6,9 @@ use crate::{
     stats::Spread,
 };
 
-/// What stands beside results that cannot be compared.
+/// What stands beside results that cannot all be compared.
 pub(super) const NOT_COMPARABLE: &str =
-    "The offered rates differ by more than 5 %: these results cannot be compared.";
+    "Offered rates differ by more than 5 %: only rows with nearly the same can be compared.";
 
 /// Returns the tables of a flood: what clients got, what those got whose addresses it forges, if
 /// any, and what it cost.

@@ -414,11 +414,18 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Returns whether what was offered differs by so little that the results can be compared.
+    pub(crate) fn is_comparable(&self, other: &Self) -> bool {
+        are_comparable(&[self.offered.median, other.offered.median])
+    }
+}
+
 impl Under {
-    /// Returns a defence's results, if all can be compared.
+    /// Returns a defence's results.
     pub(crate) fn of(&self, defence: &str) -> Option<&Outcome> {
         let mut outcomes = self.outcomes.iter();
-        outcomes.find(|outcome| self.is_comparable && outcome.defence == defence)
+        outcomes.find(|outcome| outcome.defence == defence)
     }
 }
 
