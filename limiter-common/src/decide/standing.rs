@@ -110,7 +110,8 @@ where
             visits,
             ..
         } = workspace;
-        // What comes before the charge must not happen twice, nor the charge itself.
+        // A packet that comes back passes the stages up to the charge again: so none of them may
+        // count it.
         verdict.has_met_standing()
             || shape.sieve_uses != 0
             || shape.reserving & shape.observing != 0

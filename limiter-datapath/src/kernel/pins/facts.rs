@@ -15,6 +15,7 @@ pub(in crate::kernel) struct Facts {
     /// The cookie of that namespace; `None`: the kernel has none.
     pub(in crate::kernel) cookie: Option<u64>,
     /// The interface number, by which it finds its counters.
+    #[serde(rename = "slot")] // The name is outside the ABI: all versions read it.
     pub(in crate::kernel) interface_number: u32,
     /// The mode in which it runs.
     pub(in crate::kernel) mode: AttachedMode,
