@@ -330,6 +330,22 @@ impl KeptMaps {
         Ok(total)
     }
 
+    /// Returns the traffic that each CPU counted for a limit on all interfaces, by number.
+    pub(super) fn limit_traffic_by_cpu(
+        &self,
+        limit: LimitId,
+    ) -> Result<Vec<LimitTraffic>, DatapathError> {
+        let mut totals: Vec<LimitTraffic> = Vec::new();
+        for maps in self.sets() {
+            let of_cpus = maps.limit_traffic_by_cpu(limit)?;
+            totals.resize(totals.len().max(of_cpus.len()), LimitTraffic::default());
+            for (total, of_cpu) in totals.iter_mut().zip(of_cpus) {
+                *total += of_cpu;
+            }
+        }
+        Ok(totals)
+    }
+
     /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in
     /// the order of [`Standing::ALL`].
     pub(super) fn standing_traffic(

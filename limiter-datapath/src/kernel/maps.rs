@@ -188,6 +188,16 @@ impl SharedMaps {
         sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
     }
 
+    /// Returns the traffic that each CPU counted for a limit, by number.
+    pub(super) fn limit_traffic_by_cpu(
+        &self,
+        limit: LimitId,
+    ) -> Result<Vec<LimitTraffic>, DatapathError> {
+        let of_cpus = self.limit_traffic.get(&limit.0.into(), 0);
+        let of_cpus = of_cpus.map_err(error(LIMIT_TRAFFIC))?;
+        Ok(of_cpus.iter().map(|InMap(of_cpu)| *of_cpu).collect())
+    }
+
     /// Returns what sources of that standing got of a limit that reserves, by all CPUs' counts.
     pub fn standing_traffic(
         &self,

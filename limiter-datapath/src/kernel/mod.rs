@@ -246,6 +246,11 @@ impl Datapath {
         self.kept.limit_traffic(limit)
     }
 
+    /// Returns the traffic that each CPU counted for a limit on all interfaces, by number.
+    pub fn limit_traffic_by_cpu(&self, limit: LimitId) -> Result<Vec<LimitTraffic>, DatapathError> {
+        self.kept.limit_traffic_by_cpu(limit)
+    }
+
     /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in
     /// the order of [`Standing::ALL`].
     pub fn standing_traffic(

@@ -1,16 +1,17 @@
 //! Finds the rate of one limit.
 
+use limiter_common::counters::LimitTraffic;
 use limiter_policy::policy::Limit;
 
-use super::{Bounds, Hearing, Interval, Kind, Law, Seen};
+use super::{Bounds, Hearing, Interval, Kind, Law, Seen, Work};
 
 /// Finds the rate of one limit, from one look to the next.
 #[derive(Clone, Debug)]
 pub struct Finder {
     law: Law,
     hearing: Hearing,
-    /// How many packets the limit had refused at the last look; `None`: there was none.
-    refused: Option<u64>,
+    /// What each CPU had counted for the limit at the last look; `None`: there was none.
+    traffic: Option<Vec<LimitTraffic>>,
     /// What it heard so far, in the order of [`Kind::ALL`].
     heard: [Option<Heard>; Kind::ALL.len()],
 }
@@ -31,7 +32,7 @@ impl Finder {
         Some(Self {
             law: Law::new(bounds(limit)?),
             hearing: Hearing::of(limit),
-            refused: None,
+            traffic: None,
             heard: [None; Kind::ALL.len()],
         })
     }
@@ -64,27 +65,29 @@ impl Finder {
         &self.heard
     }
 
-    /// Moves the rate by what the host has lost between `before` and `now`, and by how many packets
-    /// the limit has refused so far. `now_ns`: the time, in nanoseconds.
-    pub fn look(&mut self, before: &Seen, now: &Seen, refused: u64, now_ns: u64) {
-        let is_heard = self.hearing.heard(before, now);
+    /// Moves the rate by what the host has lost between `before` and `now`, and by what each CPU
+    /// has counted for the limit so far. `now_ns`: the time, in nanoseconds.
+    pub fn look(&mut self, before: &Seen, now: &Seen, traffic: Vec<LimitTraffic>, now_ns: u64) {
+        let had = self.traffic.as_deref();
+        let work = had.map_or_else(Work::default, |had| Work::between(had, &traffic));
+        self.traffic = Some(traffic);
+        let is_heard = self.hearing.heard(before, now, &work);
         for (heard, _) in self.heard.iter_mut().zip(is_heard).filter(|(_, is)| *is) {
             *heard = Some(Heard {
                 intervals: heard.map_or(0, |heard| heard.intervals) + 1,
                 last_ns: now_ns,
             });
         }
-        let had_refused = self.refused.replace(refused);
         self.law.step(Interval {
             distress: is_heard.contains(&true),
-            refused: had_refused.is_some_and(|before| refused > before),
+            refused: work.refused,
         });
     }
 
     /// Returns to the floor: nothing is known of the host's distress.
     pub fn give_up(&mut self) {
         self.law = Law::new(self.law.bounds());
-        self.refused = None;
+        self.traffic = None;
     }
 }
 
@@ -104,7 +107,9 @@ mod tests {
         let mut finder = Finder::new(&first.limits[0]).unwrap();
         let calm = Seen::default();
         for refused in 0..10 {
-            finder.look(&calm, &calm, refused, refused);
+            let mut traffic = LimitTraffic::default();
+            traffic.dropped.packets = refused;
+            finder.look(&calm, &calm, vec![traffic], refused);
         }
         assert_eq!(finder.rate(), 64_000, "the first look only begins");
         let under = |more: &str| finder.clone().under(&total(more).limits[0]);

@@ -3,9 +3,9 @@
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Limit, Match, PortRange};
 
-use super::{Distress, SocketLosses};
+use super::{CpuTimes, Distress, SocketLosses, Work};
 
-/// Where packets were lost.
+/// Where packets were lost, or will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// In the receive buffers of UDP sockets.
@@ -14,11 +14,19 @@ pub enum Kind {
     ListenQueue,
     /// In the backlog of a CPU.
     Backlog,
+    /// Before a CPU that had no time left to receive them, in a network card, of whose losses the
+    /// kernel may know nothing.
+    FullCpu,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::ReceiveBuffer, Self::ListenQueue, Self::Backlog];
+    pub const ALL: [Self; 4] = [
+        Self::ReceiveBuffer,
+        Self::ListenQueue,
+        Self::Backlog,
+        Self::FullCpu,
+    ];
 
     /// Returns its name in output and metrics.
     #[must_use]
@@ -27,17 +35,20 @@ impl Kind {
             Self::ReceiveBuffer => "receive-buffer",
             Self::ListenQueue => "listen-queue",
             Self::Backlog => "backlog",
+            Self::FullCpu => "full-cpu",
         }
     }
 }
 
-/// What the host has lost so far.
+/// What the host has lost so far, and how its CPUs spent their time.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The host as a whole.
     pub distress: Distress,
     /// Single sockets; `None`: no limit needed them, or they could not be read.
     pub sockets: Option<SocketLosses>,
+    /// All CPUs.
+    pub cpus: CpuTimes,
 }
 
 /// The losses that lower a limit's rate: only those that packets it counts may have caused.
@@ -70,7 +81,7 @@ impl Hearing {
         match kind {
             Kind::ReceiveBuffer => self.udp,
             Kind::ListenQueue => self.tcp,
-            Kind::Backlog => true,
+            Kind::Backlog | Kind::FullCpu => true,
         }
     }
 
@@ -85,9 +96,11 @@ impl Hearing {
     ///
     /// A full receive buffer counts only if a socket on the limit's ports lost something too. So
     /// neither an unread socket elsewhere nor wrong checksums, which sockets count as well, lower
-    /// the rate alone. Where single sockets are unknown, a full receive buffer counts.
+    /// the rate alone. Where single sockets are unknown, a full receive buffer counts. A full CPU
+    /// counts only if it took packets of the limit, which refused some meanwhile: without a flood,
+    /// a busy host lowers nothing.
     #[must_use]
-    pub fn heard(&self, before: &Seen, now: &Seen) -> [bool; Kind::ALL.len()] {
+    pub fn heard(&self, before: &Seen, now: &Seen, work: &Work) -> [bool; Kind::ALL.len()] {
         let more =
             |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
         let is_ours = || match (&now.sockets, &before.sockets) {
@@ -99,6 +112,10 @@ impl Hearing {
             Kind::ReceiveBuffer => more(|distress| distress.receive_buffer) && is_ours(),
             Kind::ListenQueue => more(|distress| distress.listen_queue),
             Kind::Backlog => more(|distress| distress.backlog),
+            Kind::FullCpu => {
+                let is_full = |cpu: &usize| now.cpus.is_full(*cpu, &before.cpus);
+                work.refused && work.cpus.iter().any(is_full)
+            }
         };
         Kind::ALL.map(|kind| self.hears(kind) && is_lost(kind))
     }
@@ -113,6 +130,11 @@ mod tests {
         Hearing::of(&total(&format!("count: auto{more}")).limits[0])
     }
 
+    /// A limit's work when no CPU matters.
+    fn idle() -> Work {
+        Work::default()
+    }
+
     fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> Seen {
         Seen {
             distress: Distress {
@@ -121,6 +143,7 @@ mod tests {
                 backlog,
             },
             sockets: Some(SocketLosses::default()),
+            ..Seen::default()
         }
     }
 
@@ -129,26 +152,33 @@ mod tests {
         let before = seen(1, 1, 1);
         let heard = |more: &str| {
             let hearing = hearing(more);
-            assert_eq!(hearing.heard(&before, &before), [false; 3], "{more}");
-            let each = [seen(2, 1, 1), seen(1, 2, 1), seen(1, 1, 2)];
-            let alone = each.map(|after| hearing.heard(&before, &after));
-            let together = hearing.heard(&before, &seen(2, 2, 2));
+            let after = |after| hearing.heard(&before, &after, &idle());
+            assert_eq!(after(before.clone()), [false; 4], "{more}");
+            let alone = [seen(2, 1, 1), seen(1, 2, 1), seen(1, 1, 2)].map(after);
+            let together = after(seen(2, 2, 2));
             for (kind, heard) in alone.into_iter().enumerate() {
-                let mut expected = [false; 3];
+                let mut expected = [false; 4];
                 expected[kind] = together[kind];
                 assert_eq!(heard, expected, "{more}");
             }
             together
         };
-        assert_eq!(heard(""), [true, true, true]);
-        assert_eq!(heard(", match: {protocol: udp}"), [true, false, true]);
-        assert_eq!(heard(", match: {protocol: tcp}"), [false, true, true]);
+        assert_eq!(heard(""), [true, true, true, false]);
+        assert_eq!(
+            heard(", match: {protocol: udp}"),
+            [true, false, true, false]
+        );
+        assert_eq!(
+            heard(", match: {protocol: tcp}"),
+            [false, true, true, false]
+        );
         let syn = ", match: {tcp-flags: 'syn,!ack'}";
-        assert_eq!(heard(syn), [false, true, true]);
-        assert_eq!(heard(", match: {protocol: icmp}"), [false, false, true]);
+        assert_eq!(heard(syn), [false, true, true, false]);
+        let icmp = ", match: {protocol: icmp}";
+        assert_eq!(heard(icmp), [false, false, true, false]);
         // None of its sockets lost anything.
         let ported = ", match: {protocol: udp, destination-port: 53}";
-        assert_eq!(heard(ported), [false, false, true]);
+        assert_eq!(heard(ported), [false, false, true, false]);
         assert_eq!(hearing(ported).ports(), [53..=53]);
         let tcp = hearing(", match: {protocol: tcp, destination-port: 53}");
         assert!(tcp.ports().is_empty());
@@ -157,8 +187,8 @@ mod tests {
             sockets: None,
             ..seen(2, 1, 1)
         };
-        let heard = hearing(ported).heard(&before, &unread);
-        assert_eq!(heard, [true, false, false]);
+        let heard = hearing(ported).heard(&before, &unread, &idle());
+        assert_eq!(heard, [true, false, false, false]);
     }
 
     /// Sockets count packets with wrong checksums as lost, too; those were in no full buffer.
@@ -171,9 +201,31 @@ mod tests {
         let before = lost(1, 5);
         for more in ["", ", match: {protocol: udp, destination-port: 53}"] {
             let hearing = hearing(more);
-            assert_eq!(hearing.heard(&before, &lost(1, 9)), [false; 3], "{more}");
-            let full = hearing.heard(&before, &lost(2, 9));
-            assert_eq!(full, [true, false, false], "{more}");
+            let after = |after| hearing.heard(&before, &after, &idle());
+            assert_eq!(after(lost(1, 9)), [false; 4], "{more}");
+            assert_eq!(after(lost(2, 9)), [true, false, false, false], "{more}");
+        }
+    }
+
+    /// A busy host lowers no rate, unless the limit refuses packets that a full CPU takes.
+    #[test]
+    fn a_full_cpu_counts_in_a_flood() {
+        let at = |stat| Seen {
+            cpus: CpuTimes::parse(stat),
+            ..Seen::default()
+        };
+        let before = at("cpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n");
+        let now = at("cpu0 0 0 25 0 0 0 0 0\ncpu1 0 0 1 24 0 0 0 0\n");
+        let hearing = hearing("");
+        let heard = |refused, cpus: &[usize]| {
+            let cpus = cpus.to_vec();
+            hearing.heard(&before, &now, &Work { refused, cpus })
+        };
+        let full = [false, false, false, true];
+        assert_eq!(heard(true, &[0]), full);
+        assert_eq!(heard(true, &[1, 0]), full);
+        for calm in [heard(false, &[0]), heard(true, &[1]), heard(true, &[])] {
+            assert_eq!(calm, [false; 4]);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The kernel's files about what the host has lost.
+//! The kernel's files about what the host has lost, and about its CPUs.
 
 use std::{
     fs::File,
     io::{self, ErrorKind, Read as _, Seek as _},
 };
 
-use super::Distress;
+use super::{CpuTimes, Distress};
 
 /// The files, kept open: later no descriptor may be left.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub struct HostFiles {
     netstat: ProcFile,
     /// The counters of all CPUs; they are the whole machine's.
     softnet: ProcFile,
+    /// The times of all CPUs.
+    stat: ProcFile,
 }
 
 /// Cannot read what the host has lost.
@@ -38,7 +40,17 @@ impl HostFiles {
             snmp6: ProcFile::open_if_there("/proc/thread-self/net/snmp6")?,
             netstat: ProcFile::open("/proc/thread-self/net/netstat")?,
             softnet: ProcFile::open("/proc/net/softnet_stat")?,
+            stat: ProcFile::open("/proc/stat")?,
         })
+    }
+
+    /// Reads how the CPUs spent their time.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn cpus(&self) -> Result<CpuTimes, ReadDistressError> {
+        Ok(CpuTimes::parse(&self.stat.text()?))
     }
 
     /// Reads what the host has lost.

@@ -26,7 +26,7 @@ pub(super) fn line(limit: &str, automatic: &AutomaticRate) -> String {
         Some(last) => format!(
             "{rate}; last distress {}, in a {}",
             ago(last.ago_ns),
-            last.kind.replace('-', " ")
+            last.kind.replace('-', " ").replace("cpu", "CPU")
         ),
     }
 }

@@ -93,6 +93,7 @@ impl Host {
         Ok(Seen {
             distress,
             sockets: losses,
+            cpus: self.files.cpus()?,
         })
     }
 
@@ -189,9 +190,9 @@ impl Keeper {
         let now_ns = monotonic_now();
         let until_ns = now_ns.saturating_add(HOLDS_NS);
         for (limit, finder) in finders {
-            let refused = datapath.limit_traffic(*limit)?.dropped.packets;
+            let traffic = datapath.limit_traffic_by_cpu(*limit)?;
             if let (Some(before), Some(seen)) = (&before, &self.seen) {
-                finder.look(before, seen, refused, now_ns);
+                finder.look(before, seen, traffic, now_ns);
             }
             let rate = CurrentRate::new(interval_of(finder.rate()), until_ns);
             reputation.rates().set(*limit, rate)?;

@@ -51,8 +51,8 @@ pub(super) fn encode(
     )?;
     let mut family = encoder.encode_descriptor(
         "limiter_distress_intervals",
-        "Intervals of a quarter of a second in which a limit whose rate is automatic heard that the \
-         host lost packets",
+        "Intervals of a quarter of a second in which a limit whose rate is automatic heard of the \
+         host's distress",
         None,
         MetricType::Counter,
     )?;

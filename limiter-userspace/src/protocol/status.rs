@@ -195,10 +195,10 @@ pub struct AutomaticRate {
     pub error: Option<String>,
 }
 
-/// A distress of the host: it lost packets because nobody took them in time.
+/// A distress of the host: it lost packets because nobody took them in time, or is about to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DistressStatus {
-    /// Where: `receive-buffer`, `listen-queue` or `backlog`.
+    /// Where: `receive-buffer`, `listen-queue`, `backlog` or `full-cpu`.
     pub kind: String,
     /// In how many intervals of a quarter of a second.
     pub intervals: u64,

@@ -30,6 +30,7 @@ fn line(limit: &Limit) -> Option<String> {
             Kind::ReceiveBuffer => "receive buffers of any UDP socket",
             Kind::ListenQueue => "queues of any TCP listener",
             Kind::Backlog => "backlogs of CPUs",
+            Kind::FullCpu => "cards whose CPU is full",
         })
         .collect();
     Some(format!(
@@ -61,15 +62,16 @@ mod tests {
 
     #[test]
     fn what_moves_the_rate() {
-        let all = "receive buffers of any UDP socket, queues of any TCP listener, backlogs of CPUs";
+        let all = "receive buffers of any UDP socket, queues of any TCP listener, backlogs of CPUs, \
+                   cards whose CPU is full";
         check("", all);
         check(
             ", match: {protocol: udp, destination-port: 53}",
-            "receive buffers of UDP sockets on its ports, backlogs of CPUs",
+            "receive buffers of UDP sockets on its ports, backlogs of CPUs, cards whose CPU is full",
         );
         check(
             ", match: {protocol: tcp, destination-port: 80}",
-            "queues of any TCP listener, backlogs of CPUs",
+            "queues of any TCP listener, backlogs of CPUs, cards whose CPU is full",
         );
     }
 }
