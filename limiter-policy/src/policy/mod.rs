@@ -41,7 +41,8 @@ pub use self::{
     parts::{configured_name, part_name},
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
-        FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step, TakenByFew, Visits,
+        FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step, TakenBy,
+        TakenByFew, Visits,
     },
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},

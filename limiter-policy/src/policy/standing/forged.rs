@@ -6,19 +6,32 @@
 
 use limiter_common::{address::Family, limit::Cost};
 
-use crate::policy::{Limit, Mode, Policy, Rate};
+use crate::policy::{Limit, Mode, Policy};
 
 /// So many known sources, forged, must leave something of a limit to the others.
 pub const FORGED_SOURCES: u64 = 10;
+
+/// For so long their bursts may take all, in nanoseconds.
+const FORGIVEN_NS: u64 = 1_000_000_000;
 
 /// A limit of which the addresses of few known sources take all.
 #[derive(Clone, Copy, Debug)]
 pub struct TakenByFew<'a> {
     /// The limit, which several sources share.
     pub limit: &'a Limit,
-    /// A limit on what each source takes of it, too high for [`FORGED_SOURCES`] of them; `None`:
-    /// there is none.
-    pub by: Option<&'a Limit>,
+    /// The limits on what each source takes of it are too high for [`FORGED_SOURCES`] of them: the
+    /// one that holds them best. `None`: there is none.
+    pub by: Option<TakenBy<'a>>,
+}
+
+/// What a limit leaves [`FORGED_SOURCES`] of a shared one.
+#[derive(Clone, Copy, Debug)]
+pub struct TakenBy<'a> {
+    /// The limit on each source.
+    pub limit: &'a Limit,
+    /// How long they take all of the shared one if each begins with its burst, in nanoseconds;
+    /// `u64::MAX`: for ever.
+    pub for_ns: u64,
 }
 
 impl Policy {
@@ -35,34 +48,38 @@ impl Policy {
         });
         shared.filter_map(move |limit| {
             let bounds = self.limits.iter();
-            let mut bounds = bounds.filter(|other| bounds_sources(family, other, limit, source));
-            let by = bounds.next();
-            let is_bounded = by
-                .into_iter()
-                .chain(bounds)
-                .any(|own| leaves_enough(own, limit));
+            let bounds = bounds.filter(|own| bounds_sources(family, own, limit, source));
+            let bounds = bounds.map(|own| TakenBy {
+                limit: own,
+                for_ns: taken_for(own, limit),
+            });
+            let by = bounds.min_by_key(|bound| bound.for_ns);
+            let is_bounded = by.is_some_and(|bound| bound.for_ns <= FORGIVEN_NS);
             (!is_bounded).then_some(TakenByFew { limit, by })
         })
     }
 }
 
-/// Returns whether [`FORGED_SOURCES`] that take what `own` lets each take leave something of
-/// `shared`. A connection takes at least a packet; how many bytes a packet has, nobody knows.
-fn leaves_enough(own: &Limit, shared: &Limit) -> bool {
-    let (Some(of_own), Some(of_shared)) = (own.default, shared.default) else {
-        return true;
+/// Returns how long [`FORGED_SOURCES`] take all of `shared` if each takes all that `own` lets it:
+/// 10 (b + r t) = B + R t. In nanoseconds; `u64::MAX`: for ever. A connection takes at least a
+/// packet; how many bytes a packet has, nobody knows.
+fn taken_for(own: &Limit, shared: &Limit) -> u64 {
+    let (Some(own_rate), Some(shared_rate)) = (own.default, shared.default) else {
+        return 0;
     };
-    let taken = Rate {
-        count: of_own.count.saturating_mul(FORGED_SOURCES),
-        ..of_own
-    };
-    own.cost != shared.cost && shared.cost == Cost::Bytes || is_slower(taken, of_shared)
-}
-
-/// Returns whether a rate is below another.
-fn is_slower(one: Rate, other: Rate) -> bool {
-    let times = |count: u64, period_ns: u64| u128::from(count) * u128::from(period_ns);
-    times(one.count, other.period_ns) < times(other.count, one.period_ns)
+    if own.cost != shared.cost && shared.cost == Cost::Bytes {
+        return 0;
+    }
+    let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
+    let taken = |tokens: u64| tokens.saturating_mul(FORGED_SOURCES);
+    let (own_ns, shared_ns) = (own_rate.period_ns, shared_rate.period_ns);
+    let theirs = times(taken(own_rate.count), shared_ns);
+    let regained = times(shared_rate.count, own_ns).saturating_sub(theirs);
+    let lead = taken(own_rate.burst).saturating_sub(shared_rate.burst);
+    let lead = times(own_ns, shared_ns).saturating_mul(lead.into());
+    // No rate is so low that a number this large becomes less than a second.
+    let time = lead.checked_div(regained).unwrap_or(u128::MAX);
+    time.try_into().unwrap_or(u64::MAX)
 }
 
 /// Returns whether a limit bounds what each source of that family, a prefix of `source` bits, takes
@@ -156,7 +173,7 @@ mod tests {
         check("", "", &["All"]);
         check(&range(64, ""), "standing: {ipv6-prefix: 56}", &["All"]);
         for name in ["PacketsPerIPAddress", "PacketsPerIPv4Range"] {
-            let other = format!("  {name}: {{burst: 9999, count: 9, period: 1s}}");
+            let other = format!("  {name}: {{burst: 9, count: 9, period: 1s}}");
             check(&other, "standing: {ipv6-prefix: 56}", &[]);
         }
         check_family(Family::V4, ", match: {protocol: icmpv6}", "", "", &[]);
@@ -177,8 +194,9 @@ mod tests {
     #[test]
     fn rates_that_leave_enough_to_others() {
         let own = |cost: &str, count: u64, period: &str| {
+            let burst = if cost == "bytes" { 9_999 } else { 9 };
             format!(
-                "  Own: {{id: ipAddress, cost: {cost}, burst: 9999, count: {count}, period: {period}}}"
+                "  Own: {{id: ipAddress, cost: {cost}, burst: {burst}, count: {count}, period: {period}}}"
             )
         };
         let check = |beside: &str, expected: &[&str]| {
@@ -198,8 +216,39 @@ mod tests {
         let bytes = "\n  AllBytes: {id: total, cost: bytes, burst: 9999, count: 9, period: 1s, \
                      reserve: {unknown: 50%}}";
         check(&(own("packets", 9, "1s") + bytes), &[]);
-        let ranges = "\n  PacketsPerIPv4Range: {burst: 99, count: 9, period: 1s}";
+        let ranges = "\n  PacketsPerIPv4Range: {burst: 9, count: 9, period: 1s}";
         check(&(own("packets", 10, "1s") + ranges), &[]);
+    }
+
+    /// Ten bursts, of 900 and more, are gone in a second if 10 burst ≤ 900 + 91 - 10 count.
+    #[test]
+    fn bursts_that_take_all_for_a_second() {
+        for (burst, count, expected) in [
+            (90, 9, None),
+            (91, 1, None),
+            (98, 1, None),
+            (99, 1, Some(90 * 1_000_000_000 / 81)),
+            (91, 9, Some(10_000_000_000)),
+            (91, 10, Some(u64::MAX)),
+            (90, 10, Some(u64::MAX)),
+            (u64::from(u32::MAX), 1, Some(530_242_864_814_814_814)),
+        ] {
+            let own =
+                format!("  PacketsPerIPAddress: {{burst: {burst}, count: {count}, period: 1s}}");
+            let text = format!("limits:\n  {ALL}}}\n{own}\n");
+            let config = config::parse(&text, "test");
+            let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
+            let mut told = policy.taken_by_few(Family::V4);
+            let told = told.next().map(|taken_by_few| {
+                assert_eq!(taken_by_few.by.unwrap().limit.name, "PacketsPerIPAddress");
+                taken_by_few.by.unwrap().for_ns
+            });
+            assert_eq!(told, expected, "{text}");
+        }
+        // The best of several is named; periods of years overflow nothing.
+        let years = "  PacketsPerIPAddress: {burst: 1000000, count: 1000000, period: 31104000s}\n  \
+                     PacketsPerIPv4Range: {burst: 95, count: 8, period: 1s}";
+        check_family(Family::V4, "", years, "", &["All"]);
     }
 
     #[test]
@@ -213,7 +262,7 @@ mod tests {
         check("", &format!("{addresses}{}", range(64, reserve)), "", &[]);
         // A /48 bounds what each source takes of all, but not of itself.
         check("", &range(48, reserve), "", &["PacketsPerIPv6Range"]);
-        let own = "\n  Own: {id: ipv6RangeCIDR, prefix-length: 64, cost: packets, burst: 9, count: 9, period: 1m}";
+        let own = "\n  Own: {id: ipv6RangeCIDR, prefix-length: 64, cost: packets, burst: 1, count: 9, period: 1m}";
         check("", &(range(48, reserve) + own), "", &[]);
     }
 }

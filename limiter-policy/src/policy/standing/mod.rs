@@ -13,7 +13,7 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    forged::{FORGED_SOURCES, TakenByFew},
+    forged::{FORGED_SOURCES, TakenBy, TakenByFew},
     reserve::{Reserve, Reserved, Step},
 };
 use super::{Limit, Mode};

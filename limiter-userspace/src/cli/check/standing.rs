@@ -11,7 +11,7 @@ use limiter_policy::policy::{
     FORGED_SOURCES, Limit, Mode, Policy, Rate, Reserve, Step, TakenByFew, configured_name,
 };
 
-use crate::cli::render::{count, table};
+use crate::cli::render::{count, duration, table};
 
 /// Fewer tokens than this do not hold what clients send together.
 const LEAST_TOKENS: u64 = 100;
@@ -101,11 +101,21 @@ fn too_small(limit: &Limit) -> Option<String> {
 fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> String {
     let TakenByFew { limit, by } = taken_by_few;
     if let Some(by) = by {
+        let (how_long, too_high) = match by.for_ns {
+            u64::MAX => (
+                String::new(),
+                "take a tenth of its rate or more; let each take a twentieth or less",
+            ),
+            ns => (
+                format!(" for {}", duration(ns)),
+                "begin with a burst; lower that, or the rate",
+            ),
+        };
         return format!(
-            "limit {} gives all it has to whoever forges {FORGED_SOURCES} known sources: {} lets each take a \
-             tenth of its rate or more; let each take a twentieth or less",
+            "limit {} gives all it has{how_long} to whoever forges {FORGED_SOURCES} known sources: \
+             {} lets each {too_high}",
             configured_name(&limit.name),
-            configured_name(&by.name)
+            configured_name(&by.limit.name)
         );
     }
     let cost = match limit.cost {
@@ -302,6 +312,15 @@ mod tests {
                 "limit All gives all it has to whoever forges 10 known sources: \
                  PacketsPerIPAddress lets each take a tenth of its rate or more; let each take a \
                  twentieth or less",
+            ],
+        );
+        let burst = ", PacketsPerIPAddress: {burst: 90100, count: 1, period: 1s}, \
+                     PacketsPerIPv6Range: {burst: 9, count: 9, period: 1s}";
+        check(
+            &reserving("packets", burst),
+            &[
+                "limit All gives all it has for 11.2 s to whoever forges 10 known sources: \
+                 PacketsPerIPAddress lets each begin with a burst; lower that, or the rate",
             ],
         );
         check(
