@@ -14,6 +14,24 @@
 //!
 //! BPF's limits shape some code: no reachable panic, no signed or 128-bit division, no slice made
 //! of packet pointers, 512 bytes of stack.
+//!
+//! # The verifier
+//!
+//! It walks every path with the values known there, up to a million instructions:
+//!
+//! * Rare or long steps are global functions, verified once ([`decide`] says which).
+//! * Loops over the limits are flat and keep their state in the workspace, which the verifier does
+//!   not follow, or behind [`policy::Tables::opaque`].
+//! * Defaults and overrides share one array: a choice between two tables is two walks.
+//! * The parser reads behind VLAN tags from an unknown start.
+//! * Linux 6.1 walks twice as many as 6.18, and refuses another function's stack as a map key, so
+//!   keys are copied.
+//! * Before 6.8 verifiers walk functions that nothing reaches, so large ones begin with the
+//!   constant that they are for.
+//! * Before 6.5 they trace no number across a call: where a branch after a call depends on a known
+//!   one, they walk every number (413 669 instructions in place of 91 854). They compare all that a
+//!   round of a loop with calls has left behind: so the limit index is unknown there, and the loop
+//!   over attempts reads and swaps by calls (96 859; 520 836 without).
 
 #![no_std]
 

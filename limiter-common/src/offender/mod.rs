@@ -2,6 +2,9 @@
 //!
 //! A bucket forgets a drop as soon as it has tokens again; this record remains. Nothing here
 //! decides on a packet, and a packet that passes costs nothing here.
+//!
+//! Bans follow from the records, so drops are not sampled: one could count as a hundred. (Within
+//! nanoseconds another CPU may give an entry to another offender, with a drop too many.)
 
 mod recording;
 

@@ -2,6 +2,15 @@
 //!
 //! A source is an IPv4 address or an IPv6 prefix ([`Settings::ipv6_prefix`]). A limit may
 //! [reserve](Reserves) a part of its bucket, which sources of a lower standing may not touch.
+//!
+//! Without a shortage most sources are not looked up: to look up all would cost 60 ns more with one
+//! source, and 280 with 16 million. In the entry that choice would save a tail call, but take
+//! 175 007 verified instructions on Linux 6.1.
+//!
+//! A source whose /24 has a known one gains nothing by that. By a model, 2 % of new clients have a
+//! known neighbour if 100 000 known ones are spread evenly over the world's 6.5 million /24s, and
+//! 44 % if a few /24s hold most clients; but a forger who takes a provider's addresses has
+//! neighbours as well.
 
 mod event;
 pub(crate) mod first_tries;

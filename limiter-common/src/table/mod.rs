@@ -35,7 +35,8 @@ const LIMIT_BITS: u32 = 8;
 ///
 /// From the lowest bit on: 16 bits for the number of the state's unit, by which users of the line's
 /// other buckets can tell whether the bucket is full; 8 bits for the limit's interned id; 40 bits
-/// of the owner's hash, other than those that chose the line.
+/// of the owner's hash, other than those that chose the line. With 20 of them, 40 of five million
+/// packets a second would hit a foreign bucket (16 million sources).
 #[must_use]
 #[inline(always)]
 pub const fn fingerprint(hash: OwnerHash, limit: LimitId, unit: u32) -> u64 {

@@ -1,6 +1,20 @@
 //! Replaces one policy with another: the new policy's programs are made and verified beside the old
 //! ones, and then take over their links, each in one step. Until that is settled, it can be
-//! reverted.
+//! reverted. If the daemon dies after a step, the next one
+//!
+//! 1. (the new programs are verified) takes over the old policy;
+//! 2. (debts are carried over, new kept maps pinned) does the same; the maps, which no policy
+//!    names, go;
+//! 3. (the new programs are pinned, and last the manifest, which makes the policy whole) does the
+//!    same; the next policy of that number overwrites it;
+//! 4. (links to new interfaces are made and pinned) finds two policies, of which links hold the new
+//!    one: it goes back to the old one on its interfaces;
+//! 5. (the links are updated, one by one; if one refuses, those before it are put back; then a
+//!    confirmation is awaited, if needed) does the same;
+//! 6. (links of interfaces that have gone, the old policy, other kept maps and ABIs are unpinned)
+//!    takes over the new one if it is alone, or goes back: both are whole.
+//!
+//! Then it puts its own configuration in force likewise.
 
 mod adopt;
 mod links;

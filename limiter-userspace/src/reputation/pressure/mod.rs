@@ -2,6 +2,9 @@
 //!
 //! It is measured by what arrives, not by what passes: what a sieve drops must not end the pressure
 //! that it answers, or the flood would be let in again five times a second.
+//!
+//! It is computed in 128-bit integers: with Traffic Server's 32-bit floats 21 000 of 22 000 (ten
+//! lists, 90 %) is 5, not 6.
 
 mod level;
 mod meter;
