@@ -15,6 +15,20 @@
 //!    takes over the new one if it is alone, or goes back: both are whole.
 //!
 //! Then it puts its own configuration in force likewise.
+//!
+//! Small numbers name parts of maps that outlive their owner:
+//!
+//! * A unit's is given again when all of a kind are given; before the kernel learns its new
+//!   meaning, each bucket in it is filled.
+//! * A limit's interned id is given again when all are given, or its policy was given up. What it
+//!   names (buckets, counters, offenders, arrivals of its sieves) is cleared before the new
+//!   programs attach; at a revert; and by the next daemon, for later policies still pinned.
+//! * An interface's is given again when the interface was let go, and cleared then; by the next
+//!   daemon, all without an interface are.
+//! * That of a policy and of its kept maps is given again when the policy was reverted; its pins go
+//!   before the next one's are made.
+//! * A sieve's region of its arrays is given again when the sieves are laid out otherwise, and
+//!   never cleared: such a policy gets its own arrays.
 
 mod adopt;
 mod links;
