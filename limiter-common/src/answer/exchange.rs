@@ -20,7 +20,10 @@ pub(super) const IPV6: usize = IPV6_LENGTH as usize;
 /// The length of the two Ethernet addresses.
 const ADDRESSES: usize = 12;
 
-const SIZE: usize = TRANSPORT - IPV4 + ROOM;
+/// Offsets below this, a power of two, are those of headers; the verifier needs such a bound.
+pub(super) const HEADERS: usize = 128;
+
+const SIZE: usize = HEADERS + ROOM;
 
 /// A packet, in whose place its answer is written.
 ///
@@ -97,6 +100,13 @@ impl Exchange {
         &mut self.bytes
     }
 
+    /// Returns the memory of the packet, or of the answer once it is written.
+    #[must_use]
+    #[inline(always)]
+    pub const fn bytes(&self) -> &[u8; SIZE] {
+        &self.bytes
+    }
+
     /// Returns the length of the Ethernet header, with tags.
     #[must_use]
     #[inline(always)]
@@ -104,14 +114,14 @@ impl Exchange {
         self.link_length
     }
 
-    /// Returns where the answer starts in [`Self::bytes_mut`].
+    /// Returns where the answer starts in [`Self::bytes_mut`]: so early that [`ROOM`] bytes follow.
     #[must_use]
     #[inline(always)]
-    pub const fn answer_start(&self) -> u32 {
-        self.answer_start
+    pub const fn answer_start(&self) -> usize {
+        self.answer_start as usize % HEADERS
     }
 
-    /// Reads a frame; returns false if no packet of an IP family is in it, or one too long.
+    /// Reads a frame; returns false if it has no IP packet, one too long, or not all of its bytes.
     #[cfg(not(target_arch = "bpf"))]
     pub fn read<F: Frame>(&mut self, frame: &F) -> bool {
         let Some((family, link_length)) = packet::network(frame) else {
@@ -124,13 +134,14 @@ impl Exchange {
         if !Self::has_room(length) {
             return false;
         }
-        let byte = |at| frame.load(at).map_or(0, |[byte]| byte);
-        for (at, to) in self.ethernet.iter_mut().enumerate() {
-            *to = byte(at);
-        }
+        let ethernet = self.ethernet.iter_mut().zip(0..);
         let room = self.bytes.iter_mut().skip(Self::start_of(family));
-        for (at, to) in room.take(length).enumerate() {
-            *to = byte(link_length + at);
+        for (to, at) in ethernet.chain(room.zip(link_length..frame.length())) {
+            // A frame in a capture may be cut.
+            let Some([byte]) = frame.load(at) else {
+                return false;
+            };
+            *to = byte;
         }
         self.begin(family, link, packet);
         true
@@ -140,7 +151,7 @@ impl Exchange {
     #[must_use]
     #[cfg(not(target_arch = "bpf"))]
     pub fn answer(&self) -> &[u8] {
-        let start = self.answer_start as usize;
+        let start = self.answer_start();
         let end = start + self.answer_length as usize;
         self.bytes.get(start..end).unwrap_or(&[])
     }
