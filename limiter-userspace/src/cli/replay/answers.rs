@@ -34,7 +34,8 @@ impl AnswersFile {
             &SNAPSHOT_LENGTH.to_le_bytes(),
             &ETHERNET.to_le_bytes(),
         ];
-        file.write_all(&header.concat()).map_err(failed)?;
+        file.write_all(&header.concat())
+            .map_err(|error| failed(&error))?;
         Ok(Self(file))
     }
 
@@ -52,16 +53,18 @@ impl AnswersFile {
         // An answer is hardly longer than a frame that a capture may have.
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX).to_le_bytes();
         let header = [word(seconds), word(fraction), length, length];
-        self.0.write_all(&header.concat()).map_err(failed)?;
-        self.0.write_all(frame).map_err(failed)
+        self.0
+            .write_all(&header.concat())
+            .map_err(|error| failed(&error))?;
+        self.0.write_all(frame).map_err(|error| failed(&error))
     }
 
     /// Ends the file.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        self.0.flush().map_err(failed)
+        self.0.flush().map_err(|error| failed(&error))
     }
 }
 
-fn failed(error: io::Error) -> anyhow::Error {
+fn failed(error: &io::Error) -> anyhow::Error {
     anyhow!("cannot write the capture of answers: {error}")
 }
