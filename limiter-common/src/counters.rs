@@ -1,6 +1,7 @@
 //! Counters as the kernel stores them: one set per CPU, summed by the reader.
 
 use crate::{
+    answer::Answer,
     limit::{LimitId, MAX_LIMIT_IDS},
     reason::REASON_COUNT,
     standing::Standing,
@@ -38,6 +39,21 @@ pub const fn numbered_standing_counter(limit: LimitId, standing: u32) -> Option<
     } else {
         None
     }
+}
+
+const ANSWERS: u32 = 4;
+
+const _: () = assert!(ANSWERS as usize == Answer::COUNT);
+
+/// The number of counters of the answers that were sent for each limit: a block of
+/// [`Answer::COUNT`] for each interned id.
+pub const ANSWER_COUNTERS: u32 = MAX_LIMIT_IDS * ANSWERS;
+
+/// Returns the index of the counter of an answer that a limit sends.
+#[must_use]
+#[inline(always)]
+pub const fn answer_counter(limit: LimitId, answer: Answer) -> u32 {
+    limit.0 as u32 * ANSWERS + answer as u32
 }
 
 /// The number of counters of the bucket store.

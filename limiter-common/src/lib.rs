@@ -36,6 +36,7 @@
 #![no_std]
 
 pub mod address;
+pub mod answer;
 pub mod ban;
 pub mod bucket;
 pub mod clock;

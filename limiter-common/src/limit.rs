@@ -104,6 +104,10 @@ pub const BUILT_IN: [BuiltIn; 12] = [
     ),
 ];
 
+/// The interned ids of the limits of answers, which no configuration names: those of the answers to
+/// an IPv4 range, to an IPv6 range, and of all answers of an interface.
+pub const ANSWER_LIMITS: [LimitId; 3] = [LimitId(13), LimitId(14), LimitId(15)];
+
 /// The first interned id that is not reserved for built-in limits.
 pub const FIRST_CUSTOM_ID: u16 = 32;
 

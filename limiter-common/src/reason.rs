@@ -144,6 +144,16 @@ impl Reason {
         matches!(self, Self::Iprep | Self::IprepPerma)
     }
 
+    /// Whether a limit refused the packet because its bucket had too few tokens.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_of_budget(self) -> bool {
+        matches!(
+            self,
+            Self::OverLimit | Self::LargerThanBurst | Self::Reserved
+        )
+    }
+
     /// Whether a list decided, so that no limit was asked for tokens.
     #[must_use]
     #[inline(always)]

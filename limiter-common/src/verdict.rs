@@ -1,6 +1,7 @@
 //! The result of a decision.
 
 use crate::{
+    answer::Answer,
     bucket::Updated,
     policy::Tables,
     reason::{Action, Reason},
@@ -22,8 +23,8 @@ pub struct Verdict {
     pub would_drop: u64,
     /// The standing of the source, or [`NO_STANDING`].
     pub(crate) standing: u32,
-    /// Keeps the size a multiple of eight without padding.
-    pub(crate) unused: u32,
+    /// The number of the [`Answer`] to the packet.
+    pub(crate) answer: u32,
 }
 
 /// In place of a standing: nobody asked for it, because the decision did not depend on it. Not an
@@ -48,7 +49,7 @@ impl Verdict {
             matched: 0,
             would_drop: 0,
             standing: NO_STANDING,
-            unused: 0,
+            answer: Answer::Drop as u32,
         }
     }
 
@@ -61,6 +62,7 @@ impl Verdict {
         matched: u64,
         would_drop: u64,
         standing: u32,
+        answer: u32,
     ) -> Option<Self> {
         match Reason::of_number(reason) {
             Some(reason) => Some(Self {
@@ -69,7 +71,7 @@ impl Verdict {
                 matched,
                 would_drop,
                 standing,
-                unused: 0,
+                answer,
             }),
             None => None,
         }
@@ -104,6 +106,19 @@ impl Verdict {
     #[inline(always)]
     pub const fn standing_number(&self) -> u32 {
         self.standing
+    }
+
+    /// Returns what is sent back to the sender.
+    #[must_use]
+    #[inline(always)]
+    pub const fn answer(&self) -> Answer {
+        Answer::of_number(self.answer)
+    }
+
+    /// Notes what is sent back to the sender.
+    #[inline(always)]
+    pub const fn set_answer(&mut self, answer: Answer) {
+        self.answer = answer as u32;
     }
 
     /// Takes back a refusal of which no trace is left, to decide again.

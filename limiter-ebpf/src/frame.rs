@@ -44,6 +44,16 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
         Self { context, length }
     }
 
+    /// Returns the first piece.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> Mapped {
+        Mapped {
+            start: self.context.data(),
+            end: self.context.data_end(),
+            length: self.length,
+        }
+    }
+
     /// Returns the length of all pieces in bytes.
     #[inline(always)]
     pub(crate) const fn length(&self) -> u64 {
@@ -60,12 +70,7 @@ fn mapped(context: &XdpContext) -> usize {
 impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
     #[inline(always)]
     fn parse(&self, facts: &mut Facts) -> Result<(), Reason> {
-        let first = Mapped {
-            start: self.context.data(),
-            end: self.context.data_end(),
-            length: self.length,
-        };
-        packet::parse(&first, facts)
+        packet::parse(&self.first(), facts)
     }
 
     #[inline(always)]
@@ -83,7 +88,7 @@ impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
 }
 
 /// The first piece.
-struct Mapped {
+pub(crate) struct Mapped {
     start: usize,
     end: usize,
     /// The length of all pieces.
@@ -124,7 +129,7 @@ impl Frame for Mapped {
 /// Returns 0, which the verifier does not know.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "BPF has 64-bit words")]
-fn unknown_zero() -> usize {
+pub(crate) fn unknown_zero() -> usize {
     globals::zero() as usize
 }
 

@@ -11,6 +11,7 @@
     reason = "compare-and-swap: core's stable atomics do not compile for BPF"
 )]
 
+mod answers;
 mod bench;
 mod buckets;
 mod clock;

@@ -5,19 +5,22 @@
 //! programs of the two kinds in one array.
 
 use aya_ebpf::{
+    bindings::xdp_action,
     btf_maps::ProgramArray,
     macros::{btf_map, xdp},
     programs::XdpContext,
 };
 use limiter_common::{
-    decide::{Pipeline, Progress, STAGE_COUNT, Stage, Verdict},
+    answer::Answer,
+    decide::{Pipeline, Progress, STAGE_COUNT, Stage, Verdict, Workspace},
     limit::MAX_LIMITS,
     policy::Tables as _,
     reason::Reason,
 };
 
 use crate::{
-    buckets::{self, IN_ANY, MapBuckets},
+    answers,
+    buckets::{self, BucketLocation, IN_ANY, MapBuckets},
     clock::KernelClock,
     finish,
     offenders::MapOffenders,
@@ -76,6 +79,7 @@ programs! {
     limiter_sieves limiter_sieves_linear Sieves;
     limiter_charge limiter_charge_linear Charge;
     limiter_observe limiter_observe_linear Observe;
+    limiter_answer limiter_answer_linear Answer;
 }
 
 #[inline(always)]
@@ -88,6 +92,9 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
             &Verdict::without_limits(Reason::BucketUnavailable),
         );
     };
+    if stage == Stage::Answer {
+        return answer::<FRAGS>(context, workspace);
+    }
     let progress = if stage == Stage::Standing {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)
@@ -101,12 +108,45 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     let next = match progress {
         Progress::Decided => None,
         Progress::Undecided => stage.next(MapTables.shape()),
+        Progress::Answer => Some(Stage::Answer),
         Progress::Again => Some(Stage::Standing),
     };
     if let Some(next) = next {
         hand_over::<FRAGS>(context, next, workspace.frame_length())
     } else {
         finish(context, workspace.frame_length(), workspace.verdict())
+    }
+}
+
+/// Answers the workspace's packet, which is dropped, if that is possible and the limits of answers
+/// allow it.
+#[inline(always)]
+fn answer<const FRAGS: bool>(
+    context: &XdpContext,
+    workspace: &mut Workspace<BucketLocation>,
+) -> u32 {
+    let written = answers::write::<FRAGS>(context, workspace.verdict().answer());
+    if workspace.answer_if(written.is_some()).is_some() {
+        // The limits of answers are of GCRA, and prepared by calls.
+        pipeline::<false, 0>().run(Stage::Answer, workspace);
+    }
+    let mut sent = None;
+    if let Some(written) = written
+        && workspace.verdict().answer() != Answer::Drop
+    {
+        if written.replaces(context) {
+            sent = Some(written);
+        } else {
+            workspace.verdict_mut().set_answer(Answer::Drop);
+        }
+    }
+    let action = finish(context, workspace.frame_length(), workspace.verdict());
+    match sent {
+        Some(written) => {
+            written.count(workspace.verdict());
+            xdp_action::XDP_TX
+        }
+        None => action,
     }
 }
 

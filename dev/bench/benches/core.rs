@@ -6,6 +6,7 @@ use std::hint::black_box;
 use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
 use limiter_common::{
+    answer::Exchange,
     decide::{Pipeline, Workspace},
     packet,
 };
@@ -75,6 +76,7 @@ fn deciding(criterion: &mut Criterion) {
         let mut now = 0;
         let mut next = frames.iter().cycle();
         let mut workspace = Workspace::default();
+        let mut exchange = Exchange::EMPTY;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 now += INTERVAL_NS;
@@ -86,7 +88,7 @@ fn deciding(criterion: &mut Criterion) {
                     offenders: &(),
                     reputation: &(),
                 };
-                black_box(pipeline.decide(&BytesFrame(bytes), &mut workspace))
+                black_box(pipeline.decide(&BytesFrame(bytes), &mut workspace, &mut exchange))
             });
         });
     }

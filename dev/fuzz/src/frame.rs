@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice, err::Layer};
 use limiter_common::{
     address::Address,
+    answer::{Answer, Exchange, InlineSum, MORE_BYTES, SHORTEST_FRAME, write},
     packet::{self, Facts, Transport},
     reason::Reason,
 };
-use limiter_datapath::native::BytesFrame;
+use limiter_datapath::native::{BytesFrame, answer_frame};
 
 /// Extends the frame, so that every header may end before its end.
 const PADDING: [u8; 64] = [0xff; 64];
@@ -33,6 +34,7 @@ pub fn run(data: &[u8]) {
     if let Ok(facts) = facts {
         agrees_with_etherparse(data, &facts);
     }
+    answers_are_short(data);
     tags_hide_nothing(data, facts);
     lies_count_for_nothing(data, facts);
     // Bytes beyond the frame's own lengths are not read.
@@ -44,6 +46,35 @@ pub fn run(data: &[u8]) {
         if cut.is_ok() {
             assert_same(cut, facts);
         }
+    }
+}
+
+/// An answer to DNS is never longer than the frame, another hardly; and only an ICMP error answers
+/// an answer.
+fn answers_are_short(data: &[u8]) {
+    let on_wire = |frame: &[u8]| frame.len().max(SHORTEST_FRAME as usize);
+    for answer in Answer::ALL {
+        let sent = answered(data, answer);
+        if sent.is_empty() {
+            continue;
+        }
+        let most = match answer {
+            Answer::Drop => panic!("nothing is sent"),
+            Answer::Truncate => data.len(),
+            Answer::Reset | Answer::Prohibited => on_wire(data) + MORE_BYTES as usize,
+        };
+        assert!(sent.len() <= most, "{answer:?}");
+        assert!(answered(&sent, answer).is_empty(), "{answer:?}");
+    }
+}
+
+/// Returns the answer to a frame; nothing: it gets none.
+fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
+    let mut exchange = Exchange::EMPTY;
+    if exchange.read(&BytesFrame(frame)) && write(&mut exchange, answer, &InlineSum) > 0 {
+        answer_frame(frame, &exchange)
+    } else {
+        Vec::new()
     }
 }
 

@@ -54,7 +54,7 @@ where
             self.note_shortage(workspace, limit_index);
         }
         self.record_refused(workspace, limit_index);
-        Progress::Decided
+        self.refuse(workspace, limit_index)
     }
 
     /// Charges the workspace's packet to the limits that only observe.
@@ -120,6 +120,39 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
     charging.workspace.verdict.would_drop |= refused;
     charging.refuse();
     charging.charge_each(limits & !refused);
+}
+
+/// Charges the answer to the workspace's packet to the limits of answers. If one of them refuses,
+/// or has no room for a bucket, it returns false. The verdict stays.
+#[inline(always)]
+pub(super) fn charge_answer<T: Tables, B: Outline>(
+    buckets: &B,
+    tables: &T,
+    workspace: &mut Workspace<B::Location>,
+) -> bool {
+    let family = workspace.packet.facts.source.family;
+    let limits = tables.opaque(tables.shape().of_answers(family));
+    let Verdict {
+        reason, denied_by, ..
+    } = workspace.verdict;
+    workspace.verdict.reopen();
+    workspace.strictest.strictness = 0;
+    workspace.search.single = 0;
+    let mut charging = Charging {
+        tables,
+        buckets,
+        workspace,
+    };
+    charging.ask(limits, false);
+    if charging.workspace.refused == 0 {
+        charging.charge_all(limits);
+    }
+    let Workspace {
+        verdict, refused, ..
+    } = workspace;
+    let is_charged = *refused == 0 && verdict.reason == Reason::WithinLimits;
+    verdict.drop_by(reason, denied_by);
+    is_charged
 }
 
 impl<T: Tables, B: Outline> Charging<'_, T, B> {

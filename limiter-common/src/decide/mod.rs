@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! entry: parse, match, lists ─▶ standing ─▶ sieves ─▶ charge ─▶ observe ─▶ verdict
+//!                                   └───── refused ─────┴─▶ answer ─────────┘
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
@@ -23,10 +24,15 @@
 //! Limits that only observe come last, each by itself, on packets that the others let pass: they
 //! are Boulder's spend-only transactions.
 //!
+//! A packet that a limit refuses for want of tokens may be [answered](crate::answer). First the
+//! answer is written, which checks the packet; then it is charged to the limits of answers. If it
+//! cannot be written, or one of them refuses, nothing is sent.
+//!
 //! Stages hand over in the [`Workspace`]. A new stage is a file here with its method of
 //! [`Pipeline`], a line in the table of [`Stage`], and an entry in the kernel's object.
 
 mod account;
+mod answer;
 mod charge;
 mod charging;
 mod entry;
@@ -52,6 +58,11 @@ pub use self::{
     workspace::Workspace,
 };
 pub use crate::verdict::Verdict;
+#[cfg(not(target_arch = "bpf"))]
+use crate::{
+    answer::{Exchange, InlineSum, write},
+    packet::Frame,
+};
 use crate::{
     clock::Clock, offender::OffenderStore, packet::Headers, policy::Tables, reputation::Reputation,
 };
@@ -65,14 +76,15 @@ where
     R: Reputation,
 {
     /// Decides on a frame: charges its buckets, or records its source as an offender if a limit or
-    /// a sieve drops it.
-    #[inline(always)]
-    pub fn decide<H: Headers>(
+    /// a sieve drops it. If the verdict says that it is answered, `exchange` has the answer.
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn decide<F: Frame>(
         &self,
-        headers: &H,
+        frame: &F,
         workspace: &mut Workspace<B::Location>,
+        exchange: &mut Exchange,
     ) -> Verdict {
-        if let Some(verdict) = self.enter(headers, workspace) {
+        if let Some(verdict) = self.enter(frame, workspace) {
             return verdict;
         }
         let mut next = Stage::first(self.tables.shape());
@@ -80,6 +92,12 @@ where
             next = match self.run(stage, workspace) {
                 Progress::Decided => None,
                 Progress::Undecided => stage.next(self.tables.shape()),
+                Progress::Answer => {
+                    let answer = workspace.verdict().answer();
+                    let is_written =
+                        exchange.read(frame) && write(exchange, answer, &InlineSum) != 0;
+                    workspace.answer_if(is_written)
+                }
                 Progress::Again => Some(Stage::Standing),
             };
         }

@@ -31,6 +31,8 @@ pub enum Progress {
     Decided,
     /// The next stage decides, if there is one.
     Undecided,
+    /// The packet is dropped, and the stage of answers decides whether its sender is told.
+    Answer,
     /// The stage of standing decides, or decides again: the source's standing matters after all, or
     /// has changed. Each happens at most once for a packet.
     Again,

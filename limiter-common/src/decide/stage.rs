@@ -20,7 +20,8 @@ macro_rules! stages {
         }
 
         impl Stage {
-            /// Every stage, in the order in which packets pass through them.
+            /// Every stage, in the order in which packets pass through them; the last one is beside
+            /// the others' way.
             pub const ALL: &'static [Self] = &[$(Self::$stage,)+];
 
             /// Returns the stage's name, which its program's name is made of.
@@ -80,6 +81,9 @@ stages! {
     Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
     Observe "observe" observe if |shape: &Shape| shape.observing != 0;
+    /// Charges the answer to a refused packet, which is written, to the limits of answers. Only
+    /// [`Progress::Answer`] leads to it.
+    Answer "answer" answer if |shape: &Shape| shape.answers();
 }
 
 /// The number of stages.
@@ -90,14 +94,23 @@ impl Stage {
     #[must_use]
     #[inline(always)]
     pub fn first(shape: &Shape) -> Option<Self> {
-        Self::used_from(0, shape)
+        Self::on_the_way(Self::used_from(0, shape))
     }
 
     /// Returns the next stage for packets; `None`: this is the last one.
     #[must_use]
     #[inline(always)]
     pub fn next(self, shape: &Shape) -> Option<Self> {
-        Self::used_from(self as u32 + 1, shape)
+        Self::on_the_way(Self::used_from(self as u32 + 1, shape))
+    }
+
+    /// Returns the stage, if undecided packets pass through it.
+    #[inline(always)]
+    const fn on_the_way(stage: Option<Self>) -> Option<Self> {
+        match stage {
+            Some(Self::Answer) => None,
+            stage => stage,
+        }
     }
 }
 
@@ -124,13 +137,24 @@ mod tests {
             limit_count: 64,
             ..nothing
         };
-        assert_eq!(path(&enforcing), [Some(Stage::Charge), None, None, None]);
+        let only = |stage| {
+            let mut path = [None; STAGE_COUNT];
+            path[0] = Some(stage);
+            path
+        };
+        assert_eq!(path(&enforcing), only(Stage::Charge));
+        let answering = Shape {
+            of_answers: [0b10, 0b10],
+            ..enforcing
+        };
+        assert!(Stage::Answer.is_used(&answering) && !Stage::Answer.is_used(&enforcing));
+        assert_eq!(path(&answering), only(Stage::Charge));
         let observing = Shape {
             limit_count: 2,
             observing: 0b11,
             ..nothing
         };
-        assert_eq!(path(&observing), [Some(Stage::Observe), None, None, None]);
+        assert_eq!(path(&observing), only(Stage::Observe));
         let all = Shape {
             limit_count: 2,
             observing: 0b10,
@@ -147,6 +171,7 @@ mod tests {
             Stage::Charge,
             Stage::Observe,
         ];
-        assert_eq!(path(&all), stages.map(Some));
+        assert_eq!(path(&all)[..4], stages.map(Some));
+        assert_eq!(path(&all)[4..], [None]);
     }
 }

@@ -81,8 +81,9 @@ where
                 if let Some(reason) = strictest.reason() {
                     verdict.matched = matched;
                     verdict.drop_by(reason, strictest.limit_index);
-                    self.record_refused(workspace, workspace.strictest.limit_index);
-                    return Progress::Decided;
+                    let limit_index = workspace.strictest.limit_index;
+                    self.record_refused(workspace, limit_index);
+                    return self.refuse(workspace, limit_index);
                 }
                 verdict.would_drop |= workspace.refused;
             }
@@ -115,6 +116,7 @@ where
         verdict.has_met_standing()
             || shape.sieve_uses != 0
             || shape.reserving & shape.observing != 0
+            || self.answers_by_standing(verdict.matched)
             || verdict.matched & !shape.of_every_standing() != 0
             || packet.class.listed() != 0
             || self.reputation.sources().is_short(packet.now)

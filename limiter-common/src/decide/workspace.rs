@@ -9,8 +9,8 @@ use crate::{
 /// Memory for the current packet and the charge of each limit for it.
 ///
 /// It is too large for a kernel program's stack, and not worth clearing for each packet: a caller
-/// keeps one, and nothing in it but [`Self::visits`] is read before it was written for the same
-/// packet.
+/// keeps one, and nothing in it but [`Self::visits`] and [`Self::slips`] is read before it was
+/// written for the same packet.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Workspace<Location> {
@@ -27,6 +27,8 @@ pub struct Workspace<Location> {
     pub(crate) asked: u64,
     /// The visits so far, by which they are sampled.
     pub(crate) visits: VisitCount,
+    /// The packets that each limit has refused since it last sent a truncated answer.
+    pub(crate) slips: [u64; MAX_LIMITS as usize],
     pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
 }
 
@@ -43,6 +45,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             refused: 0,
             asked: 0,
             visits: VisitCount::default(),
+            slips: [0; MAX_LIMITS as usize],
             search: Search::SINGLE,
             charges: [Charge::default(); MAX_LIMITS as usize],
         }
@@ -72,6 +75,13 @@ impl<Location> Workspace<Location> {
     #[inline(always)]
     pub const fn verdict(&self) -> &Verdict {
         &self.verdict
+    }
+
+    /// Returns the decision so far, to be changed.
+    #[must_use]
+    #[inline(always)]
+    pub const fn verdict_mut(&mut self) -> &mut Verdict {
+        &mut self.verdict
     }
 
     /// Returns the length of the packet's frame in bytes, from the Ethernet header on.

@@ -16,7 +16,7 @@ pub use self::{
     tcp::{FLAG_ACK, FLAG_SYN},
     transport::{PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
 };
-use crate::reason::Reason;
+use crate::{address::Family, reason::Reason};
 
 /// The headers of a frame, which are all that a decision needs.
 pub trait Headers {
@@ -62,6 +62,19 @@ pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
     } else {
         transport::parse(frame, payload, facts)
     }
+}
+
+/// Returns the family of the packet in a frame, and where its IP header starts; `None`: it has
+/// neither. Nothing of the packet is read.
+#[inline(always)]
+pub fn network<F: Frame>(frame: &F) -> Option<(Family, usize)> {
+    let mut tags = 0;
+    let family = match ethernet::parse(frame, &mut tags) {
+        Ok(ethernet::Network::Ipv4) => Family::V4,
+        Ok(ethernet::Network::Ipv6) => Family::V6,
+        Err(_) => return None,
+    };
+    Some((family, ethernet::HEADER + tags))
 }
 
 /// Does the part of [`parse`] before the transport header; returns the frame without its tags.

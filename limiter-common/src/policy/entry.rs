@@ -2,9 +2,11 @@
 
 use crate::{
     address::Family,
+    answer::Answer,
     limit::{Cost, IdFormat, LimitId},
     owner::{BucketKey, OwnerFields, OwnerOf},
     packet::Facts,
+    standing::Standing,
     strategy::gcra::CurrentRate,
 };
 
@@ -24,7 +26,15 @@ pub struct LimitEntry {
     interval_of_ceiling: u32,
     /// How packets name the bucket's owner, by [`Family::index`] of the source.
     owners: [OwnerOf; 2],
+    /// The numbers of the answers to packets that it refuses, by the number of the source's standing;
+    /// those behind the standings are for sources whose standing nobody asked for.
+    answers: [u8; ANSWERS],
+    /// Of so many refused packets to truncate the answer to, one gets it.
+    slip: u64,
 }
+
+/// A power of two above the numbers of standings, so that any number has an answer.
+const ANSWERS: usize = 8;
 
 /// One token per packet: every packet that matches, or every one that opens a connection.
 const PACKETS: u8 = 0;
@@ -50,7 +60,51 @@ impl LimitEntry {
                 OwnerOf::new(id_format, Family::V4),
                 OwnerOf::new(id_format, Family::V6),
             ],
+            answers: [Answer::Drop as u8; ANSWERS],
+            slip: 1,
         }
+    }
+
+    /// Returns the entry of the same limit with answers to sources of each standing, in their order,
+    /// and to those whose standing nobody asked for.
+    #[must_use]
+    pub const fn with_answers(
+        self,
+        of_standings: [Answer; Standing::COUNT],
+        other: Answer,
+        slip: u8,
+    ) -> Self {
+        let [proven, familiar, fresh, retried, unknown] = of_standings;
+        let other = other as u8;
+        Self {
+            answers: [
+                proven as u8,
+                familiar as u8,
+                fresh as u8,
+                retried as u8,
+                unknown as u8,
+                other,
+                other,
+                other,
+            ],
+            slip: slip as u64,
+            ..self
+        }
+    }
+
+    /// Returns the answer to a packet that the limit refuses, by the number of the standing of its
+    /// source.
+    #[must_use]
+    #[inline(always)]
+    pub const fn answer_to(&self, standing: u32) -> Answer {
+        Answer::of_number(self.answers[standing as usize % ANSWERS] as u32)
+    }
+
+    /// Returns of how many refused packets to truncate the answer to one gets it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn slip(&self) -> u64 {
+        self.slip
     }
 
     /// Returns the entry of the same limit with an automatic rate, whose emission interval is at

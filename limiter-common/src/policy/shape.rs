@@ -3,6 +3,7 @@
 
 use super::Child;
 use crate::{
+    address::Family,
     standing::{Settings, Standing},
     table::HashKey,
 };
@@ -82,6 +83,12 @@ pub struct Shape {
     pub reserving: u64,
     /// The limits whose rate is automatic. All are of GCRA, and a packet costs them one token.
     pub automatic: u64,
+    /// The limits that answer sources of different standings differently; a policy with any [uses
+    /// standing](Self::uses_standing).
+    pub answering_by_standing: u64,
+    /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
+    /// answered.
+    pub of_answers: [u64; 2],
     /// The limits that count packets of sources of each standing, in the order of
     /// [`Standing::ALL`].
     pub of_standing: [u64; Standing::COUNT],
@@ -115,6 +122,8 @@ impl Shape {
         of_any_protocol: 0,
         reserving: 0,
         automatic: 0,
+        answering_by_standing: 0,
+        of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
         standing: Settings::NONE,
         starts: [Child::UNUSED; Dimension::COUNT],
@@ -125,6 +134,21 @@ impl Shape {
     #[inline(always)]
     pub const fn uses_standing(&self) -> bool {
         self.standing.lines != 0
+    }
+
+    /// Returns whether any refused packet is answered.
+    #[must_use]
+    #[inline(always)]
+    pub const fn answers(&self) -> bool {
+        let [of_v4, of_v6] = self.of_answers;
+        of_v4 | of_v6 != 0
+    }
+
+    /// Returns the limits of answers to packets of a family.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_answers(&self, family: Family) -> u64 {
+        self.of_answers[family.index()]
     }
 
     /// Returns whether the rate of the limit with that index is automatic.

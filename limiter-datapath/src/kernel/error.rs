@@ -91,6 +91,12 @@ pub enum DatapathError {
          `match: {{standing: […]}}`"
     )]
     NoStanding,
+    /// The kernel is too old for answers.
+    #[error(
+        "a limit has a `deny` that answers, for which this kernel is too old: it needs Linux 5.18; \
+         leave `deny` out, or say `deny: drop`"
+    )]
+    NoAnswers,
     /// Packets changed a bucket too often for userspace to change it.
     #[error("packets keep changing a bucket; it was left as it is: try again")]
     Contended,

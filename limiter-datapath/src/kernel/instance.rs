@@ -10,7 +10,7 @@ use aya::{
     maps::Array,
     programs::{TestRun, TestRunOptions, Xdp},
 };
-use limiter_common::{decide::Verdict, policy::Shape, reason::Action};
+use limiter_common::{answer::MORE_BYTES, decide::Verdict, policy::Shape, reason::Action};
 use limiter_policy::{config::Offenders, policy::CompiledPolicy};
 
 #[cfg(feature = "testing")]
@@ -29,9 +29,10 @@ use super::{
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 
-/// `XDP_DROP` and `XDP_PASS`, from linux/bpf.h.
+/// `XDP_DROP`, `XDP_PASS` and `XDP_TX`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
+const XDP_TX: u32 = 3;
 
 /// Where the program takes the time from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +116,9 @@ impl Instance {
 
     /// Has the kernel verify and compile the entry and the stages.
     pub(super) fn verify(&mut self) -> Result<(), DatapathError> {
+        if self.shape.answers() && self.frames == Frames::OnePiece {
+            return Err(DatapathError::NoAnswers);
+        }
         stages::load(&mut self.ebpf, self.frames, &self.shape)?;
         self.entry()?.load().map_err(DatapathError::Verify)
     }
@@ -141,22 +145,30 @@ impl Instance {
     }
 
     /// Runs the program once on a frame by `BPF_PROG_TEST_RUN`, at a time of its clock, which must
-    /// be [`Clocking::Test`].
+    /// be [`Clocking::Test`]. Leaves in `answer` the frame that it would send back, or nothing.
     pub(super) fn test(
         &mut self,
         now_ns: u64,
         frame: &[u8],
+        answer: &mut Vec<u8>,
     ) -> Result<(Action, Verdict), DatapathError> {
         self.set_clock(now_ns)?;
+        answer.resize(frame.len() + MORE_BYTES as usize, 0);
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
+        options.data_out = Some(answer);
         let result = self
             .entry()?
             .test_run(options)
             .map_err(DatapathError::Verify)?;
+        let answer_length = match result.return_value {
+            XDP_TX => result.data_size_out as usize,
+            _ => 0,
+        };
+        answer.truncate(answer_length);
         let action = match result.return_value {
             XDP_PASS => Action::Pass,
-            XDP_DROP => Action::Drop,
+            XDP_DROP | XDP_TX => Action::Drop,
             _ => return Err(DatapathError::NoVerdict),
         };
         Ok((action, self.last_verdict()?))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use limiter_common::{
+    answer::Answer,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
     reason::Reason,
@@ -359,6 +360,19 @@ impl KeptMaps {
             }
         }
         Ok(totals)
+    }
+
+    /// Returns the answers of that kind that were sent for a limit, on all interfaces.
+    pub(super) fn answer_traffic(
+        &self,
+        limit: LimitId,
+        answer: Answer,
+    ) -> Result<Traffic, DatapathError> {
+        let mut total = Traffic::default();
+        for maps in self.sets() {
+            total += maps.answer_traffic(limit, answer)?;
+        }
+        Ok(total)
     }
 
     /// Returns how many buckets were forgotten in debt for want of room.

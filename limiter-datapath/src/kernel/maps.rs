@@ -5,8 +5,9 @@ use aya::{
     maps::{IterableMap as _, Map, MapData, PerCpuArray},
 };
 use limiter_common::{
+    answer::Answer,
     bucket::Bucket,
-    counters::{LimitTraffic, Traffic, standing_counter},
+    counters::{LimitTraffic, Traffic, answer_counter, standing_counter},
     limit::LimitId,
     owner::BucketKey,
     reason::{REASON_COUNT, Reason},
@@ -27,6 +28,7 @@ use super::{
 const REASON_TRAFFIC: &str = "REASON_TRAFFIC";
 const LIMIT_TRAFFIC: &str = "LIMIT_TRAFFIC";
 const STANDING_TRAFFIC: &str = "STANDING_TRAFFIC";
+const ANSWER_TRAFFIC: &str = "ANSWER_TRAFFIC";
 
 /// Reads the maps that the instances share.
 pub struct SharedMaps {
@@ -34,6 +36,7 @@ pub struct SharedMaps {
     reason_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     limit_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
     standing_traffic: PerCpuArray<MapData, InMap<LimitTraffic>>,
+    answer_traffic: PerCpuArray<MapData, InMap<Traffic>>,
     offenders: OffenderMaps,
 }
 
@@ -46,6 +49,7 @@ impl NamedMaps for SharedMaps {
         REASON_TRAFFIC,
         LIMIT_TRAFFIC,
         STANDING_TRAFFIC,
+        ANSWER_TRAFFIC,
         OFFENDERS,
         RECORDING,
     ];
@@ -73,6 +77,9 @@ impl NamedMaps for SharedMaps {
             standing_traffic: open(STANDING_TRAFFIC)?
                 .try_into()
                 .map_err(error(STANDING_TRAFFIC))?,
+            answer_traffic: open(ANSWER_TRAFFIC)?
+                .try_into()
+                .map_err(error(ANSWER_TRAFFIC))?,
             offenders: OffenderMaps::new(open)?,
         })
     }
@@ -84,6 +91,7 @@ impl NamedMaps for SharedMaps {
             (REASON_TRAFFIC, self.reason_traffic.map()),
             (LIMIT_TRAFFIC, self.limit_traffic.map()),
             (STANDING_TRAFFIC, self.standing_traffic.map()),
+            (ANSWER_TRAFFIC, self.answer_traffic.map()),
             offenders,
             recording,
         ]);
@@ -177,6 +185,10 @@ impl SharedMaps {
             )
             .map_err(error(STANDING_TRAFFIC))?;
         }
+        for answer in Answer::ALL {
+            clear(&mut self.answer_traffic, answer_counter(limit, answer))
+                .map_err(error(ANSWER_TRAFFIC))?;
+        }
         self.offenders.forget_limit(limit)?;
         self.buckets
             .reset_all(Some(limit), units, monotonic_now())?;
@@ -206,5 +218,10 @@ impl SharedMaps {
     ) -> Result<LimitTraffic, DatapathError> {
         sum(&self.standing_traffic, standing_counter(limit, standing))
             .map_err(error(STANDING_TRAFFIC))
+    }
+
+    /// Returns the answers of that kind that were sent for a limit, by all CPUs' counts.
+    pub fn answer_traffic(&self, limit: LimitId, answer: Answer) -> Result<Traffic, DatapathError> {
+        sum(&self.answer_traffic, answer_counter(limit, answer)).map_err(error(ANSWER_TRAFFIC))
     }
 }

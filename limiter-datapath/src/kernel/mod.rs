@@ -50,6 +50,7 @@ use std::net::IpAddr;
 
 use limiter_common::{
     address::Address,
+    answer::Answer,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
     owner::{BucketKey, OwnerFields},
@@ -258,6 +259,11 @@ impl Datapath {
         limit: LimitId,
     ) -> Result<[LimitTraffic; Standing::COUNT], DatapathError> {
         self.kept.standing_traffic(limit)
+    }
+
+    /// Returns the answers of that kind that were sent for a limit, on all interfaces.
+    pub fn answer_traffic(&self, limit: LimitId, answer: Answer) -> Result<Traffic, DatapathError> {
+        self.kept.answer_traffic(limit, answer)
     }
 
     /// Returns the rate in force of a limit whose rate is automatic, in whole tokens a second;

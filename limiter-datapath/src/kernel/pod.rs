@@ -51,7 +51,7 @@ plain_bytes! {
     Parameters: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
     Class: 3 * 8 + 2 * 4,
     KnowOrder: 3 * 8 + 2 * 4,
-    LimitEntry: 2 + 2 + 4 + 2 * (2 * 4 + 2 * 8),
+    LimitEntry: 2 + 2 + 4 + 2 * (2 * 4 + 2 * 8) + 8 + 8,
     LimitTraffic: 3 * 16,
     Node: 3 * 8 + 4 + 2 * 2,
     Offender: 3 * 8,
@@ -61,7 +61,7 @@ plain_bytes! {
     RawVerdict: 2 * 4 + 2 * 8 + 2 * 4,
     Recording: 8 + 3 * 8,
     Reserves: 5 * 8,
-    Shape: 10 * 4 + 8 * 8 + (1 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 6 * 4,
+    Shape: 10 * 4 + 8 * 8 + (1 + 1 + 2 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 6 * 4,
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,
@@ -82,7 +82,7 @@ pub(super) struct RawVerdict {
     matched: u64,
     would_drop: u64,
     standing: u32,
-    unused: u32,
+    answer: u32,
 }
 
 impl RawVerdict {
@@ -93,6 +93,7 @@ impl RawVerdict {
             self.matched,
             self.would_drop,
             self.standing,
+            self.answer,
         )
     }
 }

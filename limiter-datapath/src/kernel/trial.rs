@@ -5,6 +5,7 @@
 mod testing;
 
 use limiter_common::{
+    answer::Answer,
     ban::BanKey,
     decide::Verdict,
     standing::{Moment, Tick},
@@ -29,6 +30,8 @@ pub struct Trial {
     #[cfg(feature = "testing")]
     directory: SharedDirectory,
     instance: Instance,
+    /// The last frame that was sent back; empty: none was.
+    answer: Vec<u8>,
     maps: SharedMaps,
     reputation: ReputationMaps,
 }
@@ -60,6 +63,7 @@ impl Trial {
             #[cfg(feature = "testing")]
             settings,
             instance: load(policy, settings, &directory)?,
+            answer: Vec::new(),
             maps: SharedMaps::open(directory.path(), settings)?,
             reputation: ReputationMaps::open(directory.path(), settings)?,
             #[cfg(feature = "testing")]
@@ -74,12 +78,19 @@ impl Trial {
     /// The kernel's errors, and [`DatapathError::NoVerdict`] unless the program reports a verdict
     /// and acts as it says.
     pub fn judge(&mut self, now_ns: u64, frame: &[u8]) -> Result<Verdict, DatapathError> {
-        let (action, verdict) = self.instance.test(now_ns, frame)?;
-        if verdict.action(&self.policy) == action {
+        let (action, verdict) = self.instance.test(now_ns, frame, &mut self.answer)?;
+        let is_answered = verdict.answer() != Answer::Drop;
+        if verdict.action(&self.policy) == action && is_answered != self.answer.is_empty() {
             Ok(verdict)
         } else {
             Err(DatapathError::NoVerdict)
         }
+    }
+
+    /// Returns the frame that the last one was answered with; nothing if it was not.
+    #[must_use]
+    pub fn answer(&self) -> &[u8] {
+        &self.answer
     }
 
     /// Returns the standing of a prefix at a time of the program's clock, in nanoseconds.

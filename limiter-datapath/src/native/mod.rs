@@ -1,5 +1,6 @@
 //! The decision core's traits over plain memory: the datapath without a kernel.
 
+mod answers;
 mod buckets;
 mod line;
 mod offenders;
@@ -15,6 +16,7 @@ use limiter_common::clock::Clock;
 
 pub(crate) use self::standing::known_in;
 pub use self::{
+    answers::answer_frame,
     buckets::{BucketLocation, MemoryBuckets},
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,

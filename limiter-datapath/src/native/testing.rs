@@ -1,9 +1,10 @@
 //! Decisions on single frames in memory.
 
 use limiter_common::{
+    answer::Exchange,
     decide::{Outline, Pipeline, Verdict, Workspace},
     offender::OffenderStore,
-    packet::{Frame, Headers},
+    packet::Frame,
     policy::Tables,
     reputation::Reputation,
 };
@@ -30,8 +31,8 @@ impl Frame for BytesFrame<'_> {
 
 /// Decides as [`Pipeline::decide`] does on one frame that arrives at `now_ns`, with its own
 /// workspace. A caller that decides on many frames keeps one instead.
-pub fn decide_once<H, T, B, O, R>(
-    frame: &H,
+pub fn decide_once<F, T, B, O, R>(
+    frame: &F,
     now_ns: u64,
     tables: &T,
     buckets: &B,
@@ -39,7 +40,7 @@ pub fn decide_once<H, T, B, O, R>(
     reputation: &R,
 ) -> Verdict
 where
-    H: Headers,
+    F: Frame,
     T: Tables,
     B: Outline,
     O: OffenderStore,
@@ -52,5 +53,6 @@ where
         offenders,
         reputation,
     };
-    pipeline.decide(frame, &mut Workspace::default())
+    let mut exchange = Exchange::EMPTY;
+    pipeline.decide(frame, &mut Workspace::default(), &mut exchange)
 }

@@ -8,6 +8,7 @@ use std::{
 
 use ipnet::IpNet;
 use limiter_common::{
+    answer::{Answer, Exchange},
     ban::{Ban, BanKey, MAX_REASON},
     bucket::Bucket,
     counters::{LimitTraffic, Traffic},
@@ -34,7 +35,7 @@ use limiter_datapath::{
     kernel::{DatapathError, SharedMaps, Trial, possible_cpus},
     native::{
         BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation,
-        MemorySieves, MemoryStanding, SieveSnapshot,
+        MemorySieves, MemoryStanding, SieveSnapshot, answer_frame,
     },
 };
 use limiter_policy::{
@@ -89,6 +90,7 @@ pub(crate) struct Engines {
     offenders: MemoryOffenders,
     reputation: MemoryReputation,
     workspace: Workspace<BucketLocation>,
+    exchange: Exchange,
     /// The latest time.
     now: u64,
     /// What the verdicts so far must have counted, by reason and by the limit's interned id.
@@ -96,6 +98,8 @@ pub(crate) struct Engines {
     by_limit: BTreeMap<u16, LimitTraffic>,
     /// What sources of each standing got of limits that reserve.
     by_standing: BTreeMap<(u16, usize), LimitTraffic>,
+    /// The answers that were sent for each limit's interned id, by their number.
+    by_answer: BTreeMap<(u16, u32), Traffic>,
     /// How many packets a bucket or a sieve refused.
     refused: u64,
     trial: Trial,
@@ -147,6 +151,8 @@ impl Engines {
             offenders: MemoryOffenders::default(),
             reputation,
             workspace: Workspace::default(),
+            exchange: Exchange::EMPTY,
+            by_answer: BTreeMap::new(),
             now: START,
             by_reason: HashMap::new(),
         })
@@ -284,7 +290,7 @@ impl Engines {
             offenders: &self.offenders,
             reputation: &self.reputation,
         };
-        let native = pipeline.decide(&frame_in_memory, &mut self.workspace);
+        let native = pipeline.decide(&frame_in_memory, &mut self.workspace, &mut self.exchange);
         let kernel = self
             .trial
             .judge(now, frame)
@@ -293,6 +299,12 @@ impl Engines {
             kernel, native,
             "kernel and native differ on {frame:02x?} at {now}"
         );
+        let answer = match native.answer() {
+            Answer::Drop => Vec::new(),
+            _ => answer_frame(frame, &self.exchange),
+        };
+        assert_eq!(self.trial.answer(), answer, "to {frame:02x?} at {now}");
+        self.count_answer(&native, answer.len() as u64);
         self.now = now;
         self.count(&native, frame_in_memory.length() as u64);
         native
@@ -307,6 +319,21 @@ impl Engines {
         self.tables.shape.hash_key = HASH_KEY;
         self.buckets.set_units(self.tables.units.clone());
         self.trial.replace(&self.tables)
+    }
+
+    /// Returns the answer to the last frame; nothing if it was not answered.
+    pub(crate) fn answer(&self) -> &[u8] {
+        self.trial.answer()
+    }
+
+    fn count_answer(&mut self, verdict: &Verdict, length: u64) {
+        if verdict.answer() != Answer::Drop
+            && let Some(limit_index) = verdict.denied_by()
+        {
+            let id = self.tables.limits[limit_index as usize].id;
+            let by_answer = self.by_answer.entry((id, verdict.answer() as u32));
+            by_answer.or_default().add(length);
+        }
     }
 
     fn count(&mut self, verdict: &Verdict, length: u64) {
@@ -384,6 +411,14 @@ impl Engines {
                     "limit {id}, {}",
                     standing.name()
                 );
+            }
+        }
+        for id in self.by_limit.keys() {
+            for answer in Answer::ALL {
+                let kernel = maps.answer_traffic(LimitId(*id), answer);
+                let native = self.by_answer.get(&(*id, answer as u32)).copied();
+                let kernel = kernel.expect("a readable map");
+                assert_eq!(kernel, native.unwrap_or_default(), "limit {id}, {answer:?}");
             }
         }
         let recorded = maps.offenders().read().expect("a readable map");

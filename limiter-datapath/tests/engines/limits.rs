@@ -37,6 +37,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         matching: Match::default(),
         mode: Mode::Enforce,
         reserve: None,
+        deny: None,
         ban: None,
         default: Some(rate(burst)),
         overrides: Vec::new(),

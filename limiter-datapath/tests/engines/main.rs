@@ -4,6 +4,7 @@
 //! The kernel runs the daemon's program by `BPF_PROG_TEST_RUN`, with a clock that the test sets.
 //! Needs root.
 
+mod answers;
 mod automatic;
 mod bans;
 mod brute_force;

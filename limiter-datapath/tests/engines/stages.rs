@@ -16,9 +16,11 @@ use testbed::Frame;
 
 use crate::engine::START;
 
-/// A limit that enforces, one that observes, one that reserves, and a sieve under pressure from any
-/// packet.
+/// A limit that enforces, one that answers, one that observes, one that reserves, and a sieve under
+/// pressure from any packet.
 const ENFORCING: &str = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
+const ANSWERING: &str =
+    "Answering: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, deny: truncate}";
 const OBSERVING: &str = "PacketsPerIPv4Range: {burst: 10, count: 1, period: 1h, mode: observe}";
 const RESERVING: &str = "Everybody: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, reserve: {unknown: 100}}";
 const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
@@ -80,16 +82,18 @@ impl Scene {
 
 #[test]
 fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
-    let [standing, sieves, charge, observe] = [
+    let [standing, sieves, charge, observe, answer] = [
         Stage::Standing,
         Stage::Sieves,
         Stage::Charge,
         Stage::Observe,
+        Stage::Answer,
     ];
     for (limits, rest, used) in [
         (&[ENFORCING][..], "", &[charge][..]),
         (&[OBSERVING], "", &[observe]),
         (&[ENFORCING, OBSERVING], "", &[charge, observe]),
+        (&[ANSWERING], "", &[charge, answer]),
         (&[RESERVING], "", &[standing, charge]),
         (&[ENFORCING], SIEVE, &[sieves, charge]),
         (&[], SIEVE, &[sieves]),
@@ -104,7 +108,8 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
 /// It fails closed, visibly.
 #[test]
 fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
-    for stage in Stage::ALL {
+    // Only a refused packet meets the stage of answers.
+    for stage in Stage::ALL.iter().filter(|stage| **stage != Stage::Answer) {
         let mut scene = Scene::new(&[ENFORCING, OBSERVING, RESERVING], SIEVE)?;
         assert_eq!(scene.send(Reason::WithinLimits)?, 1, "{stage:?}");
         scene.array()?.clear_index(&(*stage as u32))?;

@@ -17,8 +17,7 @@ use limiter_common::{
     policy::Tables,
 };
 
-pub(crate) use self::line::MapLine;
-use self::location::BucketLocation;
+pub(crate) use self::{line::MapLine, location::BucketLocation};
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
@@ -215,7 +214,7 @@ extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_i
     if shape.windows != 0 {
         let buckets = &MapBuckets::<true>;
         decide::prepare(buckets, &MapTables, workspace, limit_index, is_automatic)
-    } else if shape.reserving != 0 || shape.automatic != 0 {
+    } else if shape.reserving != 0 || shape.automatic != 0 || shape.answers() {
         let buckets = &MapBuckets::<false>;
         decide::prepare(buckets, &MapTables, workspace, limit_index, is_automatic)
     } else {

@@ -17,7 +17,7 @@ use super::{
     subscribers::Subscribers,
     surroundings::Surroundings,
 };
-use crate::policy::{FlatMetrics, Limit, Names, Policy};
+use crate::policy::{AnswerRates, FlatMetrics, Limit, Names, Policy};
 
 /// The sections that make a policy.
 pub(super) struct Parts<'l> {
@@ -39,6 +39,8 @@ pub(super) struct Parts<'l> {
     pub(super) never_ban: ListNames,
     /// `None`: the file has no such section.
     pub(super) standing: Option<standing::Section>,
+    /// `None`: the file has no such section.
+    pub(super) answers: Option<AnswerRates>,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -100,6 +102,7 @@ pub(super) fn policy(
         block: parts.block.to_names(),
         never_ban: parts.never_ban.to_names(),
         standing: (parts.standing.as_ref()).map(standing::Section::to_settings),
+        answers: parts.answers,
     })
 }
 
@@ -122,6 +125,7 @@ fn limits_of(
                 matching: definition.matching.clone(),
                 mode: definition.mode,
                 reserve: definition.reserve,
+                deny: definition.deny,
                 ban: definition.ban.map(|(ban, _)| ban),
                 default: definition.rates.get(part).copied(),
                 ceiling: definition.ceiling,

@@ -6,7 +6,7 @@ use limiter_common::{
 };
 
 use super::{
-    automatic_ban,
+    automatic_ban, deny,
     diagnostics::FilePosition,
     flat_metrics,
     ip_rep::NamedSieve,
@@ -17,7 +17,7 @@ use super::{
     reader::{Fields, Name, Reader},
     reserve, strategy,
 };
-use crate::policy::{self, AutomaticBan, FlatMetrics, Match, Mode, Rate, Reserve};
+use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Rate, Reserve};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
@@ -49,6 +49,8 @@ pub(super) struct Definition {
     pub(super) mode: Mode,
     /// What sources must leave in its buckets, by their standing.
     pub(super) reserve: Option<Reserve>,
+    /// What it sends back to the senders of packets that it refuses.
+    pub(super) deny: Option<Deny>,
     /// When it bans the sources it drops, and where the file says so.
     pub(super) ban: Option<(AutomaticBan, FilePosition)>,
     /// The rates of owners without an override; empty if there are none, or they have an error.
@@ -79,6 +81,7 @@ impl Definition {
             matching: Match::default(),
             mode: Mode::default(),
             reserve: None,
+            deny: None,
             ban: None,
             rates: Vec::new(),
             ceiling: None,
@@ -98,6 +101,11 @@ impl Definition {
             0 => None,
             parts => Some(parts),
         }
+    }
+
+    /// Returns whether it sends anything to the senders of packets that it drops.
+    pub(super) fn answers(&self) -> bool {
+        self.deny.is_some() && self.mode == Mode::Enforce
     }
 
     /// Returns the names of the limits that it makes.
@@ -142,13 +150,15 @@ pub(super) fn read<'n>(
         EXCLUDE,
         BLOCK,
         reserve::FIELD,
+        deny::FIELD,
+        deny::SLIP,
         BAN,
         IP_REP,
         METRICS,
     ];
     let fields = match built_in {
-        Some(_) => reader.fields_and(body, EXPECTED, &known, &DEFINITION),
-        None => reader.fields(body, EXPECTED, &[&known[..], &DEFINITION].concat()),
+        Some(_) => reader.fields_and(body, rate::EXPECTED, &known, &DEFINITION),
+        None => reader.fields(body, rate::EXPECTED, &[&known[..], &DEFINITION].concat()),
     };
     let (id_format, cost) = match (built_in, &fields) {
         (Some(limit), Some(fields)) => {
@@ -170,10 +180,9 @@ pub(super) fn read<'n>(
         Some(node) if built_in.is_none() => matching::read(reader, node, id_format, cost),
         _ => Match::default(),
     };
-    let mode = match fields.get(MODE) {
-        Some(node) => reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode))),
-        None => Some(Mode::default()),
-    };
+    let mode = fields.get(MODE).map_or(Some(Mode::default()), |node| {
+        reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode)))
+    });
     let exclude = list_names::read_field(reader, &fields, EXCLUDE);
     let block = list_names::read_field(reader, &fields, BLOCK);
     let ban = fields.named(BAN).and_then(|(name, node)| {
@@ -194,12 +203,13 @@ pub(super) fn read<'n>(
     if ceiling.is_some() {
         reserve::refuse_tokens(reader, &fields, reserve.as_ref());
     }
-    let ip_rep = fields.get(IP_REP).and_then(|node| {
-        Some(NamedSieve {
-            name: reader.text(node, "a sieve's name")?.to_owned(),
-            position: reader.position(node.at),
-        })
-    });
+    let counted = deny::Counted {
+        matching: &matching,
+        id_format,
+        cost,
+    };
+    let deny = deny::read(reader, &fields, counted);
+    let ip_rep = read_sieve(reader, &fields);
     let metrics = fields.get(METRICS);
     let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
     Some(Definition {
@@ -211,6 +221,7 @@ pub(super) fn read<'n>(
         matching,
         mode: mode.unwrap_or_default(),
         reserve,
+        deny,
         ban,
         rates,
         ceiling,
@@ -225,7 +236,14 @@ pub(super) fn read<'n>(
     })
 }
 
-const EXPECTED: &str = "burst, count and period, or rate";
+/// Reads the name of the sieve that scores the sources of its packets.
+fn read_sieve<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<NamedSieve> {
+    let node = fields.get(IP_REP)?;
+    Some(NamedSieve {
+        name: reader.text(node, "a sieve's name")?.to_owned(),
+        position: reader.position(node.at),
+    })
+}
 
 /// Reads the rates of owners without an override, none if they have an error, and the ceiling of an
 /// automatic one.

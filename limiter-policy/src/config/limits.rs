@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use limiter_common::limit::{BUILT_IN, MAX_LIMITS};
+use limiter_common::limit::{ANSWER_LIMITS, BUILT_IN, MAX_LIMITS};
 
 use super::{
     diagnostics::Problems,
@@ -128,17 +128,22 @@ impl Limits {
 
     /// Notes too many limits, at the first that does not fit.
     pub(super) fn check_number(&self, problems: &mut Problems) {
+        let answers = self.definitions.iter().any(Definition::answers);
+        let most = MAX_LIMITS as usize - if answers { ANSWER_LIMITS.len() } else { 0 };
         let parts = |limit: &Definition| limit.parts().unwrap_or(1);
         let mut total = 0;
         let mut definitions = self.definitions.iter();
         let beyond = definitions.find(|limit| {
             total += parts(limit);
-            total > MAX_LIMITS as usize
+            total > most
         });
         let Some(beyond) = beyond else {
             return;
         };
-        let mut message = format!("too many limits, the maximum is {MAX_LIMITS}");
+        let mut message = format!("too many limits, the maximum is {most}");
+        if answers {
+            message += " beside a 'deny', which takes three";
+        }
         let total = self.definitions.iter().map(parts).sum::<usize>();
         if total > self.definitions.len() {
             let named = self.definitions.len();

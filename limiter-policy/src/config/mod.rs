@@ -4,11 +4,13 @@
 //! each section has a module that says what belongs there. A [`Config`] is valid: nothing is
 //! checked again.
 
+mod answers;
 mod assemble;
 mod automatic_ban;
 mod bans;
 mod buckets;
 mod contradictions;
+mod deny;
 mod diagnostics;
 pub mod duration;
 mod flags;

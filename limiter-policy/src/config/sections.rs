@@ -5,7 +5,7 @@ use std::path::Path;
 use limiter_common::reason::Action;
 
 use super::{
-    Config, assemble, bans, buckets,
+    Config, answers, assemble, bans, buckets,
     diagnostics::{FileNumber, Problems},
     ip_rep::{self, IpRep},
     limits::{self, Limits},
@@ -27,6 +27,7 @@ const BLOCK: &str = "block";
 const NEVER_BAN: &str = "never-ban";
 const IP_REP: &str = "ip-rep";
 const STANDING: &str = "standing";
+const ANSWERS: &str = "answers";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -36,7 +37,7 @@ const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
 
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -46,6 +47,7 @@ const SECTIONS: [&str; 17] = [
     NEVER_BAN,
     IP_REP,
     STANDING,
+    ANSWERS,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -100,6 +102,7 @@ pub(super) fn read(
         block: list_names::read_field(&mut reader, &fields, BLOCK),
         never_ban: list_names::read_field(&mut reader, &fields, NEVER_BAN),
         standing: (fields.get(STANDING)).map(|node| standing::read(&mut reader, node)),
+        answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.

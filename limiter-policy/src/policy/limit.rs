@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AutomaticBan, Match, OverrideId, Reserve, serial};
+use super::{AutomaticBan, Deny, Match, OverrideId, Reserve, serial};
 use crate::text;
 
 /// How fast a bucket refills and how much it holds, as configured.
@@ -135,6 +135,9 @@ pub struct Limit {
     /// What sources must leave in its buckets, by their standing; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Reserve>,
+    /// What it sends back to the senders of packets that it refuses; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deny: Option<Deny>,
     /// When it bans the sources it drops; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
@@ -174,6 +177,7 @@ impl Limit {
             matching: Match::default(),
             mode: Mode::default(),
             reserve: None,
+            deny: None,
             ban: None,
             default,
             ceiling: None,

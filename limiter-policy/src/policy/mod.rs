@@ -1,5 +1,6 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
+mod answers;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
@@ -28,6 +29,7 @@ use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    answers::{AnswerRates, Deny},
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{CompileError, CompiledPolicy},
     forgeable::Forgeable,
@@ -76,6 +78,9 @@ pub struct Policy {
     /// How sources get their standing, where a limit uses it; `None`: by the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<StandingSettings>,
+    /// How many answers are sent, where a limit answers; `None`: the default number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswerRates>,
 }
 
 /// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
@@ -91,6 +96,7 @@ impl From<Vec<Limit>> for Policy {
             block: Vec::new(),
             never_ban: Vec::new(),
             standing: None,
+            answers: None,
         }
     }
 }

@@ -96,6 +96,7 @@ pub(super) fn subscribers<'d, D: Deserializer<'d>>(
 #[cfg(test)]
 mod tests {
     use limiter_common::{
+        answer::Answer,
         limit::{Cost, IdFormat, LimitId},
         reason::Action,
         standing::Standing,
@@ -106,8 +107,8 @@ mod tests {
 
     use super::*;
     use crate::policy::{
-        AutomaticBan, BanMode, BanOnly, Escalation, Fragments, Limit, List, Match, Mode, Override,
-        Policy, Proof, Rate, Reserve, Reserved, StandingSettings, TcpFlags,
+        AnswerRates, AutomaticBan, BanMode, BanOnly, Deny, Escalation, Fragments, Limit, List,
+        Match, Mode, Override, Policy, Proof, Rate, Reserve, Reserved, StandingSettings, TcpFlags,
     };
 
     fn limit() -> Limit {
@@ -145,6 +146,10 @@ mod tests {
                 fresh: Reserved::Tokens(1),
                 retried: Reserved::Tokens(1),
                 unknown: Reserved::Share("50%".parse().unwrap()),
+            }),
+            deny: Some(Deny {
+                unknown: Some(Answer::Reset),
+                ..Deny::everybody(Answer::Prohibited)
             }),
             ban: Some(AutomaticBan {
                 after: 1_000,
@@ -190,6 +195,7 @@ mod tests {
                 proven: vec!["us".to_owned()],
                 ..StandingSettings::default()
             }),
+            answers: Some(AnswerRates::default()),
             ..Policy::from(vec![limit()])
         };
         let json = serde_json::to_value(&policy).unwrap();
@@ -216,6 +222,7 @@ mod tests {
                     },
                     "mode": "observe",
                     "reserve": {"familiar": 0, "fresh": 1, "retried": 1, "unknown": "50%"},
+                    "deny": {"unknown": "reset", "else": "prohibited", "slip": 1},
                     "ban": {
                         "after": 1_000,
                         "within_ns": 10,
@@ -249,6 +256,10 @@ mod tests {
                     "retry": {"after_ns": 200_000_000, "within_ns": 10_000_000_000_u64},
                     "proven_by": ["list"],
                     "proven": ["us"],
+                },
+                "answers": {
+                    "per_prefix": {"burst": 100, "count": 100, "period_ns": 1_000_000_000},
+                    "total": {"burst": 10_000, "count": 100_000, "period_ns": 1_000_000_000},
                 },
             })
         );

@@ -36,7 +36,7 @@ impl Census {
     pub(super) fn known(
         &self,
         datapath: &Datapath,
-        sources: KnownSources<'_>,
+        sources: &KnownSources<'_>,
     ) -> Result<([u64; Standing::COUNT], Duration), DatapathError> {
         // The value is valid after each assignment, so a panic elsewhere spoils nothing.
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
 //! Reads the kernel's counters at each scrape.
 
+mod answers;
 mod automatic_bans;
 mod bans;
 mod labelled;
@@ -106,6 +107,19 @@ impl Collector for DaemonCollector {
             "limiter_limit_bytes",
             "Bytes of those packets, from the Ethernet header on",
             &numbers(&by_limit, bytes),
+        )?;
+        let by_answer = self.read(answers::by_answer(datapath))?;
+        counters(
+            &mut encoder,
+            "limiter_answers",
+            "Answers that were sent for packets that each limit dropped",
+            &numbers(&by_answer, packets),
+        )?;
+        counters(
+            &mut encoder,
+            "limiter_answer_bytes",
+            "Bytes of those answers, from the Ethernet header on",
+            &numbers(&by_answer, bytes),
         )?;
 
         interfaces(datapath, &mut encoder)?;

@@ -46,7 +46,7 @@ impl Standings {
         let limits = limits
             .filter(|limit| is_reserving(limit))
             .map(|limit| Ok((limit.name.clone(), counted(datapath, limit.id)?)));
-        let (known, known_age) = census.known(datapath, sources)?;
+        let (known, known_age) = census.known(datapath, &sources)?;
         Ok(Some(Self {
             limits: limits.collect::<Result<_, DatapathError>>()?,
             known,

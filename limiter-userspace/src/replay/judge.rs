@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use limiter_common::{
     address::Address,
+    answer::Answer,
     decide::{Account, Verdict, account},
     judged,
     owner::BucketKey,
@@ -227,6 +228,14 @@ impl Replay {
             source: parsed.is_ok().then_some(facts.source),
             strictest,
         })
+    }
+
+    /// Returns the frame that the last packet, which was judged so, is answered with; `None`: it is
+    /// not.
+    #[must_use]
+    pub fn answer(&self, packet: &Packet<'_>, judged: &Judged) -> Option<Vec<u8>> {
+        let is_answered = judged.verdict.answer() != Answer::Drop;
+        is_answered.then(|| self.engine.answer(&packet.frame))
     }
 
     /// Makes the bans that the last packets lead to. Returns all bans; `None` if no limit bans.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use limiter_common::{
+    answer::Answer,
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     reason::{Action, REASON_COUNT, Reason},
@@ -19,6 +20,8 @@ pub struct Summary {
     standings: [LimitTraffic; Standing::COUNT],
     passed: Traffic,
     dropped: Traffic,
+    /// The dropped packets that were answered, by the number of the answer.
+    answered: [u64; Answer::COUNT],
     /// Packets that are truncated in the capture.
     pub cut: u64,
     first_ns: i64,
@@ -35,6 +38,7 @@ impl Summary {
             standings: [LimitTraffic::default(); Standing::COUNT],
             passed: Traffic::default(),
             dropped: Traffic::default(),
+            answered: [0; Answer::COUNT],
             cut: 0,
             first_ns: 0,
             last_ns: 0,
@@ -59,6 +63,7 @@ impl Summary {
                 Action::Drop => traffic.dropped.add(packet.length),
             }
         }
+        self.answered[packet.verdict.answer() as usize] += 1;
         match packet.action {
             Action::Pass => {
                 self.passed.add(packet.length);
@@ -106,6 +111,12 @@ impl Summary {
             Action::Pass => self.passed,
             Action::Drop => self.dropped,
         }
+    }
+
+    /// Returns the answers that were sent, each with how often.
+    pub fn answered(&self) -> impl Iterator<Item = (Answer, u64)> {
+        let answered = Answer::ALL.into_iter().zip(self.answered);
+        answered.filter(|(answer, number)| *answer != Answer::Drop && *number > 0)
     }
 
     /// Returns the time from the earliest packet to the latest.

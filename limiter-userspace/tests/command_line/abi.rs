@@ -25,9 +25,10 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 5;
+const TABLE_OF: u32 = 6;
 
-const SHAPES: [Shape<'static>; 21] = [
+const SHAPES: [Shape<'static>; 22] = [
+    shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1024, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),

@@ -55,7 +55,7 @@ fn what_a_reload_and_a_restart_would_change() -> Result<()> {
         json!({
             "reload": {
                 "limits": [], "subscribers": [], "sieves": [], "malformed": null,
-                "lists": [], "exclude": null, "block": null, "never_ban": null, "standing": null,
+                "lists": [], "exclude": null, "block": null, "never_ban": null, "standing": null, "answers": null,
             },
             "settings": [],
             "restart": [],

@@ -117,6 +117,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         matching: Match::default(),
         mode: Mode::Enforce,
         reserve: None,
+        deny: None,
         ban: None,
         default: None,
         overrides: vec![],

@@ -1,5 +1,6 @@
 //! Configuration files: what is accepted, and every error with its place and wording.
 
+mod answers;
 mod automatic_bans;
 mod automatic_rates;
 mod examples;

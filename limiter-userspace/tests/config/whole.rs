@@ -88,6 +88,7 @@ overrides:
             block: vec![],
             never_ban: vec![],
             standing: None,
+            answers: None,
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));

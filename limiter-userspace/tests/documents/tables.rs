@@ -75,7 +75,7 @@ fn every_command_is_told() {
 
 /// A page, the heading above a table of fields, and a configuration with a field that does not
 /// exist there.
-const FIELDS: [(&str, &str, &str); 12] = [
+const FIELDS: [(&str, &str, &str); 13] = [
     ("configure.md", "## Sections", "qqqqqqqqqq: 1"),
     (
         "configure.md",
@@ -97,6 +97,7 @@ const FIELDS: [(&str, &str, &str); 12] = [
         "### `standing`",
         "standing: {qqqqqqqqqq: 1}",
     ),
+    ("configure.md", "### `answers`", "answers: {qqqqqqqqqq: 1}"),
     ("configure.md", "### `lists`", "lists: [{qqqqqqqqqq: 1}]"),
     ("configure.md", "### `ip-rep`", "ip-rep: [{qqqqqqqqqq: 1}]"),
     (

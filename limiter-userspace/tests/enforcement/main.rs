@@ -9,6 +9,7 @@
     reason = "a test waits for what takes time"
 )]
 
+mod answers;
 mod automatic;
 mod built_in;
 mod jumbo;

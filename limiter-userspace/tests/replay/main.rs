@@ -1,5 +1,6 @@
 //! `limiter replay`, as a user runs it. The kernel's engine needs root.
 
+mod answers;
 mod bans;
 mod command;
 mod documents;

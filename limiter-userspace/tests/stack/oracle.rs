@@ -268,6 +268,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             matching,
             mode: Mode::Enforce,
             reserve: None,
+            deny: None,
             ban: None,
             default: Some(PLENTY),
             overrides: Vec::new(),

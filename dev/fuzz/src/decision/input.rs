@@ -223,6 +223,7 @@ impl LimitInput {
                 ModeInput::Off => Mode::Off,
             },
             reserve: None,
+            deny: None,
             ban: None,
             default: self.default.map(|rate| rate.rate(strategy)),
             overrides: overrides

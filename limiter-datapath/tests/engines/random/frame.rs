@@ -10,10 +10,14 @@ use super::{address, port};
 #[derive(Clone, Copy, Debug)]
 enum Content {
     Udp,
+    Query,
     Tcp { flags: u8 },
     Echo,
     Protocol(u8),
 }
+
+/// A DNS query of `example.com` for its address.
+pub(crate) const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
 
 /// A good frame; some are then spoilt or cut.
 pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
@@ -35,6 +39,7 @@ pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
 fn good() -> impl Strategy<Value = Vec<u8>> {
     let content = prop_oneof![
         Just(Content::Udp),
+        Just(Content::Query),
         prop_oneof![Just(0x02), Just(0x12), Just(0x10), any::<u8>()]
             .prop_map(|flags| Content::Tcp { flags }),
         Just(Content::Echo),
@@ -83,6 +88,7 @@ fn build(
     let payload = vec![0; payload];
     match content {
         Content::Udp => frame.udp(source, destination, &payload),
+        Content::Query => frame.udp(source, destination, QUERY),
         Content::Tcp { flags } => frame.tcp_syn(source, destination, 0).map(|mut bytes| {
             let header = bytes.len() - 20;
             bytes[header + 13] = flags;

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use proptest::prelude::*;
 
 pub(crate) use self::{
-    frame::frame,
+    frame::{QUERY, frame},
     policy::{PERIODS, policy, successive},
 };
 

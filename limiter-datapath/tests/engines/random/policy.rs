@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
 use limiter_common::{
+    answer::Answer,
     limit::{Cost, IdFormat, LimitId},
     reason::Action,
     standing::Standing,
     strategy::{Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_policy::policy::{
-    Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, Reserve,
+    Deny, Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, Reserve,
     Reserved, TcpFlags,
 };
 use proptest::{collection::vec, option, prelude::*};
@@ -111,9 +112,10 @@ fn limit() -> impl Strategy<Value = Limit> {
         option::weighted(0.9, rate()),
         vec((prefix(), SUBSCRIBERS, rate()), 0..4),
         option::weighted(0.3, reserve()),
+        option::weighted(0.3, deny()),
     )
         .prop_map(
-            |(id_format, cost, strategy, matching, mode, default, overrides, reserve)| {
+            |(id_format, cost, strategy, matching, mode, default, overrides, reserve, deny)| {
                 countable(Limit {
                     name: String::new(),
                     id: LimitId(0),
@@ -123,6 +125,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     matching,
                     mode,
                     reserve,
+                    deny,
                     ban: None,
                     default,
                     overrides: distinct(id_format, overrides),
@@ -134,6 +137,17 @@ fn limit() -> impl Strategy<Value = Limit> {
                 })
             },
         )
+}
+
+/// What is sent back, to everybody or by standing.
+fn deny() -> impl Strategy<Value = Deny> {
+    let answer = || prop::sample::select(Answer::ALL.to_vec());
+    let unknown = option::weighted(0.5, answer());
+    (answer(), unknown).prop_map(|(other, unknown)| Deny {
+        unknown,
+
+        ..Deny::everybody(other)
+    })
 }
 
 /// What must be left of a bucket, for each standing at least as much as for the one above.

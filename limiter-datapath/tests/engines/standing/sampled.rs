@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 
 use limiter_common::{
+    answer::Exchange,
     bucket::{BucketStore, Search, Swap},
     decide::{Outline, Pipeline, Verdict, Workspace},
     limit::{IdFormat, LimitId},
@@ -70,7 +71,12 @@ impl Cpu {
             reputation: &self.reputation,
         };
         let frame = frame(source).expect("a source of IPv4 or IPv6");
-        pipeline.decide(&BytesFrame(&frame), &mut self.workspace.borrow_mut())
+        let mut exchange = Exchange::EMPTY;
+        pipeline.decide(
+            &BytesFrame(&frame),
+            &mut self.workspace.borrow_mut(),
+            &mut exchange,
+        )
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use limiter_common::{
     address::Address,
+    answer::Exchange,
     clock::Clock,
     decide::{Pipeline, Verdict, Workspace},
     judged::Packet,
@@ -85,8 +86,10 @@ impl Race {
                         reputation: &self.known,
                     };
                     let mut workspace = Workspace::default();
+                    let mut exchange = Exchange::EMPTY;
                     for _ in 0..TIMES {
-                        let verdict = pipeline.decide(&BytesFrame(&frame), &mut workspace);
+                        let verdict =
+                            pipeline.decide(&BytesFrame(&frame), &mut workspace, &mut exchange);
                         match verdict.reason {
                             WithinLimits => passed.fetch_add(1, SeqCst),
                             Reserved | OverLimit => 0,

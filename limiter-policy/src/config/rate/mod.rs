@@ -20,6 +20,9 @@ use super::{
 };
 use crate::policy::Rate;
 
+/// What a rate, or a limit, is expected to have.
+pub(super) const EXPECTED: &str = "burst, count and period, or rate";
+
 /// The fields of a rate.
 pub(super) const FIELDS: [&str; 4] = [BURST, COUNT, PERIOD, RATE];
 

@@ -1,5 +1,6 @@
 //! Compiles a policy to the tables that the datapath reads.
 
+mod answers;
 mod automatic;
 mod classes;
 mod coverage;
@@ -18,12 +19,12 @@ use std::collections::BTreeMap;
 
 pub use self::error::CompileError;
 use self::{
-    classes::Classes, error::MOST_RANGES, index::Indexed, limit_sets::LimitSets, masks::Sets,
-    number::index, rates::Rates,
+    answers::AnswerLimits, classes::Classes, error::MOST_RANGES, index::Indexed,
+    limit_sets::LimitSets, masks::Sets, number::index, rates::Rates,
 };
 use super::{Policy, Units};
 use limiter_common::{
-    limit::{LimitId, MAX_LIMITS},
+    limit::{ANSWER_LIMITS, LimitId, MAX_LIMITS},
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
@@ -37,7 +38,7 @@ use limiter_common::{
 pub struct CompiledPolicy {
     /// The tables' sizes and starts.
     pub shape: Shape,
-    /// The limits, by limit index.
+    /// The limits, by limit index; those of answers follow the policy's.
     pub limits: Vec<LimitEntry>,
     /// How values are divided until each part has one value of the policy.
     pub nodes: Vec<Node>,
@@ -74,22 +75,15 @@ impl CompiledPolicy {
 
     /// Compiles a policy that continues with other policies' buckets, which use the `known` units.
     pub fn with_units(policy: &Policy, known: &Units, cpus: u32) -> Result<Self, CompileError> {
-        if policy.limits.len() > MAX_LIMITS as usize {
-            return Err(CompileError::TooManyLimits(policy.limits.len()));
+        let of_answers = policy.answers_in_use().map_or(0, |_| ANSWER_LIMITS.len());
+        let limit_count = policy.limits.len() + of_answers;
+        if limit_count > MAX_LIMITS as usize {
+            return Err(CompileError::TooManyLimits(limit_count));
         }
         let limit_sets = LimitSets::new(&policy.limits);
         let mut rates = Rates::default();
-        let limits = policy.limits.iter().map(automatic::entry).collect();
-        let defaults = policy
-            .limits
-            .iter()
-            .map(|limit| match limit.default {
-                Some(rate) => rates.parameters(limit, rate),
-                // It applies only to classes with an override.
-                None => Ok(Parameters::NONE),
-            })
-            .collect::<Result<_, CompileError>>()?;
-
+        let answers = AnswerLimits::new(policy, &mut rates)?;
+        let (limits, defaults) = entries_and_defaults(policy, &answers, &mut rates)?;
         let mut classes = Classes::new(limit_sets, Sets::new(&policy.limits), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
         let (classes, of_limits, mut sets) = classes.into_tables();
@@ -139,7 +133,7 @@ impl CompiledPolicy {
         }
         Ok(Self {
             shape: Shape {
-                limit_count: index(policy.limits.len()),
+                limit_count: index(limit_count),
                 malformed_pass: u32::from(policy.malformed == Action::Pass),
                 matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
                 matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
@@ -153,6 +147,8 @@ impl CompiledPolicy {
                 of_any_protocol: limit_sets.of_any_protocol,
                 reserving: standing::reserving(&policy.limits),
                 automatic: automatic::limits(&policy.limits),
+                answering_by_standing: answers::by_standing(&policy.limits),
+                of_answers: answers.of_families,
                 of_standing: standing::of_each(&policy.limits),
                 standing: policy
                     .standing_in_use()
@@ -191,6 +187,29 @@ impl CompiledPolicy {
             + size_of_val(&self.sieves[..])
             + size_of_val(&self.sieve_uses[..])
     }
+}
+
+/// Returns the entries of the limits and the parameters of their defaults, in the order of their
+/// indices.
+fn entries_and_defaults(
+    policy: &Policy,
+    answers: &AnswerLimits,
+    rates: &mut Rates,
+) -> Result<(Vec<LimitEntry>, Vec<Parameters>), CompileError> {
+    let limits = policy.limits.iter();
+    let entries = limits.map(|limit| answers::with_answers(automatic::entry(limit), limit));
+    let defaults = policy.limits.iter().map(|limit| match limit.default {
+        Some(rate) => rates.parameters(limit, rate),
+        // It applies only to classes with an override.
+        None => Ok(Parameters::NONE),
+    });
+    let of_answers = answers.parameters.iter().map(|parameters| Ok(*parameters));
+    Ok((
+        entries.chain(answers.entries.iter().copied()).collect(),
+        defaults
+            .chain(of_answers)
+            .collect::<Result<_, CompileError>>()?,
+    ))
 }
 
 /// Returns whether any limit has a strategy other than GCRA.

@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use limiter_common::{strategy::Parameters, unit::Unit};
+use limiter_common::{
+    limit::Cost,
+    strategy::{Parameters, Strategy},
+    unit::Unit,
+};
 
 use super::{error::CompileError, number::index};
 use crate::policy::{Limit, Rate, automatic::interval_of};
@@ -40,6 +44,22 @@ impl Rates {
         Ok(Parameters {
             unit,
             stamp_unit,
+            ..parameters
+        })
+    }
+
+    /// Returns the parameters of the buckets of a limit of answers.
+    pub(super) fn of_answers(&mut self, rate: Rate) -> Result<Parameters, CompileError> {
+        let (burst, count, period_ns) = (rate.burst, rate.count, rate.period_ns);
+        let parameters = Parameters::new(Strategy::Gcra, burst, count, period_ns);
+        let parameters = parameters.ok_or_else(|| CompileError::Rate {
+            limit: "answers".to_owned(),
+            rate,
+        })?;
+        let unit = self.number(Unit::new(&parameters, Cost::Packets));
+        Ok(Parameters {
+            unit,
+            stamp_unit: unit,
             ..parameters
         })
     }

@@ -11,3 +11,8 @@ pub(super) fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str)
 pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     writeln!(formatter, "         {name:8}  {value}")
 }
+
+/// Like [`detail`], of a section, whose names are longer.
+pub(super) fn field(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(formatter, "         {name:11}  {value}")
+}

@@ -1,6 +1,7 @@
 //! The differences between two policies, and what happens to the buckets.
 
 mod anew;
+mod answers;
 mod change;
 mod lines;
 mod lists;
@@ -23,13 +24,14 @@ use serde::Serialize;
 use self::change::joined;
 pub use self::{
     anew::{BegunAnew, begun_anew},
+    answers::AnswersDiff,
     change::Change,
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, Reserve,
+    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, Reserve,
     SubscriberNumber, serial,
 };
 
@@ -54,6 +56,8 @@ pub struct Diff {
     pub never_ban: Option<ListNamesDiff>,
     /// How sources get their standing; `None`: the same.
     pub standing: Option<StandingDiff>,
+    /// How many answers are sent; `None`: the same.
+    pub answers: Option<AnswersDiff>,
 }
 
 /// The difference of one limit, by name.
@@ -98,6 +102,9 @@ pub struct Terms {
     /// What sources must leave in its buckets, by their standing; `None`: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Reserve>,
+    /// What it sends back to the senders of packets that it refuses; `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deny: Option<Deny>,
     /// When it bans the sources it drops; `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
@@ -131,6 +138,8 @@ pub enum Part {
     Mode,
     /// [`Terms::reserve`].
     Reserve,
+    /// [`Terms::deny`].
+    Deny,
     /// [`Terms::ban`].
     Ban,
     /// [`Terms::ip_rep`].
@@ -216,6 +225,7 @@ impl Diff {
             block: ListNamesDiff::between(&old.block, &new.block),
             never_ban: ListNamesDiff::between(&old.never_ban, &new.never_ban),
             standing: StandingDiff::between(old, new),
+            answers: AnswersDiff::between(old, new),
         }
     }
 
@@ -232,6 +242,7 @@ impl Diff {
             block,
             never_ban,
             standing,
+            answers,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -242,6 +253,7 @@ impl Diff {
             && block.is_none()
             && never_ban.is_none()
             && standing.is_none()
+            && answers.is_none()
     }
 }
 
@@ -284,6 +296,7 @@ impl Terms {
             ceiling: limit.ceiling,
             mode: limit.mode,
             reserve: limit.reserve,
+            deny: limit.deny,
             ban: limit.ban,
             ip_rep: limit.ip_rep.clone(),
             metrics: limit.metrics.clone(),
@@ -304,6 +317,7 @@ impl Terms {
             ),
             (Part::Mode, self.mode != other.mode),
             (Part::Reserve, self.reserve != other.reserve),
+            (Part::Deny, self.deny != other.deny),
             (Part::Ban, self.ban != other.ban),
             (Part::IpRep, self.ip_rep != other.ip_rep),
             (Part::Metrics, self.metrics != other.metrics),

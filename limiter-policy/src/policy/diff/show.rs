@@ -48,8 +48,11 @@ impl Display for Diff {
                 heading(formatter, Change::Changed, &names)?;
             }
         }
-        match &self.standing {
-            Some(standing) => standing.fmt(formatter),
+        if let Some(standing) = &self.standing {
+            standing.fmt(formatter)?;
+        }
+        match &self.answers {
+            Some(answers) => answers.fmt(formatter),
             None => Ok(()),
         }
     }
@@ -66,6 +69,7 @@ impl Part {
             Self::Rate => "rate",
             Self::Mode => "mode",
             Self::Reserve => "reserve",
+            Self::Deny => "deny",
             Self::Ban => "ban",
             Self::IpRep => "ip-rep",
             Self::Metrics => "metrics",
@@ -94,6 +98,7 @@ impl Display for LimitDiff {
                     (Part::Exclude, !new.exclude.is_empty()),
                     (Part::Block, !new.block.is_empty()),
                     (Part::Reserve, new.reserve.is_some()),
+                    (Part::Deny, new.deny.is_some()),
                     (Part::Ban, new.ban.is_some()),
                     (Part::IpRep, new.ip_rep.is_some()),
                     (Part::Metrics, new.metrics.is_some()),
@@ -154,6 +159,7 @@ impl Terms {
             },
             Part::Mode => self.mode.name().to_owned(),
             Part::Reserve => named(self.reserve.as_ref()),
+            Part::Deny => named(self.deny.as_ref()),
             Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),
             Part::IpRep => named(self.ip_rep.as_ref()),
             Part::Metrics => named(self.metrics.as_ref()),

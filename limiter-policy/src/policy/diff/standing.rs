@@ -4,7 +4,10 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use super::{change::Change, lines::heading};
+use super::{
+    change::Change,
+    lines::{field, heading},
+};
 use crate::policy::{Policy, StandingSettings};
 
 /// The difference in how sources get their standing.
@@ -104,8 +107,4 @@ impl Display for StandingDiff {
         }
         field(formatter, "known", self.known_sources.meaning())
     }
-}
-
-fn field(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
-    writeln!(formatter, "         {name:11}  {value}")
 }

@@ -211,6 +211,9 @@ impl Limit {
         self.mode != Mode::Off
             && (self.reserve.is_some()
                 || !self.matching.standing.is_empty()
+                || self
+                    .answers()
+                    .is_some_and(|deny| deny.depends_on_standing())
                 || self.ban.is_some_and(|ban| ban.only.is_some()))
     }
 }

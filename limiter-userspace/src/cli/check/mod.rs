@@ -1,5 +1,6 @@
 //! `limiter check`.
 
+mod answers;
 mod automatic;
 mod bans;
 mod diff;
@@ -21,7 +22,8 @@ use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
     policy::{
-        AutomaticBan, CompiledPolicy, FlatMetrics, Limit, Match, Policy, Reserve, StandingSettings,
+        AutomaticBan, CompiledPolicy, Deny, FlatMetrics, Limit, Match, Policy, Reserve,
+        StandingSettings,
     },
 };
 use serde::Serialize;
@@ -79,6 +81,8 @@ struct Interned<'a> {
     overrides: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     reserve: Option<Reserve>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny: Option<Deny>,
     /// `None`: it bans nobody.
     ban: Option<AutomaticBan>,
     exclude: &'a [String],
@@ -116,6 +120,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     forged::warn(&config.policy);
     sieves::warn(&config.policy);
     standing::warn(&config.policy);
+    answers::warn(&config.policy);
     warn_of_lockouts(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
@@ -172,6 +177,7 @@ impl<'a> Interned<'a> {
             ceiling: limit.ceiling,
             overrides: limit.overrides.len(),
             reserve: limit.reserve,
+            deny: limit.deny,
             ban: limit.ban,
             exclude: &limit.exclude,
             block: &limit.block,

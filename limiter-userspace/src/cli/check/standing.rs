@@ -30,7 +30,7 @@ pub(super) fn warn(policy: &Policy) {
 fn warnings(policy: &Policy) -> Vec<String> {
     let unused = (policy.standing.is_some() && !policy.uses_standing()).then(|| {
         "nothing uses the section `standing`: no limit that is on has a `reserve`, a `match` with \
-         `standing` or a `ban` with `only: proven`"
+         `standing`, a `deny` by standing or a `ban` with `only: proven`"
             .to_owned()
     });
     let limits = || policy.limits.iter();

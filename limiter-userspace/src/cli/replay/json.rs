@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, io::Write};
 
 use limiter_common::{
+    answer::Answer,
     reason::{Action, Reason},
     standing::Standing,
 };
@@ -31,6 +32,9 @@ struct Packet<'a> {
     remaining: Option<u64>,
     retry_in_ns: Option<u64>,
     reset_in_ns: Option<u64>,
+    /// What is sent back, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'static str>,
     /// The standing of its source, if anybody asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<Standing>,
@@ -56,6 +60,10 @@ pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> 
         remaining: strictest.map(|strictest| strictest.report.remaining),
         retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),
         reset_in_ns: strictest.map(|strictest| strictest.report.reset_in_ns),
+        answer: match packet.verdict.answer() {
+            Answer::Drop => None,
+            answer => Some(answer.name()),
+        },
         standing: packet.verdict.standing(),
         would_drop: limit_indices(packet.verdict.would_drop)
             .filter_map(name)
@@ -76,6 +84,9 @@ struct Counts<'a> {
     dropped: u64,
     by_reason: ByReason<'a>,
     by_limit: ByLimit<'a>,
+    /// The answers that were sent, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    answered: BTreeMap<&'static str, u64>,
     /// The rates at which limits with automatic rates are judged, in tokens a second.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     automatic_rates: BTreeMap<&'a str, u64>,
@@ -183,6 +194,9 @@ pub(super) fn summary(
             dropped,
             by_reason: ByReason(summary),
             by_limit: ByLimit(policy, summary),
+            answered: (summary.answered())
+                .map(|(answer, number)| (answer.name(), number))
+                .collect(),
             automatic_rates: automatic::rates(policy),
             bans: bans.map(|bans| Bans::new(policy, bans)),
             by_standing: uses_standing.then_some(ByStanding(summary)),

@@ -1,5 +1,6 @@
 //! `limiter replay`.
 
+mod answers;
 mod automatic;
 mod bans;
 mod json;
@@ -23,7 +24,7 @@ use limiter_policy::{
     policy::{CompiledPolicy, Policy},
 };
 
-use self::{sieves::SievesAt, standing::KnownBy};
+use self::{answers::AnswersFile, sieves::SievesAt, standing::KnownBy};
 use super::args::OutputArgs;
 use crate::replay::{
     Judged, Replay, ReplayedBans, Sources, Summary, Timeline, Usage,
@@ -65,6 +66,10 @@ pub(super) struct ReplayArgs {
     /// Draw packets over time, passed and dropped by each limit, as an SVG
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
+
+    /// Write the frames that would be sent back, at the times of the packets that they answer
+    #[arg(long, value_name = "OUT.pcap")]
+    answers: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -89,7 +94,11 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let engine = engine(args.engine, &tables, &config)?;
     let mut replay = Replay::new(&config.policy, tables, engine, args.output.json);
     let plot = args.plot.as_deref();
-    let plot = plot.map(|path| create(path, &args.capture)).transpose()?;
+    let plot = plot.map(|path| create("plot", path, &args.capture));
+    let plot = plot.transpose()?;
+    let answers = args.answers.as_deref();
+    let answers = answers.map(|path| create("capture of answers", path, &args.capture));
+    let mut answers = answers.transpose()?.map(AnswersFile::begin).transpose()?;
 
     let limits = config.policy.limits.len();
     let mut out = Output {
@@ -108,10 +117,18 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
             Err(error) => break Err(error.into()),
         };
         match replay.judge(&packet) {
-            Ok(judged) => out.packet(&judged)?,
+            Ok(judged) => {
+                if let Some(file) = &mut answers
+                    && let Some(answer) = replay.answer(&packet, &judged)
+                {
+                    file.write(packet.time_ns, &answer)?;
+                }
+                out.packet(&judged)?;
+            }
             Err(error) => break Err(error.into()),
         }
     };
+    answers.map(AnswersFile::finish).transpose()?;
     // Removes the progress bar before the summary is printed.
     drop(capture);
     let sieves = replay.sieves(&config.policy)?;
@@ -128,17 +145,17 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     end
 }
 
-/// Creates the plot's file first, so that a failure does not waste hours of replay.
-fn create(path: &Path, capture: &Path) -> anyhow::Result<File> {
+/// Creates a file first, so that a failure does not waste hours of replay.
+fn create(what: &str, path: &Path, capture: &Path) -> anyhow::Result<File> {
     if path
         .canonicalize()
         .is_ok_and(|path| capture.canonicalize().is_ok_and(|capture| path == capture))
     {
-        bail!("the plot {} would replace the capture", path.display());
+        bail!("the {what} {} would replace the capture", path.display());
     }
     match File::create(path) {
         Ok(file) => Ok(file),
-        Err(error) => bail!("cannot write the plot {}: {error}", path.display()),
+        Err(error) => bail!("cannot write the {what} {}: {error}", path.display()),
     }
 }
 

@@ -48,6 +48,9 @@ fn capture(out: &mut impl Write, summary: &Summary) -> anyhow::Result<()> {
         count(passed.packets),
         count(dropped.packets),
     )?;
+    for (answer, number) in summary.answered() {
+        writeln!(out, "{} answered: {}", count(number), answer.name())?;
+    }
     if summary.cut > 0 {
         writeln!(
             out,

@@ -86,9 +86,9 @@ fn one(datapath: &Datapath, change: &KnownChange) -> Result<KnownOutcome, Datapa
     let known = datapath.known_sources()?;
     let sources = Sources::of(known.settings(), change.prefix());
     match change {
-        KnownChange::Know { for_ns, .. } => know(known, sources, *for_ns),
+        KnownChange::Know { for_ns, .. } => know(&known, sources, *for_ns),
         KnownChange::Forget(prefix) => Ok(KnownOutcome::Forgotten {
-            sources: forget(known, sources, *prefix)?,
+            sources: forget(&known, sources, *prefix)?,
             part_of: sources.part_of,
             proven_by: proven_by(&datapath.manifest().policy, *prefix),
         }),
@@ -96,7 +96,7 @@ fn one(datapath: &Datapath, change: &KnownChange) -> Result<KnownOutcome, Datapa
 }
 
 fn know(
-    known: KnownSources<'_>,
+    known: &KnownSources<'_>,
     sources: Sources,
     for_ns: u64,
 ) -> Result<KnownOutcome, DatapathError> {
@@ -137,7 +137,7 @@ const fn refused(reason: String) -> KnownOutcome {
 }
 
 /// Forgets the sources of a prefix; returns of how many something was known.
-fn forget(known: KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u64, DatapathError> {
+fn forget(known: &KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u64, DatapathError> {
     let found: Vec<SourceId> = if sources.count() == 1 {
         let all = sources.addresses().map(|address| known.source(address));
         all.filter(|source| known.record(*source) != Record::NONE)

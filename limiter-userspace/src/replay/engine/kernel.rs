@@ -64,6 +64,10 @@ impl Engine for KernelEngine {
         Ok(self.trial.judge(now_ns, &self.frame)?)
     }
 
+    fn answer(&self, _frame: &CapturedFrame<'_>) -> Vec<u8> {
+        self.trial.answer().to_vec()
+    }
+
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {
         let sieves = self.trial.reputation().sieves();
         Ok(sieves.pressures().set_pressure(index, pressure)?)

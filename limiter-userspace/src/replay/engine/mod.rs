@@ -28,6 +28,9 @@ pub trait Engine {
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError>;
 
+    /// Returns the answer to the last frame that was decided on, which the verdict says is answered.
+    fn answer(&self, frame: &CapturedFrame<'_>) -> Vec<u8>;
+
     /// Sets the pressure at an index.
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError>;
 

@@ -1,6 +1,7 @@
 //! The decision core over plain memory.
 
 use limiter_common::{
+    answer::Exchange,
     ban::{Ban, BanKey},
     decide::{Pipeline, Verdict, Workspace},
     offender::{Offender, OffenderKey},
@@ -11,7 +12,7 @@ use limiter_common::{
 use limiter_datapath::PrefixStanding;
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
-    MemoryStanding, SieveMemory,
+    MemoryStanding, SieveMemory, answer_frame,
 };
 use limiter_policy::policy::{CompiledPolicy, SieveSizes};
 
@@ -26,6 +27,7 @@ pub struct NativeEngine {
     offenders: Option<MemoryOffenders>,
     reputation: MemoryReputation,
     workspace: Workspace<BucketLocation>,
+    exchange: Exchange,
 }
 
 impl NativeEngine {
@@ -42,6 +44,7 @@ impl NativeEngine {
                 ..MemoryReputation::default()
             },
             workspace: Workspace::default(),
+            exchange: Exchange::EMPTY,
         }
     }
 }
@@ -60,7 +63,11 @@ impl Engine for NativeEngine {
             offenders: &self.offenders,
             reputation: &self.reputation,
         };
-        Ok(pipeline.decide(frame, &mut self.workspace))
+        Ok(pipeline.decide(frame, &mut self.workspace, &mut self.exchange))
+    }
+
+    fn answer(&self, frame: &CapturedFrame<'_>) -> Vec<u8> {
+        answer_frame(frame.data, &self.exchange)
     }
 
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {

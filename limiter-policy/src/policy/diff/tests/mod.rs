@@ -37,6 +37,7 @@ fn limit(name: &str) -> Limit {
         matching: Match::default(),
         mode: Mode::Enforce,
         reserve: None,
+        deny: None,
         ban: None,
         default: Some(rate(20)),
         overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],

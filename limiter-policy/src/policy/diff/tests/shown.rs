@@ -69,6 +69,7 @@ fn as_json() {
             "block": {"old": [], "new": ["us"]},
             "never_ban": null,
             "standing": null,
+            "answers": null,
         })
     );
 }

@@ -1,0 +1,196 @@
+//! Frames that may get an answer, and their answers.
+
+extern crate std;
+
+use std::{vec, vec::Vec};
+
+use etherparse::{
+    EtherType, Ethernet2Header, IpHeaders, PacketBuilder, PacketBuilderStep, SingleVlanHeader,
+};
+
+use crate::{
+    answer::{Answer, Exchange, InlineSum, write},
+    packet::Frame,
+};
+
+pub(super) const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(super) const SERVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// A query of `example.com` for its address, with an additional record.
+pub(super) const QUERY: [u8; 40] =
+    *b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\
+                                     \0\0\x29\x04\xd0\0\0\0\0\0\0";
+
+/// The header and the question of the answer to it.
+pub(super) const TRUNCATED: [u8; 29] =
+    *b"\x12\x34\x83\x10\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
+
+/// The frames' family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ip {
+    V4,
+    V6,
+}
+
+pub(super) const BOTH: [Ip; 2] = [Ip::V4, Ip::V6];
+
+struct Bytes<'a>(&'a [u8]);
+
+impl Frame for Bytes<'_> {
+    fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.get(offset..)?.first_chunk().copied()
+    }
+
+    fn without_first(&self, length: usize) -> Self {
+        Self(&self.0[length..])
+    }
+}
+
+/// Returns the answer to a frame, as a frame; `None`: it gets none.
+pub(super) fn answer_to(frame: &[u8], answer: Answer) -> Option<Vec<u8>> {
+    // What an earlier packet has left in the memory must not matter.
+    let mut exchange = Exchange::EMPTY;
+    exchange.bytes_mut().fill(0xa5);
+    if !exchange.read(&Bytes(frame)) {
+        return None;
+    }
+    let length = write(&mut exchange, answer, &InlineSum) as usize;
+    assert_eq!(exchange.answer().len(), length);
+    if length == 0 {
+        return None;
+    }
+    let tags = &frame[12..exchange.link_length() as usize];
+    Some([exchange.ethernet(), tags, exchange.answer()].concat())
+}
+
+fn ip(family: Ip) -> PacketBuilderStep<IpHeaders> {
+    const TTL: u8 = 57;
+    match family {
+        Ip::V4 => PacketBuilder::ipv4([192, 0, 2, 7], [198, 51, 100, 1], TTL),
+        Ip::V6 => PacketBuilder::ipv6(
+            [0x20, 1, 0xd, 0xb8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7],
+            [0x20, 1, 0xd, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            TTL,
+        ),
+    }
+}
+
+/// Returns the Ethernet header and `tags` tags.
+pub(super) fn link(family: Ip, tags: u8) -> Vec<u8> {
+    let inner = match family {
+        Ip::V4 => EtherType::IPV4,
+        Ip::V6 => EtherType::IPV6,
+    };
+    let tag = EtherType::VLAN_TAGGED_FRAME;
+    let mut bytes = Vec::new();
+    let header = Ethernet2Header {
+        source: CLIENT_MAC,
+        destination: SERVER_MAC,
+        ether_type: if tags == 0 { inner } else { tag },
+    };
+    header.write(&mut bytes).unwrap();
+    for number in 1..=tags {
+        let header = SingleVlanHeader {
+            vlan_id: u16::from(number).try_into().unwrap(),
+            ether_type: if number == tags { inner } else { tag },
+            ..SingleVlanHeader::default()
+        };
+        header.write(&mut bytes).unwrap();
+    }
+    bytes
+}
+
+/// Returns a frame with a UDP datagram.
+pub(super) fn udp(family: Ip, tags: u8, source: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = link(family, tags);
+    let packet = ip(family).udp(source, 53);
+    packet.write(&mut frame, payload).unwrap();
+    frame
+}
+
+/// Returns a frame with the query.
+pub(super) fn query(family: Ip) -> Vec<u8> {
+    udp(family, 0, 4321, &QUERY)
+}
+
+/// The options of a SYN as Linux sends it.
+pub(super) fn syn(family: Ip) -> Vec<u8> {
+    use etherparse::TcpOptionElement as Element;
+
+    let mut frame = link(family, 0);
+    let packet = ip(family).tcp(4321, 443, 0xffff_fffe, 64_240).syn();
+    let packet = packet.options(&[
+        Element::MaximumSegmentSize(1460),
+        Element::SelectiveAcknowledgementPermitted,
+        Element::Timestamp(77, 0),
+        Element::Noop,
+        Element::WindowScale(7),
+    ]);
+    packet.unwrap().write(&mut frame, &[]).unwrap();
+    frame
+}
+
+/// Returns a frame with data of a connection.
+pub(super) fn segment(family: Ip, payload: &[u8]) -> Vec<u8> {
+    let mut frame = link(family, 0);
+    let packet = ip(family).tcp(4321, 443, 1000, 64_240).ack(2000).psh();
+    packet.write(&mut frame, payload).unwrap();
+    frame
+}
+
+/// Returns a frame with the end of a connection, without an acknowledgement.
+pub(super) fn fin(family: Ip, payload: &[u8]) -> Vec<u8> {
+    let mut frame = link(family, 0);
+    let packet = ip(family).tcp(4321, 443, 1000, 64_240).fin();
+    packet.write(&mut frame, payload).unwrap();
+    frame
+}
+
+/// Returns a frame with a reset.
+pub(super) fn reset(family: Ip) -> Vec<u8> {
+    let mut frame = link(family, 0);
+    let packet = ip(family).tcp(4321, 443, 1000, 0).rst();
+    packet.write(&mut frame, &[]).unwrap();
+    frame
+}
+
+/// Returns a frame with a ping.
+pub(super) fn ping(family: Ip, payload: &[u8]) -> Vec<u8> {
+    let mut frame = link(family, 0);
+    match family {
+        Ip::V4 => ip(family)
+            .icmpv4_echo_request(1, 2)
+            .write(&mut frame, payload),
+        Ip::V6 => ip(family)
+            .icmpv6_echo_request(1, 2)
+            .write(&mut frame, payload),
+    }
+    .unwrap();
+    frame
+}
+
+/// Returns frames of every kind that gets an answer.
+pub(super) fn good_frames() -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for family in BOTH {
+        frames.extend([
+            query(family),
+            udp(family, 2, 4321, &QUERY),
+            udp(family, 0, 4321, &[0; 700]),
+            udp(family, 0, 4321, &[]),
+            syn(family),
+            segment(family, b"GET"),
+            segment(family, &[1; 1001]),
+            fin(family, &[]),
+            reset(family),
+            ping(family, &[]),
+            ping(family, &[9; 56]),
+        ]);
+    }
+    frames.push(vec![0; 60]);
+    frames
+}

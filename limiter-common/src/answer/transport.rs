@@ -1,0 +1,95 @@
+//! The transport header of a packet that may get an answer: whether its checksum is right.
+
+use super::{
+    Exchange, Sum,
+    exchange::TRANSPORT,
+    network::{payload_length, plain_checksum, transport_checksum},
+};
+use crate::address::Family;
+
+pub(super) const ICMP: u8 = 1;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+pub(super) const ICMPV6: u8 = 58;
+
+/// The lengths of the shortest headers.
+pub(super) const TCP_HEADER: u32 = 20;
+pub(super) const UDP_HEADER: u32 = 8;
+pub(super) const ICMP_HEADER: u32 = 8;
+
+/// Where the fields are.
+pub(super) const SOURCE_PORT: usize = TRANSPORT;
+pub(super) const DESTINATION_PORT: usize = TRANSPORT + 2;
+pub(super) const UDP_LENGTH: usize = TRANSPORT + 4;
+pub(super) const UDP_CHECKSUM: usize = TRANSPORT + 6;
+pub(super) const SEQUENCE: usize = TRANSPORT + 4;
+pub(super) const ACKNOWLEDGED: usize = TRANSPORT + 8;
+pub(super) const DATA_OFFSET: usize = TRANSPORT + 12;
+pub(super) const TCP_FLAGS: usize = TRANSPORT + 13;
+
+/// Flags of a TCP segment.
+pub(super) const FIN: u8 = 0x01;
+pub(super) const SYN: u8 = 0x02;
+pub(super) const RST: u8 = 0x04;
+pub(super) const ACK: u8 = 0x10;
+
+/// Returns whether the packet, whose protocol is TCP, has a right segment that is no reset.
+#[inline(always)]
+pub(super) fn is_good_tcp<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
+    let length = payload_length(exchange);
+    let header = tcp_header(exchange);
+    header >= TCP_HEADER
+        && header <= length
+        && exchange.byte(TCP_FLAGS) & RST == 0
+        && has_ports(exchange)
+        && transport_checksum(exchange, sums, TRANSPORT, TCP, length) == 0
+}
+
+/// Returns the length of a TCP segment's header.
+#[inline(always)]
+pub(super) fn tcp_header(exchange: &Exchange) -> u32 {
+    u32::from(exchange.byte(DATA_OFFSET) >> 4) * 4
+}
+
+/// Returns whether the packet, whose protocol is UDP, has a right datagram that fills it.
+#[inline(always)]
+pub(super) fn is_good_udp<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
+    let length = payload_length(exchange);
+    if length < UDP_HEADER || u32::from(exchange.u16(UDP_LENGTH)) != length || !has_ports(exchange)
+    {
+        return false;
+    }
+    if exchange.u16(UDP_CHECKSUM) == 0 {
+        // Only IPv4 allows it: the sender has computed none.
+        return matches!(exchange.family(), Family::V4);
+    }
+    transport_checksum(exchange, sums, TRANSPORT, UDP, length) == 0
+}
+
+/// Returns whether the packet, whose protocol is that of its family's ICMP, is a right message.
+#[inline(always)]
+pub(super) fn is_good_icmp<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
+    let length = payload_length(exchange);
+    if length < ICMP_HEADER {
+        return false;
+    }
+    let checksum = match exchange.family() {
+        Family::V4 => plain_checksum(exchange, sums, TRANSPORT, length),
+        Family::V6 => transport_checksum(exchange, sums, TRANSPORT, ICMPV6, length),
+    };
+    checksum == 0
+}
+
+/// Nobody is at port 0.
+#[inline(always)]
+fn has_ports(exchange: &Exchange) -> bool {
+    exchange.u16(SOURCE_PORT) != 0 && exchange.u16(DESTINATION_PORT) != 0
+}
+
+/// Makes the ports those of an answer.
+#[inline(always)]
+pub(super) fn swap_ports(exchange: &mut Exchange) {
+    let source = exchange.u16(SOURCE_PORT);
+    exchange.set_u16(SOURCE_PORT, exchange.u16(DESTINATION_PORT));
+    exchange.set_u16(DESTINATION_PORT, source);
+}

@@ -1,0 +1,86 @@
+//! The answer to a refused packet: which one, and whether the limits of answers let it be sent.
+
+use super::{Outline, Pipeline, Progress, Stage, Workspace, charging::charge_answer};
+use crate::{
+    answer::Answer,
+    clock::Clock,
+    limit::MAX_LIMITS,
+    offender::OffenderStore,
+    policy::{LimitEntry, Tables},
+    reputation::Reputation,
+};
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Notes what the limit with that index, which refused the workspace's packet, answers; returns
+    /// how the stage ends.
+    #[inline(always)]
+    pub(super) fn refuse(
+        &self,
+        workspace: &mut Workspace<B::Location>,
+        limit_index: u32,
+    ) -> Progress {
+        if !self.tables.shape().answers() || !workspace.verdict.reason.is_of_budget() {
+            return Progress::Decided;
+        }
+        let Some(limit) = self.tables.limit(limit_index) else {
+            return Progress::Decided;
+        };
+        let answer = limit.answer_to(workspace.verdict.standing_number());
+        if answer == Answer::Drop
+            || answer == Answer::Truncate && !workspace.slips(limit_index, limit)
+        {
+            return Progress::Decided;
+        }
+        workspace.verdict.set_answer(answer);
+        Progress::Answer
+    }
+
+    /// Charges the answer, which is written, to the limits of answers: to all of them; or to none,
+    /// and it is not sent.
+    #[inline(always)]
+    pub(super) fn answer(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        if !charge_answer(self.buckets, self.tables, workspace) {
+            workspace.verdict.set_answer(Answer::Drop);
+        }
+        Progress::Decided
+    }
+
+    /// Returns whether the answer to a packet that one of `limits` refuses may depend on the
+    /// standing of its source.
+    #[inline(always)]
+    pub(super) fn answers_by_standing(&self, limits: u64) -> bool {
+        self.tables.shape().answering_by_standing & limits != 0
+    }
+}
+
+impl<Location> Workspace<Location> {
+    /// Returns the stage for a packet whose answer `is_written`; without one, nothing is sent.
+    #[inline(always)]
+    pub const fn answer_if(&mut self, is_written: bool) -> Option<Stage> {
+        if is_written {
+            Some(Stage::Answer)
+        } else {
+            self.verdict.set_answer(Answer::Drop);
+            None
+        }
+    }
+
+    /// Counts a packet that a limit refused; returns whether the answer to it is to be sent.
+    #[inline(always)]
+    fn slips(&mut self, limit_index: u32, limit: &LimitEntry) -> bool {
+        let refused = &mut self.slips[(limit_index % MAX_LIMITS) as usize];
+        *refused += 1;
+        let is_sent = *refused >= limit.slip();
+        if is_sent {
+            *refused = 0;
+        }
+        is_sent
+    }
+}

@@ -1,0 +1,134 @@
+//! Answers: both engines send the same bytes, within the same limits.
+
+use anyhow::{Result, anyhow};
+use limiter_common::{answer::Answer, reason::Reason, standing::Event};
+use limiter_policy::{
+    config::{self, Store},
+    policy::Policy,
+};
+use testbed::{Frame, Tag};
+
+use crate::{
+    engine::{Engines, stay_on_one_cpu},
+    random::QUERY,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn policy(limit: &str, rest: &str) -> Result<Policy> {
+    let text = format!(
+        "limits: {{All: {{id: total, cost: packets, burst: 1, count: 1, period: 1h, {limit}}}}}\n{rest}"
+    );
+    let config = config::parse(&text, "test").map_err(|errors| anyhow!("{errors}"))?;
+    Ok(config.policy)
+}
+
+fn pairs() -> [Frame; 3] {
+    let v4 = Frame::new([192, 0, 2, 7].into(), [198, 51, 100, 1].into());
+    let v6 = |text: &str| text.parse().expect("an address");
+    [
+        v4.clone(),
+        v4.tagged(Tag::Service(3)).tagged(Tag::Customer(4)),
+        Frame::new(v6("2001:db8:1::7"), v6("2001:db8:2::1")),
+    ]
+}
+
+/// Every frame that is refused gets the answer, in either store.
+#[test]
+fn both_engines_answer_alike() -> Result<()> {
+    for store in [Store::Table, Store::Hash] {
+        for frame in pairs() {
+            let query = frame.udp(4321, 53, QUERY)?;
+            let syn = frame.tcp_syn(4321, 443, 7)?;
+            let long = frame.udp(4321, 9, &[7; 1200])?;
+            let ping = frame.echo(&[1; 56])?;
+            for (answer, answered, silent) in [
+                ("truncate", vec![&query], vec![&syn, &long, &ping]),
+                ("reset", vec![&syn], vec![&query, &ping]),
+                ("prohibited", vec![&long, &ping], vec![]),
+            ] {
+                let policy = policy(&format!("deny: {answer}"), "")?;
+                let mut engines = Engines::with(&policy, store)?;
+                assert_eq!(engines.judge(0, &query), Reason::WithinLimits);
+                for asked in answered {
+                    let verdict = engines.verdict(1, asked);
+                    assert_eq!(verdict.reason, Reason::OverLimit);
+                    assert_eq!(verdict.answer().name(), answer);
+                    assert!(engines.answer().len() <= asked.len() + 16);
+                }
+                for asked in silent {
+                    let verdict = engines.verdict(2, asked);
+                    assert_eq!(verdict.reason, Reason::OverLimit);
+                    assert_eq!(verdict.answer(), Answer::Drop);
+                }
+                engines.assert_same_state();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each `NUMBER`th frame of those refused is answered.
+#[test]
+fn some_queries_slip_through() -> Result<()> {
+    // Each CPU counts for itself.
+    stay_on_one_cpu()?;
+    let [frame, ..] = pairs();
+    let query = frame.udp(4321, 53, QUERY)?;
+    let mut engines = Engines::new(&policy("deny: truncate, slip: 3", "")?)?;
+    engines.judge(0, &query);
+    let answered: Vec<bool> = (1..=7)
+        .map(|at| engines.verdict(at, &query).answer() == Answer::Truncate)
+        .collect();
+    assert_eq!(answered, [false, false, true, false, false, true, false]);
+    Ok(())
+}
+
+#[test]
+fn answers_have_their_own_limits() -> Result<()> {
+    let one = "{burst: 1, count: 1, period: 1h}";
+    let three = "{burst: 3, count: 3, period: 1s}";
+    let rest = format!("answers: {{per-prefix: {one}, total: {three}}}");
+    let mut engines = Engines::new(&policy("deny: truncate", &rest)?)?;
+    let mut ask = |at: u64, source: &str| {
+        let destination = if source.contains(':') {
+            "2001:db8:f::1"
+        } else {
+            "198.51.100.1"
+        };
+        let frame = Frame::new(source.parse()?, destination.parse()?);
+        let verdict = engines.verdict(at, &frame.udp(4321, 53, QUERY)?);
+        anyhow::Ok(verdict.answer() == Answer::Truncate)
+    };
+    assert!(!ask(0, "192.0.2.1")?, "it passes");
+    assert!(ask(1, "192.0.2.1")?);
+    assert!(!ask(2, "192.0.2.2")?, "of the same range");
+    assert!(ask(3, "192.0.3.2")?);
+    assert!(ask(4, "2001:db8:1::1")?);
+    assert!(!ask(5, "2001:db8:2::1")?, "the interface's total");
+    assert!(!ask(SECOND, "2001:db8:1:1::1")?, "of the same range");
+    // What was refused for the total was not charged to the range.
+    assert!(ask(SECOND, "2001:db8:2::1")?);
+    engines.assert_same_state();
+    Ok(())
+}
+
+#[test]
+fn standings_get_different_answers() -> Result<()> {
+    let mut engines = Engines::new(&policy(
+        "deny: {unknown: truncate, proven: prohibited}",
+        "",
+    )?)?;
+    let known = "192.0.2.9".parse()?;
+    engines.note(0, known, Event::Handshake)?;
+    let mut ask = |at: u64, source: &str| {
+        let frame = Frame::new(source.parse()?, "198.51.100.1".parse()?);
+        let verdict = engines.verdict(at, &frame.udp(4321, 53, QUERY)?);
+        anyhow::Ok(verdict.answer())
+    };
+    assert_eq!(ask(0, "192.0.2.1")?, Answer::Drop);
+    assert_eq!(ask(1, "192.0.2.1")?, Answer::Truncate);
+    assert_eq!(ask(2, "192.0.2.9")?, Answer::Prohibited);
+    engines.assert_same_state();
+    Ok(())
+}

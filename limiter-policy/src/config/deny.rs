@@ -1,0 +1,178 @@
+//! The fields `deny` and `slip` of a limit: what it sends back to the senders of packets that it
+//! refuses.
+
+use std::ops::RangeInclusive;
+
+use limiter_common::{
+    address::Family,
+    answer::Answer,
+    limit::{Cost, IdFormat},
+    standing::Standing,
+};
+
+use super::{
+    node::{Node, Value},
+    reader::{Fields, Reader},
+};
+use crate::policy::{Deny, Match};
+
+/// The field's name.
+pub(super) const FIELD: &str = "deny";
+
+/// The name of the field that says how many get a truncated answer.
+pub(super) const SLIP: &str = "slip";
+
+/// The name for all standings that the map does not name.
+const ELSE: &str = "else";
+
+const EXPECTED: &str = "'drop', 'truncate', 'reset', 'prohibited', or a map, such as \
+                        {unknown: truncate, else: drop}";
+
+/// As in Knot DNS and BIND, where 0 means that none is answered.
+const SLIPS: RangeInclusive<u64> = 1..=10;
+
+/// A TCP segment with this flag gets no answer.
+const RST: u8 = 0x04;
+
+/// Which packets a limit counts; what is unknown (`None`) is not checked.
+#[derive(Clone, Copy)]
+pub(super) struct Counted<'m> {
+    pub(super) matching: &'m Match,
+    pub(super) id_format: Option<IdFormat>,
+    pub(super) cost: Option<Cost>,
+}
+
+/// Reads what the limit sends back; `None`: nothing.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    counted: Counted<'_>,
+) -> Option<Deny> {
+    let deny = match fields.get(FIELD) {
+        Some(node) => match &node.value {
+            Value::Mapping(_) => read_map(reader, node, counted),
+            _ => read_answer(reader, node, counted).map(Deny::everybody),
+        },
+        None => None,
+    };
+    let slip = fields.get(SLIP);
+    let slip = slip.and_then(|node| reader.whole(node, SLIP, SLIPS));
+    let slip = slip.and_then(|slip| u8::try_from(slip).ok());
+    if let Some((name, _)) = fields.named(SLIP)
+        && match deny {
+            Some(deny) => !deny.sends(Answer::Truncate),
+            None => fields.is_missing(FIELD),
+        }
+    {
+        let message = format!("'{SLIP}' has no effect without '{FIELD}: truncate'");
+        reader.error(name.at, message);
+    }
+    let deny = deny.filter(|deny| *deny != Deny::everybody(Answer::Drop))?;
+    Some(Deny {
+        slip: slip.unwrap_or(deny.slip),
+        ..deny
+    })
+}
+
+/// Reads an answer for each of several standings.
+fn read_map<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    counted: Counted<'_>,
+) -> Option<Deny> {
+    let [proven, familiar, fresh, retried, unknown] = Standing::ALL.map(Standing::name);
+    let known = [proven, familiar, fresh, retried, unknown, ELSE];
+    let fields = reader.fields(node, EXPECTED, &known)?;
+    if known.iter().all(|name| fields.is_missing(name)) {
+        reader.error(node.at, format!("'{FIELD}' is empty: expected {EXPECTED}"));
+        return None;
+    }
+    let answers = Standing::ALL.map(|standing| {
+        let (name, node) = fields.named(standing.name())?;
+        let of = &counted.matching.standing;
+        if !of.is_empty() && !of.contains(&standing) {
+            let message = format!("the limit's 'match' counts no {} sources", name.text);
+            reader.error(name.at, message);
+        }
+        read_answer(reader, node, counted)
+    });
+    let other = fields.get(ELSE);
+    let other = other.and_then(|node| read_answer(reader, node, counted));
+    let [proven, familiar, fresh, retried, unknown] = answers;
+    let deny = Deny {
+        proven,
+        familiar,
+        fresh,
+        retried,
+        unknown,
+        ..Deny::everybody(other.unwrap_or(Answer::Drop))
+    };
+    // One spelling for what answers nobody.
+    let is_silent = Standing::ALL.map(|standing| deny.to(standing)) == [Answer::Drop; 5];
+    Some(if is_silent && deny.other == Answer::Drop {
+        Deny::everybody(Answer::Drop)
+    } else {
+        deny
+    })
+}
+
+/// Reads an answer, which some packet that the limit counts must get.
+fn read_answer<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    counted: Counted<'_>,
+) -> Option<Answer> {
+    if matches!(node.value, Value::Mapping(_) | Value::Sequence(_)) {
+        reader.unexpected(node, EXPECTED);
+        return None;
+    }
+    let known = Answer::ALL.map(|answer| (answer.name(), answer));
+    let answer = reader.choice(node, "answer", known)?;
+    if let Some(why) = counted.why_never(answer) {
+        let name = answer.name();
+        reader.error(node.at, format!("no packet gets '{name}': {why}"));
+    }
+    Some(answer)
+}
+
+impl Counted<'_> {
+    /// Says why no packet that the limit counts gets an answer; `None`: some do.
+    fn why_never(self, answer: Answer) -> Option<&'static str> {
+        let counts = |number| self.counts(number);
+        match answer {
+            Answer::Drop => None,
+            Answer::Truncate => (!counts(Match::UDP))
+                .then_some("it answers DNS queries over UDP, and the limit counts no udp"),
+            Answer::Reset => (!counts(Match::TCP))
+                .then_some("it answers TCP segments, and the limit counts no tcp but resets"),
+            Answer::Prohibited => {
+                let answered = [Match::TCP, Match::UDP, Match::ICMP, Match::ICMPV6];
+                (!answered.into_iter().any(counts)).then_some(
+                    "it answers tcp, udp, icmp and icmpv6, of which the limit counts none",
+                )
+            }
+        }
+    }
+
+    /// Returns whether the limit may count packets of a protocol that get answers.
+    fn counts(self, number: u8) -> bool {
+        let Self { matching, cost, .. } = self;
+        let is_named = matching.protocols.is_empty() || matching.protocols.contains(&number);
+        let is_tcp_only = matching.tcp_flags.is_some() || cost == Some(Cost::NewConnections);
+        let is_reset = matching.tcp_flags.is_some_and(|flags| flags.set & RST != 0);
+        is_named
+            && (!is_tcp_only || number == Match::TCP)
+            && !is_reset
+            && (!matching.needs_ports() || Match::PROTOCOLS_WITH_PORTS.contains(&number))
+            && self.id_format.is_none_or(|format| sees(format, number))
+    }
+}
+
+/// Returns whether a limit with ids of that format sees a protocol, if that is of one family.
+fn sees(format: IdFormat, number: u8) -> bool {
+    match number {
+        Match::ICMP => format.is_for(Family::V4),
+        Match::ICMPV6 => format.is_for(Family::V6),
+        _ => true,
+    }
+}

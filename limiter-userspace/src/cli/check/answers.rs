@@ -1,0 +1,83 @@
+//! Answers that forgers can have sent to others, in `limiter check`.
+
+use std::io::{self, Write as _};
+
+use limiter_common::{answer::Answer, standing::Standing};
+use limiter_policy::policy::{Deny, Forgeable, Limit, Policy, configured_name};
+
+/// Warns on stderr of limits that answer whoever is named as the source.
+pub(super) fn warn(policy: &Policy) {
+    for warning in policy.limits.iter().filter_map(backscatter) {
+        // If stderr is gone, nobody is left to warn.
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+    if policy.answers.is_some() && policy.answers_in_use().is_none() {
+        let warning = "nothing uses the section `answers`: no limit that enforces has a `deny` \
+                       that answers";
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+}
+
+/// Warns of a limit that sends what somebody else gets if the source is forged. A truncated answer
+/// is worth that: it is no longer than the query.
+fn backscatter(limit: &Limit) -> Option<String> {
+    let deny = limit.answers().filter(|_| limit.is_first_part())?;
+    let answer = [Answer::Reset, Answer::Prohibited];
+    let answer = answer
+        .into_iter()
+        .find(|answer| reaches_strangers(limit, &deny, *answer))?;
+    let (name, answer) = (configured_name(&limit.name), answer.name());
+    let why = Forgeable::of(&limit.matching).why();
+    Some(format!(
+        "limit {name} sends '{answer}' to whoever is named as the source, also if that is forged \
+         ({why}), up to the rates of `answers`; `deny: {{unknown: drop, retried: drop, else: \
+         {answer}}}` answers only sources that are known"
+    ))
+}
+
+/// Returns whether a source of which little is known gets that answer.
+fn reaches_strangers(limit: &Limit, deny: &Deny, answer: Answer) -> bool {
+    let counted = &limit.matching.standing;
+    [Standing::Unknown, Standing::Retried]
+        .into_iter()
+        .filter(|standing| counted.is_empty() || counted.contains(standing))
+        .any(|standing| deny.to(standing) == answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::config;
+
+    use super::*;
+
+    fn warnings(deny: &str) -> Vec<String> {
+        let text = format!(
+            "limits: {{Own: {{id: total, cost: packets, burst: 9, count: 9, period: 1s, {deny}}}}}"
+        );
+        let policy = config::parse(&text, "test").unwrap().policy;
+        policy.limits.iter().filter_map(backscatter).collect()
+    }
+
+    #[test]
+    fn what_forgers_can_have_sent() {
+        for safe in [
+            "deny: drop",
+            "deny: truncate",
+            "deny: reset, mode: observe",
+            "deny: {unknown: truncate, retried: drop, else: reset}",
+            "deny: prohibited, match: {standing: [proven, fresh]}",
+        ] {
+            assert_eq!(warnings(safe), Vec::<String>::new(), "{safe}");
+        }
+        for (deny, named) in [
+            ("deny: reset", "sends 'reset'"),
+            ("deny: prohibited", "sends 'prohibited'"),
+            ("deny: {unknown: drop, else: reset}", "sends 'reset'"),
+        ] {
+            let [warning] = &warnings(deny)[..] else {
+                panic!("{deny}");
+            };
+            assert!(warning.contains(named), "{warning}");
+        }
+    }
+}

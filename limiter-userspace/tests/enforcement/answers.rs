@@ -1,0 +1,134 @@
+//! Answers as clients' sockets see them.
+
+use std::{
+    io::ErrorKind,
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
+
+use crate::{pair, server_for, take_turn};
+
+const PORT: u16 = 7000;
+
+/// Far below the second after which a client would try again.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+/// A DNS query of `example.com` for its address, with room for an ICMPv6 error's quote.
+const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\
+                       \0\0\x29\x04\xd0\0\0\0\0\0\0";
+
+/// The header and the question of the answer to it.
+const TRUNCATED: &[u8] = b"\x12\x34\x83\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
+
+/// One token in an hour, which is spent. A veth pair leaves checksums to be computed, and sends
+/// frames back in native mode only to a peer with a program.
+fn start(pair: &Pair, deny: &str) -> Result<Limiter> {
+    let output = pair
+        .client
+        .command("ethtool")
+        .args(["-K", CLIENT_INTERFACE, "tx", "off"])
+        .output()
+        .context("cannot run ethtool")?;
+    ensure!(output.status.success(), "{output:?}");
+    let configuration = format!(
+        "limits: {{All: {{id: total, cost: packets, match: {{destination-port: {PORT}}}, burst: 1, \
+         count: 1, period: 1h, deny: {deny}}}}}"
+    );
+    let limiter = Limiter::start(
+        Path::new(env!("CARGO_BIN_EXE_limiter")),
+        &pair.server,
+        &configuration,
+        &["-i", SERVER_INTERFACE, "--mode", "generic"],
+    )?;
+    let spent = client(pair, "10.77.0.2".parse()?)?;
+    spent.send(b"x")?;
+    Ok(limiter)
+}
+
+/// Returns a client's UDP socket, connected to the server.
+fn client(pair: &Pair, address: IpAddr) -> Result<UdpSocket> {
+    let server = SocketAddr::new(server_for(address)?, PORT);
+    let socket = pair
+        .client
+        .enter(|| Ok(UdpSocket::bind(SocketAddr::new(address, 0))?))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+    Ok(socket)
+}
+
+fn clients() -> Result<[IpAddr; 2]> {
+    Ok(["10.77.0.2".parse()?, "fd77:1:1::1".parse()?])
+}
+
+/// Returns how many answers the limiter has counted.
+fn counted(limiter: &Limiter) -> Result<u64> {
+    let status = limiter.status()?;
+    status["limits"]["All"]["dropped_packets"]
+        .as_u64()
+        .context("a count")
+}
+
+#[test]
+fn a_resolver_is_told_to_come_over_tcp() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let limiter = start(&pair, "truncate")?;
+    for address in clients()? {
+        let socket = client(&pair, address)?;
+        socket.send(QUERY)?;
+        let mut answer = [0; 512];
+        let length = socket.recv(&mut answer).context("no answer")?;
+        assert_eq!(answer[..length], *TRUNCATED);
+    }
+    assert_eq!(counted(&limiter)?, 2);
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
+
+#[test]
+fn a_client_is_refused_at_once() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let limiter = start(&pair, "reset")?;
+    for address in clients()? {
+        let server = SocketAddr::new(server_for(address)?, PORT);
+        // Without the limiter it would answer.
+        let _listener = pair.server.enter(|| Ok(TcpListener::bind(server)?))?;
+        let begun = Instant::now();
+        let connected = pair
+            .client
+            .enter(|| Ok(TcpStream::connect_timeout(&server, Duration::from_secs(5))))?;
+        match connected {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            other => bail!("{other:?}"),
+        }
+        assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    }
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
+
+#[test]
+fn a_socket_reports_what_is_prohibited() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let limiter = start(&pair, "prohibited")?;
+    for address in clients()? {
+        let socket = client(&pair, address)?;
+        socket.send(QUERY)?;
+        let error = socket.recv(&mut [0; 512]).err().context("no error")?;
+        // As Linux maps the two messages.
+        let expected = if address.is_ipv4() {
+            ErrorKind::HostUnreachable
+        } else {
+            ErrorKind::PermissionDenied
+        };
+        assert_eq!(error.kind(), expected, "{error}");
+    }
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
