@@ -2,13 +2,14 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
-    limit::{BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
+    answer::Answer,
+    limit::{ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
     sieve::MAX_SIEVES,
     standing::Standing,
     strategy::{Strategy, moving_window},
 };
 use limiter_policy::policy::{
-    Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock, Policy,
+    Deny, Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock, Policy,
     PressureOf, Rate, Reserve, Reserved, Sieve, TcpFlags,
 };
 
@@ -57,6 +58,25 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
         sieves: (0..MAX_SIEVES).map(sieve).collect(),
         ..Policy::from(Vec::new())
     }
+}
+
+/// Returns the policy with fewer limits, as many as there may be beside those of answers, which
+/// answer, by standing.
+#[must_use]
+pub fn answering(mut policy: Policy) -> Policy {
+    policy
+        .limits
+        .truncate(MAX_LIMITS as usize - ANSWER_LIMITS.len());
+    for limit in &mut policy.limits {
+        limit.deny = Some(Deny {
+            familiar: Some(Answer::Drop),
+            fresh: Some(Answer::Reset),
+            retried: Some(Answer::Truncate),
+            slip: 2,
+            ..Deny::everybody(Answer::Prohibited)
+        });
+    }
+    policy
 }
 
 /// Returns the strategy, or another one for a cost that it cannot count.

@@ -20,7 +20,10 @@ use limiter_policy::{
 use serde::Serialize;
 
 use self::frame::INSTRUCTION;
-pub use self::{largest::largest_policy, stack::Function};
+pub use self::{
+    largest::{answering, largest_policy},
+    stack::Function,
+};
 
 /// The most instructions of one program that the verifier may walk: less than a sixth of the
 /// million at which it gives up, since kernels prune differently.
@@ -36,6 +39,9 @@ const POLICIES: [(&str, &[Strategy]); 2] = [
     (Strategy::Gcra.name(), &[Strategy::Gcra]),
     ("all strategies", &Strategy::ALL),
 ];
+
+/// The name of the policy with all strategies whose limits answer.
+const ANSWERING: &str = "all strategies, answers";
 
 /// A program's cost.
 #[derive(Clone, Debug, Serialize)]
@@ -104,6 +110,8 @@ pub fn measure() -> Result<Vec<Cost>> {
             CompiledPolicy::new(&largest_policy(strategies), possible_cpus())?,
         ));
     }
+    let policy = answering(largest_policy(&Strategy::ALL));
+    policies.push((ANSWERING, CompiledPolicy::new(&policy, possible_cpus())?));
     let objects = [
         ("limiter.o", OBJECT, LogLevel::Off),
         ("limiter-log.o", OBJECT_WITH_LOG, LogLevel::Verdicts),

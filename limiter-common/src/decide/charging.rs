@@ -23,6 +23,8 @@ struct Charging<'a, T, B: Outline> {
     tables: &'a T,
     buckets: &'a B,
     workspace: &'a mut Workspace<B::Location>,
+    /// The limits that may be asked and charged: the verifier walks no round for others.
+    among: u64,
 }
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -80,6 +82,7 @@ fn charge<T: Tables, B: Outline>(
         tables,
         buckets,
         workspace,
+        among: u64::MAX,
     };
     charging.ask(limits, true);
     if !charging.passes_unknown(limits) {
@@ -113,6 +116,7 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
         tables,
         buckets,
         workspace,
+        among: u64::MAX,
     };
     // A limit that only observes has no automatic rate.
     charging.ask(limits, false);
@@ -132,6 +136,7 @@ pub(super) fn charge_answer<T: Tables, B: Outline>(
 ) -> bool {
     let family = workspace.packet.facts.source.family;
     let limits = tables.opaque(tables.shape().of_answers(family));
+    let [of_v4, of_v6] = tables.shape().of_answers;
     let Verdict {
         reason, denied_by, ..
     } = workspace.verdict;
@@ -142,6 +147,7 @@ pub(super) fn charge_answer<T: Tables, B: Outline>(
         tables,
         buckets,
         workspace,
+        among: of_v4 | of_v6,
     };
     charging.ask(limits, false);
     if charging.workspace.refused == 0 {
@@ -170,7 +176,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
             limits & !self.workspace.asked
         };
         for limit_index in limit_indices(self.tables) {
-            if contains(limits, limit_index) {
+            if contains(self.among, limit_index) && contains(limits, limit_index) {
                 // Looked up in each round: a set of limits would take stack.
                 let is_automatic = automatic && self.tables.shape().is_automatic(limit_index);
                 let strictness =
@@ -213,7 +219,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         // them.
         let limits = self.tables.opaque(limits);
         for limit_index in limit_indices(self.tables) {
-            if contains(limits, limit_index) {
+            if contains(self.among, limit_index) && contains(limits, limit_index) {
                 let limit_index = self.opaque_index(limit_index);
                 let updated = self.change(limit_index, Intent::Spend);
                 if !self.workspace.verdict.note(limit_index, updated) {
@@ -227,7 +233,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         }
         let charged = limits & (bit(refused_by) - 1);
         for limit_index in limit_indices(self.tables) {
-            if contains(charged, limit_index) {
+            if contains(self.among, limit_index) && contains(charged, limit_index) {
                 // If the refund fails, the bucket is charged too much, never too little.
                 self.buckets
                     .retry(self.workspace.charge(limit_index), Intent::Refund);
@@ -240,7 +246,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
     fn charge_each(&mut self, limits: u64) {
         let limits = self.tables.opaque(limits);
         for limit_index in limit_indices(self.tables) {
-            if contains(limits, limit_index) {
+            if contains(self.among, limit_index) && contains(limits, limit_index) {
                 let limit_index = self.opaque_index(limit_index);
                 if !matches!(
                     self.change(limit_index, Intent::Spend),
@@ -260,7 +266,10 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         }
         let limits = self.tables.opaque(self.workspace.refused);
         for limit_index in limit_indices(self.tables) {
-            if contains(limits, limit_index) && self.workspace.charge(limit_index).plan.changes() {
+            if contains(self.among, limit_index)
+                && contains(limits, limit_index)
+                && self.workspace.charge(limit_index).plan.changes()
+            {
                 // If other CPUs win every attempt, they have as good as filled the window.
                 self.change(limit_index, Intent::Refuse);
             }

@@ -1,111 +1,10 @@
-//! Answers: what limits send back to the senders of packets that they refuse, and how much of it.
+//! How many answers are sent, and which limits send any.
 
 use std::fmt;
 
-use limiter_common::{answer::Answer, standing::Standing};
 use serde::{Deserialize, Serialize};
 
-use super::{Limit, Mode, Policy, Rate};
-
-/// What a limit sends back to the senders of packets that it refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deny {
-    /// What proven sources get, if not what others get.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proven: Option<Answer>,
-    /// What familiar sources get, if not what others get.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub familiar: Option<Answer>,
-    /// What fresh sources get, if not what others get.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fresh: Option<Answer>,
-    /// What retried sources get, if not what others get.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retried: Option<Answer>,
-    /// What unknown sources get, if not what others get.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<Answer>,
-    /// What the others get.
-    #[serde(rename = "else")]
-    pub other: Answer,
-    /// Of so many refused packets to truncate the answer to, one gets it.
-    pub slip: u8,
-}
-
-impl Deny {
-    /// The same to everybody.
-    #[must_use]
-    pub const fn everybody(answer: Answer) -> Self {
-        Self {
-            proven: None,
-            familiar: None,
-            fresh: None,
-            retried: None,
-            unknown: None,
-            other: answer,
-            slip: 1,
-        }
-    }
-
-    /// Returns what the limit says of a standing; `None`: nothing in particular.
-    #[must_use]
-    pub const fn named(&self, standing: Standing) -> Option<Answer> {
-        match standing {
-            Standing::Proven => self.proven,
-            Standing::Familiar => self.familiar,
-            Standing::Fresh => self.fresh,
-            Standing::Retried => self.retried,
-            Standing::Unknown => self.unknown,
-        }
-    }
-
-    /// Returns what sources of a standing get.
-    #[must_use]
-    pub fn to(&self, standing: Standing) -> Answer {
-        self.named(standing).unwrap_or(self.other)
-    }
-
-    /// Returns whether it depends on the standing of a source.
-    #[must_use]
-    pub fn depends_on_standing(&self) -> bool {
-        let mut standings = Standing::ALL.into_iter();
-        standings.any(|standing| self.to(standing) != self.other)
-    }
-
-    /// Returns whether sources of any standing get that answer.
-    #[must_use]
-    pub fn sends(&self, answer: Answer) -> bool {
-        let mut standings = Standing::ALL.into_iter();
-        self.other == answer || standings.any(|standing| self.to(standing) == answer)
-    }
-}
-
-/// Formats the fields `deny` and `slip` as in a configuration file.
-impl fmt::Display for Deny {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named: Vec<String> = Standing::ALL
-            .into_iter()
-            .filter_map(|standing| {
-                let answer = self.named(standing)?;
-                Some(format!("{}: {}", standing.name(), answer.name()))
-            })
-            .collect();
-        if named.is_empty() {
-            formatter.write_str(self.other.name())?;
-        } else {
-            write!(
-                formatter,
-                "{{{}, else: {}}}",
-                named.join(", "),
-                self.other.name()
-            )?;
-        }
-        if self.slip > 1 {
-            write!(formatter, ", slip: {}", self.slip)?;
-        }
-        Ok(())
-    }
-}
+use super::{Deny, Limit, Mode, Rate};
 
 /// How many answers are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,51 +46,12 @@ impl Limit {
     }
 }
 
-impl Policy {
-    /// Returns how many answers are sent; `None`: no limit answers.
-    #[must_use]
-    pub fn answers_in_use(&self) -> Option<AnswerRates> {
-        let mut limits = self.limits.iter();
-        let answers = limits.any(|limit| limit.answers().is_some());
-        answers.then(|| self.answers.unwrap_or_default())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn shown_and_stored_as_configured() {
-        let check = |deny: Deny, shown: &str, json: &str| {
-            assert_eq!(deny.to_string(), shown);
-            assert_eq!(serde_json::to_string(&deny).unwrap(), json);
-            assert_eq!(serde_json::from_str::<Deny>(json).unwrap(), deny);
-        };
-        check(
-            Deny::everybody(Answer::Reset),
-            "reset",
-            r#"{"else":"reset","slip":1}"#,
-        );
-        let by_standing = Deny {
-            unknown: Some(Answer::Truncate),
-            retried: Some(Answer::Drop),
-            slip: 2,
-            ..Deny::everybody(Answer::Prohibited)
-        };
-        check(
-            by_standing,
-            "{retried: drop, unknown: truncate, else: prohibited}, slip: 2",
-            r#"{"retried":"drop","unknown":"truncate","else":"prohibited","slip":2}"#,
-        );
-        assert!(by_standing.depends_on_standing());
-        assert!(by_standing.sends(Answer::Truncate) && !by_standing.sends(Answer::Reset));
-        assert_eq!(by_standing.to(Standing::Proven), Answer::Prohibited);
-        let alike = Deny {
-            unknown: Some(Answer::Reset),
-            ..Deny::everybody(Answer::Reset)
-        };
-        assert!(!alike.depends_on_standing());
+    fn shown_as_configured() {
         assert_eq!(
             AnswerRates::default().to_string(),
             "{per-prefix: {burst: 100, count: 100, period: 1s}, total: {burst: 10000, count: \

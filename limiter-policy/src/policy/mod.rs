@@ -1,11 +1,13 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
+mod answering;
 mod answers;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
 mod compile;
 mod counted;
+mod deny;
 pub mod diff;
 mod forgeable;
 mod implied;
@@ -29,9 +31,10 @@ use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    answers::{AnswerRates, Deny},
+    answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{CompileError, CompiledPolicy},
+    deny::Deny,
     forgeable::Forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},

@@ -1,0 +1,13 @@
+//! Whether a policy answers, and how much.
+
+use super::{AnswerRates, Policy};
+
+impl Policy {
+    /// Returns how many answers are sent; `None`: no limit answers.
+    #[must_use]
+    pub fn answers_in_use(&self) -> Option<AnswerRates> {
+        let mut limits = self.limits.iter();
+        let answers = limits.any(|limit| limit.answers().is_some());
+        answers.then(|| self.answers.unwrap_or_default())
+    }
+}
