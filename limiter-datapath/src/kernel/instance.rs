@@ -10,7 +10,12 @@ use aya::{
     maps::Array,
     programs::{TestRun, TestRunOptions, Xdp},
 };
-use limiter_common::{answer::MORE_BYTES, decide::Verdict, policy::Shape, reason::Action};
+use limiter_common::{
+    answer::{MORE_BYTES, SHORTEST_FRAME},
+    decide::Verdict,
+    policy::Shape,
+    reason::Action,
+};
 use limiter_policy::{config::Offenders, policy::CompiledPolicy};
 
 #[cfg(feature = "testing")]
@@ -153,7 +158,9 @@ impl Instance {
         answer: &mut Vec<u8>,
     ) -> Result<(Action, Verdict), DatapathError> {
         self.set_clock(now_ns)?;
-        answer.resize(frame.len() + MORE_BYTES as usize, 0);
+        // Frames in memory may be shorter than any on the wire.
+        let asked = frame.len().max(SHORTEST_FRAME as usize);
+        answer.resize(asked + MORE_BYTES as usize, 0);
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         options.data_out = Some(answer);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use limiter_common::{
     bucket::{BucketStore, Decide, Search, Swap, Updated},
     decide::{Outline, Verdict, account, reserve_of},
-    limit::BUILT_IN,
+    limit::{ANSWER_LIMITS, BUILT_IN, LimitId},
     owner::BucketKey,
     reason::{Action, Reason},
     strategy::{Parameters, Strategy as Rule, moving_window::STAMPS},
@@ -67,8 +67,11 @@ impl Native {
         fits && reserve_of(&self.tables, &packet.class, limit_index, standing) != 0
     }
 
+    /// Returns the states of the policy's own buckets, not of those that answers are charged to.
     fn states(&self) -> HashMap<BucketKey, u64> {
-        self.buckets.clone().into_states()
+        let mut states = self.buckets.clone().into_states();
+        states.retain(|key, _| !ANSWER_LIMITS.contains(&LimitId(key.limit)));
+        states
     }
 
     /// Returns the buckets of the limits in a set, with their parameters and the packet's cost.
