@@ -63,7 +63,7 @@ use limiter_common::{
 use limiter_policy::{
     config::Scope,
     lists::ListRecord,
-    policy::{CompiledPolicy, automatic::rate_of},
+    policy::{CompiledPolicy, Limit, automatic::rate_of},
 };
 
 #[cfg(feature = "testing")]
@@ -261,9 +261,16 @@ impl Datapath {
         self.kept.standing_traffic(limit)
     }
 
-    /// Returns the answers of that kind that were sent for a limit, on all interfaces.
-    pub fn answer_traffic(&self, limit: LimitId, answer: Answer) -> Result<Traffic, DatapathError> {
-        self.kept.answer_traffic(limit, answer)
+    /// Returns the answers that a limit may send, and those that were sent for it, on all
+    /// interfaces.
+    pub fn answer_traffic(&self, limit: &Limit) -> Result<Vec<(Answer, Traffic)>, DatapathError> {
+        let deny = limit.answers();
+        let sends = |answer: &Answer| deny.is_some_and(|deny| deny.sends(*answer));
+        let answers = Answer::ALL.into_iter();
+        answers
+            .filter(|answer| *answer != Answer::Drop && sends(answer))
+            .map(|answer| Ok((answer, self.kept.answer_traffic(limit.id, answer)?)))
+            .collect()
     }
 
     /// Returns the rate in force of a limit whose rate is automatic, in whole tokens a second;

@@ -120,6 +120,7 @@ mod tests {
                 dropped_bytes: 4,
                 would_drop_packets: 5,
                 would_drop_bytes: 6,
+                answers: BTreeMap::new(),
                 automatic: None,
                 metrics: Some(FlatMetrics {
                     prefix: "limiter".to_owned(),

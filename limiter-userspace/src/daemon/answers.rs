@@ -138,7 +138,10 @@ fn status(
     for limit in &policy.limits {
         let traffic = datapath.limit_traffic(limit.id)?;
         let automatic = capacity::status(datapath, daemon.map(|daemon| &daemon.capacity), limit)?;
-        let status = limit_status(limit, traffic, automatic);
+        let mut status = limit_status(limit, traffic, automatic);
+        let answers = datapath.answer_traffic(limit)?.into_iter();
+        let answers = answers.map(|(answer, sent)| (answer.name().to_owned(), sent.packets));
+        status.answers = answers.collect();
         limits.insert(limit.name.clone(), status);
     }
     let [ipv4, ipv6] = match daemon {
@@ -221,6 +224,7 @@ fn limit_status(
         dropped_bytes: traffic.dropped.bytes,
         would_drop_packets: traffic.would_drop.packets,
         would_drop_bytes: traffic.would_drop.bytes,
+        answers: BTreeMap::new(),
         automatic,
         metrics: limit.metrics.clone(),
     }

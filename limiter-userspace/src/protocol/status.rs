@@ -171,6 +171,9 @@ pub struct LimitStatus {
     pub would_drop_packets: u64,
     /// Bytes of those.
     pub would_drop_bytes: u64,
+    /// How many answers to those that it dropped were sent, by kind; empty: it sends none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, u64>,
     /// Its rate in force, if that is automatic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<AutomaticRate>,

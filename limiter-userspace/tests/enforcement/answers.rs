@@ -64,10 +64,10 @@ fn clients() -> Result<[IpAddr; 2]> {
     Ok(["10.77.0.2".parse()?, "fd77:1:1::1".parse()?])
 }
 
-/// Returns how many answers the limiter has counted.
-fn counted(limiter: &Limiter) -> Result<u64> {
+/// Returns how many answers of a kind the limiter has sent.
+fn sent(limiter: &Limiter, answer: &str) -> Result<u64> {
     let status = limiter.status()?;
-    status["limits"]["All"]["dropped_packets"]
+    status["limits"]["All"]["answers"][answer]
         .as_u64()
         .context("a count")
 }
@@ -84,7 +84,9 @@ fn a_resolver_is_told_to_come_over_tcp() -> Result<()> {
         let length = socket.recv(&mut answer).context("no answer")?;
         assert_eq!(answer[..length], *TRUNCATED);
     }
-    assert_eq!(counted(&limiter)?, 2);
+    assert_eq!(sent(&limiter, "truncate")?, 2);
+    let told = limiter.show(&["status"])?;
+    ensure!(told.contains("All: answered 2 truncate\n"), "{told}");
     assert!(limiter.stop()?.success());
     Ok(())
 }

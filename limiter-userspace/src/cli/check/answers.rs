@@ -1,9 +1,22 @@
-//! Answers that forgers can have sent to others, in `limiter check`.
+//! Answers, and those that forgers can have sent to others, in `limiter check`.
 
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 
 use limiter_common::{answer::Answer, standing::Standing};
 use limiter_policy::policy::{Deny, Forgeable, Limit, Policy, configured_name};
+
+/// Prints what each limit answers, and how many answers are sent at most; nothing if none does.
+pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
+    for limit in &policy.limits {
+        if let Some(deny) = limit.answers() {
+            writeln!(out, "{}: answers what it refuses: {deny}", limit.name)?;
+        }
+    }
+    if let Some(rates) = policy.answers_in_use() {
+        writeln!(out, "answers: {rates}")?;
+    }
+    Ok(())
+}
 
 /// Warns on stderr of limits that answer whoever is named as the source.
 pub(super) fn warn(policy: &Policy) {
@@ -56,6 +69,26 @@ mod tests {
         );
         let policy = config::parse(&text, "test").unwrap().policy;
         policy.limits.iter().filter_map(backscatter).collect()
+    }
+
+    #[test]
+    fn what_is_answered() {
+        let shown = |deny: &str| {
+            let text = format!(
+                "limits: {{Own: {{id: total, cost: packets, burst: 9, count: 9, period: 1s, {deny}}}}}"
+            );
+            let mut shown = Vec::new();
+            print(&mut shown, &config::parse(&text, "test").unwrap().policy).unwrap();
+            String::from_utf8(shown).unwrap()
+        };
+        assert_eq!(shown("deny: drop"), "");
+        assert_eq!(shown("deny: reset, mode: observe"), "");
+        assert_eq!(
+            shown("deny: {unknown: truncate, else: drop}, slip: 2"),
+            "Own: answers what it refuses: {unknown: truncate, else: drop}, slip: 2\n\
+             answers: {per-prefix: {burst: 100, count: 100, period: 1s}, total: {burst: 10000, \
+             count: 100000, period: 1s}}\n"
+        );
     }
 
     #[test]

@@ -246,6 +246,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
         writeln!(out, "{shown}")?;
     }
     automatic::print(&mut out, &config.policy)?;
+    answers::print(&mut out, &config.policy)?;
     bans::print(&mut out, &config.policy)?;
     sieves::print(&mut out, &sieves::sieves(&config.policy))?;
     standing::print(&mut out, &config.policy)?;

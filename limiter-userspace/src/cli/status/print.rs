@@ -129,6 +129,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     }
 
     print_automatic(out, status)?;
+    print_answers(out, status)?;
     if let Some(standing) = &status.standing {
         print_standing(out, standing)?;
     }
@@ -184,6 +185,23 @@ fn print_automatic(out: &mut impl Write, status: &Status) -> anyhow::Result<()> 
         writeln!(out, "{line}")?;
     }
     if !lines.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn print_answers(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
+    let answering = status.limits.iter();
+    let answering = answering.filter(|(_, limit)| !limit.answers.is_empty());
+    let mut has_any = false;
+    for (name, limit) in answering {
+        let sent = limit.answers.iter();
+        let sent = sent.map(|(answer, packets)| format!("{} {answer}", count(*packets)));
+        let sent: Vec<_> = sent.collect();
+        writeln!(out, "{name}: answered {}", sent.join(", "))?;
+        has_any = true;
+    }
+    if has_any {
         writeln!(out)?;
     }
     Ok(())

@@ -305,6 +305,7 @@ mod tests {
         let (all, fixed) = (
             automatic(52_000),
             LimitStatus {
+                answers: BTreeMap::new(),
                 automatic: None,
                 ..automatic(1)
             },

@@ -1,6 +1,7 @@
 //! Snapshots for tests.
 
 use std::{
+    collections::BTreeMap,
     sync::LazyLock,
     time::{Duration, Instant},
 };
@@ -79,6 +80,7 @@ pub(super) fn automatic(rate: u64) -> LimitStatus {
         dropped_bytes: 0,
         would_drop_packets: 0,
         would_drop_bytes: 0,
+        answers: BTreeMap::new(),
         automatic: Some(AutomaticRate {
             rate,
             floor: 5_000,

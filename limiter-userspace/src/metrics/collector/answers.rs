@@ -1,6 +1,6 @@
 //! The metrics of answers.
 
-use limiter_common::{answer::Answer, counters::Traffic};
+use limiter_common::counters::Traffic;
 use limiter_datapath::kernel::{Datapath, DatapathError};
 
 use super::labelled::Labelled;
@@ -9,18 +9,12 @@ use super::labelled::Labelled;
 pub(super) fn by_answer(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, DatapathError> {
     let mut rows = Vec::new();
     for limit in &datapath.manifest().policy.limits {
-        let Some(deny) = limit.answers() else {
-            continue;
-        };
-        for answer in Answer::ALL {
-            if answer == Answer::Drop || !deny.sends(answer) {
-                continue;
-            }
+        for (answer, traffic) in datapath.answer_traffic(limit)? {
             let labels = [
                 ("limit", limit.name.clone()),
                 ("answer", answer.name().to_owned()),
             ];
-            rows.push((labels, datapath.answer_traffic(limit.id, answer)?));
+            rows.push((labels, traffic));
         }
     }
     Ok(rows)
