@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::Family,
-    answer::{self, Answer, Exchange, ROOM, Sum},
+    answer::{self, Answer, Exchange, Loops, ROOM},
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
     decide::Verdict,
     limit::LimitId,
@@ -183,13 +183,18 @@ extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 
     answer::write(exchange, Answer::of_number(answer), &Outlined)
 }
 
-/// Adds up words in a function of its own.
+/// Makes each loop a function of its own.
 struct Outlined;
 
-impl Sum for Outlined {
+impl Loops for Outlined {
     #[inline(always)]
     fn sum(&self, exchange: &Exchange, from: u32, length: u32) -> u64 {
         limiter_sum(exchange, from, length)
+    }
+
+    #[inline(always)]
+    fn name_length(&self, exchange: &Exchange, at: u32) -> u32 {
+        limiter_name_length(exchange, at)
     }
 }
 
@@ -197,12 +202,30 @@ impl Sum for Outlined {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_sum(exchange: *const Exchange, from: u32, length: u32) -> u64 {
-    if !MapTables.shape().answers() {
-        return 0;
-    }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
-    match unsafe { exchange.as_ref() } {
+    match read(exchange) {
         Some(exchange) => answer::sum(exchange, from, length),
         None => 0,
     }
+}
+
+/// Calls [`answer::name_length`]. It is a global function of the BPF object, as the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_name_length(exchange: *const Exchange, at: u32) -> u32 {
+    match read(exchange) {
+        Some(exchange) => answer::name_length(exchange, at),
+        None => 0,
+    }
+}
+
+/// Returns what a global function's caller passed; nothing if nothing is answered, because older
+/// verifiers walk these functions even then.
+#[inline(always)]
+fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
+    if !MapTables.shape().answers() {
+        return None;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this
+    // CPU's, and does not change meanwhile.
+    unsafe { exchange.as_ref() }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice, err::Layer};
 use limiter_common::{
     address::Address,
-    answer::{Answer, Exchange, InlineSum, MORE_BYTES, SHORTEST_FRAME, write},
+    answer::{Answer, Exchange, InlineLoops, MORE_BYTES, SHORTEST_FRAME, write},
     packet::{self, Facts, Transport},
     reason::Reason,
 };
@@ -71,7 +71,7 @@ fn answers_are_short(data: &[u8]) {
 /// Returns the answer to a frame; nothing: it gets none.
 fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
     let mut exchange = Exchange::EMPTY;
-    if exchange.read(&BytesFrame(frame)) && write(&mut exchange, answer, &InlineSum) > 0 {
+    if exchange.read(&BytesFrame(frame)) && write(&mut exchange, answer, &InlineLoops) > 0 {
         answer_frame(frame, &exchange)
     } else {
         Vec::new()

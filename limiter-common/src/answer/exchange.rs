@@ -11,6 +11,16 @@ pub const ROOM: usize = 2048;
 /// 32-bit words are aligned. Before it is room for an ICMP error's own headers.
 pub(super) const TRANSPORT: usize = 88;
 
+/// Returns an offset as the number that the loops take.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "it is an offset in the exchange, which has some 2000 bytes"
+)]
+pub(super) const fn offset(at: usize) -> u32 {
+    at as u32
+}
+
 /// The lengths of the IP headers; packets with options or extension headers get no answer.
 pub(super) const IPV4_LENGTH: u32 = 20;
 pub(super) const IPV6_LENGTH: u32 = 40;
@@ -196,12 +206,8 @@ impl Exchange {
 
     /// Notes where the answer starts, and how long it is.
     #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "it is an offset in the exchange, which has some 2000 bytes"
-    )]
     pub(super) const fn set_answer(&mut self, start: usize, length: u32) {
-        self.answer_start = start as u32;
+        self.answer_start = offset(start);
         self.answer_length = length;
     }
 

@@ -12,6 +12,7 @@
 mod addresses;
 mod checksum;
 mod exchange;
+mod loops;
 mod network;
 mod prohibited;
 mod reset;
@@ -19,10 +20,10 @@ mod transport;
 mod truncate;
 
 #[cfg(not(target_arch = "bpf"))]
-pub use self::checksum::InlineSum;
+pub use self::loops::InlineLoops;
 pub use self::{
-    checksum::{Sum, sum},
     exchange::{Exchange, ROOM},
+    loops::{Loops, name_length, sum},
 };
 use crate::numbered::numbered;
 
@@ -73,18 +74,18 @@ pub const MORE_BYTES: u32 = 16;
 pub const SHORTEST_FRAME: u32 = 60;
 
 /// Writes an answer over the exchange's packet; returns its length in bytes from the IP header on,
-/// 0: the packet gets none. `sums` adds up words of the exchange.
+/// 0: the packet gets none.
 #[inline(always)]
-pub fn write<S: Sum>(exchange: &mut Exchange, answer: Answer, sums: &S) -> u32 {
+pub fn write<L: Loops>(exchange: &mut Exchange, answer: Answer, loops: &L) -> u32 {
     exchange.erase_answer();
     if !addresses::may_be_answered(exchange) || !network::is_whole(exchange) {
         return 0;
     }
     let written = match answer {
         Answer::Drop => false,
-        Answer::Truncate => truncate::write(exchange, sums),
-        Answer::Reset => reset::write(exchange, sums),
-        Answer::Prohibited => prohibited::write(exchange, sums),
+        Answer::Truncate => truncate::write(exchange, loops),
+        Answer::Reset => reset::write(exchange, loops),
+        Answer::Prohibited => prohibited::write(exchange, loops),
     };
     if written { exchange.answer_length() } else { 0 }
 }

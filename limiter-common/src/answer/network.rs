@@ -1,9 +1,9 @@
 //! The IP header of a packet that may get an answer, and that of the answer.
 
 use super::{
-    Exchange, Sum,
+    Exchange, Loops,
     checksum::checksum,
-    exchange::{IPV4, IPV4_LENGTH, IPV6, IPV6_LENGTH, ROOM, TRANSPORT},
+    exchange::{IPV4, IPV4_LENGTH, IPV6, IPV6_LENGTH, ROOM, TRANSPORT, offset},
 };
 use crate::address::Family;
 
@@ -71,9 +71,9 @@ pub(super) fn protocol(exchange: &Exchange) -> u8 {
 /// Returns the checksum of the pseudo-header of the IP header that ends at `end`, and of `length`
 /// bytes of that protocol behind it.
 #[inline(always)]
-pub(super) fn transport_checksum<S: Sum>(
+pub(super) fn transport_checksum<L: Loops>(
     exchange: &Exchange,
-    sums: &S,
+    loops: &L,
     end: usize,
     protocol: u8,
     length: u32,
@@ -82,7 +82,7 @@ pub(super) fn transport_checksum<S: Sum>(
         Family::V4 => 8,
         Family::V6 => 32,
     };
-    let mut sum = sums.sum(exchange, offset(end), length);
+    let mut sum = loops.sum(exchange, offset(end), length);
     for number in 0..8 {
         let before = number * 4;
         if before < addresses {
@@ -94,22 +94,13 @@ pub(super) fn transport_checksum<S: Sum>(
 
 /// Returns the checksum of `length` bytes from an offset on.
 #[inline(always)]
-pub(super) fn plain_checksum<S: Sum>(
+pub(super) fn plain_checksum<L: Loops>(
     exchange: &Exchange,
-    sums: &S,
+    loops: &L,
     from: usize,
     length: u32,
 ) -> u16 {
-    checksum(sums.sum(exchange, offset(from), length))
-}
-
-#[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "it is an offset in the exchange, which has some 2000 bytes"
-)]
-const fn offset(at: usize) -> u32 {
-    at as u32
+    checksum(loops.sum(exchange, offset(from), length))
 }
 
 /// Writes the IP header of the answer before the offset `end`, for `length` bytes of that protocol,

@@ -1,7 +1,7 @@
 //! The ICMP error "administratively prohibited" (RFC 792 and RFC 1812, RFC 4443).
 
 use super::{
-    Exchange, MORE_BYTES, SHORTEST_FRAME, Sum,
+    Exchange, Loops, MORE_BYTES, SHORTEST_FRAME,
     exchange::{IPV4, IPV4_LENGTH, IPV6, IPV6_LENGTH, TRANSPORT},
     network::{self, length, plain_checksum, protocol, transport_checksum},
     transport::{
@@ -33,8 +33,8 @@ const HEADER_V6: usize = TRANSPORT - IPV6 - ICMP_HEADER as usize;
 
 /// Writes the answer; returns whether there is one.
 #[inline(always)]
-pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
-    if !is_good(exchange, sums) {
+pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
+    if !is_good(exchange, loops) {
         return false;
     }
     let most = longest_answer(exchange);
@@ -47,7 +47,7 @@ pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
             }
             write_header(exchange, HEADER_V4, UNREACHABLE_V4);
             network::write(exchange, HEADER_V4, ICMP, LENGTH);
-            let checksum = plain_checksum(exchange, sums, HEADER_V4, LENGTH);
+            let checksum = plain_checksum(exchange, loops, HEADER_V4, LENGTH);
             exchange.set_u16(HEADER_V4 + 2, checksum);
         }
         Family::V6 => {
@@ -60,7 +60,7 @@ pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
             let length = ICMP_HEADER + quote;
             write_header(exchange, HEADER_V6, UNREACHABLE_V6);
             network::write(exchange, HEADER_V6, ICMPV6, length);
-            let checksum = transport_checksum(exchange, sums, HEADER_V6, ICMPV6, length);
+            let checksum = transport_checksum(exchange, loops, HEADER_V6, ICMPV6, length);
             exchange.set_u16(HEADER_V6 + 2, checksum);
         }
     }
@@ -79,12 +79,14 @@ fn longest_answer(exchange: &Exchange) -> u32 {
 /// Returns whether the packet may get an ICMP error: it is right, and neither an error nor an
 /// answer itself.
 #[inline(always)]
-fn is_good<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
+fn is_good<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     match (exchange.family(), protocol(exchange)) {
-        (_, TCP) => is_good_tcp(exchange, sums),
-        (_, UDP) => exchange.u16(SOURCE_PORT) != DNS && is_good_udp(exchange, sums),
-        (Family::V4, ICMP) => exchange.byte(TRANSPORT) == ECHO_V4 && is_good_icmp(exchange, sums),
-        (Family::V6, ICMPV6) => exchange.byte(TRANSPORT) == ECHO_V6 && is_good_icmp(exchange, sums),
+        (_, TCP) => is_good_tcp(exchange, loops),
+        (_, UDP) => exchange.u16(SOURCE_PORT) != DNS && is_good_udp(exchange, loops),
+        (Family::V4, ICMP) => exchange.byte(TRANSPORT) == ECHO_V4 && is_good_icmp(exchange, loops),
+        (Family::V6, ICMPV6) => {
+            exchange.byte(TRANSPORT) == ECHO_V6 && is_good_icmp(exchange, loops)
+        }
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! The reset of a TCP segment (RFC 9293, section 3.10.7.1).
 
 use super::{
-    Exchange, Sum,
+    Exchange, Loops,
     exchange::TRANSPORT,
     network::{self, payload_length, protocol, transport_checksum},
     transport::{
@@ -19,8 +19,8 @@ const SHORTEST: u8 = 5 << 4;
 
 /// Writes the answer; returns whether there is one. It is never longer than the segment.
 #[inline(always)]
-pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
-    if protocol(exchange) != TCP || !is_good_tcp(exchange, sums) {
+pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
+    if protocol(exchange) != TCP || !is_good_tcp(exchange, loops) {
         return false;
     }
     let flags = exchange.byte(TCP_FLAGS);
@@ -43,7 +43,7 @@ pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
     exchange.set_u16(CHECKSUM, 0);
     exchange.set_u16(URGENT, 0);
     network::write(exchange, TRANSPORT, TCP, TCP_HEADER);
-    let checksum = transport_checksum(exchange, sums, TRANSPORT, TCP, TCP_HEADER);
+    let checksum = transport_checksum(exchange, loops, TRANSPORT, TCP, TCP_HEADER);
     exchange.set_u16(CHECKSUM, checksum);
     true
 }

@@ -1,7 +1,7 @@
 //! The transport header of a packet that may get an answer: whether its checksum is right.
 
 use super::{
-    Exchange, Sum,
+    Exchange, Loops,
     exchange::TRANSPORT,
     network::{payload_length, plain_checksum, transport_checksum},
 };
@@ -35,14 +35,14 @@ pub(super) const ACK: u8 = 0x10;
 
 /// Returns whether the packet, whose protocol is TCP, has a right segment that is no reset.
 #[inline(always)]
-pub(super) fn is_good_tcp<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
+pub(super) fn is_good_tcp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let length = payload_length(exchange);
     let header = tcp_header(exchange);
     header >= TCP_HEADER
         && header <= length
         && exchange.byte(TCP_FLAGS) & RST == 0
         && has_ports(exchange)
-        && transport_checksum(exchange, sums, TRANSPORT, TCP, length) == 0
+        && transport_checksum(exchange, loops, TRANSPORT, TCP, length) == 0
 }
 
 /// Returns the length of a TCP segment's header.
@@ -53,7 +53,7 @@ pub(super) fn tcp_header(exchange: &Exchange) -> u32 {
 
 /// Returns whether the packet, whose protocol is UDP, has a right datagram that fills it.
 #[inline(always)]
-pub(super) fn is_good_udp<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
+pub(super) fn is_good_udp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let length = payload_length(exchange);
     if length < UDP_HEADER || u32::from(exchange.u16(UDP_LENGTH)) != length || !has_ports(exchange)
     {
@@ -63,19 +63,19 @@ pub(super) fn is_good_udp<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
         // Only IPv4 allows it: the sender has computed none.
         return matches!(exchange.family(), Family::V4);
     }
-    transport_checksum(exchange, sums, TRANSPORT, UDP, length) == 0
+    transport_checksum(exchange, loops, TRANSPORT, UDP, length) == 0
 }
 
 /// Returns whether the packet, whose protocol is that of its family's ICMP, is a right message.
 #[inline(always)]
-pub(super) fn is_good_icmp<S: Sum>(exchange: &Exchange, sums: &S) -> bool {
+pub(super) fn is_good_icmp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let length = payload_length(exchange);
     if length < ICMP_HEADER {
         return false;
     }
     let checksum = match exchange.family() {
-        Family::V4 => plain_checksum(exchange, sums, TRANSPORT, length),
-        Family::V6 => transport_checksum(exchange, sums, TRANSPORT, ICMPV6, length),
+        Family::V4 => plain_checksum(exchange, loops, TRANSPORT, length),
+        Family::V6 => transport_checksum(exchange, loops, TRANSPORT, ICMPV6, length),
     };
     checksum == 0
 }

@@ -2,8 +2,8 @@
 //! which no forger can.
 
 use super::{
-    Exchange, Sum,
-    exchange::TRANSPORT,
+    Exchange, Loops,
+    exchange::{TRANSPORT, offset},
     network::{self, payload_length, protocol, transport_checksum},
     transport::{UDP, UDP_CHECKSUM, UDP_HEADER, UDP_LENGTH, is_good_udp, swap_ports},
 };
@@ -14,7 +14,7 @@ const QUESTIONS: usize = TRANSPORT + 12;
 const ANSWERS: usize = TRANSPORT + 14;
 const AUTHORITIES: usize = TRANSPORT + 16;
 const ADDITIONAL: usize = TRANSPORT + 18;
-const QUESTION: usize = TRANSPORT + 20;
+const QUESTION: u32 = offset(TRANSPORT + 20);
 
 /// The length of the UDP header and the message's.
 const HEADERS: u32 = 20;
@@ -29,16 +29,10 @@ const TRUNCATED: u16 = 0x0200;
 const RECURSION_DESIRED: u16 = 0x0100;
 const CHECKING_DISABLED: u16 = 0x0010;
 
-const LONGEST_NAME: u32 = 255;
-const LONGEST_LABEL: u8 = 63;
-
-/// A name of 255 bytes has at most 127 labels of one byte each, and the empty one.
-const MOST_LABELS: u32 = 128;
-
 /// Writes the answer; returns whether there is one. It is never longer than the query: what it
 /// keeps of it is the header and the question.
 #[inline(always)]
-pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
+pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
     if protocol(exchange) != UDP {
         return false;
     }
@@ -47,9 +41,9 @@ pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
     if asked < HEADERS || flags & (ANSWER | OPCODE) != 0 || exchange.u16(QUESTIONS) != 1 {
         return false;
     }
-    let name = name_length(exchange);
+    let name = loops.name_length(exchange, QUESTION);
     let length = HEADERS + name + TYPE_AND_CLASS;
-    if name == 0 || length > asked || !is_good_udp(exchange, sums) {
+    if name == 0 || length > asked || !is_good_udp(exchange, loops) {
         return false;
     }
     let has_checksum = exchange.u16(UDP_CHECKSUM) != 0;
@@ -64,36 +58,13 @@ pub(super) fn write<S: Sum>(exchange: &mut Exchange, sums: &S) -> bool {
     network::write(exchange, TRANSPORT, UDP, length);
     if has_checksum {
         // In place of 0, which would say that there is none.
-        let checksum = match transport_checksum(exchange, sums, TRANSPORT, UDP, length) {
+        let checksum = match transport_checksum(exchange, loops, TRANSPORT, UDP, length) {
             0 => u16::MAX,
             checksum => checksum,
         };
         exchange.set_u16(UDP_CHECKSUM, checksum);
     }
     true
-}
-
-/// Returns the length of the question's name, with the empty label at its end; 0: it is
-/// compressed, too long or endless. It may lead beyond the packet.
-#[inline(always)]
-fn name_length(exchange: &Exchange) -> u32 {
-    let mut length = 0;
-    // The verifier needs a constant bound.
-    for _ in 0..MOST_LABELS {
-        if length >= LONGEST_NAME {
-            return 0;
-        }
-        let label = exchange.byte(QUESTION + length as usize);
-        length += 1;
-        if label == 0 {
-            return length;
-        }
-        if label > LONGEST_LABEL {
-            return 0;
-        }
-        length += u32::from(label);
-    }
-    0
 }
 
 #[inline(always)]

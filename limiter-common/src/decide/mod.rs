@@ -60,7 +60,7 @@ pub use self::{
 pub use crate::verdict::Verdict;
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
-    answer::{Exchange, InlineSum, write},
+    answer::{Exchange, InlineLoops, write},
     packet::Frame,
 };
 use crate::{
@@ -95,7 +95,7 @@ where
                 Progress::Answer => {
                     let answer = workspace.verdict().answer();
                     let is_written =
-                        exchange.read(frame) && write(exchange, answer, &InlineSum) != 0;
+                        exchange.read(frame) && write(exchange, answer, &InlineLoops) != 0;
                     workspace.answer_if(is_written)
                 }
                 Progress::Again => Some(Stage::Standing),

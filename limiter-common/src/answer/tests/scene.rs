@@ -9,7 +9,7 @@ use etherparse::{
 };
 
 use crate::{
-    answer::{Answer, Exchange, InlineSum, write},
+    answer::{Answer, Exchange, InlineLoops, write},
     packet::Frame,
 };
 
@@ -58,7 +58,7 @@ pub(super) fn answer_to(frame: &[u8], answer: Answer) -> Option<Vec<u8>> {
     if !exchange.read(&Bytes(frame)) {
         return None;
     }
-    let length = write(&mut exchange, answer, &InlineSum) as usize;
+    let length = write(&mut exchange, answer, &InlineLoops) as usize;
     assert_eq!(exchange.answer().len(), length);
     if length == 0 {
         return None;
