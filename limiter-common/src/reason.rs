@@ -134,6 +134,10 @@ reasons! {
         "A stage of the program was missing: the pinned array of stages was emptied or removed.",
     Reserved "reserved" Drop
         "A matching limit keeps what is left of its bucket for sources of a higher standing.",
+    ListenerHasRoom "listener_has_room" Pass
+        "A limit that answers with SYN cookies refused the SYN, but the listening socket still has room.",
+    ValidSynCookie "valid_syn_cookie" Pass
+        "A limit that answers with SYN cookies refused the ACK, but it has a valid one.",
 }
 
 impl Reason {

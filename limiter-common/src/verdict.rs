@@ -17,7 +17,7 @@ pub struct Verdict {
     /// The index of the limit that dropped the packet, or [`NO_LIMIT`].
     pub(crate) denied_by: u32,
     /// The indices of the limits that count the packet, as bits. If it passed, all of them were
-    /// charged except those of `would_drop`; if it was dropped, none.
+    /// charged except those of `would_drop`, unless it was refused first; if it was dropped, none.
     pub matched: u64,
     /// The indices of the limits that would have dropped it, if they did more than observe.
     pub would_drop: u64,
@@ -170,6 +170,13 @@ impl Verdict {
             self.drop_by(Reason::BlockedList, enforced.trailing_zeros());
         }
         enforced != 0
+    }
+
+    /// Notes that the packet passes, although a limit refused it.
+    #[inline(always)]
+    pub(crate) const fn pass_by(&mut self, reason: Reason) {
+        self.reason = reason;
+        self.denied_by = NO_LIMIT;
     }
 
     /// Notes that the packet is dropped for the limit at an index.

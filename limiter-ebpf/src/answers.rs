@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::Family,
-    answer::{self, Answer, Exchange, Loops, ROOM},
+    answer::{self, Answer, Cookie, Exchange, Heard, Loops, ROOM, Responder, Response, respond},
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
     decide::Verdict,
     limit::LimitId,
@@ -18,6 +18,7 @@ use limiter_common::{
 
 use crate::{
     frame::{XdpFrame, unknown_zero},
+    listener,
     tables::MapTables,
 };
 
@@ -37,26 +38,30 @@ pub(crate) struct Written {
     length: usize,
 }
 
-/// Writes the answer to a frame, which stays as it is; `None`: it gets none.
+/// Writes the answer to a frame, which stays as it is; an error says what becomes of it instead.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "lengths of frames and offsets in them are below 2^32"
 )]
-pub(crate) fn write<const FRAGS: bool>(context: &XdpContext, answer: Answer) -> Option<Written> {
-    let exchange = EXCHANGE.get_ptr_mut(0)?;
+pub(crate) fn write<const FRAGS: bool>(
+    context: &XdpContext,
+    answer: Answer,
+) -> Result<Written, Response> {
+    const NOTHING: Response = Response::Nothing;
+    let exchange = EXCHANGE.get_ptr_mut(0).ok_or(NOTHING)?;
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
     // other on a CPU, and each calls this once.
     let exchange = unsafe { &mut *exchange };
     let frame = XdpFrame::<FRAGS>::new(context);
     let asked = frame.length() as usize;
-    let (family, link) = packet::network(&frame.first())?;
+    let (family, link) = packet::network(&frame.first()).ok_or(NOTHING)?;
     // The verifier would walk the rest once for each family and number of tags.
     let link = link ^ unknown_zero();
     let family = Family::of_index(family.index() ^ unknown_zero());
     let length = asked - link;
     if !Exchange::has_room(length) {
-        return None;
+        return Err(NOTHING);
     }
     exchange.begin(family, link as u32, length as u32);
     let ethernet = exchange.ethernet_mut();
@@ -71,7 +76,7 @@ pub(crate) fn write<const FRAGS: bool>(context: &XdpContext, answer: Answer) -> 
         )
     };
     if error != 0 {
-        return None;
+        return Err(NOTHING);
     }
     let start = Exchange::start_of(family);
     let room = exchange.bytes_mut()[start..].as_mut_ptr();
@@ -79,17 +84,36 @@ pub(crate) fn write<const FRAGS: bool>(context: &XdpContext, answer: Answer) -> 
     let error =
         unsafe { bpf_xdp_load_bytes(context.ctx, link as u32, room.cast(), bounded(length)) };
     if error != 0 {
-        return None;
+        return Err(NOTHING);
     }
-    let length = limiter_write_answer(exchange, answer as u32) as usize;
-    Exchange::has_room(length).then_some(Written {
-        exchange,
-        asked,
-        length,
-    })
+    let responder = KernelResponder { context };
+    let response = respond(&responder, exchange, answer);
+    let Response::Answer(length) = response else {
+        return Err(response);
+    };
+    let length = length as usize;
+    if Exchange::has_room(length) {
+        Ok(Written {
+            exchange,
+            asked,
+            length,
+        })
+    } else {
+        Err(NOTHING)
+    }
 }
 
 impl Written {
+    /// Returns what becomes of the packet, if the limits of answers let the answer be sent.
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is at most as long as the room"
+    )]
+    pub(crate) const fn response(&self) -> Response {
+        Response::Answer(self.length as u32)
+    }
+
     /// Puts the answer in the frame's place; returns whether that succeeded. If not, the frame is
     /// spoilt and must be dropped.
     #[inline(always)]
@@ -166,21 +190,54 @@ fn bounded(length: usize) -> u32 {
     ((length.wrapping_sub(1) & (ROOM - 1)) + 1) as u32
 }
 
-/// Calls [`answer::write`], with the number of an [`Answer`]. It is a global function of the BPF
-/// object: the verifier walks it once, and not once for each path that leads to it.
+/// Makes a function of its own of each part that writes.
+struct KernelResponder<'a> {
+    context: &'a XdpContext,
+}
+
+impl Responder for KernelResponder<'_> {
+    #[inline(always)]
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> answer::Written {
+        answer::Written::of_number(limiter_write_answer(exchange, answer as u32))
+    }
+
+    #[inline(always)]
+    fn ask(&self, exchange: &Exchange) -> Heard {
+        listener::ask(self.context, exchange)
+    }
+
+    #[inline(always)]
+    fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32 {
+        limiter_write_syn_ack(exchange, cookie.number, u32::from(cookie.mss))
+    }
+}
+
+/// Calls [`answer::write`], with the number of an [`Answer`]; returns that of a
+/// [`Written`](answer::Written). It is a global function of the BPF object: the verifier walks it
+/// once, and not once for each path that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {
-    // Older verifiers walk this function even if nothing is answered.
-    if !MapTables.shape().answers() {
-        return 0;
-    }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this
-    // CPU's, and the caller does not use it meanwhile.
-    let Some(exchange) = (unsafe { exchange.as_mut() }) else {
-        return 0;
+    let written = match write_to(exchange) {
+        Some(exchange) => answer::write(exchange, Answer::of_number(answer), &Outlined),
+        None => answer::Written::Nothing,
     };
-    answer::write(exchange, Answer::of_number(answer), &Outlined)
+    written.number()
+}
+
+/// Calls [`answer::write_syn_ack`]. It is a global function of the BPF object, as the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the caller made a u32 of the u16"
+)]
+extern "C" fn limiter_write_syn_ack(exchange: *mut Exchange, number: u32, mss: u32) -> u32 {
+    let mss = mss as u16;
+    match write_to(exchange) {
+        Some(exchange) => answer::write_syn_ack(exchange, Cookie { number, mss }, &Outlined),
+        None => 0,
+    }
 }
 
 /// Makes each loop a function of its own.
@@ -228,4 +285,14 @@ fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this
     // CPU's, and does not change meanwhile.
     unsafe { exchange.as_ref() }
+}
+
+/// Does the same, to write to it.
+#[inline(always)]
+fn write_to<'a>(exchange: *mut Exchange) -> Option<&'a mut Exchange> {
+    if !MapTables.shape().answers() {
+        return None;
+    }
+    // SAFETY: as above.
+    unsafe { exchange.as_mut() }
 }

@@ -18,6 +18,7 @@ mod clock;
 mod counters;
 mod frame;
 mod globals;
+mod listener;
 mod log;
 mod offenders;
 mod reputation;

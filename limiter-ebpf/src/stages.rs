@@ -126,12 +126,16 @@ fn answer<const FRAGS: bool>(
     workspace: &mut Workspace<BucketLocation>,
 ) -> u32 {
     let written = answers::write::<FRAGS>(context, workspace.verdict().answer());
-    if workspace.answer_if(written.is_some()).is_some() {
+    let response = match &written {
+        Ok(written) => written.response(),
+        Err(response) => *response,
+    };
+    if workspace.note(response).is_some() {
         // The limits of answers are of GCRA, and prepared by calls.
         pipeline::<false, 0>().run(Stage::Answer, workspace);
     }
     let mut sent = None;
-    if let Some(written) = written
+    if let Ok(written) = written
         && workspace.verdict().answer() != Answer::Drop
     {
         if written.replaces(context) {

@@ -15,8 +15,9 @@ static TRIAL_CLOCK: Array<u64, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new()
 #[btf_map]
 static TRIAL_VERDICT: Array<Verdict, 1> = Array::new();
 
+/// Returns whether it is.
 #[inline(always)]
-fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     globals::ON_TRIAL.load() != 0
 }
 

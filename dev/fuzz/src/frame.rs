@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice, err::Layer};
 use limiter_common::{
     address::Address,
-    answer::{Answer, Exchange, InlineLoops, MORE_BYTES, SHORTEST_FRAME, write},
+    answer::{Answer, Exchange, MORE_BYTES, NativeResponder, Response, SHORTEST_FRAME, respond},
     packet::{self, Facts, Transport},
     reason::Reason,
 };
@@ -61,7 +61,9 @@ fn answers_are_short(data: &[u8]) {
         let most = match answer {
             Answer::Drop => panic!("nothing is sent"),
             Answer::Truncate => data.len(),
-            Answer::Reset | Answer::Prohibited => on_wire(data) + MORE_BYTES as usize,
+            Answer::Reset | Answer::Prohibited | Answer::SynCookie => {
+                on_wire(data) + MORE_BYTES as usize
+            }
         };
         assert!(sent.len() <= most, "{answer:?}");
         assert!(answered(&sent, answer).is_empty(), "{answer:?}");
@@ -71,10 +73,12 @@ fn answers_are_short(data: &[u8]) {
 /// Returns the answer to a frame; nothing: it gets none.
 fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
     let mut exchange = Exchange::EMPTY;
-    if exchange.read(&BytesFrame(frame)) && write(&mut exchange, answer, &InlineLoops) > 0 {
-        answer_frame(frame, &exchange)
-    } else {
-        Vec::new()
+    if !exchange.read(&BytesFrame(frame)) {
+        return Vec::new();
+    }
+    match respond(&NativeResponder, &mut exchange, answer) {
+        Response::Answer(_) => answer_frame(frame, &exchange),
+        Response::Nothing | Response::Pass(_) => Vec::new(),
     }
 }
 

@@ -16,15 +16,21 @@ mod loops;
 mod network;
 mod prohibited;
 mod reset;
+mod respond;
+mod syn_cookie;
 mod transport;
 mod truncate;
+mod write;
 
-#[cfg(not(target_arch = "bpf"))]
-pub use self::loops::InlineLoops;
 pub use self::{
     exchange::{Exchange, ROOM},
     loops::{Loops, name_length, sum},
+    respond::{Responder, Response, respond},
+    syn_cookie::{Cookie, Heard, Part, Parts, assumed, is_syn, parts, write_syn_ack},
+    write::{Written, write},
 };
+#[cfg(not(target_arch = "bpf"))]
+pub use self::{loops::InlineLoops, respond::NativeResponder};
 use crate::numbered::numbered;
 
 numbered! {
@@ -44,16 +50,24 @@ numbered! {
         Reset,
         /// An ICMP or ICMPv6 error: "administratively prohibited".
         Prohibited,
+        /// To a SYN: a SYN-ACK with a cookie, once the listening socket has no room for more. An
+        /// ACK with a valid cookie passes.
+        SynCookie,
     } else Drop
 }
 
 impl Answer {
     /// The number of answers.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
 
     /// Every answer, in the order of its number.
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::Drop, Self::Truncate, Self::Reset, Self::Prohibited];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Drop,
+        Self::Truncate,
+        Self::Reset,
+        Self::Prohibited,
+        Self::SynCookie,
+    ];
 
     /// Returns the answer's name in configuration files, metrics and output.
     #[must_use]
@@ -63,6 +77,7 @@ impl Answer {
             Self::Truncate => "truncate",
             Self::Reset => "reset",
             Self::Prohibited => "prohibited",
+            Self::SynCookie => "syn-cookie",
         }
     }
 }
@@ -72,23 +87,6 @@ pub const MORE_BYTES: u32 = 16;
 
 /// The shortest frame on the wire, without its checksum.
 pub const SHORTEST_FRAME: u32 = 60;
-
-/// Writes an answer over the exchange's packet; returns its length in bytes from the IP header on,
-/// 0: the packet gets none.
-#[inline(always)]
-pub fn write<L: Loops>(exchange: &mut Exchange, answer: Answer, loops: &L) -> u32 {
-    exchange.erase_answer();
-    if !addresses::may_be_answered(exchange) || !network::is_whole(exchange) {
-        return 0;
-    }
-    let written = match answer {
-        Answer::Drop => false,
-        Answer::Truncate => truncate::write(exchange, loops),
-        Answer::Reset => reset::write(exchange, loops),
-        Answer::Prohibited => prohibited::write(exchange, loops),
-    };
-    if written { exchange.answer_length() } else { 0 }
-}
 
 #[cfg(test)]
 mod tests;

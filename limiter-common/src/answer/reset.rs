@@ -5,14 +5,10 @@ use super::{
     exchange::TRANSPORT,
     network::{self, payload_length, protocol, transport_checksum},
     transport::{
-        ACK, ACKNOWLEDGED, DATA_OFFSET, FIN, RST, SEQUENCE, SYN, TCP, TCP_FLAGS, TCP_HEADER,
-        is_good_tcp, swap_ports, tcp_header,
+        ACK, ACKNOWLEDGED, CHECKSUM, DATA_OFFSET, FIN, RST, SEQUENCE, SYN, TCP, TCP_FLAGS,
+        TCP_HEADER, URGENT, WINDOW, is_good_tcp, swap_ports, tcp_header,
     },
 };
-
-const WINDOW: usize = TRANSPORT + 14;
-const CHECKSUM: usize = TRANSPORT + 16;
-const URGENT: usize = TRANSPORT + 18;
 
 /// A header of five words, in the byte of the data offset.
 const SHORTEST: u8 = 5 << 4;

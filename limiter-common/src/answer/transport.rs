@@ -26,6 +26,9 @@ pub(super) const SEQUENCE: usize = TRANSPORT + 4;
 pub(super) const ACKNOWLEDGED: usize = TRANSPORT + 8;
 pub(super) const DATA_OFFSET: usize = TRANSPORT + 12;
 pub(super) const TCP_FLAGS: usize = TRANSPORT + 13;
+pub(super) const WINDOW: usize = TRANSPORT + 14;
+pub(super) const CHECKSUM: usize = TRANSPORT + 16;
+pub(super) const URGENT: usize = TRANSPORT + 18;
 
 /// Flags of a TCP segment.
 pub(super) const FIN: u8 = 0x01;

@@ -2,7 +2,7 @@
 
 use super::{Outline, Pipeline, Progress, Stage, Workspace, charging::charge_answer};
 use crate::{
-    answer::Answer,
+    answer::{Answer, Response},
     clock::Clock,
     limit::MAX_LIMITS,
     offender::OffenderStore,
@@ -61,15 +61,16 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Returns the stage for a packet whose answer `is_written`; without one, nothing is sent.
+    /// Notes what becomes of a refused packet; returns the stage for it, if it is answered.
     #[inline(always)]
-    pub const fn answer_if(&mut self, is_written: bool) -> Option<Stage> {
-        if is_written {
-            Some(Stage::Answer)
-        } else {
-            self.verdict.set_answer(Answer::Drop);
-            None
+    pub const fn note(&mut self, response: Response) -> Option<Stage> {
+        match response {
+            Response::Answer(_) => return Some(Stage::Answer),
+            Response::Nothing => {}
+            Response::Pass(reason) => self.verdict.pass_by(reason),
         }
+        self.verdict.set_answer(Answer::Drop);
+        None
     }
 
     /// Counts a packet that a limit refused; returns whether the answer to it is to be sent.

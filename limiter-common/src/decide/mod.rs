@@ -60,7 +60,7 @@ pub use self::{
 pub use crate::verdict::Verdict;
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
-    answer::{Exchange, InlineLoops, write},
+    answer::{Exchange, NativeResponder, Response, respond},
     packet::Frame,
 };
 use crate::{
@@ -94,9 +94,12 @@ where
                 Progress::Undecided => stage.next(self.tables.shape()),
                 Progress::Answer => {
                     let answer = workspace.verdict().answer();
-                    let is_written =
-                        exchange.read(frame) && write(exchange, answer, &InlineLoops) != 0;
-                    workspace.answer_if(is_written)
+                    let response = if exchange.read(frame) {
+                        respond(&NativeResponder, exchange, answer)
+                    } else {
+                        Response::Nothing
+                    };
+                    workspace.note(response)
                 }
                 Progress::Again => Some(Stage::Standing),
             };

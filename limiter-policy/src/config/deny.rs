@@ -25,14 +25,17 @@ pub(super) const SLIP: &str = "slip";
 /// The name for all standings that the map does not name.
 const ELSE: &str = "else";
 
-const EXPECTED: &str = "'drop', 'truncate', 'reset', 'prohibited', or a map, such as \
-                        {unknown: truncate, else: drop}";
+const EXPECTED: &str = "'drop', 'truncate', 'reset', 'prohibited', 'syn-cookie', or a map, \
+                        such as {unknown: truncate, else: drop}";
 
 /// As in Knot DNS and BIND, where 0 means that none is answered.
 const SLIPS: RangeInclusive<u64> = 1..=10;
 
 /// A TCP segment with this flag gets no answer.
 const RST: u8 = 0x04;
+
+/// The flag of a TCP segment that opens a connection.
+const SYN: u8 = 0x02;
 
 /// Which packets a limit counts; what is unknown (`None`) is not checked.
 #[derive(Clone, Copy)]
@@ -145,6 +148,8 @@ impl Counted<'_> {
                 .then_some("it answers DNS queries over UDP, and the limit counts no udp"),
             Answer::Reset => (!counts(Match::TCP))
                 .then_some("it answers TCP segments, and the limit counts no tcp but resets"),
+            Answer::SynCookie => (!self.counts_handshakes())
+                .then_some("it answers a SYN of TCP, and the limit counts none"),
             Answer::Prohibited => {
                 let answered = [Match::TCP, Match::UDP, Match::ICMP, Match::ICMPV6];
                 (!answered.into_iter().any(counts)).then_some(
@@ -152,6 +157,13 @@ impl Counted<'_> {
                 )
             }
         }
+    }
+
+    /// Returns whether the limit may count segments with SYN alone.
+    fn counts_handshakes(self) -> bool {
+        let flags = self.matching.tcp_flags;
+        self.counts(Match::TCP)
+            && flags.is_none_or(|flags| flags.set & !SYN == 0 && flags.clear & SYN == 0)
     }
 
     /// Returns whether the limit may count packets of a protocol that get answers.

@@ -17,6 +17,7 @@ mod packaged;
 mod pressure;
 mod shared;
 mod strategies;
+mod syn_cookies;
 
 use std::{
     net::IpAddr,

@@ -4,3 +4,4 @@ mod examples;
 mod properties;
 mod refused;
 mod scene;
+mod syn_cookies;

@@ -9,7 +9,7 @@ use etherparse::{
 };
 
 use crate::{
-    answer::{Answer, Exchange, InlineLoops, write},
+    answer::{Answer, Exchange, NativeResponder, Responder, Response, respond},
     packet::Frame,
 };
 
@@ -52,19 +52,35 @@ impl Frame for Bytes<'_> {
 
 /// Returns the answer to a frame, as a frame; `None`: it gets none.
 pub(super) fn answer_to(frame: &[u8], answer: Answer) -> Option<Vec<u8>> {
+    response_to(&NativeResponder, frame, answer).1
+}
+
+/// Returns what becomes of a frame, and the answer to it.
+pub(super) fn response_to(
+    responder: &impl Responder,
+    frame: &[u8],
+    answer: Answer,
+) -> (Response, Option<Vec<u8>>) {
+    let Some(mut exchange) = exchange_of(frame) else {
+        return (Response::Nothing, None);
+    };
+    let response = respond(responder, &mut exchange, answer);
+    let Response::Answer(length) = response else {
+        assert!(exchange.answer().is_empty(), "{response:?}");
+        return (response, None);
+    };
+    assert_eq!(exchange.answer().len(), length as usize);
+    let tags = &frame[12..exchange.link_length() as usize];
+    let answer = [exchange.ethernet(), tags, exchange.answer()].concat();
+    (response, Some(answer))
+}
+
+/// Returns the exchange with a frame's packet, if it has room.
+pub(super) fn exchange_of(frame: &[u8]) -> Option<Exchange> {
     // What an earlier packet has left in the memory must not matter.
     let mut exchange = Exchange::EMPTY;
     exchange.bytes_mut().fill(0xa5);
-    if !exchange.read(&Bytes(frame)) {
-        return None;
-    }
-    let length = write(&mut exchange, answer, &InlineLoops) as usize;
-    assert_eq!(exchange.answer().len(), length);
-    if length == 0 {
-        return None;
-    }
-    let tags = &frame[12..exchange.link_length() as usize];
-    Some([exchange.ethernet(), tags, exchange.answer()].concat())
+    exchange.read(&Bytes(frame)).then_some(exchange)
 }
 
 fn ip(family: Ip) -> PacketBuilderStep<IpHeaders> {
@@ -131,6 +147,14 @@ pub(super) fn syn(family: Ip) -> Vec<u8> {
         Element::WindowScale(7),
     ]);
     packet.unwrap().write(&mut frame, &[]).unwrap();
+    frame
+}
+
+/// Returns a frame that acknowledges the SYN-ACK before a number, and has no data.
+pub(super) fn acknowledgement(family: Ip, number: u32) -> Vec<u8> {
+    let mut frame = link(family, 0);
+    let packet = ip(family).tcp(4321, 443, 0xffff_ffff, 64_240).ack(number);
+    packet.write(&mut frame, &[]).unwrap();
     frame
 }
 

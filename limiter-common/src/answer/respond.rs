@@ -1,0 +1,66 @@
+//! From a refused packet to what becomes of it.
+
+use super::{
+    Answer, Exchange,
+    syn_cookie::{Cookie, Heard},
+    write::Written,
+};
+use crate::reason::Reason;
+
+/// Writes answers, and knows the network stack. The kernel's program makes functions of the parts.
+pub trait Responder {
+    /// Calls [`super::write()`].
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written;
+
+    /// Asks the socket that listens for the segment of the exchange.
+    fn ask(&self, exchange: &Exchange) -> Heard;
+
+    /// Calls [`super::write_syn_ack`].
+    fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32;
+}
+
+/// What becomes of a refused packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// It is dropped.
+    Nothing,
+    /// It is answered: the exchange has an answer of that length in bytes, from the IP header on.
+    Answer(u32),
+    /// It passes after all.
+    Pass(Reason),
+}
+
+/// Answers the exchange's packet, if it may be.
+#[inline(always)]
+pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Answer) -> Response {
+    match responder.write(exchange, answer) {
+        Written::Nothing => Response::Nothing,
+        Written::Answer(length) => Response::Answer(length),
+        Written::Question => match responder.ask(exchange) {
+            Heard::Nothing => Response::Nothing,
+            Heard::Room => Response::Pass(Reason::ListenerHasRoom),
+            Heard::Valid => Response::Pass(Reason::ValidSynCookie),
+            Heard::Cookie(cookie) => Response::Answer(responder.write_syn_ack(exchange, cookie)),
+        },
+    }
+}
+
+/// Answers where no network stack is at hand.
+#[cfg(not(target_arch = "bpf"))]
+#[derive(Clone, Copy, Debug)]
+pub struct NativeResponder;
+
+#[cfg(not(target_arch = "bpf"))]
+impl Responder for NativeResponder {
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written {
+        super::write(exchange, answer, &super::InlineLoops)
+    }
+
+    fn ask(&self, exchange: &Exchange) -> Heard {
+        super::assumed(exchange)
+    }
+
+    fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32 {
+        super::write_syn_ack(exchange, cookie, &super::InlineLoops)
+    }
+}

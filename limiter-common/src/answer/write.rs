@@ -1,0 +1,73 @@
+//! Whether a packet may be answered, and its answer.
+
+use super::{
+    Answer, Exchange, Loops, addresses, exchange::ROOM, network, prohibited, reset, syn_cookie,
+    truncate,
+};
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Nothing: the packet gets no answer.
+    Nothing,
+    /// An answer of that length in bytes, from the IP header on.
+    Answer(u32),
+    /// Nothing yet: the listening socket is to be asked, as the segment is right.
+    Question,
+}
+
+impl Written {
+    /// In place of a length: [`Self::Question`].
+    const QUESTION: u32 = u32::MAX;
+
+    const _NO_LENGTH: () = assert!((ROOM as u64) < Self::QUESTION as u64);
+
+    /// Returns the number for [`Self::of_number`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Nothing => 0,
+            Self::Answer(length) => length,
+            Self::Question => Self::QUESTION,
+        }
+    }
+
+    /// Returns what the number says.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_number(number: u32) -> Self {
+        match number {
+            0 => Self::Nothing,
+            Self::QUESTION => Self::Question,
+            length => Self::Answer(length),
+        }
+    }
+}
+
+/// Writes an answer over the exchange's packet, unless it gets none.
+#[inline(always)]
+pub fn write<L: Loops>(exchange: &mut Exchange, answer: Answer, loops: &L) -> Written {
+    exchange.erase_answer();
+    if !addresses::may_be_answered(exchange) || !network::is_whole(exchange) {
+        return Written::Nothing;
+    }
+    let is_written = match answer {
+        Answer::Drop => false,
+        Answer::Truncate => truncate::write(exchange, loops),
+        Answer::Reset => reset::write(exchange, loops),
+        Answer::Prohibited => prohibited::write(exchange, loops),
+        Answer::SynCookie => {
+            return if syn_cookie::is_asked(exchange, loops) {
+                Written::Question
+            } else {
+                Written::Nothing
+            };
+        }
+    };
+    if is_written {
+        Written::Answer(exchange.answer_length())
+    } else {
+        Written::Nothing
+    }
+}
