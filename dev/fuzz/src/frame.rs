@@ -78,7 +78,7 @@ fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
     }
     match respond(&NativeResponder, &mut exchange, answer) {
         Response::Answer(_) => answer_frame(frame, &exchange),
-        Response::Nothing | Response::Pass(_) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 

@@ -82,13 +82,18 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Returns the frame with a TCP segment that acknowledges, of no connection in particular.
-    pub fn tcp_ack(&self, source: u16, destination: u16, sequence: u32) -> Result<Vec<u8>> {
-        const ACKNOWLEDGED: u32 = 1;
+    /// Returns the frame with a TCP segment that acknowledges what is before a number.
+    pub fn tcp_ack(
+        &self,
+        source: u16,
+        destination: u16,
+        sequence: u32,
+        acknowledged: u32,
+    ) -> Result<Vec<u8>> {
         let mut frame = self.link_layer()?;
         self.ip()?
             .tcp(source, destination, sequence, WINDOW)
-            .ack(ACKNOWLEDGED)
+            .ack(acknowledged)
             .write(&mut frame, &[])
             .context("cannot build a TCP segment")?;
         Ok(frame)

@@ -5,7 +5,6 @@ use super::{
     syn_cookie::{Cookie, Heard},
     write::Written,
 };
-use crate::reason::Reason;
 
 /// Writes answers, and knows the network stack. The kernel's program makes functions of the parts.
 pub trait Responder {
@@ -26,8 +25,10 @@ pub enum Response {
     Nothing,
     /// It is answered: the exchange has an answer of that length in bytes, from the IP header on.
     Answer(u32),
-    /// It passes after all.
-    Pass(Reason),
+    /// It is a SYN, and passes if the answer to it might be sent: the listening socket has room.
+    ListenerHasRoom,
+    /// It passes: it brings a valid SYN cookie back.
+    ValidSynCookie,
 }
 
 /// Answers the exchange's packet, if it may be.
@@ -38,8 +39,8 @@ pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Ans
         Written::Answer(length) => Response::Answer(length),
         Written::Question => match responder.ask(exchange) {
             Heard::Nothing => Response::Nothing,
-            Heard::Room => Response::Pass(Reason::ListenerHasRoom),
-            Heard::Valid => Response::Pass(Reason::ValidSynCookie),
+            Heard::Room => Response::ListenerHasRoom,
+            Heard::Valid => Response::ValidSynCookie,
             Heard::Cookie(cookie) => Response::Answer(responder.write_syn_ack(exchange, cookie)),
         },
     }

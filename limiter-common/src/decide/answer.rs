@@ -7,6 +7,7 @@ use crate::{
     limit::MAX_LIMITS,
     offender::OffenderStore,
     policy::{LimitEntry, Tables},
+    reason::Reason,
     reputation::Reputation,
 };
 
@@ -43,11 +44,15 @@ where
     }
 
     /// Charges the answer, which is written, to the limits of answers: to all of them; or to none,
-    /// and it is not sent.
+    /// and it is not sent. A SYN for which the listening socket has room is charged in its place:
+    /// so both ways together let no more connections through.
     #[inline(always)]
     pub(super) fn answer(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         if !charge_answer(self.buckets, self.tables, workspace) {
             workspace.verdict.set_answer(Answer::Drop);
+        } else if workspace.listener_has_room {
+            workspace.verdict.set_answer(Answer::Drop);
+            workspace.verdict.pass_by(Reason::ListenerHasRoom);
         }
         Progress::Decided
     }
@@ -61,13 +66,18 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Notes what becomes of a refused packet; returns the stage for it, if it is answered.
+    /// Notes what becomes of a refused packet; returns the stage that charges it, if one does.
     #[inline(always)]
     pub const fn note(&mut self, response: Response) -> Option<Stage> {
+        self.listener_has_room = false;
         match response {
             Response::Answer(_) => return Some(Stage::Answer),
+            Response::ListenerHasRoom => {
+                self.listener_has_room = true;
+                return Some(Stage::Answer);
+            }
+            Response::ValidSynCookie => self.verdict.pass_by(Reason::ValidSynCookie),
             Response::Nothing => {}
-            Response::Pass(reason) => self.verdict.pass_by(reason),
         }
         self.verdict.set_answer(Answer::Drop);
         None

@@ -29,6 +29,8 @@ pub struct Workspace<Location> {
     pub(crate) visits: VisitCount,
     /// The packets that each limit has refused since it last sent a truncated answer.
     pub(crate) slips: [u64; MAX_LIMITS as usize],
+    /// Whether a SYN is charged in place of the answer to it.
+    pub(crate) listener_has_room: bool,
     pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
 }
 
@@ -47,6 +49,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             visits: VisitCount::default(),
             slips: [0; MAX_LIMITS as usize],
             search: Search::SINGLE,
+            listener_has_room: false,
             charges: [Charge::default(); MAX_LIMITS as usize],
         }
     }

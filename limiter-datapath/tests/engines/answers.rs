@@ -1,6 +1,6 @@
 //! Answers: both engines send the same bytes, within the same limits.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use limiter_common::{answer::Answer, reason::Reason, standing::Event};
 use limiter_policy::{
     config::{self, Store},
@@ -46,6 +46,7 @@ fn both_engines_answer_alike() -> Result<()> {
                 ("truncate", vec![&query], vec![&syn, &long, &ping]),
                 ("reset", vec![&syn], vec![&query, &ping]),
                 ("prohibited", vec![&long, &ping], vec![]),
+                ("syn-cookie", vec![&syn], vec![&query, &ping]),
             ] {
                 let policy = policy(&format!("deny: {answer}"), "")?;
                 let mut engines = Engines::with(&policy, store)?;
@@ -130,5 +131,29 @@ fn standings_get_different_answers() -> Result<()> {
     assert_eq!(ask(1, "192.0.2.1")?, Answer::Truncate);
     assert_eq!(ask(2, "192.0.2.9")?, Answer::Prohibited);
     engines.assert_same_state();
+    Ok(())
+}
+
+/// What brings the cookie back passes, in both engines; what brings another is refused.
+#[test]
+fn a_cookie_that_comes_back_passes() -> Result<()> {
+    for frame in pairs() {
+        let mut engines = Engines::new(&policy("deny: syn-cookie", "")?)?;
+        engines.judge(0, &frame.tcp_syn(4321, 443, 7)?);
+        let verdict = engines.verdict(1, &frame.tcp_syn(4321, 443, 7)?);
+        assert_eq!(verdict.answer(), Answer::SynCookie);
+        // A header with one option, and nothing behind it.
+        let header: &[u8; 24] = engines.answer().last_chunk().context("no header")?;
+        let cookie = u32::from_be_bytes(*header[4..].first_chunk().context("no number")?);
+        let mut bring = |number: u32| {
+            let frame = frame.tcp_ack(4321, 443, 8, number)?;
+            let verdict = engines.verdict(2, &frame);
+            assert_eq!(verdict.answer(), Answer::Drop);
+            anyhow::Ok(verdict.reason)
+        };
+        assert_eq!(bring(cookie)?, Reason::OverLimit);
+        assert_eq!(bring(cookie.wrapping_add(1))?, Reason::ValidSynCookie);
+        engines.assert_same_state();
+    }
     Ok(())
 }

@@ -347,7 +347,9 @@ impl Engines {
         let by_budget = verdict.denied_by().is_some()
             && !verdict.reason.is_of_list()
             && verdict.reason != Reason::Reserved;
-        self.refused += u64::from(by_sieve || by_budget);
+        // A bucket refused it before its cookie was asked for.
+        let after_all = verdict.reason == Reason::ValidSynCookie;
+        self.refused += u64::from(by_sieve || by_budget || after_all);
         let action = verdict.action(&self.tables);
         for (limit_index, limit) in (0..).zip(&self.tables.limits) {
             let bit = 1 << limit_index;

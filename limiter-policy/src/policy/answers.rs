@@ -25,7 +25,7 @@ impl Default for AnswerRates {
         };
         Self {
             per_prefix: in_a_second(100, 100),
-            total: in_a_second(10_000, 100_000),
+            total: in_a_second(100_000, 1_000_000),
         }
     }
 }
@@ -54,8 +54,8 @@ mod tests {
     fn shown_as_configured() {
         assert_eq!(
             AnswerRates::default().to_string(),
-            "{per-prefix: {burst: 100, count: 100, period: 1s}, total: {burst: 10000, count: \
-             100000, period: 1s}}"
+            "{per-prefix: {burst: 100, count: 100, period: 1s}, total: {burst: 100000, count: \
+             1000000, period: 1s}}"
         );
     }
 }

@@ -23,6 +23,7 @@ use super::{
     messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
     state::Resumed,
+    syn_cookies,
 };
 use crate::guard;
 
@@ -48,6 +49,7 @@ pub(super) async fn put_in_force(
         );
     }
     guard::warn_of(&candidate.config.policy).await;
+    syn_cookies::warn_of(&candidate.config.policy);
     let to_apply = Arc::clone(daemon);
     // The kernel's verifier is slow; packets and requests do not wait for it.
     let previous = spawn_blocking(move || apply(&to_apply, candidate, resumed)).await??;

@@ -33,6 +33,7 @@ mod standing;
 mod starting_point;
 mod startup;
 mod state;
+mod syn_cookies;
 pub mod watch;
 mod worker;
 

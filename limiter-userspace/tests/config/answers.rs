@@ -19,7 +19,12 @@ fn denials() {
     let read = |fields: &str| read(&own(fields)).limits[0].deny;
     assert_eq!(read("deny: drop"), None);
     assert_eq!(read("deny: {unknown: drop}"), None);
-    for answer in [Answer::Truncate, Answer::Reset, Answer::Prohibited] {
+    for answer in [
+        Answer::Truncate,
+        Answer::Reset,
+        Answer::Prohibited,
+        Answer::SynCookie,
+    ] {
         let deny = Deny::everybody(answer);
         assert_eq!(read(&format!("deny: {}", answer.name())), Some(deny));
     }
@@ -39,8 +44,8 @@ fn denials() {
 #[test]
 fn wrong_denials() {
     let check = |fields: &str, expected: &[&str]| check(&own(fields), expected);
-    let expected = "expected 'drop', 'truncate', 'reset', 'prohibited', or a map, such as {unknown: \
-                    truncate, else: drop}";
+    let expected = "expected 'drop', 'truncate', 'reset', 'prohibited', 'syn-cookie', or a map, such \
+                    as {unknown: truncate, else: drop}";
     check(
         "deny: rest",
         &["3:11: unknown answer 'rest', did you mean 'reset'?"],
@@ -71,12 +76,16 @@ fn wrong_denials() {
                resets";
     let all = "no packet gets 'prohibited': it answers tcp, udp, icmp and icmpv6, of which the limit \
                counts none";
+    let syn = "no packet gets 'syn-cookie': it answers a SYN of TCP, and the limit counts none";
     for (answer, matching, why) in [
         ("truncate", "protocol: tcp", udp),
         ("truncate", "tcp-flags: syn", udp),
         ("reset", "protocol: udp", tcp),
         ("reset", "tcp-flags: rst", tcp),
         ("prohibited", "protocol: 132", all),
+        ("syn-cookie", "protocol: udp", syn),
+        ("syn-cookie", "tcp-flags: '!syn'", syn),
+        ("syn-cookie", "tcp-flags: 'syn,ack'", syn),
     ] {
         check(
             &format!("deny: {answer}, match: {{{matching}}}"),
@@ -84,6 +93,7 @@ fn wrong_denials() {
         );
     }
     check("deny: prohibited, match: {protocol: [132, udp]}", &[]);
+    check("deny: syn-cookie, match: {tcp-flags: 'syn,!ack'}", &[]);
 }
 
 #[test]

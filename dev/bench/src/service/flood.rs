@@ -119,7 +119,7 @@ impl Flood {
         match self.attack {
             Attack::Queries => frame.udp(SOURCE_PORT, port, &dns::query(0)),
             Attack::Syns => frame.tcp_syn(SOURCE_PORT, port, 1),
-            Attack::Acks => frame.tcp_ack(SOURCE_PORT, port, 1),
+            Attack::Acks => frame.tcp_ack(SOURCE_PORT, port, 1, 1),
         }
         .with_context(|| format!("the flood {}", self.name))
     }

@@ -13,12 +13,9 @@ use super::{
         reset, response_to, segment, syn,
     },
 };
-use crate::{
-    answer::{
-        Answer, Cookie, Exchange, Heard, InlineLoops, NativeResponder, Part, Responder, Response,
-        Written, parts, write, write_syn_ack,
-    },
-    reason::Reason,
+use crate::answer::{
+    Answer, Cookie, Exchange, Heard, InlineLoops, NativeResponder, Part, Responder, Response,
+    Written, parts, write, write_syn_ack,
 };
 
 /// A network stack that says what the test wants.
@@ -79,16 +76,12 @@ fn a_syn_is_answered_with_the_cookie() {
 fn the_network_stack_gets_what_its_socket_wants() {
     for family in BOTH {
         for (heard, asked, response) in [
-            (
-                Heard::Room,
-                syn(family),
-                Response::Pass(Reason::ListenerHasRoom),
-            ),
+            (Heard::Room, syn(family), Response::ListenerHasRoom),
             (Heard::Nothing, syn(family), Response::Nothing),
             (
                 Heard::Valid,
                 acknowledgement(family, 5),
-                Response::Pass(Reason::ValidSynCookie),
+                Response::ValidSynCookie,
             ),
             (
                 Heard::Nothing,
@@ -136,7 +129,7 @@ fn an_assumed_cookie_comes_back() {
             let frame = acknowledgement(family, number);
             response_to(&NativeResponder, &frame, Answer::SynCookie).0
         };
-        assert_eq!(brought(next), Response::Pass(Reason::ValidSynCookie));
+        assert_eq!(brought(next), Response::ValidSynCookie);
         assert_eq!(brought(next.wrapping_add(1)), Response::Nothing);
         let other = response_to(
             &NativeResponder,

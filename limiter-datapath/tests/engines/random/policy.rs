@@ -145,7 +145,6 @@ fn deny() -> impl Strategy<Value = Deny> {
     let unknown = option::weighted(0.5, answer());
     (answer(), unknown).prop_map(|(other, unknown)| Deny {
         unknown,
-
         ..Deny::everybody(other)
     })
 }

@@ -86,8 +86,8 @@ mod tests {
         assert_eq!(
             shown("deny: {unknown: truncate, else: drop}, slip: 2"),
             "Own: answers what it refuses: {unknown: truncate, else: drop}, slip: 2\n\
-             answers: {per-prefix: {burst: 100, count: 100, period: 1s}, total: {burst: 10000, \
-             count: 100000, period: 1s}}\n"
+             answers: {per-prefix: {burst: 100, count: 100, period: 1s}, total: {burst: \
+             100000, count: 1000000, period: 1s}}\n"
         );
     }
 
