@@ -18,5 +18,5 @@ pub use draw::{Draw, Sink};
 pub use forge::{FORGE_SENT, FORGE_WORDS, Forge, Times};
 pub use frame::Frame;
 pub use layout::{Layout, Source};
-pub use origin::{BOTS, Group, KNOWN, Origin, VICTIMS, random};
+pub use origin::{BOTS, Group, KNOWN, Origin, VICTIMS, is_near, random};
 pub use pace::{LONGEST_BURST_NS, Pace};

@@ -30,7 +30,25 @@ const V4_FIRST_OCTET: u64 = 100;
 /// 2001:db8::/32.
 const V6_NETWORK: u64 = 0x2001_0db8_0000_0000;
 
+/// 198.18.0.0/15 (RFC 2544): the server and the clients' router.
+const V4_ROUTER: u32 = 0xc612_0000;
+
+/// The first byte of IPv6 addresses of a site or a link, and of groups.
+const V6_SITE: u32 = 0xfc;
+
 const MEMBER_BITS: u32 = 20;
+
+/// Returns whether an address is one of the clients' or their router's, and not a forged one, by its
+/// first four bytes in host byte order.
+#[must_use]
+#[inline(always)]
+pub const fn is_near(start: u32, is_v6: bool) -> bool {
+    if is_v6 {
+        start as u64 == V6_NETWORK >> 32 || start >> 24 >= V6_SITE
+    } else {
+        start >> 22 == V4_NETWORK >> 22 || start >> 17 == V4_ROUTER >> 17
+    }
+}
 
 impl Group {
     /// Returns a member's IPv4 address, in host byte order; all below 2^20 have different ones.
@@ -164,6 +182,10 @@ mod tests {
         let v4: HashSet<_> = members().map(|(group, member)| group.v4(member)).collect();
         let v6: HashSet<_> = members().map(|(group, member)| group.v6(member)).collect();
         assert_eq!((v4.len(), v6.len()), (30_000, 30_000));
+        assert!(v4.iter().all(|address| is_near(*address, false)));
+        assert!(v6.iter().all(|half| is_near((half >> 32) as u32, true)));
+        assert!(is_near(0xc612_0002, false) && is_near(0xfd88_0000, true));
+        assert!(!is_near(0x0808_0808, false) && !is_near(0x2001_0db9, true));
         assert!(v4.iter().all(|address| address >> 22 == V4_NETWORK >> 22));
         assert!(v6.iter().all(|half| half >> 32 == V6_NETWORK >> 32));
         // As real clients are: nearly each in a /24 of its own.

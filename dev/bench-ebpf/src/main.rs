@@ -2,7 +2,8 @@
 //!
 //! [`generator`] makes the flood, [`floors`] are the least that any program costs, [`window`] is a
 //! limiter like the public ones, and [`sink`] counts what reaches the application. At a real server,
-//! [`forger`] makes the flood, and [`ideal`] is the best that can be in front of it.
+//! [`forger`] makes the flood, [`ideal`] is the best that can be in front of it, and [`wire`] takes
+//! what is sent back.
 
 #![no_std]
 #![no_main]
@@ -15,6 +16,7 @@ mod generator;
 mod ideal;
 mod sink;
 mod window;
+mod wire;
 
 /// Nothing here panics, and BPF could not unwind: the linker removes the loop.
 #[panic_handler]

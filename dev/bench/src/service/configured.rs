@@ -11,6 +11,8 @@ pub(super) struct Configured {
     web: &'static str,
     /// Whether the daemon finds the rates of limits that keep a reserve.
     pub(super) is_automatic: bool,
+    /// Whether those limits answer.
+    pub(super) answers: bool,
 }
 
 /// The packaged configurations.
@@ -18,6 +20,7 @@ pub(super) const PACKAGED: Configured = Configured {
     dns: include_str!("../../../../configs/dns-server.yaml"),
     web: include_str!("../../../../configs/web-server.yaml"),
     is_automatic: false,
+    answers: false,
 };
 
 /// Configurations for what these servers bear on one CPU.
@@ -25,6 +28,13 @@ pub(super) const MEASURED: Configured = Configured {
     dns: include_str!("../../configs/known-dns.yaml"),
     web: include_str!("../../configs/known-web.yaml"),
     is_automatic: false,
+    answers: false,
+};
+
+/// The same, but new clients get an answer.
+pub(super) const ANSWERING: Configured = Configured {
+    answers: true,
+    ..MEASURED
 };
 
 /// The same, but the daemon finds the rates.
@@ -51,6 +61,9 @@ const BOUNDS: [(&str, &str); 3] = [
     ),
 ];
 
+/// What the limits keep in reserve, for known clients.
+const RESERVE: &str = "    reserve: {familiar: 10%, fresh: 20%, retried: 30%, unknown: 50%}\n";
+
 /// The interface in the repository's configurations.
 const INTERFACES: &str = "interfaces: [eth0]";
 
@@ -68,6 +81,13 @@ impl Configured {
             Service::Dns => self.dns,
             Service::Web => self.web,
         };
+        if self.answers {
+            let answer = match service {
+                Service::Dns => "truncate",
+                Service::Web => "syn-cookie",
+            };
+            return text.replace(RESERVE, &format!("{RESERVE}    deny: {answer}\n"));
+        }
         if !self.is_automatic {
             return text.to_owned();
         }
@@ -100,7 +120,7 @@ mod tests {
 
     #[test]
     fn configurations_are_for_this_interface_these_visits_and_these_rates() {
-        for configured in [PACKAGED, MEASURED, AUTOMATIC] {
+        for configured in [PACKAGED, MEASURED, ANSWERING, AUTOMATIC] {
             for flood in FLOODS {
                 let text = configured.here(&flood);
                 let read = config::parse(&text, "bench");
@@ -118,6 +138,7 @@ mod tests {
                 for limit in reserving {
                     let is_automatic = limit.automatic().is_some();
                     assert_eq!(is_automatic, configured.is_automatic, "{text}");
+                    assert_eq!(limit.deny.is_some(), configured.answers, "{text}");
                 }
             }
         }

@@ -10,11 +10,11 @@ use aya::{
 };
 use bench_common::{Group, KNOWN};
 use nix::net::if_::if_nametoindex;
-use testbed::{Limiter, Pair, SERVER_INTERFACE};
+use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
     clients::{Planned, address},
-    configured::{AUTOMATIC, Configured, MEASURED, PACKAGED},
+    configured::{ANSWERING, AUTOMATIC, Configured, MEASURED, PACKAGED},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -55,17 +55,19 @@ const FINDING: Duration = Duration::from_secs(6);
 pub(crate) const NOTHING: &str = "nothing";
 pub(crate) const LIMITER: &str = "limiter";
 pub(crate) const KNOWN_FIRST: &str = "limiter, known";
+pub(crate) const ANSWERS: &str = "limiter, deny";
 pub(crate) const AUTO: &str = "limiter, auto";
 pub(crate) const IDEAL: &str = "ideal";
 
 /// All defences, in the order of the results.
-pub(crate) const DEFENCES: [Defence; 8] = [
+pub(crate) const DEFENCES: [Defence; 9] = [
     Defence::new(NOTHING, Kind::Nothing),
     Defence::new("nftables meter", Kind::Meter),
     Defence::new("synproxy", Kind::Synproxy),
     Defence::new("Knot's rrl", Kind::Rrl),
     Defence::new(LIMITER, Kind::Limiter(PACKAGED)),
     Defence::new(KNOWN_FIRST, Kind::Limiter(MEASURED)),
+    Defence::new(ANSWERS, Kind::Limiter(ANSWERING)),
     Defence::new(AUTO, Kind::Limiter(AUTOMATIC)),
     Defence::new(IDEAL, Kind::Ideal),
 ];
@@ -77,14 +79,18 @@ pub(super) enum AtWork {
     Program {
         _object: Box<Ebpf>,
     },
-    Limiter(Limiter),
+    Limiter {
+        limiter: Limiter,
+        /// The object that keeps the clients' end able to take what is sent back.
+        _wire: Option<Box<Ebpf>>,
+    },
 }
 
 impl AtWork {
     /// Fails if it has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         match self {
-            Self::Limiter(limiter) => limiter.check(),
+            Self::Limiter { limiter, .. } => limiter.check(),
             Self::InNamespace | Self::Program { .. } => Ok(()),
         }
     }
@@ -168,7 +174,11 @@ impl Defence {
                 if !flood.by_visits {
                     vouch(&limiter, flood)?;
                 }
-                return Ok(AtWork::Limiter(limiter));
+                let wire = configured.answers.then(|| wire(pair)).transpose()?;
+                return Ok(AtWork::Limiter {
+                    limiter,
+                    _wire: wire.map(Box::new),
+                });
             }
         }
         Ok(AtWork::InNamespace)
@@ -246,6 +256,24 @@ const SYNPROXY: &str = "table inet bench {
   }
 }
 ";
+
+/// Makes the clients' end take what is sent back to clients, and send what has its checksum.
+fn wire(pair: &Pair) -> Result<Ebpf> {
+    tool::run(
+        &pair.client,
+        &["ethtool", "-K", CLIENT_INTERFACE, "tx", "off"],
+        "",
+    )?;
+    let mut ebpf = EbpfLoader::new().load(objects::BENCH)?;
+    let program: &mut Xdp = ebpf.program_mut("wire").context("no wire")?.try_into()?;
+    program.load()?;
+    pair.client.enter(|| {
+        let index = if_nametoindex(CLIENT_INTERFACE)?;
+        program.attach_to_if_index(index, XdpMode::Driver)?;
+        Ok(())
+    })?;
+    Ok(ebpf)
+}
 
 /// Attaches the program that passes those who will ask, except those whose addresses the flood
 /// forges.
