@@ -125,7 +125,11 @@ fn answer<const FRAGS: bool>(
     context: &XdpContext,
     workspace: &mut Workspace<BucketLocation>,
 ) -> u32 {
-    let written = answers::write::<FRAGS>(context, workspace.verdict().answer());
+    let written = if pipeline::<false, 0>().is_awaited(workspace) {
+        answers::write::<FRAGS>(context, workspace.verdict().answer())
+    } else {
+        None
+    };
     if workspace.answer_if(written.is_some()).is_some() {
         // The limits of answers are of GCRA, and prepared by calls.
         pipeline::<false, 0>().run(Stage::Answer, workspace);

@@ -13,6 +13,7 @@ mod addresses;
 mod checksum;
 mod exchange;
 mod network;
+mod own;
 mod prohibited;
 mod reset;
 mod transport;
@@ -23,6 +24,7 @@ pub use self::checksum::InlineSum;
 pub use self::{
     checksum::{Sum, sum},
     exchange::{Exchange, ROOM},
+    own::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses, may_be_own},
 };
 use crate::numbered::numbered;
 
