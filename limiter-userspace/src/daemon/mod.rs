@@ -21,6 +21,7 @@ mod messages;
 mod named;
 mod offenders;
 mod options;
+mod own_addresses;
 mod pace;
 pub mod pulse;
 mod refill;
@@ -29,6 +30,7 @@ mod requests;
 mod service;
 mod shared;
 mod sieves;
+mod silence;
 mod standing;
 mod starting_point;
 mod startup;
@@ -144,6 +146,7 @@ async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonEr
         never = state::keep(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
+        never = started.own_addresses.keep(&daemon) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

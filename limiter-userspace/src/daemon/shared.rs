@@ -22,6 +22,7 @@ use super::{
     pulse::Pulses,
     requests::Requests,
     sieves::{self, Pressures},
+    silence::Silence,
     state::StateKeeper,
 };
 use crate::protocol::{
@@ -57,6 +58,8 @@ pub struct Daemon {
     pub(super) pressures: Arc<Pressures>,
     /// The automatic rates.
     pub(super) capacity: Capacity,
+    /// Why nothing is answered.
+    pub(super) silence: Silence,
     /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
     /// The daemon must end and leave nothing behind.
@@ -87,6 +90,7 @@ impl Daemon {
             settled: tokio::sync::Notify::new(),
             pressures: Arc::default(),
             capacity: Capacity::default(),
+            silence: Silence::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -148,6 +152,7 @@ impl Daemon {
             state: self.state_status(),
             reloads: self.history(),
             guard: self.guard.status(),
+            silence: self.silence.reason(),
         }
     }
 

@@ -46,6 +46,7 @@ pub(crate) fn status() -> Status {
             state: None,
             reloads: History::default(),
             guard: GuardStatus::default(),
+            silence: None,
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),

@@ -13,6 +13,7 @@ mod answers;
 mod automatic;
 mod built_in;
 mod jumbo;
+mod own_addresses;
 mod packaged;
 mod pressure;
 mod shared;
