@@ -152,7 +152,7 @@ fn the_host_itself_gets_no_answer() -> Result<()> {
     ] {
         let [own, other, destination] = pair.map(|text| text.parse().expect("an address"));
         let mut engines = Engines::new(&policy("deny: truncate", &rest)?)?;
-        let mut ask = |engines: &mut Engines, source: IpAddr| {
+        let ask = |engines: &mut Engines, source: IpAddr| {
             let frame = Frame::new(source, destination);
             let verdict = engines.verdict(0, &frame.udp(4321, 53, QUERY)?);
             anyhow::Ok(verdict.answer() == Answer::Truncate)
@@ -175,7 +175,7 @@ fn a_host_of_unknown_addresses_answers_nobody() -> Result<()> {
     let query = frame.udp(4321, 53, QUERY)?;
     let tables = CompiledPolicy::new(&policy("deny: truncate", "")?, possible_cpus())?;
     let mut trial = Trial::new(&tables, Buckets::default(), Offenders::OFF)?;
-    let mut is_answered = |trial: &mut Trial| {
+    let is_answered = |trial: &mut Trial| {
         let verdict = trial.judge(SECOND, &query)?;
         anyhow::Ok(verdict.answer() == Answer::Truncate)
     };
