@@ -16,6 +16,7 @@ mod guard;
 pub mod incidents;
 mod known;
 mod listed;
+mod lost_answers;
 mod memory;
 mod messages;
 mod named;
@@ -27,6 +28,7 @@ pub mod pulse;
 mod refill;
 mod reload;
 mod requests;
+mod sent_back;
 mod service;
 mod shared;
 mod sieves;
@@ -146,7 +148,9 @@ async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonEr
         never = state::keep(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
-        never = started.own_addresses.keep(&daemon) => match never {},
+        // In boxes, as all of these together are too large for the stack.
+        never = Box::pin(started.own_addresses.keep(&daemon)) => match never {},
+        never = Box::pin(sent_back::keep(&daemon)) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

@@ -18,6 +18,7 @@ use super::{
     capacity::{self, Capacity},
     changes::Changes,
     guard::Guard,
+    lost_answers::LostAnswers,
     options::Options,
     pulse::Pulses,
     requests::Requests,
@@ -60,6 +61,8 @@ pub struct Daemon {
     pub(super) capacity: Capacity,
     /// Why nothing is answered.
     pub(super) silence: Silence,
+    /// Where answers are lost.
+    pub(super) lost_answers: LostAnswers,
     /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
     /// The daemon must end and leave nothing behind.
@@ -91,6 +94,7 @@ impl Daemon {
             pressures: Arc::default(),
             capacity: Capacity::default(),
             silence: Silence::default(),
+            lost_answers: LostAnswers::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -153,6 +157,7 @@ impl Daemon {
             reloads: self.history(),
             guard: self.guard.status(),
             silence: self.silence.reason(),
+            lost_answers: self.lost_answers.troubles(),
         }
     }
 

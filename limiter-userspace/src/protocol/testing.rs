@@ -47,6 +47,7 @@ pub(crate) fn status() -> Status {
             reloads: History::default(),
             guard: GuardStatus::default(),
             silence: None,
+            lost_answers: BTreeMap::new(),
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),

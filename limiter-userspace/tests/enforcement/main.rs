@@ -16,6 +16,7 @@ mod jumbo;
 mod own_addresses;
 mod packaged;
 mod pressure;
+mod sent_back;
 mod shared;
 mod strategies;
 

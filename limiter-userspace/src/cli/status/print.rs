@@ -67,6 +67,9 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     {
         writeln!(out, "NOTHING IS ANSWERED: {reason}")?;
     }
+    for (interface, trouble) in &daemon.lost_answers {
+        writeln!(out, "{interface}: {trouble}")?;
+    }
     let reloads = &daemon.reloads;
     if let Some(ns) = reloads.unconfirmed_for_ns {
         writeln!(
