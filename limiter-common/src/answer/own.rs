@@ -56,7 +56,7 @@ pub fn may_be_own<O: OwnAddresses>(own: &O, address: &Address) -> bool {
 mod tests {
     use super::*;
 
-    impl OwnAddresses for [OwnAddress] {
+    impl OwnAddresses for &[OwnAddress] {
         fn has(&self, element: &OwnAddress) -> bool {
             self.contains(element)
         }
@@ -67,11 +67,11 @@ mod tests {
         let v4 = Address::v4([192, 0, 2, 1]);
         let same_bits = Address::v6([192, 0, 2, 1, 0, 0, 0, 0], [0; 8]);
         let complete = [OwnAddress::COMPLETE, v4.into()];
-        assert!(may_be_own(&complete[..], &v4));
-        assert!(!may_be_own(&complete[..], &same_bits));
-        assert!(!may_be_own(&complete[..1], &v4));
+        assert!(may_be_own(&&complete[..], &v4));
+        assert!(!may_be_own(&&complete[..], &same_bits));
+        assert!(!may_be_own(&&complete[..1], &v4));
         // As it is before the daemon has filled it.
-        assert!(may_be_own(&complete[1..], &same_bits));
-        assert!(may_be_own(&complete[..0], &v4));
+        assert!(may_be_own(&&complete[1..], &same_bits));
+        assert!(may_be_own(&&complete[..0], &v4));
     }
 }
