@@ -16,6 +16,10 @@ pub trait Reputation {
     /// Scores a packet in the sieves that are under pressure; returns whether one of them drops it,
     /// and then sets the verdict. Not called under a policy that uses no sieve.
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
+
+    /// Returns whether the address may be one of the host's own. Not called under a policy that
+    /// answers nothing.
+    fn may_be_own(&self, address: &Address) -> bool;
 }
 
 /// Knows nothing of anybody.
@@ -32,6 +36,11 @@ impl Reputation for () {
 
     #[inline(always)]
     fn sift<T: Tables>(&self, _tables: &T, _packet: &Packet, _verdict: &mut Verdict) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn may_be_own(&self, _address: &Address) -> bool {
         false
     }
 }

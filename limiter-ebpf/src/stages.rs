@@ -11,7 +11,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use limiter_common::{
-    answer::Answer,
+    answer::{Answer, Response},
     decide::{Pipeline, Progress, STAGE_COUNT, Stage, Verdict, Workspace},
     limit::MAX_LIMITS,
     policy::Tables as _,
@@ -125,7 +125,11 @@ fn answer<const FRAGS: bool>(
     context: &XdpContext,
     workspace: &mut Workspace<BucketLocation>,
 ) -> u32 {
-    let written = answers::write::<FRAGS>(context, workspace.verdict().answer());
+    let written = if pipeline::<false, 0>().is_awaited(workspace) {
+        answers::write::<FRAGS>(context, workspace.verdict().answer())
+    } else {
+        Err(Response::Nothing)
+    };
     let response = match &written {
         Ok(written) => written.response(),
         Err(response) => *response,

@@ -14,6 +14,7 @@ mod checksum;
 mod exchange;
 mod loops;
 mod network;
+mod own;
 mod prohibited;
 mod reset;
 mod respond;
@@ -25,6 +26,7 @@ mod write;
 pub use self::{
     exchange::{Exchange, ROOM},
     loops::{Loops, name_length, sum},
+    own::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses, may_be_own},
     respond::{Responder, Response, respond},
     syn_cookie::{Cookie, Heard, Part, Parts, assumed, is_syn, parts, write_syn_ack},
     write::{Written, write},

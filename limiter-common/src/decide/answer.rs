@@ -43,6 +43,13 @@ where
         Progress::Answer
     }
 
+    /// Returns whether somebody waits for the answer to the workspace's packet: whoever names one
+    /// of the host's own addresses as the source does not.
+    #[inline(always)]
+    pub fn is_awaited(&self, workspace: &Workspace<B::Location>) -> bool {
+        !self.reputation.may_be_own(&workspace.packet.facts.source)
+    }
+
     /// Charges the answer, which is written, to the limits of answers: to all of them; or to none,
     /// and it is not sent. A SYN for which the listening socket has room is charged in its place:
     /// so both ways together let no more connections through.

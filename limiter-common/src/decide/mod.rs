@@ -24,9 +24,10 @@
 //! Limits that only observe come last, each by itself, on packets that the others let pass: they
 //! are Boulder's spend-only transactions.
 //!
-//! A packet that a limit refuses for want of tokens may be [answered](crate::answer). First the
-//! answer is written, which checks the packet; then it is charged to the limits of answers. If it
-//! cannot be written, or one of them refuses, nothing is sent.
+//! A packet that a limit refuses for want of tokens may be [answered](crate::answer), unless its
+//! source may be the host itself. First the answer is written, which checks the packet; then it is
+//! charged to the limits of answers. If it cannot be written, or one of them refuses, nothing is
+//! sent.
 //!
 //! Stages hand over in the [`Workspace`]. A new stage is a file here with its method of
 //! [`Pipeline`], a line in the table of [`Stage`], and an entry in the kernel's object.
@@ -94,7 +95,7 @@ where
                 Progress::Undecided => stage.next(self.tables.shape()),
                 Progress::Answer => {
                     let answer = workspace.verdict().answer();
-                    let response = if exchange.read(frame) {
+                    let response = if self.is_awaited(workspace) && exchange.read(frame) {
                         respond(&NativeResponder, exchange, answer)
                     } else {
                         Response::Nothing

@@ -3,7 +3,7 @@
 use std::io;
 
 use aya::{EbpfError, maps::MapError, pin::PinError, programs::ProgramError};
-use limiter_common::counters::MAX_INTERFACES;
+use limiter_common::{answer::MAX_OWN_ADDRESSES, counters::MAX_INTERFACES};
 use limiter_policy::policy::CompileError;
 use thiserror::Error;
 
@@ -37,6 +37,9 @@ pub enum DatapathError {
         /// The new policy's capacity.
         capacity: u32,
     },
+    /// There is no room for all of the host's own addresses.
+    #[error("the host has {0} addresses, more than {MAX_OWN_ADDRESSES}")]
+    TooManyOwnAddresses(usize),
     /// The kernel did not make a filesystem for the shared maps.
     #[error("cannot make a BPF filesystem for the maps that the interfaces share: {0}")]
     Filesystem(#[source] io::Error),

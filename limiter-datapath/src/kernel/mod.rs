@@ -85,7 +85,8 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, PressureMaps, RateMap, ReputationMaps, SieveMaps, StandingMaps, StandingSizes,
+        BanMaps, OwnAddressMap, PressureMaps, RateMap, ReputationMaps, SieveMaps, StandingMaps,
+        StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},

@@ -2,6 +2,7 @@
 
 use aya::Pod;
 use limiter_common::{
+    answer::OwnAddress,
     ban::{Ban, BanKey, MAX_REASON},
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
@@ -48,6 +49,7 @@ plain_bytes! {
     Ban: 2 * 8 + 2 * 2 + 4 + MAX_REASON,
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
+    OwnAddress: 3 * 8,
     Parameters: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
     Class: 3 * 8 + 2 * 4,
     KnowOrder: 3 * 8 + 2 * 4,

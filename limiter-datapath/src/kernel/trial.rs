@@ -4,6 +4,8 @@
 #[cfg(feature = "testing")]
 mod testing;
 
+use std::collections::BTreeSet;
+
 use limiter_common::{
     answer::Answer,
     ban::BanKey,
@@ -58,14 +60,18 @@ impl Trial {
     fn with_settings(policy: &CompiledPolicy, settings: Settings) -> Result<Self, DatapathError> {
         let settings = settings.sized_for(policy);
         let directory = SharedDirectory::new()?;
+        let instance = load(policy, settings, &directory)?;
+        let reputation = ReputationMaps::open(directory.path(), settings)?;
+        // A trial is on no host.
+        reputation.own().set(&BTreeSet::new())?;
         Ok(Self {
             policy: policy.clone(),
             #[cfg(feature = "testing")]
             settings,
-            instance: load(policy, settings, &directory)?,
+            instance,
             answer: Vec::new(),
             maps: SharedMaps::open(directory.path(), settings)?,
-            reputation: ReputationMaps::open(directory.path(), settings)?,
+            reputation,
             #[cfg(feature = "testing")]
             directory,
         })

@@ -1,10 +1,17 @@
 //! Answers: both engines send the same bytes, within the same limits.
 
+use std::{collections::BTreeSet, net::IpAddr};
+
 use anyhow::{Context as _, Result, anyhow};
-use limiter_common::{answer::Answer, reason::Reason, standing::Event};
+use limiter_common::{
+    answer::{Answer, MAX_OWN_ADDRESSES},
+    reason::Reason,
+    standing::Event,
+};
+use limiter_datapath::kernel::{Trial, possible_cpus};
 use limiter_policy::{
-    config::{self, Store},
-    policy::Policy,
+    config::{self, Buckets, Offenders, Store},
+    policy::{CompiledPolicy, Policy},
 };
 use testbed::{Frame, Tag};
 
@@ -155,5 +162,63 @@ fn a_cookie_that_comes_back_passes() -> Result<()> {
         assert_eq!(bring(cookie.wrapping_add(1))?, Reason::ValidSynCookie);
         engines.assert_same_state();
     }
+    Ok(())
+}
+
+/// Whoever names an address of the host as the source gets no answer, and charges no limit of
+/// answers.
+#[test]
+fn the_host_itself_gets_no_answer() -> Result<()> {
+    let one = "{burst: 1, count: 1, period: 1h}";
+    let rest = format!("answers: {{per-prefix: {one}}}");
+    for pair in [
+        ["192.0.2.1", "192.0.2.2", "198.51.100.1"],
+        ["2001:db8:1::1", "2001:db8:1::2", "2001:db8:f::1"],
+    ] {
+        let [own, other, destination] = pair.map(|text| text.parse().expect("an address"));
+        let mut engines = Engines::new(&policy("deny: truncate", &rest)?)?;
+        let ask = |engines: &mut Engines, source: IpAddr| {
+            let frame = Frame::new(source, destination);
+            let verdict = engines.verdict(0, &frame.udp(4321, 53, QUERY)?);
+            anyhow::Ok(verdict.answer() == Answer::Truncate)
+        };
+        assert!(!ask(&mut engines, own)?, "it passes");
+        engines.set_own(&BTreeSet::from([own]))?;
+        assert!(!ask(&mut engines, own)?);
+        // The range may still be answered once.
+        assert!(ask(&mut engines, other)?);
+        assert!(!ask(&mut engines, other)?);
+        engines.assert_same_state();
+    }
+    Ok(())
+}
+
+/// While the host's addresses are not known, nobody is answered.
+#[test]
+fn a_host_of_unknown_addresses_answers_nobody() -> Result<()> {
+    let [frame, ..] = pairs();
+    let query = frame.udp(4321, 53, QUERY)?;
+    let tables = CompiledPolicy::new(&policy("deny: truncate", "")?, possible_cpus())?;
+    let mut trial = Trial::new(&tables, Buckets::default(), Offenders::OFF)?;
+    let is_answered = |trial: &mut Trial| {
+        let verdict = trial.judge(SECOND, &query)?;
+        anyhow::Ok(verdict.answer() == Answer::Truncate)
+    };
+    assert!(!is_answered(&mut trial)?, "it passes");
+    assert!(is_answered(&mut trial)?);
+    trial.reputation().own().forget()?;
+    assert!(!is_answered(&mut trial)?);
+    // As many as there may be, none of which is the source's; then others; then one too many.
+    let addresses = |from: u32, count: u32| -> BTreeSet<IpAddr> {
+        let bits = from..from + count;
+        bits.map(|bits| IpAddr::V4(bits.into())).collect()
+    };
+    for from in [0x0a00_0000, 0x0b00_0000] {
+        let all = addresses(from, MAX_OWN_ADDRESSES);
+        trial.reputation().own().set(&all)?;
+        assert!(is_answered(&mut trial)?);
+    }
+    let too_many = addresses(0x0a00_0000, MAX_OWN_ADDRESSES + 1);
+    assert!(trial.reputation().own().set(&too_many).is_err());
     Ok(())
 }

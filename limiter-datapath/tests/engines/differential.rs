@@ -1,10 +1,11 @@
 //! Random frames and random policies through both engines, and against a plain model; halfway,
 //! another policy takes over the buckets.
 
-use std::{env, thread};
+use std::{collections::BTreeSet, env, net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
+    answer::Answer,
     decide::account,
     reason::{Action, Reason},
     standing::Standing,
@@ -57,25 +58,33 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
         } else {
             Store::Hash
         };
-        check(&policies.0, store, &frames, &mut seen)?;
+        let own = generate(&own_addresses(), &mut runner);
+        check(&policies.0, &own, store, &frames, &mut seen)?;
     }
     seen.assert_everything();
     Ok(())
 }
 
+/// The host's own addresses, which some frames forge.
+fn own_addresses() -> impl Strategy<Value = BTreeSet<IpAddr>> {
+    prop::collection::btree_set(random::address(), 0..6)
+}
+
 fn check(
     [policy, next]: &[Policy; 2],
+    own: &BTreeSet<IpAddr>,
     store: Store,
     frames: &[(u64, Vec<u8>)],
     seen: &mut Seen,
 ) -> Result<()> {
     let mut engines = Engines::with(policy, store)?;
+    engines.set_own(own)?;
     let mut now = 0;
     let (before, after) = frames.split_at(FRAMES / 2);
-    send(&mut engines, policy, &mut now, before, seen);
+    send(&mut engines, policy, own, &mut now, before, seen);
     engines.assert_same_state();
     engines.replace(next)?;
-    send(&mut engines, next, &mut now, after, seen);
+    send(&mut engines, next, own, &mut now, after, seen);
     engines.assert_same_state();
     Ok(())
 }
@@ -83,6 +92,7 @@ fn check(
 fn send(
     engines: &mut Engines,
     policy: &Policy,
+    own: &BTreeSet<IpAddr>,
     now: &mut u64,
     frames: &[(u64, Vec<u8>)],
     seen: &mut Seen,
@@ -96,6 +106,16 @@ fn send(
             Action::Drop => seen.dropped += u64::from(matched != 0),
         }
         seen.would_drop += u64::from(verdict.would_drop != 0);
+        let is_answered = verdict.answer() != Answer::Drop;
+        let is_own = classified(engines.tables(), frame)
+            .is_some_and(|packet| own.contains(&packet.facts.source.into()));
+        assert!(!(is_own && is_answered), "an answer to {frame:02x?}");
+        let by_answering = verdict.denied_by().is_some_and(|limit_index| {
+            let limit = &policy.limits[limit_index as usize];
+            verdict.reason.is_of_budget() && limit.answers().is_some()
+        });
+        seen.answered += u64::from(is_answered);
+        seen.own += u64::from(is_own && by_answering);
         for (limit_index, limit) in (0..).zip(&policy.limits) {
             let of_strategy = &mut seen.strategies[limit.strategy as usize];
             let charged = verdict.matched & !verdict.would_drop & (1 << limit_index) != 0;
@@ -153,6 +173,9 @@ struct Seen {
     passed: u64,
     dropped: u64,
     would_drop: u64,
+    answered: u64,
+    /// Of the host's own addresses, refused by a limit that answers.
+    own: u64,
     /// By the strategy's number.
     strategies: [OfStrategy; Rule::ALL.len()],
 }
@@ -170,10 +193,13 @@ impl Seen {
             passed,
             dropped,
             would_drop,
+            answered,
+            own,
             strategies,
         } = self;
         println!("limited frames: {passed} passed, {dropped} dropped; {would_drop} observed");
-        assert!(*passed > 0 && *dropped > 0 && *would_drop > 0);
+        println!("{answered} answered; {own} in the host's own name");
+        assert!(*passed > 0 && *dropped > 0 && *would_drop > 0 && *answered > 0 && *own > 0);
         for (strategy, OfStrategy { admitted, refused }) in Rule::ALL.iter().zip(strategies) {
             println!(
                 "{}: {admitted} admitted, {refused} refused",

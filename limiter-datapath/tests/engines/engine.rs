@@ -1,7 +1,7 @@
 //! Both engines over one policy.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     mem,
     net::IpAddr,
 };
@@ -172,6 +172,12 @@ impl Engines {
             reason: [0; MAX_REASON],
         };
         self.trial.reputation().bans().insert(key, ban)
+    }
+
+    /// Gives the host these addresses in both.
+    pub(crate) fn set_own(&mut self, addresses: &BTreeSet<IpAddr>) -> Result<(), DatapathError> {
+        self.reputation.own = addresses.iter().copied().collect();
+        self.trial.reputation().own().set(addresses)
     }
 
     /// Clears lifted bans from the kernel's filter.

@@ -1,11 +1,12 @@
 //! Reputations of sources, in maps that all instances of the program share.
 
 mod bans;
+mod own;
 mod sieves;
 
 use limiter_common::{
     address::{Address, Family},
-    ban,
+    answer, ban,
     clock::Clock,
     decide::Verdict,
     judged::Packet,
@@ -14,7 +15,7 @@ use limiter_common::{
     sources::StandingStore,
 };
 
-use self::bans::MapBans;
+use self::{bans::MapBans, own::MapOwnAddresses};
 use crate::{clock::KernelClock, standing::MapStanding};
 
 pub(crate) struct MapReputation;
@@ -34,6 +35,11 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn sift<T: Tables>(&self, _tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
         sieves::sift(packet, verdict)
+    }
+
+    #[inline(always)]
+    fn may_be_own(&self, address: &Address) -> bool {
+        answer::may_be_own(&MapOwnAddresses, address)
     }
 }
 

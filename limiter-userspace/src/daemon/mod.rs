@@ -16,19 +16,23 @@ mod guard;
 pub mod incidents;
 mod known;
 mod listed;
+mod lost_answers;
 mod memory;
 mod messages;
 mod named;
 mod offenders;
 mod options;
+mod own_addresses;
 mod pace;
 pub mod pulse;
 mod refill;
 mod reload;
 mod requests;
+mod sent_back;
 mod service;
 mod shared;
 mod sieves;
+mod silence;
 mod standing;
 mod starting_point;
 mod startup;
@@ -145,6 +149,9 @@ async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonEr
         never = state::keep(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
+        // In boxes, as all of these together are too large for the stack.
+        never = Box::pin(started.own_addresses.keep(&daemon)) => match never {},
+        never = Box::pin(sent_back::keep(&daemon)) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

@@ -18,10 +18,12 @@ use super::{
     capacity::{self, Capacity},
     changes::Changes,
     guard::Guard,
+    lost_answers::LostAnswers,
     options::Options,
     pulse::Pulses,
     requests::Requests,
     sieves::{self, Pressures},
+    silence::Silence,
     state::StateKeeper,
 };
 use crate::protocol::{
@@ -57,6 +59,10 @@ pub struct Daemon {
     pub(super) pressures: Arc<Pressures>,
     /// The automatic rates.
     pub(super) capacity: Capacity,
+    /// Why nothing is answered.
+    pub(super) silence: Silence,
+    /// Where answers are lost.
+    pub(super) lost_answers: LostAnswers,
     /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
     /// The daemon must end and leave nothing behind.
@@ -87,6 +93,8 @@ impl Daemon {
             settled: tokio::sync::Notify::new(),
             pressures: Arc::default(),
             capacity: Capacity::default(),
+            silence: Silence::default(),
+            lost_answers: LostAnswers::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -148,6 +156,8 @@ impl Daemon {
             state: self.state_status(),
             reloads: self.history(),
             guard: self.guard.status(),
+            silence: self.silence.reason(),
+            lost_answers: self.lost_answers.troubles(),
         }
     }
 

@@ -18,6 +18,7 @@ use super::{
     exporter::BindMetrics,
     feeds::FeedKeeper,
     options::Options,
+    own_addresses::OwnAddressKeeper,
     requests::{PolicyRequest, Requests},
     shared::Daemon,
     sieves,
@@ -39,6 +40,7 @@ pub(super) struct Started {
     pub(super) files: FileWatch,
     /// The files of its lists.
     pub(super) feeds: FeedKeeper,
+    pub(super) own_addresses: OwnAddressKeeper,
 }
 
 pub(super) async fn start(
@@ -97,6 +99,7 @@ pub(super) async fn start(
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
+    let own_addresses = OwnAddressKeeper::start(&daemon).await;
     if let Some(listener) = listener {
         let metrics = listener.serve(Arc::clone(&daemon));
         threads.push(metrics.map_err(StartupError::Thread)?);
@@ -107,6 +110,7 @@ pub(super) async fn start(
         control,
         requests,
         files,
+        own_addresses,
         _threads: threads,
         daemon,
     })

@@ -5,10 +5,9 @@
 //! follows from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
 //! session over an interface that is not limited.
 //!
-//! Bans of them, and of this machine itself (`addresses`), are refused unless they are forced
+//! Bans of them, and of this machine itself, are refused unless they are forced
 //! (`protected`). Every ban is, while they are unknown: a missing answer does not mean nobody.
 
-mod addresses;
 mod blocked;
 pub mod forged;
 mod gateways;

@@ -7,12 +7,12 @@ use thiserror::Error;
 use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
-    addresses, gateways,
+    gateways,
     guarded::{Guarded, Why},
     records::{self, RecordError},
     sessions, sockets,
 };
-use crate::netlink::{Channel, DumpError};
+use crate::netlink::{Channel, DumpError, addresses};
 
 /// How long one question may take: a router's whole table comes with its default route.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,6 +4,7 @@
 //! end either way. Here an answer counts once the kernel has said that it is done, and that nothing
 //! changed meanwhile.
 
+pub(crate) mod addresses;
 pub(crate) mod sockets;
 
 use std::io;

@@ -46,6 +46,8 @@ pub(crate) fn status() -> Status {
             state: None,
             reloads: History::default(),
             guard: GuardStatus::default(),
+            silence: None,
+            lost_answers: BTreeMap::new(),
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),

@@ -25,9 +25,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 6;
+const TABLE_OF: u32 = 7;
 
-const SHAPES: [Shape<'static>; 22] = [
+const SHAPES: [Shape<'static>; 23] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1024, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -65,6 +65,14 @@ const SHAPES: [Shape<'static>; 22] = [
     ),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
+    shape(
+        "OWN_ADDRESSES",
+        MapType::Hash,
+        24,
+        8,
+        1025,
+        BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
+    ),
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
     shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),

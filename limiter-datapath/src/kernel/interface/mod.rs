@@ -1,6 +1,7 @@
 //! Network interfaces, as the kernel reports them over netlink.
 
 mod events;
+mod sent_back;
 
 use std::io;
 
@@ -9,7 +10,10 @@ use futures_util::TryStreamExt as _;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use thiserror::Error;
 
-pub use self::events::{Events, LinkEvent};
+pub use self::{
+    events::{Events, LinkEvent},
+    sent_back::{SentBack, sent_back},
+};
 use super::{DatapathError, ProgramHolder, stages::is_entry};
 
 /// An interface that exists.

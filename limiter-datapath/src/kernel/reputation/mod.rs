@@ -1,8 +1,9 @@
-//! The maps of reputations, and of the rates in force: one set for all interfaces, whatever the
-//! buckets' scope.
+//! The maps of reputations, of the rates in force and of the host's own addresses: one set for all
+//! interfaces, whatever the buckets' scope.
 
 mod ban_filter;
 mod bans;
+mod own;
 mod rates;
 mod sieves;
 mod standing;
@@ -15,12 +16,14 @@ use limiter_common::ban::Filter;
 
 pub use self::{
     bans::BanMaps,
+    own::OwnAddressMap,
     rates::RateMap,
     sieves::{PressureMaps, SieveMaps},
     standing::{StandingMaps, StandingSizes},
 };
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
+use own::OWN_ADDRESSES;
 use rates::CURRENT_RATES;
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
@@ -31,6 +34,7 @@ pub struct ReputationMaps {
     sieves: SieveMaps,
     standing: StandingMaps,
     rates: RateMap,
+    own: OwnAddressMap,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -47,6 +51,7 @@ impl NamedMaps for ReputationMaps {
         FIRST_TRIES,
         SHORTAGE,
         CURRENT_RATES,
+        OWN_ADDRESSES,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -65,6 +70,7 @@ impl NamedMaps for ReputationMaps {
             bans: BanMaps::new(&mut open)?,
             sieves: SieveMaps::new(&mut open, settings.sieves_since)?,
             rates: RateMap::new(&mut open)?,
+            own: OwnAddressMap::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -72,7 +78,9 @@ impl NamedMaps for ReputationMaps {
     fn all(&self) -> Vec<(&'static str, &MapData)> {
         let bans = self.bans.maps().into_iter();
         let others = self.sieves.maps().into_iter().chain(self.standing.maps());
-        bans.chain(others).chain([self.rates.map()]).collect()
+        bans.chain(others)
+            .chain([self.rates.map(), self.own.map()])
+            .collect()
     }
 
     fn is_outdated(&self, map: &str, settings: Settings) -> bool {
@@ -125,6 +133,12 @@ impl ReputationMaps {
     #[must_use]
     pub const fn rates(&self) -> &RateMap {
         &self.rates
+    }
+
+    /// Returns the host's own addresses.
+    #[must_use]
+    pub const fn own(&self) -> &OwnAddressMap {
+        &self.own
     }
 
     /// Carries over what other maps hold, unless they are the same. If there is no room, fails

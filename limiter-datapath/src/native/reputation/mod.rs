@@ -1,11 +1,12 @@
 //! Reputations over plain memory.
 
 mod bans;
+mod own;
 mod sieves;
 
 use limiter_common::{
     address::Address,
-    ban,
+    answer, ban,
     clock::Clock,
     decide::{self, Verdict},
     judged::Packet,
@@ -14,10 +15,10 @@ use limiter_common::{
     sources::StandingStore,
 };
 
-pub use self::{bans::MemoryBans, sieves::MemorySieves};
+pub use self::{bans::MemoryBans, own::MemoryOwnAddresses, sieves::MemorySieves};
 use super::MemoryStanding;
 
-/// Bans, sieves and known sources in memory.
+/// Bans, sieves, known sources and the host's own addresses in memory.
 #[derive(Debug, Default)]
 pub struct MemoryReputation {
     /// The bans.
@@ -26,6 +27,8 @@ pub struct MemoryReputation {
     pub sieves: MemorySieves,
     /// The known sources.
     pub standing: MemoryStanding,
+    /// The host's own addresses.
+    pub own: MemoryOwnAddresses,
 }
 
 impl Reputation for MemoryReputation {
@@ -39,5 +42,9 @@ impl Reputation for MemoryReputation {
 
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
         decide::sift(tables, &self.sieves, packet, verdict)
+    }
+
+    fn may_be_own(&self, address: &Address) -> bool {
+        answer::may_be_own(&self.own, address)
     }
 }

@@ -43,6 +43,10 @@ impl Reputation for Known {
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
         ().sift(tables, packet, verdict)
     }
+
+    fn may_be_own(&self, address: &Address) -> bool {
+        ().may_be_own(address)
+    }
 }
 
 struct Race {

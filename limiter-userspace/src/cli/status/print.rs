@@ -59,6 +59,17 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
         print_state(out, state)?;
     }
     print_guard(out, &daemon.guard)?;
+    if let Some(reason) = &daemon.silence
+        && status
+            .limits
+            .values()
+            .any(|limit| !limit.answers.is_empty())
+    {
+        writeln!(out, "NOTHING IS ANSWERED: {reason}")?;
+    }
+    for (interface, trouble) in &daemon.lost_answers {
+        writeln!(out, "{interface}: {trouble}")?;
+    }
     let reloads = &daemon.reloads;
     if let Some(ns) = reloads.unconfirmed_for_ns {
         writeln!(

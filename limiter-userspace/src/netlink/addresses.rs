@@ -7,10 +7,10 @@ use rtnetlink::packet_route::{
     address::{AddressAttribute, AddressMessage},
 };
 
-use crate::netlink::{Channel, DumpError};
+use super::{Channel, DumpError};
 
 /// Returns the addresses of all interfaces, including the loopback.
-pub(super) async fn own(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {
+pub(crate) async fn own(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {
     let question = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     let own = |answer| match answer {
         RouteNetlinkMessage::NewAddress(address) => address_of(&address),

@@ -1,0 +1,174 @@
+//! Tells whether frames that a native program sends back (`XDP_TX`) leave an interface.
+//!
+//! No trial can tell: live frames of `BPF_PROG_TEST_RUN` leave by `ndo_xdp_xmit`, which is another
+//! way out of the driver, and its result is the same whether they leave or not; docs/kernels.md has
+//! what was measured. A veth pair is different: what decides there can be read.
+
+use std::{io, time::Duration};
+
+use futures_util::TryStreamExt as _;
+use rtnetlink::{
+    Handle,
+    packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage, LinkXdp},
+};
+use thiserror::Error;
+use tokio::time::timeout;
+
+/// How long the kernel may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What becomes of frames that a native program sends back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SentBack {
+    /// They leave.
+    Leave,
+    /// They are lost: the other end of the veth pair, which has that name, has no native program.
+    LostAtPeer(String),
+    /// That is not known.
+    Unknown(String),
+}
+
+/// Why it is not known what becomes of the frames.
+#[derive(Debug, Error)]
+enum Unknown {
+    #[error("only a frame from outside can try a driver")]
+    OfDriver,
+    #[error("the kernel does not tell what is at the other end of the veth pair: {0}")]
+    Peer(#[source] rtnetlink::Error),
+    #[error("the kernel does not describe the interface: {0}")]
+    Interface(#[source] rtnetlink::Error),
+    #[error("the kernel does not tell which interface is at the other end of the veth pair")]
+    NoPeer,
+    #[error("the interface has gone")]
+    Gone,
+    #[error("no netlink socket is available: {0}")]
+    Netlink(#[from] io::Error),
+    #[error("the kernel has not answered within {PATIENCE:?}")]
+    Late,
+}
+
+/// Tells what becomes of frames that a native program on the interface with that index sends back.
+pub async fn sent_back(index: u32) -> SentBack {
+    let found = match timeout(PATIENCE, look(index)).await {
+        Ok(found) => found,
+        Err(_) => Err(Unknown::Late),
+    };
+    found.unwrap_or_else(|unknown| SentBack::Unknown(unknown.to_string()))
+}
+
+async fn look(index: u32) -> Result<SentBack, Unknown> {
+    let (connection, handle, _) = rtnetlink::new_connection()?;
+    // Ends when the handle is dropped.
+    tokio::spawn(connection);
+    let link = link(&handle, index, None).await;
+    let link = link.map_err(Unknown::Interface)?.ok_or(Unknown::Gone)?;
+    if !is_veth(&link) {
+        return Err(Unknown::OfDriver);
+    }
+    let attributes = || link.attributes.iter();
+    let peer = attributes().find_map(|attribute| match attribute {
+        LinkAttribute::Link(peer) if *peer != 0 => Some(*peer),
+        _ => None,
+    });
+    // The kernel numbers the other end's namespace, if that is another.
+    let namespace = attributes().find_map(|attribute| match attribute {
+        LinkAttribute::LinkNetNsId(id) => Some(*id),
+        _ => None,
+    });
+    let peer = peer.ok_or(Unknown::NoPeer)?;
+    let peer = self::link(&handle, peer, namespace).await;
+    let peer = peer.map_err(Unknown::Peer)?.ok_or(Unknown::NoPeer)?;
+    Ok(if has_native_program(&peer) {
+        SentBack::Leave
+    } else {
+        SentBack::LostAtPeer(name(&peer))
+    })
+}
+
+/// Asks for an interface by its index, in the namespace with that number or in this one.
+async fn link(
+    handle: &Handle,
+    index: u32,
+    namespace: Option<i32>,
+) -> Result<Option<LinkMessage>, rtnetlink::Error> {
+    let mut request = handle.link().get().match_index(index);
+    let attributes = &mut request.message_mut().attributes;
+    attributes.extend(namespace.map(LinkAttribute::IfNetnsId));
+    request.execute().try_next().await
+}
+
+fn is_veth(link: &LinkMessage) -> bool {
+    link.attributes.iter().any(|attribute| match attribute {
+        LinkAttribute::LinkInfo(told) => told.contains(&LinkInfo::Kind(InfoKind::Veth)),
+        _ => false,
+    })
+}
+
+fn has_native_program(link: &LinkMessage) -> bool {
+    link.attributes.iter().any(|attribute| match attribute {
+        LinkAttribute::Xdp(told) => told
+            .iter()
+            .any(|told| matches!(told, LinkXdp::DrvProgId(id) if *id != 0)),
+        _ => false,
+    })
+}
+
+fn name(link: &LinkMessage) -> String {
+    let mut attributes = link.attributes.iter();
+    let name = attributes.find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.clone()),
+        _ => None,
+    });
+    name.unwrap_or_else(|| format!("interface {}", link.header.index))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, Result};
+    use testbed::{Namespace, Pair, SERVER_INTERFACE};
+
+    use super::*;
+    use crate::kernel::interface;
+
+    /// Tells what becomes of frames of an interface in a namespace.
+    fn of(namespace: &Namespace, name: &str) -> Result<SentBack> {
+        namespace.enter(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                let all = interface::list().await?;
+                let found = all.iter().find(|found| found.name == name);
+                Ok(sent_back(found.context("no such interface")?.index).await)
+            })
+        })
+    }
+
+    #[test]
+    fn veth_pairs_without_a_program_lose_them() -> Result<()> {
+        let namespace = Namespace::new()?;
+        namespace.ip(&["link", "add", "a0", "type", "veth", "peer", "name", "b0"])?;
+        assert_eq!(of(&namespace, "a0")?, SentBack::LostAtPeer("b0".to_owned()));
+        // The other end in another namespace.
+        let pair = Pair::new(&[], &[])?;
+        let lost = SentBack::LostAtPeer(testbed::CLIENT_INTERFACE.to_owned());
+        assert_eq!(of(&pair.server, SERVER_INTERFACE)?, lost);
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_knows_of_other_drivers() -> Result<()> {
+        let namespace = Namespace::new()?;
+        namespace.ip(&["link", "add", "bridge0", "type", "bridge"])?;
+        let of_driver = SentBack::Unknown(Unknown::OfDriver.to_string());
+        assert_eq!(of(&namespace, "bridge0")?, of_driver);
+        namespace.enter(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            let gone = runtime.block_on(sent_back(77));
+            assert!(matches!(gone, SentBack::Unknown(_)), "{gone:?}");
+            Ok(())
+        })
+    }
+}

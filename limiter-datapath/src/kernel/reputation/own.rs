@@ -1,0 +1,63 @@
+//! The map of the host's own addresses, to which nothing is answered.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use aya::maps::{HashMap, IterableMap as _, Map, MapData};
+use limiter_common::{
+    address::Address,
+    answer::{MAX_OWN_ADDRESSES, OwnAddress},
+};
+
+use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
+
+pub(in crate::kernel) const OWN_ADDRESSES: &str = "OWN_ADDRESSES";
+
+/// Sets the host's own addresses. Until that is done, nothing is answered. Only one thread of one
+/// process sets them at a time; packets read meanwhile.
+pub struct OwnAddressMap(HashMap<MapData, InMap<OwnAddress>, InMap<u64>>);
+
+impl OwnAddressMap {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        let addresses = open(OWN_ADDRESSES)?;
+        Ok(Self(addresses.try_into().map_err(error(OWN_ADDRESSES))?))
+    }
+
+    /// Returns the map with its name.
+    pub(super) fn map(&self) -> (&'static str, &MapData) {
+        (OWN_ADDRESSES, self.0.map())
+    }
+
+    /// Replaces the addresses. With more than [`MAX_OWN_ADDRESSES`] it fails, and changes nothing.
+    pub fn set(&self, addresses: &BTreeSet<IpAddr>) -> Result<(), DatapathError> {
+        if addresses.len() > MAX_OWN_ADDRESSES as usize {
+            return Err(DatapathError::TooManyOwnAddresses(addresses.len()));
+        }
+        let addresses = addresses.iter();
+        let wanted = addresses.map(|address| OwnAddress::from(Address::from(*address)));
+        let wanted: BTreeSet<_> = wanted.chain([OwnAddress::COMPLETE]).collect();
+        let present = hash::read(&self.0).map_err(error(OWN_ADDRESSES))?;
+        let present: BTreeSet<_> = present.into_iter().map(|(element, _)| element).collect();
+        // First, so that there is room.
+        for gone in present.difference(&wanted) {
+            self.remove(*gone)?;
+        }
+        // The mark is the least element, so it comes after all others.
+        let missing = wanted.iter().rev();
+        for new in missing.filter(|element| !present.contains(element)) {
+            hash::write(&self.0, &[InMap(*new)], &[InMap(1)]).map_err(error(OWN_ADDRESSES))?;
+        }
+        Ok(())
+    }
+
+    /// Has nothing answered until the addresses are set again.
+    pub fn forget(&self) -> Result<(), DatapathError> {
+        self.remove(OwnAddress::COMPLETE)
+    }
+
+    fn remove(&self, element: OwnAddress) -> Result<(), DatapathError> {
+        let removed = hash::remove(&self.0, element);
+        removed.map(drop).map_err(error(OWN_ADDRESSES))
+    }
+}

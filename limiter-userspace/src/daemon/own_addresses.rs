@@ -1,0 +1,183 @@
+//! Tells the kernel this host's own addresses, to which nothing is answered.
+//!
+//! They are read anew when the kernel reports that one came or went, and at intervals. While they
+//! cannot be read, nothing is answered to anybody.
+
+use std::{collections::BTreeSet, convert::Infallible, io, pin::Pin, time::Duration};
+
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use limiter_common::answer::MAX_OWN_ADDRESSES;
+use limiter_datapath::kernel::DatapathError;
+use rtnetlink::{MulticastGroup, sys::protocols::NETLINK_ROUTE};
+use thiserror::Error;
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tracing::{info, warn};
+
+use super::shared::Daemon;
+use crate::netlink::{Channel, DumpError, addresses};
+
+/// How often to read the addresses even without an event.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often to read them if the kernel sends no events, or did not answer.
+const SHORT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long the kernel may take to list them.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most that are listed: several interfaces may have the same address.
+const MOST: usize = 4 * MAX_OWN_ADDRESSES as usize;
+
+/// The addresses are not known.
+#[derive(Debug, Error)]
+enum Unknown {
+    /// The kernel does not list them.
+    #[error("the kernel does not list this host's own addresses: {0}")]
+    Kernel(#[from] DumpError),
+    /// The kernel takes too long.
+    #[error("the kernel has not listed this host's own addresses within {PATIENCE:?}")]
+    Late,
+    /// They cannot be told to the packets.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// Keeps the kernel's set of addresses up to date.
+pub(super) struct OwnAddressKeeper {
+    routes: Channel,
+    events: Option<Events>,
+    /// The log says that the kernel sends no events.
+    is_told: bool,
+}
+
+impl OwnAddressKeeper {
+    /// Tells the kernel the addresses for the first time.
+    pub(super) async fn start(daemon: &Daemon) -> Self {
+        let mut keeper = Self {
+            routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
+            events: None,
+            is_told: false,
+        };
+        keeper.listen();
+        keeper.look(daemon).await;
+        keeper
+    }
+
+    /// Tells it each change.
+    pub(super) async fn keep(mut self, daemon: &Daemon) -> Infallible {
+        loop {
+            let pause = if daemon.silence.reason().is_none() {
+                INTERVAL
+            } else {
+                SHORT_INTERVAL
+            };
+            match &mut self.events {
+                Some(events) => {
+                    if timeout(pause, events.next()).await == Ok(false) {
+                        self.events = None;
+                    }
+                }
+                None => sleep(SHORT_INTERVAL).await,
+            }
+            // Before they are read, so that nothing happens unseen in between.
+            self.listen();
+            self.look(daemon).await;
+        }
+    }
+
+    /// Has the kernel send events, if it does not yet.
+    fn listen(&mut self) {
+        if self.events.is_some() {
+            return;
+        }
+        match Events::open() {
+            Ok(events) => {
+                self.events = Some(events);
+                self.is_told = false;
+            }
+            Err(error) => {
+                if !self.is_told {
+                    warn!(
+                        "the kernel does not report changes of this host's own addresses: {error}; \
+                         a new one may be answered for {SHORT_INTERVAL:?}"
+                    );
+                }
+                self.is_told = true;
+            }
+        }
+    }
+
+    /// Reads the addresses, and tells them; logs when that becomes possible or impossible.
+    async fn look(&mut self, daemon: &Daemon) {
+        let read = match timeout(PATIENCE, addresses::own(&mut self.routes)).await {
+            Ok(read) => read.map_err(Unknown::from),
+            Err(_) => Err(Unknown::Late),
+        };
+        let datapath = daemon.datapath();
+        let Some(reputation) = datapath.reputation() else {
+            return;
+        };
+        let told = read.and_then(|addresses| {
+            let addresses: BTreeSet<_> = addresses.into_iter().collect();
+            Ok(reputation.own().set(&addresses)?)
+        });
+        let answers = datapath.manifest().policy.answers_in_use().is_some();
+        match told {
+            Ok(()) => {
+                if daemon.silence.set(None).is_some() && answers {
+                    info!("this host's own addresses are known again: limits answer");
+                }
+            }
+            Err(unknown) => {
+                let mut reason = unknown.to_string();
+                if let Err(error) = reputation.own().forget() {
+                    reason = format!("{reason}, nor can its set of them be marked so: {error}");
+                }
+                let before = daemon.silence.set(Some(reason.clone()));
+                if before.as_ref() != Some(&reason) && answers {
+                    warn!("nothing is answered: {reason}");
+                }
+            }
+        }
+    }
+}
+
+/// The kernel's events about addresses. What they say does not matter: the addresses are read then.
+struct Events {
+    messages: Pin<Box<dyn Stream<Item = ()> + Send>>,
+    /// Reads the socket.
+    connection: JoinHandle<()>,
+}
+
+impl Events {
+    fn open() -> Result<Self, io::Error> {
+        let groups = [MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+        let (connection, _, messages) = rtnetlink::new_multicast_connection(&groups)?;
+        Ok(Self {
+            messages: Box::pin(messages.map(|_| ())),
+            connection: tokio::spawn(connection),
+        })
+    }
+
+    /// Waits for the next event, and takes all that have come by then; returns whether more may
+    /// come.
+    async fn next(&mut self) -> bool {
+        let mut latest = self.messages.next().await;
+        while latest.is_some() {
+            match self.messages.next().now_or_never() {
+                Some(next) => latest = next,
+                None => return true,
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}

@@ -1,0 +1,27 @@
+//! Why nothing is answered, for whoever asks.
+
+use std::{
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Why nothing is answered; `None`: this host's own addresses are known.
+#[derive(Default)]
+pub(super) struct Silence(Mutex<Option<String>>);
+
+impl Silence {
+    /// Returns why nothing is answered.
+    pub(super) fn reason(&self) -> Option<String> {
+        self.locked().clone()
+    }
+
+    /// Replaces the reason; returns the one before.
+    pub(super) fn set(&self, reason: Option<String>) -> Option<String> {
+        mem::replace(&mut self.locked(), reason)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<String>> {
+        // A panic elsewhere spoils no text.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

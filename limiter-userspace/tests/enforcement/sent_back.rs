@@ -1,0 +1,111 @@
+//! Answers in native mode: over veth they arrive only where the other end has a native program, and
+//! the daemon says so.
+
+use std::{
+    net::UdpSocket,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::{CLIENT_INTERFACE, Limiter, Namespace, Pair, SERVER_INTERFACE};
+
+use crate::{pair, take_turn};
+
+/// A DNS query of `example.com` for its address.
+const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
+
+const ANSWERING: &str = "limits: {All: {id: total, cost: packets, match: {destination-port: 53}, \
+                         burst: 1, count: 1, period: 1h, deny: truncate}}\n";
+
+/// Limits nothing.
+const PASSING: &str = "limits: {All: {id: total, cost: packets, burst: 1000000, count: 1000000, \
+                       period: 1s}}\n";
+
+const LOST: &str = "server0: answers are lost: client0, the other end of the veth pair, has no \
+                    native XDP program";
+
+/// Longer than the daemon takes to see a change.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+fn limiter(namespace: &Namespace, interface: &str, mode: &str, text: &str) -> Result<Limiter> {
+    let program = Path::new(env!("CARGO_BIN_EXE_limiter"));
+    Limiter::start(program, namespace, text, &["-i", interface, "--mode", mode])
+}
+
+/// Has the client compute checksums, without which a packet gets no answer.
+fn compute_checksums(pair: &Pair) -> Result<()> {
+    let off = pair
+        .client
+        .command("ethtool")
+        .args(["-K", CLIENT_INTERFACE, "tx", "off"])
+        .output()
+        .context("cannot run ethtool")?;
+    ensure!(off.status.success(), "{off:?}");
+    Ok(())
+}
+
+/// Whether a query of the client is answered; the first is passed, and nobody listens.
+fn is_answered(pair: &Pair) -> Result<bool> {
+    let socket = pair.client.enter(|| Ok(UdpSocket::bind("10.77.0.2:0")?))?;
+    socket.set_read_timeout(Some(Duration::from_millis(300)))?;
+    let mut answer = [0; 512];
+    for _ in 0..2 {
+        // Not connected, so that it hears nothing of the port that is closed.
+        socket.send_to(QUERY, "10.77.0.1:53")?;
+        if socket.recv(&mut answer).is_ok() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Waits until the status tells, or does not tell, that answers are lost.
+fn wait(limiter: &Limiter, lost: bool) -> Result<()> {
+    let begun = Instant::now();
+    while limiter.show(&["status"])?.contains(LOST) != lost {
+        ensure!(begun.elapsed() < PATIENCE, "it is as it was");
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+#[test]
+fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    compute_checksums(&pair)?;
+    let server = limiter(&pair.server, SERVER_INTERFACE, "native", ANSWERING)?;
+    wait(&server, true)?;
+    assert!(!is_answered(&pair)?);
+    // It is told once.
+    let client = limiter(&pair.client, CLIENT_INTERFACE, "native", PASSING)?;
+    wait(&server, false)?;
+    assert!(is_answered(&pair)?);
+    let log = server.log()?;
+    assert_eq!(log.matches(LOST).count(), 1, "{log}");
+    ensure!(log.contains("server0: answers leave"), "{log}");
+    assert!(client.stop()?.success());
+    wait(&server, true)?;
+    // Nothing is told of a policy that answers nothing.
+    server.configure(PASSING)?;
+    server.show(&["reload"])?;
+    wait(&server, false)?;
+    assert!(server.stop()?.success());
+    Ok(())
+}
+
+#[test]
+fn generic_programs_send_back_with_any_driver() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    compute_checksums(&pair)?;
+    let server = limiter(&pair.server, SERVER_INTERFACE, "generic", ANSWERING)?;
+    assert!(is_answered(&pair)?);
+    thread::sleep(Duration::from_millis(500));
+    let told = server.show(&["status"])?;
+    ensure!(!told.contains("answers are lost"), "{told}");
+    assert!(server.stop()?.success());
+    Ok(())
+}
