@@ -14,6 +14,7 @@ mod automatic;
 mod built_in;
 mod jumbo;
 mod packaged;
+mod peers;
 mod pressure;
 mod shared;
 mod strategies;
