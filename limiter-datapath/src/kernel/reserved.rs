@@ -13,6 +13,9 @@ use limiter_common::{
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
+/// The number of no standing: it is behind those of all standings.
+const NOT_ASKED: u32 = Standing::Unknown as u32 + 1;
+
 /// The standing of a source, and why it has it.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceStanding {
@@ -108,7 +111,7 @@ impl Datapath {
     /// standing; `None`: nobody asks for it.
     #[must_use]
     pub fn answer_to(&self, limit_bucket: &LimitBucket, standing: Option<Standing>) -> Answer {
-        let number = standing.map_or(Standing::COUNT as u32, |standing| standing as u32);
+        let number = standing.map_or(NOT_ASKED, |standing| standing as u32);
         let limit = self.policy.limits.get(limit_bucket.limit_index as usize);
         limit.map_or(Answer::Drop, |limit| limit.answer_to(number))
     }

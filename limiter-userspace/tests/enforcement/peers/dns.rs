@@ -57,12 +57,12 @@ fn is_over(printed: &str, transport: &str) -> bool {
 
 /// Whether the header that the program prints has the flag for a truncated answer.
 fn is_truncated(printed: &str) -> bool {
-    let flags = printed.lines().filter_map(|line| {
+    let mut flags = printed.lines().filter_map(|line| {
         let line = line.to_ascii_lowercase();
         let flags = line.strip_prefix(";; flags: ")?.split(';').next()?;
         Some(flags.split(' ').any(|flag| flag == "tc"))
     });
-    flags.last().is_some_and(|is_set| is_set)
+    flags.next_back().is_some_and(|is_set| is_set)
 }
 
 /// Fails unless a handshake has proven a source.
