@@ -11,14 +11,16 @@ use crate::command::replay;
 
 const PACKETS: usize = 1_500;
 
+/// What is refused gets an answer, as far as those have tokens.
 const CONFIG: &str = r#"
+answers: {per-prefix: {burst: 9, count: 300, period: 1s}, total: {burst: 30, count: 500, period: 1s}}
 limits:
-  PacketsPerIPAddress: {burst: 5, count: 700, period: 1s}
+  PacketsPerIPAddress: {burst: 5, count: 700, period: 1s, deny: prohibited}
   PacketsPerIPv6Range: {burst: 9, count: 1100, period: 1s}
   PacketsPerIPv4Range: {burst: 12, count: 1300, period: 1s}
-  BytesPerIPAddress: {burst: 2000, count: 300000, period: 1s}
+  BytesPerIPAddress: {burst: 2000, count: 300000, period: 1s, deny: prohibited}
   BytesPerIPv6Range: {burst: 4000, count: 777777, period: 1s}
-  NewConnectionsPerIPAddress: {burst: 2, count: 90, period: 1s}
+  NewConnectionsPerIPAddress: {burst: 2, count: 90, period: 1s, deny: reset}
 overrides:
   - PacketsPerIPAddress: {burst: 50, count: 7, period: 7777777ns, ids: [10.0.0.1, "2001:db8::1"]}
   - BytesPerIPAddress: {burst: 1514, count: 1000, period: 1ms, ids: [10.0.1.1]}
@@ -114,6 +116,9 @@ fn both_engines_print_the_same() -> Result<()> {
                 assert_eq!(native, kernel);
             }
             assert_eq!(native.stdout, kernel.stdout);
+            let answers = ["prohibited", "reset"];
+            let tells = |answer: &&str| native.stdout.contains(answer);
+            assert!(answers.iter().all(tells), "{}", native.stdout);
         }
     }
     Ok(())
