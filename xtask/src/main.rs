@@ -14,6 +14,7 @@ mod emulator;
 mod fuzz;
 mod kernels;
 mod object;
+mod peers;
 mod privileges;
 mod run;
 mod servers;

@@ -32,7 +32,7 @@ struct Outcome {
 pub(crate) fn run() -> Result<ExitCode> {
     // Check first: do not build in vain. A test is never skipped for lack of privileges.
     privileges::check("the tests load BPF programs and make network namespaces")?;
-    setup::ensure()?;
+    setup::ensure_for_tests()?;
 
     let mut results = TestResults::default();
     let outcomes = [

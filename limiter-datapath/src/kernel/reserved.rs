@@ -1,15 +1,20 @@
-//! The standing of an address under the policy in force, and what limits reserve from it.
+//! The standing of an address under the policy in force, and what limits reserve from it and answer
+//! to it.
 
 use std::net::IpAddr;
 
 use limiter_common::{
     address::Address,
+    answer::Answer,
     decide::reserve_of,
     policy::{Class, classify},
     standing::{Kind, Moment, Record, Shortage, SourceId, Standing, Tick},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
+
+/// The number of no standing: it is behind those of all standings.
+const NOT_ASKED: u32 = Standing::Unknown as u32 + 1;
 
 /// The standing of a source, and why it has it.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +105,15 @@ impl Datapath {
     pub const fn counts(&self, limit_bucket: &LimitBucket, standing: Standing) -> bool {
         let counting = self.policy.shape.of_standing(standing);
         counting & (1 << (limit_bucket.limit_index & 63)) != 0
+    }
+
+    /// Returns what the limit of a bucket answers to a packet that it refuses to a source of a
+    /// standing; `None`: nobody asks for it.
+    #[must_use]
+    pub fn answer_to(&self, limit_bucket: &LimitBucket, standing: Option<Standing>) -> Answer {
+        let number = standing.map_or(NOT_ASKED, |standing| standing as u32);
+        let limit = self.policy.limits.get(limit_bucket.limit_index as usize);
+        limit.map_or(Answer::Drop, |limit| limit.answer_to(number))
     }
 
     /// Returns what the limit of the address's bucket reserves from sources of a standing; `None`:

@@ -1,5 +1,6 @@
 //! `limiter explain`.
 
+mod answers;
 mod limits;
 
 use std::{
@@ -11,6 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use limiter_policy::{lists::Extents, text::short};
 
+pub(super) use self::answers::answers;
 use super::{
     args::{OutputArgs, ReadArgs},
     lists::consequences,
@@ -70,12 +72,13 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 /// Prints what is known apart from the limits.
 fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
-    let standing = standing::explained(explanation);
-    if !standing.is_empty() {
-        writeln!(out)?;
-    }
-    for line in standing {
-        writeln!(out, "{line}")?;
+    for lines in [standing::explained(explanation), answers(explanation)] {
+        if !lines.is_empty() {
+            writeln!(out)?;
+        }
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
     }
     if !explanation.sieves.is_empty() {
         writeln!(out)?;

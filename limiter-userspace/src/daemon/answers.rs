@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use limiter_common::{counters::LimitTraffic, reason::Reason};
+use limiter_common::{answer::Answer::Truncate, counters::LimitTraffic, reason::Reason};
 use limiter_datapath::kernel::{
     Attachment, Datapath, DatapathError, LimitBucket, Present, SourceStanding, wall_clock_now,
 };
@@ -248,6 +248,12 @@ fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, Datapath
             limit.other_standing = !datapath.counts(limit_bucket, standing);
             limit.reserve = standing::reserve(datapath, address, limit_bucket, standing)?;
         }
+        if limit.answer.is_some() {
+            let standing = standing.map(|standing| standing.standing);
+            let answer = datapath.answer_to(limit_bucket, standing);
+            limit.answer = (!limit.other_standing).then_some(answer);
+            limit.slip = limit.slip.filter(|_| answer == Truncate);
+        }
         limits.push(limit);
     }
     let settings = datapath.manifest().policy.standing_in_use();
@@ -291,6 +297,8 @@ fn explain_limit(
         matching: (!limit.matching.is_everything()).then(|| limit.matching.to_string()),
         other_standing: false,
         reserve: None,
+        answer: limit.answers().map(|deny| deny.other),
+        slip: (limit.answers().map(|deny| deny.slip)).filter(|slip| *slip > 1),
         source,
         burst: limit.strategy.has_burst().then_some(rate.burst),
         count: rate.count,

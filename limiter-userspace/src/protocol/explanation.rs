@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use limiter_common::answer::Answer;
 use limiter_policy::{lists::Findings, policy::Mode};
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,13 @@ pub struct LimitExplanation {
     /// What it reserves from the address; `None`: it reserves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<ReserveExplanation>,
+    /// What it sends back in place of a packet of the address that it refuses; `None`: it answers
+    /// nobody, or counts none of the address's packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// Of so many refused packets to truncate the answer to, one gets it; `None`: each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slip: Option<u8>,
     /// `default`, `automatic`, or `override` and its id.
     pub source: String,
     /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.

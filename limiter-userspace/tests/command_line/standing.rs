@@ -114,6 +114,53 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
 }
 
 #[test]
+fn what_each_standing_is_answered_is_told() -> Result<()> {
+    const ANSWERS: &str = "\
+lists: [{name: ours, cidr: 10.77.0.2}]
+standing: {proven: ours, proven-by: list}
+limits:
+  All: {id: total, cost: packets, burst: 10, count: 1, period: 1h, match: {protocol: udp},
+    deny: {unknown: truncate, else: drop}, slip: 2}
+  OfStrangers: {id: ipAddress, cost: packets, burst: 99, count: 1, period: 1h,
+    match: {protocol: tcp, standing: unknown}, deny: reset}
+  Silent: {id: ipAddress, cost: packets, burst: 99, count: 1, period: 1h}
+";
+    let pair = pair()?;
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    let limiter = Limiter::start(BINARY.as_ref(), &pair.server, ANSWERS, &arguments)?;
+    for (source, answers, told) in [
+        (
+            STRANGER,
+            json!({
+                "All": {"answer": "truncate", "slip": 2},
+                "OfStrangers": {"answer": "reset"},
+                "Silent": {},
+            }),
+            "All: one of 2 refused packets is answered: truncate\n\
+             OfStrangers: refused packets are answered: reset\n",
+        ),
+        (
+            KNOWN,
+            json!({"All": {"answer": "drop"}, "OfStrangers": {}, "Silent": {}}),
+            "All: refused packets get no answer\n",
+        ),
+    ] {
+        let explanation = limiter.explain(source)?;
+        let limits = explanation["limits"].as_array().context("no limits")?;
+        assert_eq!(limits.len(), 3, "{explanation:#}");
+        for limit in limits {
+            let expected = &answers[limit["limit"].as_str().context("a name")?];
+            for field in ["answer", "slip"] {
+                assert_eq!(limit[field], expected[field], "{field} in {explanation:#}");
+            }
+        }
+        let text = limiter.show(&["explain", source])?;
+        ensure!(text.ends_with(&format!("\n\n{told}")), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
 fn without_standing_nothing_is_said_of_it() -> Result<()> {
     let pinned = Pinned::start(crate::GOOD)?;
     let status = pinned.limiter.status()?;

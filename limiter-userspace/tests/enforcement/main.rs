@@ -15,6 +15,7 @@ mod built_in;
 mod jumbo;
 mod own_addresses;
 mod packaged;
+mod peers;
 mod pressure;
 mod sent_back;
 mod shared;

@@ -16,6 +16,62 @@ const CONFIG: &str =
 const FILE_HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 
+/// A DNS query of `example.com` for its address, with an additional record.
+const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\
+                       \0\0\x29\x04\xd0\0\0\0\0\0\0";
+
+/// The zeros at its end, and where a UDP datagram's checksum is in IPv4.
+const ZEROS: usize = 6;
+const CHECKSUM: std::ops::Range<usize> = 40..42;
+
+/// The answer is written from the whole packet, and nobody knows the rest.
+#[test]
+fn what_a_capture_cut_short_gets_no_answer() -> Result<()> {
+    const ANSWERED: &str = "\
+limits:
+  Queries: {id: total, cost: packets, burst: 1, count: 1, period: 1h, match: {protocol: udp}, deny: truncate}
+  Connections: {id: total, cost: packets, burst: 1, count: 1, period: 1h, match: {protocol: tcp}, deny: reset}
+";
+    let frame = Frame::new([192, 0, 2, 7].into(), [198, 51, 100, 1].into());
+    let query = frame.udp(4321, 53, QUERY)?;
+    // As from a sender that computes none: what is missing may be anything.
+    let mut unchecked = query.clone();
+    unchecked[CHECKSUM].fill(0);
+    let whole = |frame: &[u8]| Packet::whole(1_000_000_000, frame.to_vec());
+    let cut = |frame: &[u8], by: usize| whole(frame).cut_to(frame.len() - by);
+    // A segment with data of zeros alone.
+    let v6 = Frame::new("2001:db8::7".parse()?, "2001:db8::1".parse()?);
+    let segment = v6.tcp_fast_open(4321, 443, 7, &[0; 100])?;
+    let packets = [
+        whole(&query),
+        cut(&query, ZEROS),
+        whole(&unchecked),
+        cut(&unchecked, ZEROS),
+        cut(&unchecked, 11),
+        whole(&segment),
+        whole(&segment),
+        cut(&segment, 100),
+        cut(&segment, 1),
+    ];
+    let mut outputs = Vec::new();
+    for engine in ["native", "kernel"] {
+        let file = tempfile::NamedTempFile::new()?;
+        let path = file.path().to_str().context("a path in UTF-8")?;
+        let arguments = ["--json", "--engine", engine, "--answers", path];
+        let replayed = replay(ANSWERED, &PCAP.write(&packets), false, &arguments)?;
+        ensure!(replayed.success, "{}", replayed.stderr);
+        let lines = replayed.lines()?;
+        let answered = json!({"truncate": 1, "reset": 1});
+        assert_eq!(lines[packets.len()]["summary"]["answered"], answered);
+        for (at, expected) in [(2, json!("truncate")), (6, json!("reset"))] {
+            assert_eq!(lines[at]["answer"], expected, "packet {at}, {engine}");
+        }
+        outputs.push((lines[..packets.len()].to_vec(), std::fs::read(path)?));
+    }
+    assert_eq!(outputs[0], outputs[1]);
+    Ok(())
+}
+
 #[test]
 fn resets_are_told_and_written() -> Result<()> {
     let frame = Frame::new([192, 0, 2, 7].into(), [198, 51, 100, 1].into());

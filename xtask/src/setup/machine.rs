@@ -9,7 +9,7 @@ use ebpf_build::{
 };
 use nix::unistd::geteuid;
 
-use crate::{command, emulator, servers};
+use crate::{command, emulator, peers, servers};
 
 /// A tool that we need besides the compiler for BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,12 @@ pub(crate) enum Need {
     Nft,
     /// The `iptables` command, likewise.
     Iptables,
-    /// Sets how many queues the benchmark's interfaces have.
+    /// Sets how many queues the benchmark's interfaces have, and who computes checksums in tests.
     Ethtool,
+    /// Makes requests for tests.
+    Curl,
+    /// The DNS server and clients of the tests.
+    Peers,
     /// The servers of the benchmark.
     Servers,
 }
@@ -78,6 +82,17 @@ impl Machine {
             compiler,
             lacks: lacks.map(|(need, _)| need).collect(),
         }
+    }
+
+    /// Looks for the tools of the tests, too.
+    pub(crate) fn look_for_tests() -> Self {
+        let places = Places::of_this_process();
+        let found = [
+            (Need::Ethtool, is_command(&places, "ethtool")),
+            (Need::Curl, is_command(&places, "curl")),
+            (Need::Peers, peers::are_there()),
+        ];
+        Self::look().and(&found)
     }
 
     /// Looks for the tools of the package, too.

@@ -15,14 +15,19 @@ use self::{
 
 /// Installs what is missing; says so if nothing is.
 pub(crate) fn run() -> Result<ExitCode> {
-    ensure()?;
+    ensure_for_tests()?;
     println!("nothing is missing");
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs what is missing to build, test and run. Costs next to nothing if all is there.
+/// Installs what is missing to build and run. Costs next to nothing if all is there.
 pub(crate) fn ensure() -> Result<()> {
     bring(Machine::look)
+}
+
+/// Installs also what the tests need.
+pub(crate) fn ensure_for_tests() -> Result<()> {
+    bring(Machine::look_for_tests)
 }
 
 /// Installs also what the package needs, which few users make.

@@ -3,7 +3,7 @@
 use ebpf_build::compiler::Origin;
 
 use super::machine::{Machine, Need};
-use crate::{emulator, servers::SERVERS};
+use crate::{emulator, peers::PEERS, servers::SERVERS};
 
 /// Installs the compiler for BPF where the distribution has none.
 pub(super) const NIGHTLY: &str =
@@ -72,6 +72,13 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
             needs_apt: true,
         });
     }
+    if machine.lacks(Need::Peers) {
+        steps.push(Step {
+            brings: "DNS programs".to_owned(),
+            shell: PEERS.shell(),
+            needs_apt: true,
+        });
+    }
     if machine.lacks(Need::CargoDeb) {
         steps.push(Step::of_user("cargo-deb", CARGO_DEB));
     }
@@ -127,11 +134,13 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::Nft => &["nftables"],
         Need::Iptables => &["iptables"],
         Need::Ethtool => &["ethtool"],
+        Need::Curl => &["curl"],
         Need::BpfClippy
         | Need::CargoDeb
         | Need::CargoDeny
         | Need::Components
         | Need::Emulator
+        | Need::Peers
         | Need::Servers => &[],
     }
 }
@@ -174,7 +183,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 14] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 15] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -210,6 +219,11 @@ mod tests {
             ),
             (debian.clone(), &[Need::Emulator], &["an emulator"]),
             (debian.clone(), &[Need::Servers], &["servers"]),
+            (
+                debian.clone(),
+                &[Need::Curl, Need::Peers],
+                &["curl", "DNS programs"],
+            ),
             (debian.clone(), &[Need::CargoDeny], &["cargo-deny"]),
             (debian, &[Need::Components], &["rustfmt and clippy"]),
         ];

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use super::snapshot::Snapshot;
 use crate::protocol::{
-    AutomaticRate, Grouping, InterfaceStatus, OffenderStatus, ShortageStatus, StandingStatus,
-    StandingTraffic, Status,
+    AutomaticRate, Grouping, InterfaceStatus, LimitStatus, OffenderStatus, ShortageStatus,
+    StandingStatus, StandingTraffic, Status,
 };
 
 /// The counts of a snapshot and how fast they rise.
@@ -29,6 +29,8 @@ pub(super) struct Sample {
     pub(super) passed_packets_per_second: Option<f64>,
     /// Packets that were dropped for any reason, per second; `None`: not known yet.
     pub(super) dropped_packets_per_second: Option<f64>,
+    /// Answers to refused packets per second, by limit and kind; `None`: not known yet.
+    pub(super) answers_per_second: BTreeMap<String, BTreeMap<String, Option<f64>>>,
     /// The rates of limits whose rate is automatic, by limit.
     pub(super) automatic: BTreeMap<String, AutomaticRate>,
     /// What sources of each standing get; `None`: no limit uses standing.
@@ -103,6 +105,16 @@ impl Rates {
                 })
                 .collect(),
         };
+        let answers = |(limit, status): (&String, &LimitStatus)| {
+            let of_kind = status.answers.iter().map(|(answer, sent)| {
+                let rate = since
+                    .as_ref()
+                    .and_then(|since| since.answers(limit, answer, *sent));
+                (answer.clone(), rate)
+            });
+            let of_kind: BTreeMap<_, _> = of_kind.collect();
+            (!of_kind.is_empty()).then(|| (limit.clone(), of_kind))
+        };
         let row = |offender: OffenderStatus| Row {
             drops_per_second: since.as_ref().and_then(|since| since.drops(&offender)),
             addresses: addresses(&offender.id),
@@ -112,6 +124,9 @@ impl Rates {
             passed_packets_per_second: total(|counts| counts.passed),
             dropped_packets_per_second: total(|counts| counts.dropped),
             interfaces: snapshot.status.interfaces,
+            answers_per_second: (snapshot.status.limits.iter())
+                .filter_map(answers)
+                .collect(),
             automatic: (snapshot.status.limits.into_iter())
                 .filter_map(|(limit, status)| Some((limit, status.automatic?)))
                 .collect(),
@@ -140,6 +155,8 @@ struct Counts {
     drops: HashMap<(String, String), u64>,
     /// Packets that passed and that were refused, by limit and standing.
     standings: HashMap<(String, Option<Standing>), [u64; 2]>,
+    /// Answers that were sent, by limit and kind.
+    answers: HashMap<(String, String), u64>,
 }
 
 impl Counts {
@@ -152,13 +169,27 @@ impl Counts {
             let of_each = traffic.iter();
             of_each.map(|traffic| ((limit.clone(), traffic.standing), outcomes(traffic)))
         });
+        let limits = snapshot.status.limits.iter();
+        let answers = limits.flat_map(|(limit, status)| {
+            let of_kind = status.answers.iter();
+            of_kind.map(|(answer, sent)| ((limit.clone(), answer.clone()), *sent))
+        });
         Self {
             at: snapshot.at,
             passed: packets(&snapshot.status, Action::Pass),
             dropped: packets(&snapshot.status, Action::Drop),
             drops: drops.collect(),
             standings: standings.collect(),
+            answers: answers.collect(),
         }
+    }
+}
+
+impl Sample {
+    /// Returns how many answers all limits send per second; `None`: not known yet.
+    pub(super) fn all_answers_per_second(&self) -> Option<f64> {
+        let of_limits = self.answers_per_second.values();
+        of_limits.flat_map(BTreeMap::values).copied().sum()
     }
 }
 
@@ -217,6 +248,12 @@ impl Since<'_> {
             None => return None,
         };
         self.per_second(rose)
+    }
+
+    fn answers(&self, limit: &str, answer: &str, now: u64) -> Option<f64> {
+        let key = (limit.to_owned(), answer.to_owned());
+        let before = self.before.answers.get(&key)?;
+        self.per_second(now.checked_sub(*before)?)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -316,6 +353,50 @@ mod tests {
             "All": {"rate": 52_000, "floor": 5_000, "ceiling": 1_000_000, "distress": [], "error": null},
         });
         assert_eq!(document["automatic"], expected);
+    }
+
+    #[test]
+    fn answers_of_each_limit_and_of_all() {
+        let at = |second, sent: &[(&str, &[(&str, u64)])]| {
+            let mut snapshot = snapshot(second, [0, 0], []);
+            let limits = sent.iter().map(|(limit, answers)| {
+                let answers = answers.iter();
+                let status = LimitStatus {
+                    answers: answers
+                        .map(|(name, sent)| ((*name).to_owned(), *sent))
+                        .collect(),
+                    ..automatic(1)
+                };
+                ((*limit).to_owned(), status)
+            });
+            snapshot.status.limits = limits.collect();
+            snapshot
+        };
+        let mut all = Rates::default();
+        let silent = all.advance(at(0, &[("Silent", &[])]));
+        assert!(silent.answers_per_second.is_empty());
+        let first = all.advance(at(2, &[("Dns", &[("truncate", 7)])]));
+        assert_eq!(first.all_answers_per_second(), None);
+        let later = [
+            ("Dns", &[("truncate", 11)][..]),
+            ("Silent", &[]),
+            ("Web", &[("prohibited", 3), ("reset", 4)]),
+        ];
+        let second = all.advance(at(4, &later));
+        // One that is new is not known, nor is the sum.
+        assert_eq!(second.all_answers_per_second(), None);
+        let last = [
+            ("Dns", &[("truncate", 12)][..]),
+            ("Web", &[("prohibited", 3), ("reset", 14)]),
+        ];
+        let third = all.advance(at(6, &last));
+        assert_eq!(third.all_answers_per_second(), Some(5.5));
+        let document = serde_json::to_value(third).unwrap();
+        let expected = serde_json::json!({
+            "Dns": {"truncate": 0.5},
+            "Web": {"prohibited": 0.0, "reset": 5.0},
+        });
+        assert_eq!(document["answers_per_second"], expected);
     }
 
     #[test]

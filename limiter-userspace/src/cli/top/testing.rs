@@ -116,6 +116,8 @@ pub(in crate::cli) fn explanation(address: &str) -> Explanation {
             matching: None,
             other_standing: false,
             reserve: None,
+            answer: None,
+            slip: None,
             source: "default".to_owned(),
             burst: Some(2000),
             count: 1000,

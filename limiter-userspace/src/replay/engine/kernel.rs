@@ -22,6 +22,10 @@ use limiter_policy::{
 use super::{Engine, EngineError};
 use crate::replay::CapturedFrame;
 
+/// The offset of the Ethernet source address, and the bit by which it is that of a group.
+const ETHERNET_SOURCE: usize = 6;
+const GROUP: u8 = 1;
+
 /// Decides in the kernel.
 pub struct KernelEngine {
     trial: Trial,
@@ -59,8 +63,16 @@ impl Engine for KernelEngine {
         }
         self.frame.clear();
         self.frame.extend_from_slice(frame.data);
-        // Pad the part that the capture lacks: nothing reads it, but its length counts.
+        // Pad the part that the capture lacks: its length counts, and nothing but an answer is
+        // written from its bytes.
         self.frame.resize(frame.length(), 0);
+        if frame.is_cut()
+            && let Some(first) = self.frame.get_mut(ETHERNET_SOURCE)
+        {
+            // Without them there is no answer: a group as the sender gets none, and counts for
+            // nothing else.
+            *first |= GROUP;
+        }
         Ok(self.trial.judge(now_ns, &self.frame)?)
     }
 

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::palette::Palette;
 use crate::{
     cli::{
-        explain::{last_drop_lines, summary},
+        explain::{answers, last_drop_lines, summary},
         render::{count, duration},
         standing,
     },
@@ -33,6 +33,7 @@ pub(super) fn lines<'e>(
         lines.push(Line::raw(format!("{address}: {said}")));
     }
     lines.extend(standing::explained(explanation).into_iter().map(Line::raw));
+    lines.extend(answers(explanation).into_iter().map(Line::raw));
     for limit in &explanation.limits {
         lines.extend(limit_lines(limit, palette));
     }

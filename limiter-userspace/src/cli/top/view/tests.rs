@@ -114,6 +114,28 @@ fn what_each_standing_gets() {
 }
 
 #[test]
+fn what_is_answered() {
+    let mut model = model(&[]);
+    let at = |second: u64| {
+        let mut snapshot = snapshot(second, [10_000_000, 10_000_000].map(|all| all * second), []);
+        let mut limit = automatic(1);
+        limit.automatic = None;
+        limit.answers = [("truncate".to_owned(), 100_000 * second)].into();
+        snapshot.status.limits = [("Dns".to_owned(), limit)].into();
+        snapshot
+    };
+    model.take(at(0));
+    let lines = screen(&model, (80, 24));
+    assert_eq!(lines[1], "passed –/s  dropped –/s  answered –/s  most 0/s");
+    model.take(at(1));
+    let lines = screen(&model, (80, 24));
+    assert_eq!(
+        lines[1],
+        "passed 10 000 000/s  dropped 10 000 000/s  answered 100 000/s  most 10 000 000/s"
+    );
+}
+
+#[test]
 fn what_an_automatic_rate_is() {
     let mut model = model(&[]);
     let at = |second: u64, change: &dyn Fn(&mut AutomaticRate)| {

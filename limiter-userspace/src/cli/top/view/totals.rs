@@ -55,7 +55,7 @@ fn interface_state<'m>(interface: &'m InterfaceStatus, palette: &Palette) -> Spa
     }
 }
 
-/// The rates of all packets; `most` is the value of the sparkline's highest column.
+/// The rates of all packets, and of answers if any limit sends some; `most` is the value of the sparkline's highest column.
 fn traffic<'m>(model: &Model, width: u16, palette: &Palette) -> Line<'m> {
     let (passed, dropped) = model.sample.as_ref().map_or((None, None), |sample| {
         (
@@ -64,9 +64,17 @@ fn traffic<'m>(model: &Model, width: u16, palette: &Palette) -> Line<'m> {
         )
     });
     let most = model.history.newest(width).into_iter().max().unwrap_or(0);
-    Line::from(vec![
+    let mut line = Line::from(vec![
         Span::raw(format!("passed {}/s  ", rate(passed))),
         Span::styled(format!("dropped {}/s", rate(dropped)), palette.drops),
-        Span::styled(format!("  most {}/s", count(most)), palette.aside),
-    ])
+    ]);
+    if let Some(sample) = &model.sample
+        && !sample.answers_per_second.is_empty()
+    {
+        let answered = rate(sample.all_answers_per_second());
+        line.push_span(format!("  answered {answered}/s"));
+    }
+    let most = format!("  most {}/s", count(most));
+    line.push_span(Span::styled(most, palette.aside));
+    line
 }

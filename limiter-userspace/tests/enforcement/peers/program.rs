@@ -1,0 +1,63 @@
+//! The programs: installed, or unpacked by `cargo xtask setup` below target/.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+use testbed::Namespace;
+
+use super::binary;
+
+/// Where `xtask/src/peers.rs` unpacks Debian's packages, below target/.
+const UNPACKED: &str = "peers/root";
+
+/// The directories of programs and libraries in them.
+const PROGRAMS: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
+const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+
+/// Returns a command that runs a program in a namespace.
+pub(super) fn command(namespace: &Namespace, name: &str) -> Result<Command> {
+    let mut command = namespace.command(find(name)?);
+    command.env("LD_LIBRARY_PATH", libraries()?);
+    Ok(command)
+}
+
+/// Returns a command that runs a server in a namespace: with it end all of its processes, and it
+/// ends with the thread that starts it.
+pub(super) fn server(namespace: &Namespace, name: &str) -> Result<Command> {
+    let mut command = command(namespace, "unshare")?;
+    command.args(["--pid", "--fork", "--kill-child=KILL"]);
+    command.arg(find(name)?);
+    Ok(command)
+}
+
+fn find(name: &str) -> Result<PathBuf> {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let installed = env::split_paths(&paths).collect::<Vec<_>>();
+    let places = installed.into_iter().chain(unpacked(&PROGRAMS));
+    let mut files = places.map(|place| place.join(name));
+    let found = files.find(|file| file.is_file());
+    found.with_context(|| format!("{name} is missing: run `cargo xtask setup`"))
+}
+
+/// Returns the path of libraries with the unpacked ones behind the others.
+fn libraries() -> Result<OsString> {
+    let others = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let others = env::split_paths(&others).filter(|place| place.is_absolute());
+    let all = others.chain(unpacked(&LIBRARIES)).collect::<Vec<_>>();
+    env::join_paths(all).context("a strange path")
+}
+
+fn unpacked(places: &'static [&'static str]) -> impl Iterator<Item = PathBuf> {
+    let roots = binary()
+        .ancestors()
+        .map(|place: &Path| place.join(UNPACKED));
+    let root = roots.into_iter().find(|root| root.is_dir());
+    let places = places.iter();
+    root.into_iter()
+        .flat_map(move |root| places.clone().map(move |place| root.join(place)))
+}

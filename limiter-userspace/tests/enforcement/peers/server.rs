@@ -1,0 +1,152 @@
+//! The servers: NSD with one zone, and unbound, which asks it.
+
+use std::{
+    fs::{self, File},
+    net::{IpAddr, SocketAddr, TcpStream},
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use tempfile::TempDir;
+use testbed::{Namespace, Pair};
+
+use super::program;
+
+/// Each name of the zone `example.test` has this address.
+pub(super) const ADDRESS: &str = "192.0.2.80";
+
+const ZONE: &str = "\
+$ORIGIN example.test.
+$TTL 3600
+@ IN SOA ns hostmaster 1 7200 3600 1209600 3600
+@ IN NS ns
+ns IN A 10.77.0.1
+* IN A 192.0.2.80
+";
+
+/// Where unbound listens, in the clients' namespace.
+pub(super) const RESOLVER: (&str, u16) = ("127.0.0.1", 5300);
+
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const PACE: Duration = Duration::from_millis(20);
+
+/// A running server. It ends on drop, with all of its processes.
+pub(super) struct Server {
+    child: Child,
+    directory: TempDir,
+}
+
+impl Server {
+    /// Starts NSD.
+    pub(super) fn nsd(pair: &Pair) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let place = directory.path().display();
+        let configuration = format!(
+            "server:
+  ip-address: 10.77.0.1
+  ip-address: fd77::1
+  server-count: 1
+  username: \"\"
+  zonesdir: {place}
+  pidfile: {place}/pid
+  database: \"\"
+  xfrdfile: \"\"
+  zonelistfile: {place}/zones
+  rrl-ratelimit: 0
+remote-control:
+  control-enable: no
+zone:
+  name: example.test
+  zonefile: zone
+"
+        );
+        fs::write(directory.path().join("zone"), ZONE)?;
+        let mut server = Self::start("nsd", &pair.server, directory, &configuration)?;
+        server.wait_until_up(&pair.server, ("10.77.0.1", 53))?;
+        server.wait_until_up(&pair.server, ("fd77::1", 53))?;
+        Ok(server)
+    }
+
+    /// Starts unbound, which asks a server from one address.
+    pub(super) fn unbound(pair: &Pair, server: IpAddr, from: IpAddr) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let place = directory.path().display();
+        let (listens, port) = RESOLVER;
+        let (ip4, ip6) = match server {
+            IpAddr::V4(_) => ("yes", "no"),
+            IpAddr::V6(_) => ("no", "yes"),
+        };
+        // Names in random case must come back as they were.
+        let configuration = format!(
+            "server:
+  interface: {listens}@{port}
+  outgoing-interface: {from}
+  do-ip4: yes
+  prefer-ip4: {ip4}
+  prefer-ip6: {ip6}
+  num-threads: 1
+  username: \"\"
+  chroot: \"\"
+  directory: {place}
+  pidfile: {place}/pid
+  use-syslog: no
+  module-config: iterator
+  use-caps-for-id: yes
+  local-zone: test. nodefault
+forward-zone:
+  name: .
+  forward-addr: {server}
+remote-control:
+  control-enable: no
+"
+        );
+        let mut unbound = Self::start("unbound", &pair.client, directory, &configuration)?;
+        unbound.wait_until_up(&pair.client, RESOLVER)?;
+        Ok(unbound)
+    }
+
+    fn start(
+        name: &str,
+        namespace: &Namespace,
+        directory: TempDir,
+        configuration: &str,
+    ) -> Result<Self> {
+        let file = directory.path().join("server.conf");
+        fs::write(&file, configuration)?;
+        let log = File::create(directory.path().join("log"))?;
+        // In the foreground.
+        let mut command = program::server(namespace, name)?;
+        let command = command.arg("-d").arg("-c").arg(file);
+        let command = command.stdin(Stdio::null()).stdout(log.try_clone()?);
+        let child = command.stderr(log).spawn();
+        let child = child.with_context(|| format!("cannot run {name}"))?;
+        Ok(Self { child, directory })
+    }
+
+    /// Waits until it takes TCP connections.
+    fn wait_until_up(&mut self, namespace: &Namespace, address: (&str, u16)) -> Result<()> {
+        let address = SocketAddr::new(address.0.parse()?, address.1);
+        let deadline = Instant::now() + PATIENCE;
+        while !namespace.enter(|| Ok(TcpStream::connect(address).is_ok()))? {
+            let ended = self.child.try_wait()?;
+            if ended.is_some() || Instant::now() > deadline {
+                let log = fs::read_to_string(self.directory.path().join("log"))?;
+                bail!("no server at {address} ({ended:?}):\n{log}");
+            }
+            thread::sleep(PACE);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
