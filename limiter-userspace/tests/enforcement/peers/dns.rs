@@ -125,11 +125,10 @@ fn assert_comes_over_tcp(defence: &Defence, client: &Client<'_>) -> Result<()> {
 /// A resolver's own clients never notice.
 fn assert_resolves(pair: &Pair, defence: &Defence, from: IpAddr) -> Result<()> {
     let limiter = &defence.limiter;
-    let _unbound = Server::unbound(pair, server_for(from)?, from)?;
-    let (address, port) = RESOLVER;
+    let (_unbound, port) = Server::unbound(pair, server_for(from)?, from)?;
     let resolve = |name: &str| {
         let mut dig = program::command(&pair.client, "dig")?;
-        let dig = dig.args([&format!("@{address}"), "-p", &port.to_string()]);
+        let dig = dig.args([&format!("@{RESOLVER}"), "-p", &port.to_string()]);
         let printed = succeed(dig.args([name, "A", "+time=5", "+tries=1"]))?;
         ensure!(printed.contains(ADDRESS), "{printed}");
         Ok(())

@@ -27,14 +27,14 @@ ns IN A 10.77.0.1
 ";
 
 /// Where unbound listens, in the clients' namespace.
-pub(super) const RESOLVER: (&str, u16) = ("127.0.0.1", 5300);
+pub(super) const RESOLVER: &str = "127.0.0.1";
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const PACE: Duration = Duration::from_millis(20);
 
-/// A running server. It ends on drop, with all of its processes.
+/// A running server. It ends on drop, and soon after that all of its processes.
 pub(super) struct Server {
     child: Child,
     directory: TempDir,
@@ -71,19 +71,19 @@ zone:
         Ok(server)
     }
 
-    /// Starts unbound, which asks a server from one address.
-    pub(super) fn unbound(pair: &Pair, server: IpAddr, from: IpAddr) -> Result<Self> {
+    /// Starts unbound, which asks a server from one address; also returns its port. Each family
+    /// has its own, since another unbound may still be ending.
+    pub(super) fn unbound(pair: &Pair, server: IpAddr, from: IpAddr) -> Result<(Self, u16)> {
         let directory = tempfile::tempdir()?;
         let place = directory.path().display();
-        let (listens, port) = RESOLVER;
-        let (ip4, ip6) = match server {
-            IpAddr::V4(_) => ("yes", "no"),
-            IpAddr::V6(_) => ("no", "yes"),
+        let (port, ip4, ip6) = match server {
+            IpAddr::V4(_) => (5304, "yes", "no"),
+            IpAddr::V6(_) => (5306, "no", "yes"),
         };
         // Names in random case must come back as they were.
         let configuration = format!(
             "server:
-  interface: {listens}@{port}
+  interface: {RESOLVER}@{port}
   outgoing-interface: {from}
   do-ip4: yes
   prefer-ip4: {ip4}
@@ -105,8 +105,8 @@ remote-control:
 "
         );
         let mut unbound = Self::start("unbound", &pair.client, directory, &configuration)?;
-        unbound.wait_until_up(&pair.client, RESOLVER)?;
-        Ok(unbound)
+        unbound.wait_until_up(&pair.client, (RESOLVER, port))?;
+        Ok((unbound, port))
     }
 
     fn start(
