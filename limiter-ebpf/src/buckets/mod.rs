@@ -112,7 +112,8 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
 
     #[inline(always)]
     fn swap(&self, location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
-        if STORE == IN_TABLE {
+        // Limits that are prepared by calls are not on the fast path.
+        if STORE == IN_TABLE || INLINE == 0 && Self::in_table() {
             Swap::of_number(table::limiter_swap(location, now_ns, seen, wanted))
         } else if Self::in_table() {
             table::swap(location, now_ns, seen, wanted)
