@@ -259,7 +259,7 @@ mod tests {
                 },
                 "answers": {
                     "per_prefix": {"burst": 100, "count": 100, "period_ns": 1_000_000_000},
-                    "total": {"burst": 10_000, "count": 100_000, "period_ns": 1_000_000_000},
+                    "total": {"burst": 100_000, "count": 1_000_000, "period_ns": 1_000_000_000},
                 },
             })
         );

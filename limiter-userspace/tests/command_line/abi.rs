@@ -28,11 +28,11 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 const TABLE_OF: u32 = 7;
 
 const SHAPES: [Shape<'static>; 23] = [
-    shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1024, 0),
+    shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1472, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1600, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STANDING_TRAFFIC", MapType::PerCpuArray, 4, 48, 1280, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
@@ -87,7 +87,7 @@ const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, in the order of their counters.
-const REASONS: [&str; 23] = [
+const REASONS: [&str; 25] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -111,6 +111,8 @@ const REASONS: [&str; 23] = [
     "malformed_transport",
     "missed_tail_call",
     "reserved",
+    "listener_has_room",
+    "valid_syn_cookie",
 ];
 
 const fn shape(
