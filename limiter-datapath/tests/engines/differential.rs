@@ -174,7 +174,7 @@ struct Seen {
     dropped: u64,
     would_drop: u64,
     answered: u64,
-    /// Of the host's own addresses, refused by a limit that answers.
+    /// The refused packets from the host's own addresses, by limits that answer.
     own: u64,
     /// By the strategy's number.
     strategies: [OfStrategy; Rule::ALL.len()],

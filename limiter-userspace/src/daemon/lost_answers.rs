@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// What is wrong with answers, or not known of them, by interface.
+/// The warnings about answers, by interface.
 #[derive(Default)]
 pub(super) struct LostAnswers(Mutex<BTreeMap<String, String>>);
 

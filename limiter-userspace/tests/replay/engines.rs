@@ -25,7 +25,7 @@ overrides:
   - BytesPerIPv6Range: {burst: 1600, count: 1, period: 1us, ids: ["2001:db8:1::/48"]}
 "#;
 
-/// What is refused gets an answer, as far as those have tokens.
+/// Refused packets get an answer, as far as those have tokens.
 const ANSWERED: &str = "\
 answers: {per-prefix: {burst: 9, count: 300, period: 1s}, total: {burst: 30, count: 500, period: 1s}}
 limits:
