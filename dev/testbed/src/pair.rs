@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use ipnet::IpNet;
 
 use crate::{
@@ -60,6 +60,19 @@ impl Pair {
         server.bring_up(&client)?;
         client.bring_up(&server)?;
         Ok(pair)
+    }
+
+    /// Has the client compute checksums, which a veth pair leaves out: a packet without a right one
+    /// gets no answer.
+    pub fn compute_checksums(&self) -> Result<()> {
+        let output = self
+            .client
+            .command("ethtool")
+            .args(["-K", CLIENT_INTERFACE, "tx", "off"])
+            .output()
+            .context("cannot run ethtool")?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(())
     }
 
     /// Returns the frames from the client that the veth pair itself lost, since its ring was full:

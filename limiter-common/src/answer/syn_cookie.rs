@@ -57,12 +57,12 @@ pub(super) fn is_asked<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     protocol(exchange) == TCP && (flags == SYN || flags == ACK) && is_good_tcp(exchange, loops)
 }
 
-/// A part of the exchange's bytes: its offset, and its length in bytes.
+/// A part of the exchange's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The offset of its first byte.
     pub start: usize,
-    /// Its length; of none, 0.
+    /// Its length in bytes.
     pub length: u32,
 }
 

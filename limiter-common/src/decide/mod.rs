@@ -27,7 +27,8 @@
 //! A packet that a limit refuses for want of tokens may be [answered](crate::answer), unless its
 //! source may be the host itself. First the answer is written, which checks the packet; then it is
 //! charged to the limits of answers. If it cannot be written, or one of them refuses, nothing is
-//! sent.
+//! sent. Only with SYN cookies a refused packet may pass after all: a SYN for which the listening
+//! socket has room, charged like an answer, and an ACK that brings a valid cookie.
 //!
 //! Stages hand over in the [`Workspace`]. A new stage is a file here with its method of
 //! [`Pipeline`], a line in the table of [`Stage`], and an entry in the kernel's object.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
+use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use crate::{pair, server_for, take_turn};
 
@@ -27,13 +27,7 @@ const TRUNCATED: &[u8] = b"\x12\x34\x83\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\
 /// One token in an hour, which is spent. A veth pair leaves checksums to be computed, and sends
 /// frames back in native mode only to a peer with a program.
 fn start(pair: &Pair, deny: &str) -> Result<Limiter> {
-    let output = pair
-        .client
-        .command("ethtool")
-        .args(["-K", CLIENT_INTERFACE, "tx", "off"])
-        .output()
-        .context("cannot run ethtool")?;
-    ensure!(output.status.success(), "{output:?}");
+    pair.compute_checksums()?;
     let configuration = format!(
         "limits: {{All: {{id: total, cost: packets, match: {{destination-port: {PORT}}}, burst: 1, \
          count: 1, period: 1h, deny: {deny}}}}}"

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use testbed::{CLIENT_INTERFACE, Limiter, Namespace, Pair, SERVER_INTERFACE};
 
 use crate::{pair, take_turn};
@@ -32,18 +32,6 @@ const PATIENCE: Duration = Duration::from_secs(12);
 fn limiter(namespace: &Namespace, interface: &str, mode: &str, text: &str) -> Result<Limiter> {
     let program = Path::new(env!("CARGO_BIN_EXE_limiter"));
     Limiter::start(program, namespace, text, &["-i", interface, "--mode", mode])
-}
-
-/// Has the client compute checksums, without which a packet gets no answer.
-fn compute_checksums(pair: &Pair) -> Result<()> {
-    let off = pair
-        .client
-        .command("ethtool")
-        .args(["-K", CLIENT_INTERFACE, "tx", "off"])
-        .output()
-        .context("cannot run ethtool")?;
-    ensure!(off.status.success(), "{off:?}");
-    Ok(())
 }
 
 /// Whether a query of the client is answered; the first is passed, and nobody listens.
@@ -75,7 +63,7 @@ fn wait(limiter: &Limiter, lost: bool) -> Result<()> {
 fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
     let _turn = take_turn();
     let pair = pair()?;
-    compute_checksums(&pair)?;
+    pair.compute_checksums()?;
     let server = limiter(&pair.server, SERVER_INTERFACE, "native", ANSWERING)?;
     wait(&server, true)?;
     assert!(!is_answered(&pair)?);
@@ -100,7 +88,7 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
 fn generic_programs_send_back_with_any_driver() -> Result<()> {
     let _turn = take_turn();
     let pair = pair()?;
-    compute_checksums(&pair)?;
+    pair.compute_checksums()?;
     let server = limiter(&pair.server, SERVER_INTERFACE, "generic", ANSWERING)?;
     assert!(is_answered(&pair)?);
     thread::sleep(Duration::from_millis(500));

@@ -44,13 +44,7 @@ fn start(pair: &Pair, rate: &str) -> Result<Limiter> {
          {PORT}, tcp-flags: 'syn,!ack'}}, burst: 1, count: 1, period: 1h, deny: syn-cookie}}}}\n\
          answers: {{per-prefix: {rate}, total: {rate}}}"
     );
-    let output = pair
-        .client
-        .command("ethtool")
-        .args(["-K", CLIENT_INTERFACE, "tx", "off"])
-        .output()
-        .context("cannot run ethtool")?;
-    ensure!(output.status.success(), "{output:?}");
+    pair.compute_checksums()?;
     Limiter::start(
         Path::new(env!("CARGO_BIN_EXE_limiter")),
         &pair.server,

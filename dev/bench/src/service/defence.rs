@@ -259,11 +259,7 @@ const SYNPROXY: &str = "table inet bench {
 
 /// Makes the clients' end take what is sent back to clients, and send what has its checksum.
 fn wire(pair: &Pair) -> Result<Ebpf> {
-    tool::run(
-        &pair.client,
-        &["ethtool", "-K", CLIENT_INTERFACE, "tx", "off"],
-        "",
-    )?;
+    pair.compute_checksums()?;
     let mut ebpf = EbpfLoader::new().load(objects::BENCH)?;
     let program: &mut Xdp = ebpf.program_mut("wire").context("no wire")?.try_into()?;
     program.load()?;

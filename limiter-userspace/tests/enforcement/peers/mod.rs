@@ -50,9 +50,7 @@ impl Defence {
 }
 
 fn start(pair: &Pair, configuration: &str, mode: &str) -> Result<Limiter> {
-    // A veth pair leaves checksums to be computed, and what has none gets no answer.
-    let mut ethtool = pair.client.command("ethtool");
-    succeed(ethtool.args(["-K", CLIENT_INTERFACE, "tx", "off"]))?;
+    pair.compute_checksums()?;
     let arguments = ["-i", SERVER_INTERFACE, "--mode", mode];
     Limiter::start(binary(), &pair.server, configuration, &arguments)
 }
