@@ -1,7 +1,12 @@
-//! Knowledge of sources besides their budgets: bans, sieves and standing.
+//! Knowledge of sources besides their budgets: bans, sieves, standing and cookies.
 
 use crate::{
-    address::Address, clock::Clock, judged::Packet, policy::Tables, sources::StandingStore,
+    address::Address,
+    clock::Clock,
+    cookie::{CookieCheck, CookieKeys},
+    judged::Packet,
+    policy::Tables,
+    sources::StandingStore,
     verdict::Verdict,
 };
 
@@ -20,6 +25,12 @@ pub trait Reputation {
     /// Returns whether the address may be one of the host's own. Not called under a policy that
     /// answers nothing.
     fn may_be_own(&self, address: &Address) -> bool;
+
+    /// Returns what DNS cookies are checked with. Not called under a policy that checks none.
+    fn cookie_keys(&self) -> CookieKeys;
+
+    /// Counts what a query said by its cookie.
+    fn count_cookie(&self, check: CookieCheck);
 }
 
 /// Knows nothing of anybody.
@@ -43,4 +54,12 @@ impl Reputation for () {
     fn may_be_own(&self, _address: &Address) -> bool {
         false
     }
+
+    #[inline(always)]
+    fn cookie_keys(&self) -> CookieKeys {
+        CookieKeys::NONE
+    }
+
+    #[inline(always)]
+    fn count_cookie(&self, _check: CookieCheck) {}
 }

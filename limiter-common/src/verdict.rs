@@ -3,7 +3,7 @@
 use crate::{
     answer::Answer,
     bucket::Updated,
-    policy::Tables,
+    policy::{Shape, Tables},
     reason::{Action, Reason},
     standing::Standing,
 };
@@ -119,6 +119,12 @@ impl Verdict {
     #[inline(always)]
     pub const fn set_answer(&mut self, answer: Answer) {
         self.answer = answer as u32;
+    }
+
+    /// Makes the stage of standing decide again: other limits may count the packet now.
+    #[inline(always)]
+    pub(crate) const fn decide_again(&mut self, shape: &Shape) {
+        self.would_drop &= shape.of_every_standing();
     }
 
     /// Takes back a refusal of which no trace is left, to decide again.

@@ -65,7 +65,7 @@ fn answer_to(frame: &[u8], answer: Answer) -> Option<usize> {
     if !exchange.read(&Bytes(frame)) {
         return None;
     }
-    match respond(&NativeResponder, &mut exchange, answer) {
+    match respond(&NativeResponder::default(), &mut exchange, answer) {
         Response::Answer(length) => Some((exchange.link_length() + length) as usize),
         _ => None,
     }
@@ -135,6 +135,24 @@ fn ip(is_v4: bool, random: &mut Rng) -> PacketBuilderStep<IpHeaders> {
     }
 }
 
+/// Returns options, mostly right ones, in any order; at times with a gap between them, or any bytes.
+fn options(random: &mut Rng) -> Vec<u8> {
+    const MOST: usize = 40;
+    let number = random.u8(..);
+    let mut all = [
+        vec![2, 4, 5, number],
+        vec![4, 2],
+        vec![8, 10, 0, 0, 1, number, 0, 0, 0, 0],
+        vec![3, 3, number % 16],
+        vec![1],
+        vec![number, random.u8(..)],
+    ];
+    random.shuffle(&mut all);
+    let mut options = all[..random.usize(..=all.len())].concat();
+    options.resize(options.len().next_multiple_of(4).min(MOST), 0);
+    options
+}
+
 /// Returns a TCP header, whose reset flag is rarely set.
 fn tcp(random: &mut Rng) -> TcpHeader {
     let ports = [random.u16(1..), random.u16(1..)];
@@ -145,7 +163,7 @@ fn tcp(random: &mut Rng) -> TcpHeader {
     tcp.ack = random.bool();
     tcp.psh = random.bool();
     tcp.rst = random.u8(..16) == 0;
-    let options = vec![1; 4 * random.usize(..=10)];
+    let options = options(random);
     tcp.set_options_raw(&options).expect("options have room");
     tcp
 }

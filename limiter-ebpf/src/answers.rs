@@ -1,4 +1,5 @@
-//! Answers: the frame's packet is copied to memory, replaced there, and copied back.
+//! Answers: the frame's packet is copied to memory, replaced there, and copied back. DNS cookies are
+//! looked for in the copy, too.
 
 use aya_ebpf::{
     btf_maps::PerCpuArray,
@@ -8,19 +9,27 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::Family,
-    answer::{self, Answer, Cookie, Exchange, Heard, Loops, ROOM, Responder, Response, respond},
+    answer::{
+        self, Answer, Cookie, Exchange, Heard, Kept, Loops, Offer, ROOM, Responder, Response,
+        respond,
+    },
+    clock::Clock as _,
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
-    decide::Verdict,
+    decide::{Verdict, Workspace},
     limit::LimitId,
     packet,
     policy::Tables as _,
 };
 
 use crate::{
+    clock::KernelClock,
     frame::{XdpFrame, unknown_zero},
     listener,
     tables::MapTables,
 };
+
+/// The length of both Ethernet addresses, in bytes.
+const LENGTH_OF_ADDRESSES: u32 = 12;
 
 #[btf_map]
 static EXCHANGE: PerCpuArray<Exchange, 1> = PerCpuArray::new();
@@ -40,50 +49,14 @@ pub(crate) struct Written {
 
 /// Writes the answer to a frame, which stays as it is; an error says what becomes of it instead.
 #[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "lengths of frames and offsets in them are below 2^32"
-)]
 pub(crate) fn write<const FRAGS: bool>(
     context: &XdpContext,
     answer: Answer,
 ) -> Result<Written, Response> {
     const NOTHING: Response = Response::Nothing;
-    let exchange = EXCHANGE.get_ptr_mut(0).ok_or(NOTHING)?;
-    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
-    // other on a CPU, and each calls this once.
-    let exchange = unsafe { &mut *exchange };
-    let frame = XdpFrame::<FRAGS>::new(context);
-    let asked = frame.length() as usize;
-    let (family, link) = packet::network(&frame.first()).ok_or(NOTHING)?;
-    // The verifier would walk the rest once for each family and number of tags.
-    let link = link ^ unknown_zero();
-    let family = Family::of_index(family.index() ^ unknown_zero());
-    let length = asked - link;
-    if !Exchange::has_room(length) {
-        return Err(NOTHING);
-    }
-    exchange.begin(family, link as u32, length as u32);
+    let (exchange, asked) = copy::<FRAGS>(context).ok_or(NOTHING)?;
     let ethernet = exchange.ethernet_mut();
-    // SAFETY: the context is the program's own, and the bytes are as many as the addresses have.
-    // The helper checks the frame's end.
-    let error = unsafe {
-        bpf_xdp_load_bytes(
-            context.ctx,
-            0,
-            ethernet.as_mut_ptr().cast(),
-            ethernet.len() as u32,
-        )
-    };
-    if error != 0 {
-        return Err(NOTHING);
-    }
-    let start = Exchange::start_of(family);
-    let room = exchange.bytes_mut()[start..].as_mut_ptr();
-    // SAFETY: as above; from the start of any family on, there is room for as many bytes.
-    let error =
-        unsafe { bpf_xdp_load_bytes(context.ctx, link as u32, room.cast(), bounded(length)) };
-    if error != 0 {
+    if !load(context, 0, ethernet.as_mut_ptr(), LENGTH_OF_ADDRESSES) {
         return Err(NOTHING);
     }
     let responder = KernelResponder { context };
@@ -101,6 +74,56 @@ pub(crate) fn write<const FRAGS: bool>(
     } else {
         Err(NOTHING)
     }
+}
+
+/// Finds the DNS cookie of the workspace's packet.
+#[inline(always)]
+pub(crate) fn find_cookie<const FRAGS: bool, Location>(
+    context: &XdpContext,
+    workspace: &mut Workspace<Location>,
+) {
+    let exchange = copy::<FRAGS>(context).map(|(exchange, _)| &*exchange);
+    workspace.find_cookie(exchange, &Outlined);
+}
+
+/// Copies a frame's packet to this CPU's exchange, but not the Ethernet addresses; returns it with
+/// the frame's length. `None`: there is no packet, or no room.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "lengths of frames and offsets in them are below 2^32"
+)]
+fn copy<const FRAGS: bool>(context: &XdpContext) -> Option<(&'static mut Exchange, usize)> {
+    let exchange = EXCHANGE.get_ptr_mut(0)?;
+    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
+    // other on a CPU, and each calls this once.
+    let exchange = unsafe { &mut *exchange };
+    let frame = XdpFrame::<FRAGS>::new(context);
+    let asked = frame.length() as usize;
+    let (family, link) = packet::network(&frame.first())?;
+    // The verifier would walk the rest once for each family and number of tags.
+    let link = link ^ unknown_zero();
+    let family = Family::of_index(family.index() ^ unknown_zero());
+    let length = asked - link;
+    if !Exchange::has_room(length) {
+        return None;
+    }
+    exchange.begin(family, link as u32, length as u32);
+    let start = Exchange::start_of(family);
+    let room = exchange.bytes_mut()[start..].as_mut_ptr();
+    // From the start of any family on, there is room for as many bytes.
+    if !load(context, link as u32, room, bounded(length)) {
+        return None;
+    }
+    Some((exchange, asked))
+}
+
+/// Copies `length` bytes of the frame from `offset` on to memory that must have room for them.
+#[inline(always)]
+fn load(context: &XdpContext, offset: u32, to: *mut u8, length: u32) -> bool {
+    // SAFETY: the context is the program's own, and the verifier holds the callers to their
+    // memory's bounds. The helper checks the frame's end.
+    unsafe { bpf_xdp_load_bytes(context.ctx, offset, to.cast(), length) == 0 }
 }
 
 impl Written {
@@ -208,7 +231,9 @@ impl Responder for KernelResponder<'_> {
 
     #[inline(always)]
     fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32 {
-        limiter_write_syn_ack(exchange, cookie.number, u32::from(cookie.mss))
+        let clock_ms = answer::clock_ms(KernelClock.now());
+        let Cookie { number, mss, kept } = cookie;
+        limiter_write_syn_ack(exchange, number, u32::from(mss), kept.number(), clock_ms)
     }
 }
 
@@ -232,10 +257,17 @@ extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 
     clippy::cast_possible_truncation,
     reason = "the caller made a u32 of the u16"
 )]
-extern "C" fn limiter_write_syn_ack(exchange: *mut Exchange, number: u32, mss: u32) -> u32 {
-    let mss = mss as u16;
+extern "C" fn limiter_write_syn_ack(
+    exchange: *mut Exchange,
+    number: u32,
+    mss: u32,
+    kept: u32,
+    clock_ms: u32,
+) -> u32 {
+    let (mss, kept) = (mss as u16, Kept::of_number(kept));
+    let cookie = Cookie { number, mss, kept };
     match write_to(exchange) {
-        Some(exchange) => answer::write_syn_ack(exchange, Cookie { number, mss }, &Outlined),
+        Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &Outlined),
         None => 0,
     }
 }
@@ -252,6 +284,15 @@ impl Loops for Outlined {
     #[inline(always)]
     fn name_length(&self, exchange: &Exchange, at: u32) -> u32 {
         limiter_name_length(exchange, at)
+    }
+
+    #[inline(always)]
+    fn cookie_option(&self, exchange: &Exchange, record: u32, end: u32) -> u32 {
+        limiter_cookie_option(exchange, record, end)
+    }
+
+    fn offer(&self, exchange: &Exchange, first: u32) -> Offer {
+        Offer::of_number(limiter_offer(exchange, first))
     }
 }
 
@@ -275,11 +316,36 @@ extern "C" fn limiter_name_length(exchange: *const Exchange, at: u32) -> u32 {
     }
 }
 
-/// Returns what a global function's caller passed; nothing if nothing is answered, because older
-/// verifiers walk these functions even then.
+/// Calls [`answer::cookie_option`]. It is a global function of the BPF object, as the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_cookie_option(exchange: *const Exchange, record: u32, end: u32) -> u32 {
+    if MapTables.shape().cookie_port == 0 {
+        return 0;
+    }
+    match read(exchange) {
+        Some(exchange) => answer::cookie_option(exchange, record, end),
+        None => 0,
+    }
+}
+
+/// Calls [`answer::offer`]; returns its number. It is a global function of the BPF object, as the one
+/// above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_offer(exchange: *const Exchange, first: u32) -> u64 {
+    match read(exchange) {
+        Some(exchange) => answer::offer(exchange, first).number(),
+        None => Offer::NOTHING.number(),
+    }
+}
+
+/// Returns what a global function's caller passed; nothing if nothing is answered and no cookie is
+/// looked for, because older verifiers walk these functions even then.
 #[inline(always)]
 fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
-    if !MapTables.shape().answers() {
+    let shape = MapTables.shape();
+    if !shape.answers() && shape.cookie_port == 0 {
         return None;
     }
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this
@@ -287,7 +353,7 @@ fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
     unsafe { exchange.as_ref() }
 }
 
-/// Does the same, to write to it.
+/// Does the same, to write to it; nothing if nothing is answered.
 #[inline(always)]
 fn write_to<'a>(exchange: *mut Exchange) -> Option<&'a mut Exchange> {
     if !MapTables.shape().answers() {

@@ -4,11 +4,15 @@
 use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
-use limiter_common::policy::Shape;
+use limiter_common::{answer::SocketFields, policy::Shape};
 
 /// The shape of the policy.
 #[unsafe(no_mangle)]
 static SHAPE: Shape = Shape::EMPTY;
+
+/// Where the kernel keeps what decides on the options of connections.
+#[unsafe(no_mangle)]
+static SOCKET_FIELDS: SocketFields = SocketFields::UNKNOWN;
 
 /// 1: the program is on trial. It takes the time from the map `TRIAL_CLOCK` and writes each verdict
 /// to the map `TRIAL_VERDICT`.
@@ -22,16 +26,27 @@ pub(crate) static RECORDS_OFFENDERS: Global<u8> = Global::new(0);
 /// Returns the shape that the loader has set.
 #[inline(always)]
 pub(crate) fn shape() -> &'static Shape {
-    let mut shape = &raw const SHAPE;
-    // SAFETY: this is no instruction: it only makes LLVM forget the static's initial value. The
-    // verifier still knows the pointer. The register is named here: otherwise the text would
-    // have to name it, and LLVM emits line information for a text that is not empty. The kernel
-    // refuses two lines for one instruction.
+    as_set(&SHAPE)
+}
+
+/// Returns the fields that the loader has set.
+#[inline(always)]
+pub(crate) fn socket_fields() -> &'static SocketFields {
+    as_set(&SOCKET_FIELDS)
+}
+
+/// Makes LLVM forget the initial value of a static.
+#[inline(always)]
+fn as_set<T>(global: &'static T) -> &'static T {
+    let mut global = &raw const *global;
+    // SAFETY: this is no instruction. The verifier still knows the pointer. The register is named
+    // here: otherwise the text would have to name it, and LLVM emits line information for a text
+    // that is not empty. The kernel refuses two lines for one instruction.
     unsafe {
-        asm!("", inout("r3") shape, options(pure, readonly, nostack, preserves_flags));
+        asm!("", inout("r3") global, options(pure, readonly, nostack, preserves_flags));
     }
     // SAFETY: it is still the static's address.
-    unsafe { &*shape }
+    unsafe { &*global }
 }
 
 /// A word that is always 0, which the verifier does not know, because its section is writable.

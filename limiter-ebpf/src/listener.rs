@@ -1,15 +1,28 @@
 //! What the network stack says of a segment: whether its listening socket wants a SYN cookie made,
-//! or knows it as its own.
+//! and what it keeps of the connection's options; or whether it knows a cookie as its own.
 
 use core::ffi::c_void;
 
 use aya_ebpf::{
-    helpers::{bpf_sk_release, bpf_skc_lookup_tcp, bpf_tcp_check_syncookie, bpf_tcp_gen_syncookie},
+    bindings::{BPF_F_RDONLY_PROG, bpf_sock},
+    btf_maps::Array,
+    helpers::{
+        bpf_sk_release, bpf_skc_lookup_tcp, bpf_skc_to_tcp_sock, bpf_tcp_check_syncookie,
+        bpf_tcp_gen_syncookie,
+    },
+    macros::btf_map,
     programs::XdpContext,
 };
-use limiter_common::answer::{self, Cookie, Exchange, Heard, Parts};
+use limiter_common::{
+    answer::{self, Cookie, Exchange, Heard, Kept, Listener, Parts, RmemMax},
+    clock::Clock as _,
+};
 
-use crate::trial;
+use crate::{clock::KernelClock, globals, trial};
+
+/// An [`RmemMax`], which only the daemon writes. All instances share it.
+#[btf_map]
+static RMEM_MAX: Array<u64, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
 /// The context's network namespace, in place of another's number.
 const OF_THIS_NAMESPACE: u64 = u64::MAX;
@@ -21,7 +34,7 @@ const HAS_ROOM: i64 = -2;
 #[inline(always)]
 pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
     if trial::is_on() {
-        return answer::assumed(exchange);
+        return answer::assumed(exchange, trial::socket());
     }
     let Parts { ip, tuple, tcp } = answer::parts(exchange);
     let bytes = exchange.bytes();
@@ -55,8 +68,10 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
         };
         match cookie {
             HAS_ROOM => Heard::Room,
-            error if error < 0 => Heard::Nothing,
-            cookie => Heard::Cookie(of_helper(cookie)),
+            error if error < 0 && is_listening(socket) => Heard::Nothing,
+            // Only the stack can tell whether the connection is still one.
+            error if error < 0 => Heard::Room,
+            cookie => Heard::Cookie(of_helper(cookie, kept(socket))),
         }
     } else {
         // SAFETY: as above.
@@ -80,6 +95,15 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
     heard
 }
 
+/// Returns whether a socket, which was looked up, listens. If not, it is of a connection.
+#[inline(always)]
+fn is_listening(socket: *mut c_void) -> bool {
+    const LISTEN: u32 = 10;
+    // SAFETY: the socket was looked up, and is not released yet; the kernel has the field read
+    // where it is.
+    unsafe { (*socket.cast::<bpf_sock>()).state == LISTEN }
+}
+
 /// The helper returns the sequence number in the low 32 bits, above it the largest segment.
 #[inline(always)]
 #[expect(
@@ -87,9 +111,66 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
     clippy::cast_sign_loss,
     reason = "the two parts of the number"
 )]
-const fn of_helper(cookie: i64) -> Cookie {
+const fn of_helper(cookie: i64, kept: Kept) -> Cookie {
     Cookie {
         number: cookie as u32,
         mss: (cookie >> 32) as u16,
+        kept,
+    }
+}
+
+/// Returns what a listening socket, which was looked up, keeps of the options of a connection.
+#[inline(always)]
+fn kept(socket: *mut c_void) -> Kept {
+    let fields = globals::socket_fields();
+    if fields.are_known == 0 {
+        return Kept::NOTHING;
+    }
+    // SAFETY: the socket was looked up, and is not released yet. What is returned is it, or null if
+    // it is none of TCP.
+    let socket = unsafe { bpf_skc_to_tcp_sock(socket) }.cast_const();
+    if socket.is_null() {
+        return Kept::NOTHING;
+    }
+    let socket = socket.cast::<u8>();
+    // SAFETY: the loader has found the fields in the running kernel's own description, with these
+    // sizes. The verifier checks each against that description, and the kernel has such a read
+    // give 0 where nothing is mapped. Other CPUs change them at any time, as whole numbers.
+    let listener = unsafe {
+        let namespace: *const u8 = read(socket, fields.namespace);
+        let user_locks: u8 = read(socket, fields.user_locks);
+        Listener {
+            tcp_timestamps: read(namespace, fields.tcp_timestamps),
+            tcp_sack: read(namespace, fields.tcp_sack),
+            tcp_window_scaling: read(namespace, fields.tcp_window_scaling),
+            tcp_rmem_max: read(namespace, fields.tcp_rmem_max),
+            log2_of_rmem_max: rmem_max().log2(KernelClock.now()),
+            receive_buffer: read(socket, fields.receive_buffer),
+            is_buffer_set: u32::from(user_locks) & fields.buffer_lock != 0,
+            window_clamp: read(socket, fields.window_clamp),
+        }
+    };
+    listener.kept()
+}
+
+/// Reads a field of a structure of the kernel.
+///
+/// # Safety
+///
+/// The structure has at that offset a field of that type.
+#[inline(always)]
+unsafe fn read<T>(structure: *const u8, offset: u32) -> T {
+    // SAFETY: the caller says so.
+    unsafe { structure.add(offset as usize).cast::<T>().read_volatile() }
+}
+
+#[inline(always)]
+fn rmem_max() -> RmemMax {
+    match RMEM_MAX.get_ptr(0) {
+        // SAFETY: the map's element, an aligned word. Volatile, because userspace writes it
+        // meanwhile.
+        Some(word) => RmemMax(unsafe { word.read_volatile() }),
+        // Never happens: the map has this element.
+        None => RmemMax::UNKNOWN,
     }
 }

@@ -76,6 +76,7 @@ macro_rules! programs {
 
 programs! {
     limiter_standing limiter_standing_linear Standing;
+    limiter_cookies limiter_cookies_linear Cookies;
     limiter_sieves limiter_sieves_linear Sieves;
     limiter_charge limiter_charge_linear Charge;
     limiter_observe limiter_observe_linear Observe;
@@ -95,7 +96,10 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     if stage == Stage::Answer {
         return answer::<FRAGS>(context, workspace);
     }
-    let progress = if stage == Stage::Standing {
+    if stage == Stage::Cookies {
+        answers::find_cookie::<FRAGS, _>(context, workspace);
+    }
+    let progress = if matches!(stage, Stage::Standing | Stage::Cookies) {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)
     } else if MapTables.shape().windows == 0 {
@@ -110,6 +114,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         Progress::Undecided => stage.next(MapTables.shape()),
         Progress::Answer => Some(Stage::Answer),
         Progress::Again => Some(Stage::Standing),
+        Progress::Cookie => Some(Stage::Cookies),
     };
     if let Some(next) = next {
         hand_over::<FRAGS>(context, next, workspace.frame_length())

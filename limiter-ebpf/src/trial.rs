@@ -3,13 +3,17 @@
 //! A live program contains no trace of this, because [`globals::ON_TRIAL`] is a constant.
 
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
-use limiter_common::decide::Verdict;
+use limiter_common::{answer::AssumedSocket, decide::Verdict};
 
 use crate::globals;
 
 /// The time, in nanoseconds.
 #[btf_map]
 static TRIAL_CLOCK: Array<u64, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
+
+/// 1: listening sockets have room for SYNs; 0: they are full.
+#[btf_map]
+static TRIAL_ROOM: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
 /// The last verdict.
 #[btf_map]
@@ -28,6 +32,15 @@ pub(crate) fn now() -> Option<u64> {
         Some(TRIAL_CLOCK.get(0).copied().unwrap_or(0))
     } else {
         None
+    }
+}
+
+/// Returns what the loader wants assumed of listening sockets.
+#[inline(always)]
+pub(crate) fn socket() -> AssumedSocket {
+    match TRIAL_ROOM.get(0) {
+        Some(1) => AssumedSocket::HasRoom,
+        _ => AssumedSocket::Full,
     }
 }
 

@@ -11,5 +11,6 @@ pub mod file;
 pub mod lists;
 pub mod policy;
 pub mod prefix;
+pub mod secrets;
 pub mod share;
 pub mod text;

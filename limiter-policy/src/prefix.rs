@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::IpNet;
 use limiter_common::address::Family;
 
+use crate::text;
+
 /// An address with the prefix length written after it, if any.
 #[derive(Clone, Copy)]
 pub struct Written {
@@ -23,6 +25,8 @@ pub enum Invalid {
     LeadingZeros,
     /// It stands for this IPv4 address or prefix.
     Ipv4Mapped(String),
+    /// Its length is more than this address has bits.
+    TooLong(IpAddr),
     /// It has host bits: this prefix is without.
     HostBits(IpNet),
     /// It is an address with its full length; this is the address.
@@ -47,6 +51,17 @@ impl Invalid {
             }
             Self::Ipv4Mapped(ipv4) => {
                 format!("which stands for an IPv4 address, did you mean '{ipv4}'?")
+            }
+            Self::TooLong(address) => {
+                let family = match address {
+                    IpAddr::V4(_) => Family::V4,
+                    IpAddr::V6(_) => Family::V6,
+                };
+                format!(
+                    "the prefix length of an {} address is at most {}",
+                    text::family(family),
+                    bits(address)
+                )
             }
             Self::HostBits(prefix) => {
                 format!("must have no host bits set, did you mean '{prefix}'?")
@@ -81,7 +96,7 @@ impl Written {
             Err(_) => return Err(Invalid::Malformed),
         };
         let length = match length {
-            Some(length) => Some(parse_length(length, address).ok_or(Invalid::Malformed)?),
+            Some(length) => Some(parse_length(length, address)?),
             None => None,
         };
         match ipv4_meant(address, length) {
@@ -129,9 +144,15 @@ const fn bits(address: IpAddr) -> u8 {
 }
 
 /// Parses a prefix length, which has only one valid spelling.
-fn parse_length(text: &str, address: IpAddr) -> Option<u8> {
-    let length: u8 = text.parse().ok()?;
-    (length <= bits(address) && text == length.to_string()).then_some(length)
+fn parse_length(text: &str, address: IpAddr) -> Result<u8, Invalid> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || (text.starts_with('0') && text != "0") {
+        return Err(Invalid::Malformed);
+    }
+    match text.parse() {
+        Ok(length) if length <= bits(address) => Ok(length),
+        _ => Err(Invalid::TooLong(address)),
+    }
 }
 
 /// Returns the IPv4 address or prefix that an IPv6 one in ::ffff:0:0/96 stands for. Packets from

@@ -20,5 +20,7 @@ mod netlink;
 pub mod protocol;
 pub mod replay;
 pub mod reputation;
+pub mod suggest;
+mod syn_cookies;
 #[cfg(test)]
 mod testing;

@@ -2,9 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use limiter_userspace::cli::Cli;
-
 fn main() -> ExitCode {
-    Cli::parse().execute()
+    limiter_userspace::cli::run()
 }

@@ -54,7 +54,7 @@ enum Task {
     /// root; touches nothing outside its own network namespaces).
     Bench(bench::Arguments),
     /// Run every check and test (as root: some load BPF programs).
-    Test,
+    Test(test::Arguments),
     /// Look for inputs that break an invariant.
     Fuzz(fuzz::Arguments),
     /// Boot other kernels in an emulator, with the daemon and the tests that compare verdicts.
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
         } => build_ebpf::run(json),
         Task::BuildEbpf { budget: true, json } => budget::run(json),
         Task::Bench(arguments) => bench::run(&arguments),
-        Task::Test => test::run(),
+        Task::Test(arguments) => test::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Kernels(arguments) => kernels::run(&arguments),
         Task::Dist(arguments) => dist::run(&arguments),

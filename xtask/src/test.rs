@@ -21,6 +21,14 @@ use crate::{
 /// reach.
 const FUZZING: Duration = Duration::from_secs(5);
 
+/// How much to test.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// On Linux 6.1 run all tests that can run there, as CI does, not only those of the verifier.
+    #[arg(long)]
+    whole: bool,
+}
+
 /// The outcome of a step.
 struct Outcome {
     name: &'static str,
@@ -29,7 +37,7 @@ struct Outcome {
 }
 
 /// Runs every step, also after one has failed.
-pub(crate) fn run() -> Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Check first: do not build in vain. A test is never skipped for lack of privileges.
     privileges::check("the tests load BPF programs and make network namespaces")?;
     setup::ensure_for_tests()?;
@@ -51,7 +59,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             Ok(())
         }),
         step("package", dist::test),
-        step("Linux 6.1", kernels::smoke),
+        step("Linux 6.1", || kernels::oldest(arguments.whole)),
         step("fuzz", || fuzz::all(FUZZING)),
     ];
 

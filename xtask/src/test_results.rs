@@ -3,6 +3,7 @@
 use std::{
     fmt,
     io::{self, BufRead, Write},
+    ops::AddAssign,
 };
 
 /// How many tests passed and failed.
@@ -28,8 +29,7 @@ impl TestResults {
     /// Adds a line's numbers, if it is a result line.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(one) = Self::of_line(line) {
-            self.passed += one.passed;
-            self.failed += one.failed;
+            *self += one;
         }
     }
 
@@ -45,6 +45,13 @@ impl TestResults {
             passed: count("passed")?,
             failed: count("failed")?,
         })
+    }
+}
+
+impl AddAssign for TestResults {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
     }
 }
 

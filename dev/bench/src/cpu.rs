@@ -11,6 +11,9 @@ use nix::{
 /// The nice value of threads and sessions that hurry: they get 28 times the share of others.
 pub(crate) const HURRY: i32 = -15;
 
+/// The nice value of a thread that comes last.
+const LAST: i32 = 19;
+
 /// Keeps the calling thread on the CPU with that number.
 pub(crate) fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
@@ -22,12 +25,15 @@ pub(crate) fn pin(cpu: usize) -> Result<()> {
 /// Lets a thread run before those of other programs on the machine; 0 is the calling one. It gives
 /// way to the others that hurry.
 pub(crate) fn hurry(thread: u32) -> Result<()> {
+    nice(thread, HURRY).context("cannot hurry a thread")
+}
+
+/// Gives a thread a nice value; 0 is the calling one.
+fn nice(thread: u32, value: i32) -> io::Result<()> {
     // SAFETY: takes numbers only.
-    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, HURRY) };
-    if outcome == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error()).context("cannot hurry a thread")
+    match unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, value) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -68,8 +74,10 @@ pub(crate) fn come_first(thread: i32) -> Result<()> {
     schedule(thread, libc::SCHED_FIFO, 1).context("cannot let a thread come before others")
 }
 
-/// Lets the calling thread run only while no other would.
+/// Lets the calling thread run only while no other would. What it takes counts as the time of a
+/// program of a low priority, which the limiter takes for time that is left.
 pub(crate) fn come_last() -> Result<()> {
+    nice(0, LAST).context("cannot lower a thread's priority")?;
     schedule(0, libc::SCHED_IDLE, 0).context("cannot let a thread come after others")
 }
 

@@ -10,7 +10,9 @@ use crate::{
     float::to_f64,
     results::Results,
     scenario::Scenario,
-    service::{AUTO, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, Under},
+    service::{
+        ANSWERS, AUTO, Attack, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, SYNPROXY, Under,
+    },
     target::{
         Bound::{self, AtLeast, AtMost, Within},
         Target,
@@ -187,7 +189,7 @@ const PROMPT_MS: f64 = 5.0;
 pub(crate) fn of_service(services: &[Under]) -> Vec<Target> {
     let measured = services.iter().flat_map(|under| {
         let names = under.outcomes.iter().map(|outcome| outcome.defence);
-        let limiters = names.filter(|name| [LIMITER, KNOWN_FIRST, AUTO].contains(name));
+        let limiters = names.filter(|name| [LIMITER, KNOWN_FIRST, ANSWERS, AUTO].contains(name));
         limiters.map(move |name| (under, name))
     });
     measured
@@ -256,7 +258,43 @@ fn of_limiter(under: &Under, name: &str) -> Vec<Target> {
         ));
         targets.push(target("known, p99", AtMost(PROMPT_MS), "ms", p99(limiter)));
     }
+    if name == ANSWERS && under.flood.spares_new_clients() {
+        targets.extend(of_answers(under, limiter));
+    }
     targets
+}
+
+/// Returns the targets of a limiter that answers new clients.
+fn of_answers(under: &Under, limiter: Option<&Outcome>) -> Vec<Target> {
+    let target = |what: &str, bound, measured| {
+        let flood = under.flood.name;
+        Target::new(format!("{flood}, {ANSWERS}: {what}"), bound, "%", measured)
+    };
+    match under.flood.attack {
+        // The connection of a resolver whose query got a truncated answer counts with that query.
+        Attack::Queries => vec![target(
+            "new within one retry over TCP",
+            AtLeast(99.0),
+            limiter.map(|outcome| outcome.new[0].median),
+        )],
+        Attack::Syns => {
+            let cost = |outcome: Option<&Outcome>| Some(outcome?.receiver_ns.median);
+            let costs = cost(limiter).zip(cost(under.of(SYNPROXY)));
+            vec![
+                target(
+                    "new within 250 ms",
+                    AtLeast(99.0),
+                    limiter.map(|outcome| outcome.new_promptly.median),
+                ),
+                target(
+                    "CPU time for a packet received, of synproxy's",
+                    AtMost(50.0),
+                    costs.map(|(ours, synproxy)| ours / synproxy * 100.0),
+                ),
+            ]
+        }
+        Attack::Acks => Vec::new(),
+    }
 }
 
 fn overrides(results: &Results) -> Vec<Target> {

@@ -1,5 +1,7 @@
 //! The policy that demands most of the verifier.
 
+use std::path::PathBuf;
+
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
     answer::Answer,
@@ -9,8 +11,8 @@ use limiter_common::{
     strategy::{Strategy, moving_window},
 };
 use limiter_policy::policy::{
-    Deny, Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock, Policy,
-    PressureOf, Rate, Reserve, Reserved, Sieve, TcpFlags,
+    Deny, DnsCookies, Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock,
+    Policy, PressureOf, Rate, Reserve, Reserved, Sieve, TcpFlags,
 };
 
 /// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
@@ -61,7 +63,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
 }
 
 /// Returns the policy with fewer limits, as many as there may be beside those of answers, which
-/// answer, by standing.
+/// answer, by standing; and with DNS cookies.
 #[must_use]
 pub fn answering(mut policy: Policy) -> Policy {
     policy
@@ -76,6 +78,10 @@ pub fn answering(mut policy: Policy) -> Policy {
             ..Deny::everybody(Answer::Prohibited)
         });
     }
+    policy.dns_cookies = Some(DnsCookies {
+        secret_file: PathBuf::new(),
+        port: DnsCookies::DEFAULT_PORT,
+    });
     policy
 }
 

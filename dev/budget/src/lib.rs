@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use limiter_common::strategy::Strategy;
 use limiter_datapath::kernel::{
-    Instance, LogLevel, OBJECT, OBJECT_WITH_LOG, Settings, possible_cpus,
+    Instance, LogLevel, OBJECT, OBJECT_WITH_LOG, Settings, VerifierCost, possible_cpus,
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
@@ -42,6 +42,28 @@ const POLICIES: [(&str, &[Strategy]); 2] = [
 
 /// The name of the policy with all strategies whose limits answer.
 const ANSWERING: &str = "all strategies, answers";
+
+/// A build of the programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// Without log statements.
+    Plain,
+    /// With them.
+    WithLog,
+}
+
+impl Object {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Plain, Self::WithLog];
+
+    /// Returns its file's name and contents, and the level at which it logs.
+    const fn parts(self) -> (&'static str, &'static [u8], LogLevel) {
+        match self {
+            Self::Plain => ("limiter.o", OBJECT, LogLevel::Off),
+            Self::WithLog => ("limiter-log.o", OBJECT_WITH_LOG, LogLevel::Verdicts),
+        }
+    }
+}
 
 /// A program's cost.
 #[derive(Clone, Debug, Serialize)]
@@ -100,9 +122,10 @@ impl Cost {
     }
 }
 
-/// Measures each program with each of the largest policies, in each store: loads it, attaches it to
-/// nothing, and unloads it.
-pub fn measure() -> Result<Vec<Cost>> {
+/// Measures each program of an object with each of the largest policies, in each store: loads it,
+/// attaches it to nothing, and unloads it. One set of maps serves all programs, as the maps take
+/// longer than the verifier.
+pub fn measure(object: Object) -> Result<Vec<Cost>> {
     let mut policies = Vec::new();
     for (name, strategies) in POLICIES {
         policies.push((
@@ -112,60 +135,62 @@ pub fn measure() -> Result<Vec<Cost>> {
     }
     let policy = answering(largest_policy(&Strategy::ALL));
     policies.push((ANSWERING, CompiledPolicy::new(&policy, possible_cpus())?));
-    let objects = [
-        ("limiter.o", OBJECT, LogLevel::Off),
-        ("limiter-log.o", OBJECT_WITH_LOG, LogLevel::Verdicts),
-    ];
+    let (file, bytes, log) = object.parts();
+    let programs = Instance::programs();
     let mut costs = Vec::new();
-    for (object, bytes, log) in objects {
-        for program in Instance::programs() {
-            let mut verifications = Vec::new();
-            for (name, policy) in &policies {
-                for store in [Store::Table, Store::Hash] {
-                    verifications.push(verify(log, &program, name, policy, store)?);
-                }
+    for program in &programs {
+        let functions = stack::functions(bytes, program)?;
+        costs.push(Cost {
+            object: file,
+            program: program.clone(),
+            verifications: Vec::new(),
+            stack: functions
+                .first()
+                .map_or(0, |entry| entry.stack_with_callees),
+            functions,
+        });
+    }
+    for (name, policy) in &policies {
+        for store in [Store::Table, Store::Hash] {
+            let verified = verify(log, &programs, name, policy, store)?;
+            for (cost, verification) in costs.iter_mut().zip(verified) {
+                cost.verifications.push(verification);
             }
-            let functions = stack::functions(bytes, &program)?;
-            costs.push(Cost {
-                object,
-                program,
-                verifications,
-                stack: functions
-                    .first()
-                    .map_or(0, |entry| entry.stack_with_callees),
-                functions,
-            });
         }
     }
     Ok(costs)
 }
 
+/// Measures those programs of an object with one policy, in their order.
 fn verify(
     log: LogLevel,
-    program: &str,
+    programs: &[String],
     name: &'static str,
     policy: &CompiledPolicy,
     store: Store,
-) -> Result<Verification> {
+) -> Result<Vec<Verification>> {
     let buckets = Buckets {
         store,
         ..Buckets::default()
     };
     let settings = Settings::new(buckets, Offenders::default(), log)?.sized_for(policy);
-    let cost = Instance::verifier_cost(program, policy, settings)?;
-    let verified = cost.verified_instructions.context(
-        "this kernel does not show the number of verified instructions: use Linux 5.16 or newer",
-    )?;
-    let bytes = cost.translated_bytes.context(
-        "the kernel hides the program's size from this process: run with CAP_BPF and CAP_PERFMON",
-    )?;
-    Ok(Verification {
-        policy: name,
-        store,
-        verified_instructions: verified,
-        translated_instructions: bytes / u32::try_from(INSTRUCTION)?,
-        verification_ns: nanoseconds(cost.time),
-    })
+    let costs = Instance::verifier_costs(programs, policy, settings)?;
+    let verification = |cost: VerifierCost| {
+        let verified = cost.verified_instructions.context(
+            "this kernel does not show the number of verified instructions: use Linux 5.16 or newer",
+        )?;
+        let bytes = cost.translated_bytes.context(
+            "the kernel hides the program's size from this process: run with CAP_BPF and CAP_PERFMON",
+        )?;
+        Ok(Verification {
+            policy: name,
+            store,
+            verified_instructions: verified,
+            translated_instructions: bytes / u32::try_from(INSTRUCTION)?,
+            verification_ns: nanoseconds(cost.time),
+        })
+    };
+    costs.into_iter().map(verification).collect()
 }
 
 fn nanoseconds(time: Duration) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use limiter_userspace::replay::capture::Capture;
+use limiter_capture::Capture;
 
 /// Reads a capture at once and in small pieces.
 pub fn run(data: &[u8]) {

@@ -5,7 +5,11 @@ use std::net::IpAddr;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice, err::Layer};
 use limiter_common::{
     address::Address,
-    answer::{Answer, Exchange, MORE_BYTES, NativeResponder, Response, SHORTEST_FRAME, respond},
+    answer::{
+        Answer, Exchange, InlineLoops, MORE_BYTES, NativeResponder, Response, SHORTEST_FRAME,
+        find_cookie, respond,
+    },
+    cookie::{CookieCheck, DnsCookie},
     packet::{self, Facts, Transport},
     reason::Reason,
 };
@@ -35,6 +39,7 @@ pub fn run(data: &[u8]) {
         agrees_with_etherparse(data, &facts);
     }
     answers_are_short(data);
+    cookies_are_there(data);
     tags_hide_nothing(data, facts);
     lies_count_for_nothing(data, facts);
     // Bytes beyond the frame's own lengths are not read.
@@ -47,6 +52,19 @@ pub fn run(data: &[u8]) {
             assert_same(cut, facts);
         }
     }
+}
+
+/// A DNS cookie that is found stands in the frame, behind its option's code and length.
+fn cookies_are_there(data: &[u8]) {
+    let (mut exchange, mut cookie) = (Exchange::EMPTY, DnsCookie::default());
+    if !exchange.read(&BytesFrame(data))
+        || find_cookie(&exchange, &InlineLoops, &mut cookie) != CookieCheck::Valid
+    {
+        return;
+    }
+    let parts = [cookie.client, cookie.head, cookie.hash].map(u64::to_le_bytes);
+    let option = [&[0, 10, 0, 24][..], &parts.concat()].concat();
+    assert!(data.windows(option.len()).any(|bytes| bytes == option));
 }
 
 /// An answer to DNS is never longer than the frame, another hardly; and only an ICMP error answers
@@ -66,7 +84,44 @@ fn answers_are_short(data: &[u8]) {
             }
         };
         assert!(sent.len() <= most, "{answer:?}");
+        if answer == Answer::SynCookie {
+            offers_nothing_new(data, &sent);
+        }
         assert!(answered(&sent, answer).is_empty(), "{answer:?}");
+    }
+}
+
+/// A SYN-ACK has no option that the SYN has not, but for the largest segment, and
+/// all that it has are whole.
+fn offers_nothing_new(syn: &[u8], answer: &[u8]) {
+    let options = |frame: &[u8]| {
+        let packet = LaxSlicedPacket::from_ethernet(frame).expect("an Ethernet header");
+        let Some(TransportSlice::Tcp(tcp)) = packet.transport else {
+            panic!("no TCP: {frame:02x?}");
+        };
+        tcp.options().to_vec()
+    };
+    let (offered, sent) = (options(syn), options(answer));
+    let has = |kind: u8| offered.contains(&kind);
+    let mut rest = &sent[..];
+    while let [kind, after @ ..] = rest {
+        rest = match (*kind, after) {
+            (1, _) => after,
+            (2, [4, ..]) => &after[3..],
+            (3, [3, scale, ..]) => {
+                assert!(has(3) && *scale <= 14);
+                &after[2..]
+            }
+            (4, [2, ..]) => {
+                assert!(has(4));
+                &after[1..]
+            }
+            (8, [10, ..]) => {
+                assert!(has(8));
+                &after[9..]
+            }
+            _ => panic!("strange options: {sent:02x?}"),
+        };
     }
 }
 
@@ -76,7 +131,7 @@ fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
     if !exchange.read(&BytesFrame(frame)) {
         return Vec::new();
     }
-    match respond(&NativeResponder, &mut exchange, answer) {
+    match respond(&NativeResponder::default(), &mut exchange, answer) {
         Response::Answer(_) => answer_frame(frame, &exchange),
         _ => Vec::new(),
     }

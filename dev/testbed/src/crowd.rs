@@ -33,7 +33,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How long a busy client waits for the server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+const REQUEST: &[u8] =
+    b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text\r\n\r\n";
 
 /// The number of clients of each kind.
 #[derive(Clone, Copy, Debug)]

@@ -64,6 +64,26 @@ impl Frame {
         self.tcp_fast_open(source, destination, sequence, &[])
     }
 
+    /// Returns the frame with a TCP segment that asks for a new connection, with options as they are
+    /// sent.
+    pub fn tcp_syn_with(
+        &self,
+        source: u16,
+        destination: u16,
+        sequence: u32,
+        options: &[u8],
+    ) -> Result<Vec<u8>> {
+        let mut frame = self.link_layer()?;
+        self.ip()?
+            .tcp(source, destination, sequence, WINDOW)
+            .syn()
+            .options_raw(options)
+            .context("the options have no room")?
+            .write(&mut frame, &[])
+            .context("cannot build a TCP segment")?;
+        Ok(frame)
+    }
+
     /// Returns the frame with a TCP segment that asks for a new connection and brings its first
     /// data.
     pub fn tcp_fast_open(

@@ -9,7 +9,7 @@
 //! ([`RawSender`] with [`Frame`]). [`UdpSink`], [`Listener`] and [`RawSink`] count what arrives,
 //! per source address; [`IpSockets`] shows what the network stack delivers. A [`Crowd`] of clients
 //! wears a server out; [`deafen`] keeps the kernel's answers from a process. A [`Load`] is bounded in
-//! count and in time. [`capture`] writes frames to files. An [`Interrupt`] leaves time to tidy up
+//! count and in time. A [`Tap`] is another driver than a veth pair's. [`capture`] writes frames to files. An [`Interrupt`] leaves time to tidy up
 //! when the user ends the program.
 //!
 //! A [`Limiter`] runs in a namespace. Its pins are in a [`PinDirectory`], since BPF filesystems do
@@ -23,6 +23,7 @@ mod connector;
 mod counter;
 mod crowd;
 mod deaf;
+mod dns_cookie;
 mod frame;
 mod interrupt;
 mod ip_sockets;
@@ -36,9 +37,11 @@ mod pair;
 mod pin_directory;
 mod raw_sender;
 mod raw_sink;
+mod recorder;
 mod socket;
 mod softirq;
 mod tally;
+mod tap;
 mod udp_sink;
 mod udp_source;
 
@@ -46,6 +49,7 @@ pub use clock::monotonic_ns;
 pub use connector::{Attempts, Connector};
 pub use crowd::{Crowd, Sizes};
 pub use deaf::deafen;
+pub use dns_cookie::{DNS_COOKIE_LENGTH, dns_cookie, dns_cookie_query};
 pub use frame::{Frame, Tag};
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use ip_sockets::{Delivery, IpSockets, SocketKind};
@@ -58,6 +62,8 @@ pub use pair::{CLIENT_INTERFACE, Pair, SERVER_INTERFACE};
 pub use pin_directory::PinDirectory;
 pub use raw_sender::RawSender;
 pub use raw_sink::RawSink;
+pub use recorder::Recorder;
 pub use tally::{Count, Tally};
+pub use tap::Tap;
 pub use udp_sink::UdpSink;
 pub use udp_source::UdpSource;

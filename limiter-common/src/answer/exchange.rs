@@ -241,6 +241,12 @@ impl Exchange {
         u32::from(self.u16(at)) << 16 | u32::from(self.u16(at + 2))
     }
 
+    /// Returns the eight bytes at an offset as a little-endian number; 0 for those beyond the end.
+    #[inline(always)]
+    pub(super) fn le_u64(&self, at: usize) -> u64 {
+        (u64::from(self.u32(at)) << 32 | u64::from(self.u32(at + 4))).swap_bytes()
+    }
+
     /// Sets the byte at an offset, if it exists.
     #[inline(always)]
     pub(super) fn set_byte(&mut self, at: usize, value: u8) {

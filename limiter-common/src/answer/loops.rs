@@ -1,6 +1,10 @@
 //! The loops over the bytes of an exchange.
 
-use super::exchange::{Exchange, HEADERS, ROOM};
+use super::{
+    Offer,
+    exchange::{Exchange, HEADERS, ROOM, TRANSPORT},
+    offer::offer,
+};
 
 /// The words of the longest packet.
 const MAX_WORDS: usize = ROOM / 4;
@@ -10,6 +14,20 @@ const LONGEST_LABEL: u8 = 63;
 
 /// A name of 255 bytes has at most 127 labels of one byte each, and the empty one.
 const MOST_LABELS: u32 = 128;
+
+/// The record `OPT` (RFC 6891) before its options: the root's name, its type, 8 bytes of other
+/// fields with the length of its options at their end.
+const RECORD: u32 = 11;
+const OPT: u16 = 41;
+
+/// The option `COOKIE` (RFC 7873).
+const COOKIE: u16 = 10;
+
+/// The code and the length of an option.
+const OPTION: u32 = 4;
+
+/// The options that are looked at. Resolvers send four at most.
+const MOST_OPTIONS: u32 = 8;
 
 /// The loops. The kernel's program makes each a function of its own, which the verifier walks once,
 /// and not once for each path that leads to it.
@@ -24,6 +42,18 @@ pub trait Loops {
     #[inline(always)]
     fn name_length(&self, exchange: &Exchange, at: u32) -> u32 {
         name_length(exchange, at)
+    }
+
+    /// Calls [`cookie_option`].
+    #[inline(always)]
+    fn cookie_option(&self, exchange: &Exchange, record: u32, end: u32) -> u32 {
+        cookie_option(exchange, record, end)
+    }
+
+    /// Calls [`offer`].
+    #[inline(always)]
+    fn offer(&self, exchange: &Exchange, first: u32) -> Offer {
+        offer(exchange, first)
     }
 }
 
@@ -84,4 +114,45 @@ pub fn name_length(exchange: &Exchange, at: u32) -> u32 {
         length += u32::from(label);
     }
     0
+}
+
+/// Returns where the content of the first option `COOKIE` of the record `OPT` is, which begins at
+/// `record` and ends at `end` or before, all counted from the transport header; 0: there is no such
+/// record, or it has no such option.
+#[must_use]
+#[inline(always)]
+pub fn cookie_option(exchange: &Exchange, record: u32, end: u32) -> u32 {
+    let start = behind_transport(record);
+    let mut at = record + RECORD;
+    if at > end || exchange.byte(start) != 0 || exchange.u16(start + 1) != OPT {
+        return 0;
+    }
+    let options_end = at + u32::from(exchange.u16(start + 9));
+    if options_end > end {
+        return 0;
+    }
+    // The verifier needs a constant bound.
+    for _ in 0..MOST_OPTIONS {
+        let content = at + OPTION;
+        if content > options_end {
+            return 0;
+        }
+        let option = behind_transport(at);
+        let length = u32::from(exchange.u16(option + 2));
+        if content + length > options_end {
+            return 0;
+        }
+        if exchange.u16(option) == COOKIE {
+            return content;
+        }
+        at = content + length;
+    }
+    0
+}
+
+/// Returns the offset of what is so many bytes behind the beginning of the transport header, in a
+/// packet that has it. It is a mask, because the verifier needs bounds.
+#[inline(always)]
+pub(super) const fn behind_transport(bytes: u32) -> usize {
+    TRANSPORT + bytes as usize % ROOM
 }

@@ -11,9 +11,14 @@
 
 mod addresses;
 mod checksum;
+mod data_offset;
+mod dns;
+mod dns_cookie;
 mod exchange;
+mod listener;
 mod loops;
 mod network;
+mod offer;
 mod own;
 mod prohibited;
 mod reset;
@@ -24,11 +29,16 @@ mod truncate;
 mod write;
 
 pub use self::{
+    dns_cookie::{SHORTEST_WITH_COOKIE, find_cookie},
     exchange::{Exchange, ROOM},
-    loops::{Loops, name_length, sum},
+    listener::{Kept, Listener, RmemMax, SocketFields},
+    loops::{Loops, cookie_option, name_length, sum},
+    offer::{Offer, offer},
     own::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses, may_be_own},
-    respond::{Responder, Response, respond},
-    syn_cookie::{Cookie, Heard, Part, Parts, assumed, is_syn, parts, write_syn_ack},
+    respond::{Responder, Response, clock_ms, respond},
+    syn_cookie::{
+        AssumedSocket, Cookie, Heard, Part, Parts, assumed, is_syn, parts, write_syn_ack,
+    },
     write::{Written, write},
 };
 #[cfg(not(target_arch = "bpf"))]

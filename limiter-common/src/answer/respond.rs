@@ -1,5 +1,7 @@
 //! From a refused packet to what becomes of it.
 
+#[cfg(not(target_arch = "bpf"))]
+use super::AssumedSocket;
 use super::{
     Answer, Exchange,
     syn_cookie::{Cookie, Heard},
@@ -48,8 +50,24 @@ pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Ans
 
 /// Answers where no network stack is at hand.
 #[cfg(not(target_arch = "bpf"))]
-#[derive(Clone, Copy, Debug)]
-pub struct NativeResponder;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NativeResponder {
+    /// The state that the sockets are assumed to be in.
+    pub socket: AssumedSocket,
+    /// The time, in nanoseconds.
+    pub now_ns: u64,
+}
+
+/// Returns the network stack's clock, in milliseconds, at a time of the packets' clock.
+#[must_use]
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "timestamps of TCP are the low half"
+)]
+pub const fn clock_ms(now_ns: u64) -> u32 {
+    (now_ns / 1_000_000) as u32
+}
 
 #[cfg(not(target_arch = "bpf"))]
 impl Responder for NativeResponder {
@@ -58,10 +76,10 @@ impl Responder for NativeResponder {
     }
 
     fn ask(&self, exchange: &Exchange) -> Heard {
-        super::assumed(exchange)
+        super::assumed(exchange, self.socket)
     }
 
     fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32 {
-        super::write_syn_ack(exchange, cookie, &super::InlineLoops)
+        super::write_syn_ack(exchange, cookie, clock_ms(self.now_ns), &super::InlineLoops)
     }
 }

@@ -5,7 +5,7 @@
 //! secret has to be kept.
 
 use super::{
-    Exchange, Loops,
+    Exchange, Kept, Loops, Offer,
     exchange::{IPV4, IPV4_LENGTH, IPV6, IPV6_LENGTH, TRANSPORT},
     network::{self, protocol, transport_checksum},
     transport::{
@@ -15,13 +15,27 @@ use super::{
 };
 use crate::address::Family;
 
-/// The option with the largest segment (RFC 9293, section 3.2), and its length.
-const OPTION: usize = TRANSPORT + 20;
+/// The options by their kinds and lengths, as Linux arranges them: the largest segment (RFC 9293,
+/// section 3.2); selective acknowledgements or a gap, then timestamps; a gap, then the window scale.
+const OPTIONS: usize = TRANSPORT + 20;
 const MSS: u16 = 0x0204;
+const SACK_PERMITTED: u16 = 0x0402;
+const GAP: u16 = 0x0101;
+const TIMESTAMPS: u16 = 0x080a;
+const GAP_AND_SCALE: u16 = 0x0103;
+const LENGTH_OF_SCALE: u8 = 3;
 
-/// The header and the option.
-const LENGTH: u32 = TCP_HEADER + 4;
-const SIX_WORDS: u8 = 6 << 4;
+/// The lengths of the header with the first of them, of the second two, and of the last.
+const SHORTEST: u32 = TCP_HEADER + 4;
+const WITH_TIMESTAMPS: u32 = 12;
+const WITH_SCALE: u32 = 4;
+
+/// The bits of a timestamp that have the options of the SYN's sender, as the network stack takes
+/// them out (linux: `cookie_timestamp_decode`): its window scale, or all ones for none, and its
+/// selective acknowledgements. The bit above them is for congestion notifications, which are not offered.
+const KEPT: u32 = (1 << 6) - 1;
+const KEPT_NO_SCALE: u32 = 0xf;
+const KEPT_SACK: u32 = 1 << 4;
 
 /// The window until the first ACK from the socket. It is less than any socket's, so that it never
 /// has to be taken back, and more than a client sends at first (RFC 6928).
@@ -32,7 +46,8 @@ const FIRST_WINDOW: u16 = 16_384;
 pub enum Heard {
     /// Nobody listens; or no cookies are made, or the ACK has no valid one.
     Nothing,
-    /// The socket still has room for the SYN.
+    /// The socket still has room for the SYN; or it is none that listens, but that of an earlier
+    /// connection with these ports, which only the network stack can end.
     Room,
     /// The ACK has a valid cookie.
     Valid,
@@ -47,6 +62,8 @@ pub struct Cookie {
     pub number: u32,
     /// The largest segment that the cookie encodes, in bytes: at most that of the SYN.
     pub mss: u16,
+    /// What else is kept of the connection's options.
+    pub kept: Kept,
 }
 
 /// Returns whether the packet, which `exchange` has, is a right segment that can ask for a cookie
@@ -105,40 +122,117 @@ pub fn is_syn(exchange: &Exchange) -> bool {
     exchange.byte(TCP_FLAGS) & SYN != 0
 }
 
-/// Writes the answer to such a SYN; returns its length in bytes from the IP header on. It offers no
-/// other option than the largest segment: the cookie has no room for others.
+/// Writes the answer to such a SYN; returns its length in bytes from the IP header on. It has no
+/// option that the SYN has not, but for the largest segment; `clock_ms` is the network stack's clock
+/// in milliseconds.
 #[inline(always)]
-pub fn write_syn_ack<L: Loops>(exchange: &mut Exchange, cookie: Cookie, loops: &L) -> u32 {
+pub fn write_syn_ack<L: Loops>(
+    exchange: &mut Exchange,
+    cookie: Cookie,
+    clock_ms: u32,
+    loops: &L,
+) -> u32 {
+    let offer = if cookie.kept.has_timestamps() {
+        loops.offer(exchange, TCP_HEADER)
+    } else {
+        Offer::NOTHING
+    };
     let acknowledged = exchange.u32(SEQUENCE).wrapping_add(1);
     swap_ports(exchange);
     exchange.set_u32(SEQUENCE, cookie.number);
     exchange.set_u32(ACKNOWLEDGED, acknowledged);
-    exchange.set_byte(DATA_OFFSET, SIX_WORDS);
     exchange.set_byte(TCP_FLAGS, SYN | ACK);
     exchange.set_u16(WINDOW, FIRST_WINDOW);
     exchange.set_u16(CHECKSUM, 0);
     exchange.set_u16(URGENT, 0);
-    exchange.set_u16(OPTION, MSS);
-    exchange.set_u16(OPTION + 2, cookie.mss);
-    network::write(exchange, TRANSPORT, TCP, LENGTH);
-    let checksum = transport_checksum(exchange, loops, TRANSPORT, TCP, LENGTH);
+    exchange.set_u16(OPTIONS, MSS);
+    exchange.set_u16(OPTIONS + 2, cookie.mss);
+    let length = SHORTEST + write_kept(exchange, offer, cookie.kept, clock_ms);
+    exchange.set_byte(DATA_OFFSET, words(length));
+    network::write(exchange, TRANSPORT, TCP, length);
+    let checksum = transport_checksum(exchange, loops, TRANSPORT, TCP, length);
     exchange.set_u16(CHECKSUM, checksum);
     exchange.answer_length()
 }
 
-/// What a socket says that listens at each port and has no room, where no network stack is at hand:
-/// in a trial and a replay. The cookie is made of the ports and the sequence number alone.
+/// Writes those options that are both offered and kept; returns their length in bytes. Without
+/// timestamps, none is.
+#[inline(always)]
+fn write_kept(exchange: &mut Exchange, offer: Offer, kept: Kept, clock_ms: u32) -> u32 {
+    const AT: usize = OPTIONS + 4;
+    let Some(echo) = offer.timestamp() else {
+        return 0;
+    };
+    let has_sack = offer.has_sack() && kept.has_sack();
+    // Windows of both directions are scaled, or none.
+    let scales = match (offer.window_scale(), kept.window_scale()) {
+        (Some(theirs), Some(own)) => Some((theirs, own)),
+        _ => None,
+    };
+    let bits = match scales {
+        Some((theirs, _)) => u32::from(theirs),
+        None => KEPT_NO_SCALE,
+    } | if has_sack { KEPT_SACK } else { 0 };
+    exchange.set_u16(AT, if has_sack { SACK_PERMITTED } else { GAP });
+    exchange.set_u16(AT + 2, TIMESTAMPS);
+    exchange.set_u32(AT + 4, timestamp(clock_ms, bits));
+    exchange.set_u32(AT + 8, echo);
+    let Some((_, own)) = scales else {
+        return WITH_TIMESTAMPS;
+    };
+    exchange.set_u16(AT + 12, GAP_AND_SCALE);
+    exchange.set_byte(AT + 14, LENGTH_OF_SCALE);
+    exchange.set_byte(AT + 15, own);
+    WITH_TIMESTAMPS + WITH_SCALE
+}
+
+/// Returns the last timestamp with these low bits that is not in the future: those of the network
+/// stack's segments, which follow it, must not be earlier (linux: `cookie_init_timestamp`).
+#[inline(always)]
+const fn timestamp(clock_ms: u32, bits: u32) -> u32 {
+    let step = if bits > clock_ms & KEPT { KEPT + 1 } else { 0 };
+    (clock_ms & !KEPT | bits).wrapping_sub(step)
+}
+
+/// Returns the header's length as its field has it: in words, in the upper half of a byte.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a header is at most 60 bytes long"
+)]
+const fn words(length: u32) -> u8 {
+    (length << 2) as u8
+}
+
+/// The state that listening sockets are assumed to be in where no network stack is at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AssumedSocket {
+    /// They have no room for SYNs.
+    #[default]
+    Full,
+    /// They have room.
+    HasRoom,
+}
+
+/// The answer of a socket that listens at each port, where no network stack is at hand: in a trial
+/// and a replay. The cookie is made of the ports and the sequence number alone. All options are kept, so
+/// that answers are as long as any.
 #[must_use]
 #[inline(always)]
-pub fn assumed(exchange: &Exchange) -> Heard {
+pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> Heard {
     const ASSUMED_MSS: u16 = 1220;
+    const ASSUMED_KEPT: Kept = Kept::new(true, Some(7));
     let sequence = exchange.u32(SEQUENCE);
     let ports = exchange.u32(TRANSPORT);
     if is_syn(exchange) {
-        Heard::Cookie(Cookie {
-            number: assumed_cookie(ports, sequence),
-            mss: ASSUMED_MSS,
-        })
+        match socket {
+            AssumedSocket::HasRoom => Heard::Room,
+            AssumedSocket::Full => Heard::Cookie(Cookie {
+                number: assumed_cookie(ports, sequence),
+                mss: ASSUMED_MSS,
+                kept: ASSUMED_KEPT,
+            }),
+        }
     } else if exchange.u32(ACKNOWLEDGED).wrapping_sub(1)
         == assumed_cookie(ports, sequence.wrapping_sub(1))
     {

@@ -1,5 +1,6 @@
 //! The transport header of a packet that may get an answer: whether its checksum is right.
 
+pub(super) use super::data_offset::{DATA_OFFSET, tcp_header};
 use super::{
     Exchange, Loops,
     exchange::TRANSPORT,
@@ -24,7 +25,6 @@ pub(super) const UDP_LENGTH: usize = TRANSPORT + 4;
 pub(super) const UDP_CHECKSUM: usize = TRANSPORT + 6;
 pub(super) const SEQUENCE: usize = TRANSPORT + 4;
 pub(super) const ACKNOWLEDGED: usize = TRANSPORT + 8;
-pub(super) const DATA_OFFSET: usize = TRANSPORT + 12;
 pub(super) const TCP_FLAGS: usize = TRANSPORT + 13;
 pub(super) const WINDOW: usize = TRANSPORT + 14;
 pub(super) const CHECKSUM: usize = TRANSPORT + 16;
@@ -46,12 +46,6 @@ pub(super) fn is_good_tcp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
         && exchange.byte(TCP_FLAGS) & RST == 0
         && has_ports(exchange)
         && transport_checksum(exchange, loops, TRANSPORT, TCP, length) == 0
-}
-
-/// Returns the length of a TCP segment's header.
-#[inline(always)]
-pub(super) fn tcp_header(exchange: &Exchange) -> u32 {
-    u32::from(exchange.byte(DATA_OFFSET) >> 4) * 4
 }
 
 /// Returns whether the packet, whose protocol is UDP, has a right datagram that fills it.

@@ -3,28 +3,13 @@
 
 use super::{
     Exchange, Loops,
-    exchange::{TRANSPORT, offset},
-    network::{self, payload_length, protocol, transport_checksum},
-    transport::{UDP, UDP_CHECKSUM, UDP_HEADER, UDP_LENGTH, is_good_udp, swap_ports},
+    dns::{ADDITIONAL, ANSWER, ANSWERS, AUTHORITIES, FLAGS, question_end},
+    exchange::TRANSPORT,
+    network::{self, transport_checksum},
+    transport::{UDP, UDP_CHECKSUM, UDP_LENGTH, is_good_udp, swap_ports},
 };
 
-/// Where the message's fields are.
-const FLAGS: usize = TRANSPORT + 10;
-const QUESTIONS: usize = TRANSPORT + 12;
-const ANSWERS: usize = TRANSPORT + 14;
-const AUTHORITIES: usize = TRANSPORT + 16;
-const ADDITIONAL: usize = TRANSPORT + 18;
-const QUESTION: u32 = offset(TRANSPORT + 20);
-
-/// The length of the UDP header and the message's.
-const HEADERS: u32 = 20;
-
-/// The type and the class of a question.
-const TYPE_AND_CLASS: u32 = 4;
-
-/// The flags: it is an answer, its kind, it is truncated, recursion is desired, checking disabled.
-const ANSWER: u16 = 0x8000;
-const OPCODE: u16 = 0x7800;
+/// The flags: it is truncated, recursion is desired, checking disabled.
 const TRUNCATED: u16 = 0x0200;
 const RECURSION_DESIRED: u16 = 0x0100;
 const CHECKING_DISABLED: u16 = 0x0010;
@@ -33,19 +18,11 @@ const CHECKING_DISABLED: u16 = 0x0010;
 /// keeps of it is the header and the question.
 #[inline(always)]
 pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
-    if protocol(exchange) != UDP {
+    let length = question_end(exchange, loops);
+    if length == 0 || !is_good_udp(exchange, loops) {
         return false;
     }
-    let asked = payload_length(exchange);
     let flags = exchange.u16(FLAGS);
-    if asked < HEADERS || flags & (ANSWER | OPCODE) != 0 || exchange.u16(QUESTIONS) != 1 {
-        return false;
-    }
-    let name = loops.name_length(exchange, QUESTION);
-    let length = HEADERS + name + TYPE_AND_CLASS;
-    if name == 0 || length > asked || !is_good_udp(exchange, loops) {
-        return false;
-    }
     let has_checksum = exchange.u16(UDP_CHECKSUM) != 0;
     swap_ports(exchange);
     exchange.set_u16(UDP_LENGTH, short(length));
@@ -75,8 +52,3 @@ pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
 const fn short(length: u32) -> u16 {
     length as u16
 }
-
-const _: () = assert!(
-    HEADERS == UDP_HEADER + 12,
-    "a DNS message has a header of 12 bytes"
-);

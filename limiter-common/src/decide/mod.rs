@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! entry: parse, match, lists ─▶ standing ─▶ sieves ─▶ charge ─▶ observe ─▶ verdict
-//!                                   └───── refused ─────┴─▶ answer ─────────┘
+//!                             ▲ │   └───── refused ─────┴─▶ answer ─────────┘
+//!                             └─┴─ cookies
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
@@ -10,8 +11,9 @@
 //! dropped, and so is one that a limit that counts the packet blocks.
 //!
 //! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
-//! the source must give way to others. That refusal is the cheapest: no other bucket is read. Then
-//! sieves drop sources that are too busy, under pressure.
+//! the source must give way to others. That refusal is the cheapest: no other bucket is read. If the
+//! packet is a DNS query with a valid [cookie](crate::cookie), its source is proven by that, and asked
+//! for again. Then sieves drop sources that are too busy, under pressure.
 //!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
 //! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two
@@ -37,6 +39,7 @@ mod account;
 mod answer;
 mod charge;
 mod charging;
+mod cookies;
 mod entry;
 mod indices;
 mod log;
@@ -62,7 +65,7 @@ pub use self::{
 pub use crate::verdict::Verdict;
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
-    answer::{Exchange, NativeResponder, Response, respond},
+    answer::{AssumedSocket, Exchange, InlineLoops, NativeResponder, Response, respond},
     packet::Frame,
 };
 use crate::{
@@ -86,6 +89,18 @@ where
         workspace: &mut Workspace<B::Location>,
         exchange: &mut Exchange,
     ) -> Verdict {
+        self.decide_with(frame, workspace, exchange, AssumedSocket::default())
+    }
+
+    /// Does the same with other listening sockets.
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn decide_with<F: Frame>(
+        &self,
+        frame: &F,
+        workspace: &mut Workspace<B::Location>,
+        exchange: &mut Exchange,
+        socket: AssumedSocket,
+    ) -> Verdict {
         if let Some(verdict) = self.enter(frame, workspace) {
             return verdict;
         }
@@ -97,13 +112,19 @@ where
                 Progress::Answer => {
                     let answer = workspace.verdict().answer();
                     let response = if self.is_awaited(workspace) && exchange.read(frame) {
-                        respond(&NativeResponder, exchange, answer)
+                        let now_ns = self.clock.now();
+                        respond(&NativeResponder { socket, now_ns }, exchange, answer)
                     } else {
                         Response::Nothing
                     };
                     workspace.note(response)
                 }
                 Progress::Again => Some(Stage::Standing),
+                Progress::Cookie => {
+                    let exchange = exchange.read(frame).then_some(&*exchange);
+                    workspace.find_cookie(exchange, &InlineLoops);
+                    Some(Stage::Cookies)
+                }
             };
         }
         *workspace.verdict()

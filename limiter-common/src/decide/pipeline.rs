@@ -33,9 +33,11 @@ pub enum Progress {
     Undecided,
     /// The packet is dropped, and the stage of answers decides whether its sender is told.
     Answer,
-    /// The stage of standing decides, or decides again: the source's standing matters after all, or
-    /// has changed. Each happens at most once for a packet.
+    /// The stage of standing decides, or decides again: the source's standing matters after all, it
+    /// is retried, or its DNS cookie proves it. Each happens at most once for a packet.
     Again,
+    /// The packet is refused unless the stage of cookies finds a valid one in it.
+    Cookie,
 }
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>

@@ -20,8 +20,8 @@ macro_rules! stages {
         }
 
         impl Stage {
-            /// Every stage, in the order in which packets pass through them; the last one is beside
-            /// the others' way.
+            /// Every stage, in the order in which packets pass through them; two are [beside the
+            /// others' way](Self::is_on_the_way).
             pub const ALL: &'static [Self] = &[$(Self::$stage,)+];
 
             /// Returns the stage's name, which its program's name is made of.
@@ -41,11 +41,14 @@ macro_rules! stages {
                 }
             }
 
-            /// Returns the first used stage whose number is not below `number`. It has no loop, so
-            /// that with a constant policy only one number remains for the kernel.
+            /// Returns the first used stage on the way whose number is not below `number`. It has no
+            /// loop, so that with a constant policy only one number remains for the kernel.
             #[inline(always)]
             fn used_from(number: u32, shape: &Shape) -> Option<Self> {
-                $(if number <= Self::$stage as u32 && Self::$stage.is_used(shape) {
+                $(if number <= Self::$stage as u32
+                    && Self::$stage.is_on_the_way()
+                    && Self::$stage.is_used(shape)
+                {
                     return Some(Self::$stage);
                 })+
                 None
@@ -75,6 +78,9 @@ stages! {
     /// Asks for the standing of the source, and drops packets that would take what a limit
     /// reserves for sources of a higher one.
     Standing "standing" give_way if |shape: &Shape| shape.uses_standing();
+    /// Looks for a valid DNS cookie in a packet that limits refuse for their reserves. Only
+    /// [`Progress::Cookie`] leads to it.
+    Cookies "cookies" check_cookie if |shape: &Shape| shape.cookie_port != 0;
     /// Drops sources that are too busy, under pressure.
     Sieves "sieves" sift if |shape: &Shape| shape.sieve_uses != 0;
     /// Charges the packet to the limits that enforce.
@@ -94,23 +100,20 @@ impl Stage {
     #[must_use]
     #[inline(always)]
     pub fn first(shape: &Shape) -> Option<Self> {
-        Self::on_the_way(Self::used_from(0, shape))
+        Self::used_from(0, shape)
     }
 
     /// Returns the next stage for packets; `None`: this is the last one.
     #[must_use]
     #[inline(always)]
     pub fn next(self, shape: &Shape) -> Option<Self> {
-        Self::on_the_way(Self::used_from(self as u32 + 1, shape))
+        Self::used_from(self as u32 + 1, shape)
     }
 
-    /// Returns the stage, if undecided packets pass through it.
+    /// Returns whether undecided packets pass through the stage.
     #[inline(always)]
-    const fn on_the_way(stage: Option<Self>) -> Option<Self> {
-        match stage {
-            Some(Self::Answer) => None,
-            stage => stage,
-        }
+    const fn is_on_the_way(self) -> bool {
+        !matches!(self, Self::Cookies | Self::Answer)
     }
 }
 
@@ -159,6 +162,7 @@ mod tests {
             limit_count: 2,
             observing: 0b10,
             sieve_uses: 1,
+            cookie_port: 53,
             standing: Settings {
                 lines: 1,
                 ..Settings::NONE
@@ -172,6 +176,8 @@ mod tests {
             Stage::Observe,
         ];
         assert_eq!(path(&all)[..4], stages.map(Some));
-        assert_eq!(path(&all)[4..], [None]);
+        assert_eq!(path(&all)[4..], [None; 2]);
+        assert!(Stage::Cookies.is_used(&all));
+        assert_eq!(Stage::Cookies.next(&all), Some(Stage::Sieves));
     }
 }

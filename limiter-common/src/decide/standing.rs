@@ -69,23 +69,17 @@ where
             self.ask_reserving(workspace, standing, matched);
             if workspace.refused != 0 {
                 let standing_now = self.standing_after_refusal(&workspace.packet, standing);
-                let Workspace {
-                    strictest, verdict, ..
-                } = workspace;
                 if standing_now != standing {
-                    verdict.set_standing(standing_now);
-                    // As before this stage, because other limits may count the packet now.
-                    verdict.would_drop &= shape.of_every_standing();
+                    workspace.verdict.set_standing(standing_now);
+                    workspace.verdict.decide_again(shape);
                     return Progress::Again;
                 }
-                if let Some(reason) = strictest.reason() {
-                    verdict.matched = matched;
-                    verdict.drop_by(reason, strictest.limit_index);
-                    let limit_index = workspace.strictest.limit_index;
-                    self.record_refused(workspace, limit_index);
-                    return self.refuse(workspace, limit_index);
+                if self.may_have_cookie(workspace) {
+                    return Progress::Cookie;
                 }
-                verdict.would_drop |= workspace.refused;
+                if let Some(progress) = self.refuse_reserved(workspace, matched) {
+                    return progress;
+                }
             }
         }
         let verdict = &mut workspace.verdict;
@@ -99,6 +93,28 @@ where
         } else {
             Progress::Undecided
         }
+    }
+
+    /// Drops a packet that limits refuse, of those in `matched`, which count it, and returns how the
+    /// stage ends. `None`: they only observe, which is noted.
+    #[inline(always)]
+    pub(super) fn refuse_reserved(
+        &self,
+        workspace: &mut Workspace<B::Location>,
+        matched: u64,
+    ) -> Option<Progress> {
+        let Workspace {
+            strictest, verdict, ..
+        } = workspace;
+        if let Some(reason) = strictest.reason() {
+            verdict.matched = matched;
+            verdict.drop_by(reason, strictest.limit_index);
+            let limit_index = workspace.strictest.limit_index;
+            self.record_refused(workspace, limit_index);
+            return Some(self.refuse(workspace, limit_index));
+        }
+        verdict.would_drop |= workspace.refused;
+        None
     }
 
     /// Returns whether to ask for the standing of the packet's source.

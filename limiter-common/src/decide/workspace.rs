@@ -2,8 +2,16 @@
 
 use super::{Charge, strictest::Strictest};
 use crate::{
-    bucket::Search, judged::Packet, limit::MAX_LIMITS, owner::OwnerKind, packet::Facts,
-    policy::Class, reason::Reason, standing::VisitCount, verdict::Verdict,
+    bucket::Search,
+    cookie::{CookieCheck, DnsCookie},
+    judged::Packet,
+    limit::MAX_LIMITS,
+    owner::OwnerKind,
+    packet::Facts,
+    policy::Class,
+    reason::Reason,
+    standing::VisitCount,
+    verdict::Verdict,
 };
 
 /// Memory for the current packet and the charge of each limit for it.
@@ -31,6 +39,10 @@ pub struct Workspace<Location> {
     pub(crate) slips: [u64; MAX_LIMITS as usize],
     /// Whether a SYN is charged in place of the answer to it.
     pub(crate) listener_has_room: bool,
+    /// What the packet says by its DNS cookie, as far as that shows without the secrets.
+    pub(crate) cookie_check: CookieCheck,
+    /// The cookie, if it is to be checked.
+    pub(crate) cookie: DnsCookie,
     pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
 }
 
@@ -50,6 +62,8 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             slips: [0; MAX_LIMITS as usize],
             search: Search::SINGLE,
             listener_has_room: false,
+            cookie_check: CookieCheck::Absent,
+            cookie: DnsCookie::default(),
             charges: [Charge::default(); MAX_LIMITS as usize],
         }
     }

@@ -14,7 +14,7 @@ pub use self::{
     facts::{Facts, Transport},
     frame::Frame,
     tcp::{FLAG_ACK, FLAG_SYN},
-    transport::{PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
+    transport::{PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };
 use crate::{address::Family, reason::Reason};
 

@@ -6,14 +6,15 @@ use crate::reason::Reason;
 const ICMP: u8 = 1;
 /// TCP (RFC 9293).
 pub const PROTOCOL_TCP: u8 = 6;
-const UDP: u8 = 17;
+/// UDP (RFC 768).
+pub const PROTOCOL_UDP: u8 = 17;
 const DCCP: u8 = 33;
 const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
 /// The protocols whose headers start with the source and the destination port.
-pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, UDP, DCCP, SCTP, UDP_LITE];
+pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, PROTOCOL_UDP, DCCP, SCTP, UDP_LITE];
 
 /// RFC 792 and RFC 4443: type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER: usize = 8;
@@ -32,7 +33,7 @@ pub(super) fn parse<F: Frame>(
             tcp::parse(frame, payload, facts)?;
             facts.transport = Transport::Tcp;
         }
-        UDP => {
+        PROTOCOL_UDP => {
             check_udp(frame, payload)?;
             facts.transport = Transport::Ports;
         }

@@ -86,6 +86,9 @@ pub struct Shape {
     /// The limits that answer sources of different standings differently; a policy with any [uses
     /// standing](Self::uses_standing).
     pub answering_by_standing: u64,
+    /// The UDP port of queries whose DNS cookies are checked if limits refuse them for their
+    /// reserves; 0: none are. A policy with one has limits that reserve.
+    pub cookie_port: u64,
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
@@ -123,6 +126,7 @@ impl Shape {
         reserving: 0,
         automatic: 0,
         answering_by_standing: 0,
+        cookie_port: 0,
         of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
         standing: Settings::NONE,
@@ -163,6 +167,19 @@ impl Shape {
     #[inline(always)]
     pub const fn of_standing(&self, standing: Standing) -> u64 {
         self.of_standing[standing as usize]
+    }
+
+    /// Does the same by the number of a standing: the verifier would walk what follows once for each
+    /// standing. Other numbers have no limits.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "it is below five")]
+    pub const fn of_standing_number(&self, standing: u64) -> u64 {
+        if standing < Standing::COUNT as u64 {
+            self.of_standing[standing as usize]
+        } else {
+            0
+        }
     }
 
     /// Returns the limits that count packets of sources of every standing.

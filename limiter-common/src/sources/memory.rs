@@ -167,6 +167,11 @@ impl<M: StandingMemory> StandingStore for M {
             standing
         }
     }
+
+    #[inline(always)]
+    fn note(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing {
+        happened(self, shape, source, event, now_ns)
+    }
 }
 
 /// Notes the shortage in which a source of that standing was refused; returns whether it was

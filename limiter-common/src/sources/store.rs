@@ -2,7 +2,7 @@
 
 use crate::{
     policy::Shape,
-    standing::{SourceId, Standing},
+    standing::{Event, SourceId, Standing},
 };
 
 /// A store of what is known of sources, and of first tries.
@@ -21,6 +21,9 @@ pub trait StandingStore {
     /// an unknown one that came again in time is retried.
     fn refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64)
     -> Standing;
+
+    /// Notes an event of a source at the time `now_ns`; returns the source's standing after it.
+    fn note(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing;
 }
 
 /// Knows nobody: all are unknown, however often they come.
@@ -47,5 +50,10 @@ impl StandingStore for () {
         _now_ns: u64,
     ) -> Standing {
         standing
+    }
+
+    #[inline(always)]
+    fn note(&self, _: &Shape, _: SourceId, _: Event, _now_ns: u64) -> Standing {
+        Standing::Unknown
     }
 }

@@ -9,6 +9,8 @@ pub enum Event {
     Visit,
     /// It completed a TCP handshake with this host.
     Handshake,
+    /// It sent a query with a valid DNS cookie.
+    Cookie,
     /// It came again after it was refused as unknown.
     Retry,
     /// Somebody vouches for it until a time of the decisions' clock, in nanoseconds. A time that
@@ -38,6 +40,7 @@ impl Event {
             Self::Vouch { until_ns } => (3, until_ns),
             Self::Forget => (4, 0),
             Self::Recall { record } => (5, record.0),
+            Self::Cookie => (6, 0),
         }
     }
 
@@ -54,6 +57,7 @@ impl Event {
             5 => Self::Recall {
                 record: Record(value),
             },
+            6 => Self::Cookie,
             _ => Self::Recall {
                 record: Record::NONE,
             },
@@ -68,7 +72,8 @@ impl Record {
     pub const fn after(self, event: Event, at: &Moment<'_>) -> Self {
         match event {
             Event::Visit => self.visited(at),
-            Event::Handshake => self.proven(at),
+            Event::Handshake if at.settings.handshakes_prove == 0 => self,
+            Event::Handshake | Event::Cookie => self.proven(at),
             Event::Retry => self.retried(at),
             Event::Vouch { until_ns } => self.vouched(until_ns, at),
             Event::Forget => Self::NONE,

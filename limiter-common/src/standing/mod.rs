@@ -7,10 +7,7 @@
 //! source, and 280 with 16 million. In the entry that choice would save a tail call, but take
 //! 175 007 verified instructions on Linux 6.1.
 //!
-//! A source whose /24 has a known one gains nothing by that. By a model, 2 % of new clients have a
-//! known neighbour if 100 000 known ones are spread evenly over the world's 6.5 million /24s, and
-//! 44 % if a few /24s hold most clients; but a forger who takes a provider's addresses has
-//! neighbours as well.
+//! A source whose /24 has a known one gains nothing by that (docs/architecture.md says why).
 
 mod event;
 pub(crate) mod first_tries;

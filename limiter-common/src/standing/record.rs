@@ -245,13 +245,10 @@ impl Record {
         Self::new(kind, false, visits, at.now, at.now)
     }
 
-    /// Proves the source, because it completed a handshake; but a familiar one does not become
-    /// fresh by that.
+    /// Proves the source, because it completed a handshake or sent a valid cookie; but a familiar one
+    /// does not become fresh by that.
     #[inline(always)]
     pub(super) const fn proven(self, at: &Moment<'_>) -> Self {
-        if at.settings.handshakes_prove == 0 {
-            return self;
-        }
         let seen = self.current(at);
         match seen.kind() {
             Kind::Nothing | Kind::Visited | Kind::Retried => {

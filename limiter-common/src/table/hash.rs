@@ -1,10 +1,14 @@
-//! SipHash-1-3 of a bucket's owner or of a source (Aumasson and Bernstein, "SipHash: a fast
-//! short-input PRF", 2012; one and three rounds as in Rust's and Linux's hash tables).
+//! SipHash-1-3 of a bucket's owner or of a source: one and three rounds, as in Rust's and Linux's
+//! hash tables.
 
 use crate::{
     limit::{FIRST_CUSTOM_ID, LimitId},
     owner::BucketKey,
+    siphash::SipHash,
 };
+
+/// The hash of tables.
+type State = SipHash<1, 3>;
 
 /// The secret of one table: random, and drawn anew for each. Write it only to files that only root
 /// can read.
@@ -48,13 +52,6 @@ const fn group(limit: LimitId) -> u32 {
     }
 }
 
-struct State {
-    v0: u64,
-    v1: u64,
-    v2: u64,
-    v3: u64,
-}
-
 impl OwnerHash {
     /// Returns the hash of a part of this bucket: it has its own tag, and another line, which it
     /// shares with the next part. `part` is a [`BucketKey::part`]; the hash
@@ -72,55 +69,13 @@ impl OwnerHash {
     }
 }
 
-impl State {
-    #[inline(always)]
-    const fn new(key: &HashKey) -> Self {
-        Self {
-            v0: key.first ^ 0x736f_6d65_7073_6575,
-            v1: key.second ^ 0x646f_7261_6e64_6f6d,
-            v2: key.first ^ 0x6c79_6765_6e65_7261,
-            v3: key.second ^ 0x7465_6462_7974_6573,
-        }
-    }
-
-    #[inline(always)]
-    const fn finish(mut self) -> u64 {
-        self.v2 ^= 0xff;
-        self.round();
-        self.round();
-        self.round();
-        self.v0 ^ self.v1 ^ self.v2 ^ self.v3
-    }
-
-    #[inline(always)]
-    const fn round(&mut self) {
-        self.v0 = self.v0.wrapping_add(self.v1);
-        self.v1 = self.v1.rotate_left(13) ^ self.v0;
-        self.v0 = self.v0.rotate_left(32);
-        self.v2 = self.v2.wrapping_add(self.v3);
-        self.v3 = self.v3.rotate_left(16) ^ self.v2;
-        self.v0 = self.v0.wrapping_add(self.v3);
-        self.v3 = self.v3.rotate_left(21) ^ self.v0;
-        self.v2 = self.v2.wrapping_add(self.v1);
-        self.v1 = self.v1.rotate_left(17) ^ self.v2;
-        self.v2 = self.v2.rotate_left(32);
-    }
-
-    #[inline(always)]
-    const fn absorb(&mut self, word: u64) {
-        self.v3 ^= word;
-        self.round();
-        self.v0 ^= word;
-    }
-}
-
 impl HashKey {
     /// Returns the hash of a bucket or of its part. It starts from the hash of the owner's kind,
     /// prefix length and id, whatever the limit.
     #[must_use]
     #[inline(always)]
     pub const fn owner_hash(&self, key: &BucketKey) -> OwnerHash {
-        let mut state = State::new(self);
+        let mut state = State::new(self.first, self.second);
         let (shape, [high, low]) = key.owner_words();
         // The last word has the length in its upper byte, so that it says whether there is a
         // second half: IPv4 and most ranges have none.
@@ -139,7 +94,7 @@ impl HashKey {
     #[must_use]
     #[inline(always)]
     pub const fn word_hash(&self, word: u64) -> u64 {
-        let mut state = State::new(self);
+        let mut state = State::new(self.first, self.second);
         state.absorb(word);
         state.absorb(8 << 56);
         state.finish()

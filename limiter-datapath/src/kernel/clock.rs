@@ -11,6 +11,21 @@ pub fn monotonic_now() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
+/// Returns how far Unix time is ahead of that clock, in nanoseconds modulo 2^64. It changes when the
+/// wall clock is set, and while the machine sleeps.
+#[must_use]
+pub fn unix_ahead_ns() -> u64 {
+    let unix = wall_clock_now().as_nanosecond();
+    let ahead = unix - i128::from(monotonic_now());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "modulo 2^64"
+    )]
+    let ahead = ahead as u64;
+    ahead
+}
+
 /// Returns the time of day, for people.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place for it")]

@@ -11,7 +11,7 @@ use aya::{
     programs::{TestRun, TestRunOptions, Xdp},
 };
 use limiter_common::{
-    answer::{MORE_BYTES, SHORTEST_FRAME},
+    answer::{MORE_BYTES, SHORTEST_FRAME, SocketFields},
     decide::Verdict,
     policy::Shape,
     reason::Action,
@@ -28,10 +28,13 @@ use super::{
     pod::{InMap, RawVerdict},
     program::Program,
     reputation::ReputationMaps,
+    socket_fields,
     stages::{self, Frames, Stages},
 };
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
+#[cfg(feature = "testing")]
+const TRIAL_ROOM: &str = "TRIAL_ROOM";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 
 /// `XDP_DROP`, `XDP_PASS` and `XDP_TX`, from linux/bpf.h.
@@ -76,6 +79,11 @@ impl Instance {
             ..policy.shape
         };
         let shape_in_map = InMap(shape);
+        let socket_fields = InMap(if policy.shape.answers() {
+            socket_fields::of_this_kernel()
+        } else {
+            SocketFields::UNKNOWN
+        });
         let records_offenders = u8::from(settings.offenders != Offenders::OFF);
         let on_trial = u8::from(clocking == Clocking::Test);
         let mut loader = EbpfLoader::new();
@@ -83,6 +91,7 @@ impl Instance {
         ReputationMaps::size(&mut loader, settings);
         loader
             .override_global("SHAPE", &shape_in_map, true)
+            .override_global("SOCKET_FIELDS", &socket_fields, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .override_global("RECORDS_OFFENDERS", &records_offenders, true)
             .map_max_entries("NODES", entries(policy.nodes.len()))
@@ -142,6 +151,13 @@ impl Instance {
     /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.
     pub fn set_clock(&mut self, now_ns: u64) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
+    }
+
+    /// Sets whether listening sockets have room for SYNs, for a program whose clock is
+    /// [`Clocking::Test`].
+    #[cfg(feature = "testing")]
+    pub(super) fn set_room(&mut self, has_room: bool) -> Result<(), DatapathError> {
+        array::write(&mut self.ebpf, TRIAL_ROOM, &[u32::from(has_room)])
     }
 
     /// Returns the object's maps and programs, for the logger.

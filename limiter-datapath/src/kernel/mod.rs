@@ -9,6 +9,7 @@
 mod array;
 mod attach;
 mod batch;
+mod btf;
 mod buckets;
 mod carry;
 mod chain;
@@ -41,6 +42,7 @@ mod reserved;
 mod settings;
 mod shared;
 mod sieves;
+mod socket_fields;
 mod stages;
 mod standing;
 mod syscall;
@@ -51,6 +53,7 @@ use std::net::IpAddr;
 use limiter_common::{
     address::Address,
     answer::Answer,
+    cookie::CookieCheck,
     counters::{LimitTraffic, Traffic},
     limit::LimitId,
     owner::{BucketKey, OwnerFields},
@@ -70,8 +73,8 @@ use limiter_policy::{
 pub use self::instance::VerifierCost;
 pub use self::{
     attach::{Attachment, Present},
-    buckets::{BucketMaps, Restored},
-    clock::{monotonic_now, wall_clock_now},
+    buckets::{BucketMaps, BucketUse, Restored},
+    clock::{monotonic_now, unix_ahead_ns, wall_clock_now},
     cpus::possible_cpus,
     error::{DatapathError, ProgramHolder},
     follow::NameChange,
@@ -85,8 +88,8 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, OwnAddressMap, PressureMaps, RateMap, ReputationMaps, SieveMaps, StandingMaps,
-        StandingSizes,
+        BanMaps, CookieMaps, OwnAddressMap, PressureMaps, RateMap, ReputationMaps, RmemMaxMap,
+        SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
@@ -218,6 +221,17 @@ impl Datapath {
         debts.collect()
     }
 
+    /// Counts the buckets in debt, and how many there is room for.
+    pub fn buckets_in_debt(&self) -> Result<BucketUse, DatapathError> {
+        let now = monotonic_now();
+        let mut found = BucketUse::default();
+        for (_, maps) in self.kept.by_interface() {
+            found.in_debt += maps.buckets().in_debt(&self.policy.units, now)?;
+            found.capacity += u64::from(self.settings().buckets.capacity);
+        }
+        Ok(found)
+    }
+
     /// Returns how many buckets were forgotten in debt for want of room.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.kept.lossy_evictions()
@@ -241,6 +255,17 @@ impl Datapath {
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
         self.kept.reputation()
+    }
+
+    /// Returns how many queries said what by their DNS cookies; nothing: none are looked for.
+    pub fn cookie_checks(&self) -> Result<Vec<(CookieCheck, u64)>, DatapathError> {
+        let maps = self.reputation().map(ReputationMaps::cookies);
+        let maps = maps.filter(|_| self.policy.shape.cookie_port != 0);
+        let checks = maps.into_iter().flat_map(|maps| {
+            let checks = CookieCheck::ALL.into_iter();
+            checks.map(|check| Ok((check, maps.count(check)?)))
+        });
+        checks.collect()
     }
 
     /// Returns the traffic counted for a limit on all interfaces.

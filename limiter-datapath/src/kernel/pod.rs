@@ -2,8 +2,9 @@
 
 use aya::Pod;
 use limiter_common::{
-    answer::OwnAddress,
+    answer::{OwnAddress, SocketFields},
     ban::{Ban, BanKey, MAX_REASON},
+    cookie::{CookieKeys, MAX_SECRETS},
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
     offender::{Offender, OffenderKey, Recording},
@@ -49,6 +50,7 @@ plain_bytes! {
     Ban: 2 * 8 + 2 * 2 + 4 + MAX_REASON,
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
+    CookieKeys: 8 + MAX_SECRETS * 2 * 8,
     OwnAddress: 3 * 8,
     Parameters: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
     Class: 3 * 8 + 2 * 4,
@@ -63,14 +65,16 @@ plain_bytes! {
     RawVerdict: 2 * 4 + 2 * 8 + 2 * 4,
     Recording: 8 + 3 * 8,
     Reserves: 5 * 8,
-    Shape: 10 * 4 + 8 * 8 + (1 + 1 + 2 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 6 * 4,
+    Shape: 10 * 4 + 9 * 8 + (1 + 1 + 2 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 6 * 4,
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,
+    SocketFields: 10 * 4,
     Child: 4,
     Stretch: 2 * 4 + 3 * 8,
     Traffic: 2 * 8,
     Unit: 8 + 2 * 16 + 8,
+    u32: 4,
     u64: 8,
     [u64; 2]: 2 * 8,
 }

@@ -20,7 +20,7 @@ pub use self::{
     buckets::{BucketLocation, MemoryBuckets},
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
-    reputation::{MemoryBans, MemoryOwnAddresses, MemoryReputation, MemorySieves},
+    reputation::{MemoryBans, MemoryCookies, MemoryOwnAddresses, MemoryReputation, MemorySieves},
     sieve::{ShardLists, SieveMemory, SieveSnapshot},
     standing::MemoryStanding,
 };

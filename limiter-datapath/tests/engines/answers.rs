@@ -16,7 +16,7 @@ use limiter_policy::{
 use testbed::{Frame, Tag};
 
 use crate::{
-    engine::{Engines, stay_on_one_cpu},
+    engine::{Engines, classified, stay_on_one_cpu},
     random::QUERY,
 };
 
@@ -26,7 +26,11 @@ fn policy(limit: &str, rest: &str) -> Result<Policy> {
     let text = format!(
         "limits: {{All: {{id: total, cost: packets, burst: 1, count: 1, period: 1h, {limit}}}}}\n{rest}"
     );
-    let config = config::parse(&text, "test").map_err(|errors| anyhow!("{errors}"))?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Policy> {
+    let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
     Ok(config.policy)
 }
 
@@ -160,6 +164,135 @@ fn a_cookie_that_comes_back_passes() -> Result<()> {
         };
         assert_eq!(bring(cookie)?, Reason::OverLimit);
         assert_eq!(bring(cookie.wrapping_add(1))?, Reason::ValidSynCookie);
+        engines.assert_same_state();
+    }
+    Ok(())
+}
+
+/// The options that a SYN offers and the assumed socket keeps come back; in its timestamp's low bits,
+/// what the client has of them.
+#[test]
+fn both_engines_offer_the_same_options() -> Result<()> {
+    const TIMESTAMPS: &[u8] = b"\x08\x0a\0\0\0\x4d\0\0\0\0";
+    let all = [b"\x02\x04\x05\xb4\x04\x02", TIMESTAMPS, b"\x01\x03\x03\x09"].concat();
+    let others = [b"\x02\x04\x05\xb4\x01\x01", TIMESTAMPS].concat();
+    for frame in pairs() {
+        let mut engines = Engines::new(&policy("deny: syn-cookie", "")?)?;
+        engines.judge(0, &frame.tcp_syn(4321, 443, 7)?);
+        let mut length = |at: u64, options: &[u8]| {
+            let asked = frame.tcp_syn_with(4321, 443, 7, options)?;
+            let verdict = engines.verdict(at, &asked);
+            assert_eq!(verdict.answer(), Answer::SynCookie);
+            assert!(engines.answer().len() <= asked.len() + 4);
+            anyhow::Ok(engines.answer().len())
+        };
+        let shortest = length(1, &[])?;
+        assert_eq!(length(2, &others)?, shortest + 12);
+        assert_eq!(length(3, &all)?, shortest + 16);
+        // It is a thousand seconds after the start: a multiple of 64 ms.
+        let stamp = ((1_000_000u32 - 64) | 16 | 9).to_be_bytes();
+        let wanted = [
+            b"\x04\x02\x08\x0a",
+            &stamp[..],
+            b"\0\0\0\x4d\x01\x03\x03\x07",
+        ]
+        .concat();
+        assert!(
+            engines.answer().ends_with(&wanted),
+            "{:02x?}",
+            engines.answer()
+        );
+        engines.assert_same_state();
+    }
+    Ok(())
+}
+
+/// A SYN for which the listening socket has room passes, and is charged like an answer: so both
+/// together let no more through.
+#[test]
+fn a_socket_with_room_gets_what_could_be_answered() -> Result<()> {
+    let rates = "answers: {per-prefix: {burst: 3, count: 3, period: 1h}, \
+                 total: {burst: 5, count: 5, period: 1h}}";
+    for store in [Store::Table, Store::Hash] {
+        let mut engines = Engines::with(&policy("deny: syn-cookie", rates)?, store)?;
+        let ask = |engines: &mut Engines, source: &str| {
+            let frame = Frame::new(source.parse()?, "198.51.100.1".parse()?);
+            let verdict = engines.verdict(1, &frame.tcp_syn(4321, 443, 7)?);
+            assert_eq!(
+                engines.answer().is_empty(),
+                verdict.answer() == Answer::Drop
+            );
+            anyhow::Ok((verdict.reason, verdict.answer()))
+        };
+        let to_socket = (Reason::ListenerHasRoom, Answer::Drop);
+        let answered = (Reason::OverLimit, Answer::SynCookie);
+        let dropped = (Reason::OverLimit, Answer::Drop);
+        assert_eq!(ask(&mut engines, "192.0.2.1")?.0, Reason::WithinLimits);
+        engines.set_room(true)?;
+        assert_eq!(ask(&mut engines, "192.0.2.1")?, to_socket);
+        engines.set_room(false)?;
+        assert_eq!(ask(&mut engines, "192.0.2.2")?, answered);
+        engines.set_room(true)?;
+        assert_eq!(ask(&mut engines, "192.0.2.3")?, to_socket);
+        // The range has had its three.
+        assert_eq!(ask(&mut engines, "192.0.2.4")?, dropped);
+        engines.set_room(false)?;
+        assert_eq!(ask(&mut engines, "192.0.2.5")?, dropped);
+        // The interface has two more.
+        engines.set_room(true)?;
+        assert_eq!(ask(&mut engines, "192.0.3.1")?, to_socket);
+        assert_eq!(ask(&mut engines, "192.0.4.1")?, to_socket);
+        assert_eq!(ask(&mut engines, "192.0.5.1")?, dropped);
+        engines.assert_same_state();
+    }
+    Ok(())
+}
+
+/// A source is an offender if a bucket had too few tokens for its SYN, although a socket with room
+/// gets it; but not if the SYN only had to give way to others.
+#[test]
+fn a_source_that_gives_way_and_passes_after_all_is_no_offender() -> Result<()> {
+    for (reserve, before, recorded) in [("", 2, 1), ("reserve: {unknown: 1}", 1, 0)] {
+        let policy = parse(&format!(
+            "limits: {{All: {{id: total, cost: packets, burst: 2, count: 2, period: 1h, \
+             deny: syn-cookie, {reserve}}}}}"
+        ))?;
+        let [frame, ..] = pairs();
+        let syn = frame.tcp_syn(4321, 443, 7)?;
+        let mut engines = Engines::new(&policy)?;
+        engines.set_room(true)?;
+        for at in 0..before {
+            assert_eq!(engines.judge(at, &syn), Reason::WithinLimits);
+        }
+        assert_eq!(engines.judge(before, &syn), Reason::ListenerHasRoom);
+        let counts = engines.maps().offenders().read()?.counts;
+        assert_eq!(counts.recorded, recorded);
+        engines.assert_same_state();
+    }
+    Ok(())
+}
+
+/// A socket with room is no way round the host's own addresses, and none for other packets.
+#[test]
+fn a_socket_with_room_gets_nothing_else() -> Result<()> {
+    for frame in pairs() {
+        let mut engines = Engines::new(&policy("deny: syn-cookie", "")?)?;
+        engines.judge(0, &frame.tcp_syn(4321, 443, 7)?);
+        engines.set_room(true)?;
+        for other in [
+            frame.udp(4321, 53, QUERY)?,
+            frame.echo(&[1; 56])?,
+            frame.tcp_ack(4321, 443, 8, 9)?,
+        ] {
+            assert_eq!(engines.judge(1, &other), Reason::OverLimit);
+        }
+        let mut broken = frame.tcp_syn(4321, 443, 7)?;
+        *broken.last_mut().context("no byte")? ^= 1;
+        assert_eq!(engines.judge(2, &broken), Reason::OverLimit);
+        let source = classified(engines.tables(), &broken).context("no packet")?;
+        engines.set_own(&BTreeSet::from([source.facts.source.into()]))?;
+        let own = engines.judge(3, &frame.tcp_syn(4321, 443, 7)?);
+        assert_eq!(own, Reason::OverLimit);
         engines.assert_same_state();
     }
     Ok(())

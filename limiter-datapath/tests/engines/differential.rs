@@ -6,19 +6,20 @@ use std::{collections::BTreeSet, env, net::IpAddr, thread};
 use anyhow::{Context as _, Result};
 use limiter_common::{
     answer::Answer,
+    cookie::CookieCheck,
     decide::account,
     reason::{Action, Reason},
     standing::Standing,
-    strategy::{Parameters, Strategy as Rule},
+    strategy::{Parameters, Strategy as Rule, gcra::CurrentRate},
 };
 use limiter_policy::{
     config::Store,
-    policy::{CompiledPolicy, Policy},
+    policy::{CompiledPolicy, Policy, automatic::interval_of},
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 use crate::{
-    engine::{Engines, classified},
+    engine::{Engines, START, classified},
     model, random,
 };
 
@@ -31,6 +32,28 @@ const FRAMES: usize = 10_000;
 
 /// The longest usual time between two frames, in nanoseconds.
 const STEP: u64 = 3_000_000;
+
+/// A frame, the time since the one before, and to what automatic rates move before it, if they do.
+type Sent = (u64, Option<Move>, Vec<u8>);
+
+/// Where an automatic rate moves to.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    /// An emission interval in nanoseconds, perhaps beyond the limit's bounds.
+    interval_ns: u64,
+    /// For how long it holds.
+    holds_ns: u64,
+}
+
+fn sent() -> impl Strategy<Value = Sent> {
+    let moves = (1..12_000_000_u64, 0..500_000_000_u64);
+    let moves = moves.prop_map(|(interval_ns, holds_ns)| Move {
+        interval_ns,
+        holds_ns,
+    });
+    let moves = prop::option::weighted(0.02, moves);
+    (step(), moves, random::frame())
+}
 
 /// The time between two frames: sometimes exactly a limit's period, when its windows end.
 fn step() -> impl Strategy<Value = u64> {
@@ -48,8 +71,7 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
         Err(_) => DEFAULT_POLICIES,
     };
     let mut runner = TestRunner::default();
-    let frames = prop::collection::vec((step(), random::frame()), FRAMES);
-    let frames = generate(&frames, &mut runner);
+    let frames = generate(&prop::collection::vec(sent(), FRAMES), &mut runner);
     let mut seen = Seen::default();
     for number in 0..policies {
         let policies = ShownOnPanic(generate(&random::successive(), &mut runner));
@@ -74,18 +96,24 @@ fn check(
     [policy, next]: &[Policy; 2],
     own: &BTreeSet<IpAddr>,
     store: Store,
-    frames: &[(u64, Vec<u8>)],
+    frames: &[Sent],
     seen: &mut Seen,
 ) -> Result<()> {
     let mut engines = Engines::with(policy, store)?;
     engines.set_own(own)?;
+    engines.set_cookie_keys(random::cookie_keys(&[random::secret(1)]))?;
     let mut now = 0;
+    // Sockets are full at first, then have room, then are full again under the next policy.
     let (before, after) = frames.split_at(FRAMES / 2);
-    send(&mut engines, policy, own, &mut now, before, seen);
+    let (before, with_room) = before.split_at(FRAMES / 4);
+    send(&mut engines, policy, own, &mut now, before, seen)?;
+    engines.set_room(true)?;
+    send(&mut engines, policy, own, &mut now, with_room, seen)?;
     engines.assert_same_state();
     engines.replace(next)?;
-    send(&mut engines, next, own, &mut now, after, seen);
+    send(&mut engines, next, own, &mut now, after, seen)?;
     engines.assert_same_state();
+    seen.cookies += engines.cookie_checks()?[CookieCheck::Valid as usize];
     Ok(())
 }
 
@@ -94,11 +122,21 @@ fn send(
     policy: &Policy,
     own: &BTreeSet<IpAddr>,
     now: &mut u64,
-    frames: &[(u64, Vec<u8>)],
+    frames: &[Sent],
     seen: &mut Seen,
-) {
-    for (step, frame) in frames {
+) -> Result<()> {
+    for (step, moves, frame) in frames {
         *now += step;
+        if let Some(Move {
+            interval_ns,
+            holds_ns,
+        }) = *moves
+        {
+            let rate = CurrentRate::new(interval_ns, START + *now + holds_ns);
+            for limit in policy.limits.iter().filter(|limit| limit.ceiling.is_some()) {
+                engines.set_rate(limit.id, rate)?;
+            }
+        }
         let verdict = engines.verdict(*now, frame);
         let matched = meant(policy, engines.tables(), frame, verdict.standing());
         match verdict.action(engines.tables()) {
@@ -115,19 +153,26 @@ fn send(
             verdict.reason.is_of_budget() && limit.answers().is_some()
         });
         seen.answered += u64::from(is_answered);
+        seen.to_socket += u64::from(verdict.reason == Reason::ListenerHasRoom);
         seen.own += u64::from(is_own && by_answering);
         for (limit_index, limit) in (0..).zip(&policy.limits) {
-            let of_strategy = &mut seen.strategies[limit.strategy as usize];
             let charged = verdict.matched & !verdict.would_drop & (1 << limit_index) != 0;
-            of_strategy.admitted += u64::from(verdict.reason == Reason::WithinLimits && charged);
             let denied = verdict.denied_by() == Some(limit_index);
-            of_strategy.refused += u64::from(verdict.reason == Reason::OverLimit && denied);
+            let did = Did {
+                admitted: u64::from(verdict.reason == Reason::WithinLimits && charged),
+                refused: u64::from(verdict.reason == Reason::OverLimit && denied),
+            };
+            seen.strategies[limit.strategy as usize].add(&did);
+            if limit.ceiling.is_some() {
+                seen.automatic.add(&did);
+            }
         }
         assert_eq!(
             verdict.matched, matched,
             "the limits that count {frame:02x?}"
         );
     }
+    Ok(())
 }
 
 /// Returns the limits that count a frame of a source of that standing by the model, which must
@@ -151,7 +196,11 @@ fn meant(
             meant |= 1 << limit_index;
         }
         let account = account(tables, &packet, limit_index).expect("a limit with that index");
-        let parameters = Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns);
+        let (count, period_ns) = match limit.ceiling {
+            Some(_) => (1, interval_of(rate.count)),
+            None => (rate.count, rate.period_ns),
+        };
+        let parameters = Parameters::new(limit.strategy, rate.burst, count, period_ns);
         // The policy compiler has numbered the units.
         let parameters = parameters.map(|parameters| Parameters {
             unit: account.parameters.unit,
@@ -174,17 +223,30 @@ struct Seen {
     dropped: u64,
     would_drop: u64,
     answered: u64,
+    /// The refused SYNs that listening sockets got.
+    to_socket: u64,
     /// The refused packets from the host's own addresses, by limits that answer.
     own: u64,
+    /// The queries with valid cookies.
+    cookies: u64,
     /// By the strategy's number.
-    strategies: [OfStrategy; Rule::ALL.len()],
+    strategies: [Did; Rule::ALL.len()],
+    /// By limits whose rate is automatic.
+    automatic: Did,
 }
 
-/// What limits of a strategy did with packets.
+/// What some limits did with packets.
 #[derive(Default)]
-struct OfStrategy {
+struct Did {
     admitted: u64,
     refused: u64,
+}
+
+impl Did {
+    const fn add(&mut self, more: &Self) {
+        self.admitted += more.admitted;
+        self.refused += more.refused;
+    }
 }
 
 impl Seen {
@@ -194,18 +256,25 @@ impl Seen {
             dropped,
             would_drop,
             answered,
+            to_socket,
             own,
+            cookies,
             strategies,
+            automatic,
         } = self;
         println!("limited frames: {passed} passed, {dropped} dropped; {would_drop} observed");
-        println!("{answered} answered; {own} in the host's own name");
-        assert!(*passed > 0 && *dropped > 0 && *would_drop > 0 && *answered > 0 && *own > 0);
-        for (strategy, OfStrategy { admitted, refused }) in Rule::ALL.iter().zip(strategies) {
-            println!(
-                "{}: {admitted} admitted, {refused} refused",
-                strategy.name()
-            );
-            assert!(*admitted > 0 && *refused > 0, "{strategy:?}");
+        println!("{answered} answered, {to_socket} to a socket; {own} in the host's own name");
+        println!("{cookies} proven by cookies");
+        for seen in [
+            passed, dropped, would_drop, answered, to_socket, own, cookies,
+        ] {
+            assert!(*seen > 0);
+        }
+        let names = Rule::ALL.iter().map(|strategy| strategy.name());
+        let all = names.zip(strategies).chain([("automatic", automatic)]);
+        for (name, Did { admitted, refused }) in all {
+            println!("{name}: {admitted} admitted, {refused} refused");
+            assert!(*admitted > 0 && *refused > 0, "{name}");
         }
     }
 }

@@ -10,6 +10,7 @@ mod bans;
 mod brute_force;
 mod contention;
 mod differential;
+mod dns_cookies;
 mod engine;
 mod flood;
 mod frames;

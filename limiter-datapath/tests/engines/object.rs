@@ -39,7 +39,16 @@ fn loads_with_bpftool() -> Result<()> {
 /// Every verifier must come to its end with the largest policy.
 #[test]
 fn the_largest_policy_is_within_the_budget() -> Result<()> {
-    for cost in budget::measure()? {
+    check(budget::Object::Plain)
+}
+
+#[test]
+fn the_largest_policy_is_within_the_budget_with_log_statements() -> Result<()> {
+    check(budget::Object::WithLog)
+}
+
+fn check(object: budget::Object) -> Result<()> {
+    for cost in budget::measure(object)? {
         let excesses = cost.excesses();
         assert!(excesses.is_empty(), "{excesses:?}, of {cost:#?}");
     }

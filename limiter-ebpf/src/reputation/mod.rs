@@ -1,6 +1,7 @@
 //! Reputations of sources, in maps that all instances of the program share.
 
 mod bans;
+mod cookies;
 mod own;
 mod sieves;
 
@@ -8,6 +9,7 @@ use limiter_common::{
     address::{Address, Family},
     answer, ban,
     clock::Clock,
+    cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
     judged::Packet,
     policy::Tables,
@@ -40,6 +42,16 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn may_be_own(&self, address: &Address) -> bool {
         answer::may_be_own(&MapOwnAddresses, address)
+    }
+
+    #[inline(always)]
+    fn cookie_keys(&self) -> CookieKeys {
+        cookies::keys()
+    }
+
+    #[inline(always)]
+    fn count_cookie(&self, check: CookieCheck) {
+        cookies::count(check);
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     subscribers::Subscribers,
     surroundings::Surroundings,
 };
-use crate::policy::{AnswerRates, FlatMetrics, Limit, Names, Policy};
+use crate::policy::{AnswerRates, DnsCookies, FlatMetrics, Limit, Names, Policy};
 
 /// The sections that make a policy.
 pub(super) struct Parts<'l> {
@@ -41,6 +41,8 @@ pub(super) struct Parts<'l> {
     pub(super) standing: Option<standing::Section>,
     /// `None`: the file has no such section.
     pub(super) answers: Option<AnswerRates>,
+    /// `None`: the file has no such section.
+    pub(super) dns_cookies: Option<DnsCookies>,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -103,6 +105,7 @@ pub(super) fn policy(
         never_ban: parts.never_ban.to_names(),
         standing: (parts.standing.as_ref()).map(standing::Section::to_settings),
         answers: parts.answers,
+        dns_cookies: parts.dns_cookies,
     })
 }
 

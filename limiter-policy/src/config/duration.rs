@@ -1,7 +1,9 @@
-//! Durations in Go's notation, as in Boulder's files: `1s`, `1h30m`, `1.5h`, `250µs`.
+//! Durations in Go's notation, as in Boulder's files, and in days and weeks: `1s`, `1h30m`, `1.5h`,
+//! `250µs`, `30d`, `2w`.
 
-/// The units in nanoseconds, Go's first; µ is U+00B5 or U+03BC, as in Go.
-const UNITS: [(&str, u64); 9] = [
+/// The units in nanoseconds: Go's, where µ is U+00B5 or U+03BC, then days of 24 hours and weeks,
+/// which Go does not have.
+const UNITS: [(&str, u64); 10] = [
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
@@ -11,10 +13,8 @@ const UNITS: [(&str, u64); 9] = [
     ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
     ("d", 86_400_000_000_000),
+    ("w", 604_800_000_000_000),
 ];
-
-/// How many of them Go has: it has no days.
-const GO_UNITS: usize = 8;
 
 /// Go's durations are signed 64-bit nanoseconds.
 const MAX_NS: u128 = i64::MAX as u128;
@@ -26,10 +26,10 @@ pub enum InvalidDuration {
     #[error("expected a duration, such as '1s', '1h30m' or '250ms'")]
     Malformed,
     /// It is a number without a unit.
-    #[error("its unit is missing: ns, us, ms, s, m or h, such as '{0}s'")]
+    #[error("its unit is missing: ns, us, ms, s, m, h, d or w, such as '{0}s'")]
     MissingUnit(String),
     /// It has an unknown unit.
-    #[error("unknown unit '{0}', must be one of ns, us, ms, s, m, h (a day is 24h)")]
+    #[error("unknown unit '{0}', must be one of ns, us, ms, s, m, h, d, w")]
     UnknownUnit(String),
     /// It is zero, or negative.
     #[error("must be > 0")]
@@ -40,17 +40,8 @@ pub enum InvalidDuration {
 }
 
 /// Parses a duration into nanoseconds, at least 1, like Go's `time.ParseDuration` except that it
-/// must be positive. Cuts off digits below a nanosecond.
+/// must be positive and may have days and weeks. Cuts off digits below a nanosecond.
 pub fn parse(text: &str) -> Result<u64, InvalidDuration> {
-    parse_in(text, &UNITS[..GO_UNITS])
-}
-
-/// Parses a duration like [`parse`], which may have days of 24 hours, such as `30d`.
-pub fn parse_with_days(text: &str) -> Result<u64, InvalidDuration> {
-    parse_in(text, &UNITS)
-}
-
-fn parse_in(text: &str, units: &[(&str, u64)]) -> Result<u64, InvalidDuration> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
@@ -67,7 +58,7 @@ fn parse_in(text: &str, units: &[(&str, u64)]) -> Result<u64, InvalidDuration> {
     let mut rest = unsigned;
     // Parse to the end even if it is too long: a malformed text is reported as such.
     while !rest.is_empty() {
-        let (ns, after) = term(rest, units)?;
+        let (ns, after) = term(rest)?;
         match ns {
             Some(ns) => total = total.saturating_add(ns),
             None => too_long = true,
@@ -85,10 +76,7 @@ fn parse_in(text: &str, units: &[(&str, u64)]) -> Result<u64, InvalidDuration> {
 
 /// Parses one number with its unit. Returns its nanoseconds (`None`: too many) and the rest of the
 /// text.
-fn term<'t>(
-    text: &'t str,
-    units: &[(&str, u64)],
-) -> Result<(Option<u128>, &'t str), InvalidDuration> {
+fn term(text: &str) -> Result<(Option<u128>, &str), InvalidDuration> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {
         Some(rest) => digits(rest),
@@ -106,7 +94,7 @@ fn term<'t>(
             text[..text.len() - rest.len()].to_owned(),
         ));
     }
-    let Some((_, ns)) = units.iter().find(|(name, _)| *name == unit) else {
+    let Some((_, ns)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(InvalidDuration::UnknownUnit(unit.to_owned()));
     };
     let ns = u128::from(*ns);
@@ -172,21 +160,20 @@ mod tests {
     }
 
     #[test]
-    fn days_have_24_hours() {
+    fn days_have_24_hours_and_weeks_7_days() {
         const DAY: u64 = 86_400_000_000_000;
         for (text, ns) in [
             ("30d", 30 * DAY),
             ("1.5d", DAY * 3 / 2),
             ("1d12h", DAY * 3 / 2),
+            ("2w", 14 * DAY),
         ] {
-            assert_eq!(parse_with_days(text), Ok(ns), "{text}");
+            assert_eq!(parse(text), Ok(ns), "{text}");
         }
-        let unknown = InvalidDuration::UnknownUnit("w".to_owned());
-        assert_eq!(parse_with_days("2w"), Err(unknown));
     }
 
     #[test]
-    fn refuses_what_go_refuses_and_what_is_not_positive() {
+    fn refuses_other_units_and_what_is_not_positive() {
         use InvalidDuration::{Malformed, MissingUnit, NotPositive, TooLong, UnknownUnit};
         for (text, error) in [
             ("", Malformed),
@@ -195,7 +182,7 @@ mod tests {
             (".s", Malformed),
             ("s", Malformed),
             ("1s ", UnknownUnit("s ".to_owned())),
-            ("1d", UnknownUnit("d".to_owned())),
+            ("1y", UnknownUnit("y".to_owned())),
             ("1S", UnknownUnit("S".to_owned())),
             ("1s-1s", UnknownUnit("s-".to_owned())),
             ("5", MissingUnit("5".to_owned())),
@@ -214,7 +201,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_sum_of_terms_is_the_sum(
-            terms in prop::collection::vec((0u64..1_000_000, 0..GO_UNITS), 1..5),
+            terms in prop::collection::vec((0u64..3_000, 0..UNITS.len()), 1..5),
         ) {
             let text = terms
                 .iter()

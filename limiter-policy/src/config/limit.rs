@@ -183,8 +183,8 @@ pub(super) fn read<'n>(
     let mode = fields.get(MODE).map_or(Some(Mode::default()), |node| {
         reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode)))
     });
-    let exclude = list_names::read_field(reader, &fields, EXCLUDE);
-    let block = list_names::read_field(reader, &fields, BLOCK);
+    let exclude = list_names::read_field(reader, &fields, EXCLUDE, Some(name.text));
+    let block = list_names::read_field(reader, &fields, BLOCK, Some(name.text));
     let ban = fields.named(BAN).and_then(|(name, node)| {
         let ban = automatic_ban::read(reader, name, node, id_format)?;
         automatic_ban::check_counted(reader, name, &ban, &matching.standing);

@@ -1,50 +1,104 @@
-//! The fields `exclude`, `block`, `never-ban` and `proven`, which name lists.
+//! The fields `exclude`, `block`, `never-ban` and `proven`, which name lists, and addresses.
+
+use ipnet::IpNet;
 
 use super::{
     diagnostics::FilePosition,
+    node::Node,
+    prefix,
     reader::{Fields, Reader, Seen},
 };
 
 /// The named lists, each once, and where they are named.
 #[derive(Default)]
-pub(super) struct ListNames(Vec<(String, FilePosition)>);
+pub(super) struct ListNames {
+    named: Vec<(String, FilePosition)>,
+    /// The list of the addresses that stand among the names.
+    written: Option<WrittenList>,
+}
+
+/// A list of addresses that are written where lists are named.
+#[derive(Clone)]
+pub(super) struct WrittenList {
+    /// Its name, which no list of the section `lists` can have.
+    pub(super) name: String,
+    pub(super) cidr: Vec<IpNet>,
+}
 
 impl ListNames {
     /// Returns whether no list is named.
     pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.named.is_empty() && self.written.is_none()
     }
 
-    /// Returns the names and where they stand.
+    /// Returns the names of lists in the section `lists`, and where they stand.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, FilePosition)> {
-        self.0
+        self.named
             .iter()
             .map(|(name, position)| (name.as_str(), *position))
     }
 
-    /// Returns the names.
+    /// Returns the names of all lists.
     pub(super) fn to_names(&self) -> Vec<String> {
-        self.0.iter().map(|(name, _)| name.clone()).collect()
+        let named = self.named.iter().map(|(name, _)| name);
+        let written = self.written.iter().map(|list| &list.name);
+        named.chain(written).cloned().collect()
+    }
+
+    /// Returns the list of the addresses that stand among the names.
+    pub(super) const fn written(&self) -> Option<&WrittenList> {
+        self.written.as_ref()
     }
 }
 
-/// Reads a field that names one or more lists; none if the field is absent.
+/// Reads a field that names one or more lists or addresses; none if the field is absent. `place`
+/// tells the field from others of its name.
 pub(super) fn read_field<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     field: &str,
+    place: Option<&str>,
 ) -> ListNames {
     let mut names = ListNames::default();
+    let mut cidr = Vec::new();
     let Some(node) = fields.get(field) else {
         return names;
     };
     let mut seen = Seen::default();
     for item in reader.one_or_more(node, "lists") {
-        if let Some(name) = reader.text(item, "a list's name")
-            && seen.is_first(reader, name, item.at, || format!("list '{name}'"))
+        if is_address(reader, item) {
+            if let Some(prefix) = prefix::read(reader, item, field)
+                && seen.is_first(reader, prefix.to_string(), item.at, || {
+                    format!("'{prefix}'")
+                })
+            {
+                cidr.push(prefix);
+            }
+        } else if let Some(name) = reader.text(item, "a list's name, an address or a prefix")
+            && seen.is_first(reader, name.to_owned(), item.at, || {
+                format!("list '{name}'")
+            })
         {
-            names.0.push((name.to_owned(), reader.position(item.at)));
+            names
+                .named
+                .push((name.to_owned(), reader.position(item.at)));
         }
     }
+    if !cidr.is_empty() {
+        let name = match place {
+            Some(place) => format!("({place}.{field})"),
+            None => format!("({field})"),
+        };
+        names.written = Some(WrittenList { name, cidr });
+    }
     names
+}
+
+/// Returns whether an item stands for an address, if a wrong one, rather than for a list's name,
+/// which begins with a letter and has no colon.
+fn is_address<'n>(reader: &Reader<'n, '_>, item: &'n Node<'n>) -> bool {
+    let text = reader.scalar(item).unwrap_or_default();
+    text.starts_with(|first: char| first.is_ascii_digit())
+        || text.contains(':')
+        || prefix::colon_at_end(reader, item).is_some()
 }

@@ -75,12 +75,27 @@ impl Lists {
             let message = if known.is_empty() {
                 format!(
                     "unknown list '{name}': define it in a section 'lists', such as [{{name: ours, \
-                     cidr: [192.0.2.0/24]}}]"
+                     cidr: [192.0.2.0/24]}}], or give addresses in its place"
                 )
             } else {
                 nearest::unknown("list", name, &known)
             };
             problems.note_at(position, message);
+        }
+    }
+
+    /// Adds the list of the addresses that stand where lists are named.
+    pub(super) fn add_written(&mut self, named: &ListNames) {
+        if let Some(list) = named.written() {
+            self.sources.push(ListSource {
+                name: list.name.clone(),
+                cidr: list.cidr.clone(),
+                files: Vec::new(),
+                format: Format::default(),
+                max_age_ns: None,
+                when_stale: WhenStale::default(),
+                bounds: Bounds::default(),
+            });
         }
     }
 

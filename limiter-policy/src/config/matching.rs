@@ -42,7 +42,8 @@ pub(super) fn read<'n>(
     let Some(fields) = reader.fields(node, &expected, &FIELDS) else {
         return matching;
     };
-    if FIELDS.iter().all(|field| fields.is_missing(field)) {
+    // Names that it does not have were told already.
+    if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
         reader.error(
             node.at,
             "an empty match selects every packet: leave 'match' out",

@@ -12,10 +12,12 @@ mod buckets;
 mod contradictions;
 mod deny;
 mod diagnostics;
+mod dns_cookies;
 pub mod duration;
 mod flags;
 mod flat_metrics;
 mod id;
+mod indentation;
 mod ip_rep;
 mod length;
 mod limit;
@@ -23,6 +25,7 @@ mod limits;
 mod list_names;
 mod lists;
 mod matching;
+mod multiple;
 pub mod nearest;
 mod node;
 mod offenders;
@@ -49,13 +52,14 @@ pub use self::{
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
-    settings::{AttachMode, Metrics},
+    settings::{AttachMode, Control, Metrics},
 };
 use self::{diagnostics::Problems, surroundings::Surroundings};
 use crate::{
     file,
     lists::{Feeds, ListSource},
     policy::Policy,
+    secrets::Secrets,
 };
 
 /// A checked configuration.
@@ -78,10 +82,14 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
+    /// The users that may ask the daemon.
+    pub control: Control,
     /// Where the policy's lists get their addresses, in the policy's order.
     pub lists: Vec<ListSource>,
     /// The content of each list's files, by the list's name, in the order of the files.
     pub feeds: Feeds,
+    /// The secrets of the DNS server whose cookies prove sources; `None`: no cookies do.
+    pub secrets: Option<Secrets>,
     /// The limits and lists, at least one of either. Limit names are interned without regard to
     /// earlier policies; [`Policy::with_names`] keeps another policy's interned ids.
     pub policy: Policy,

@@ -2,10 +2,53 @@
 
 use std::fmt;
 
+/// Words of other programs, and ours for the same thing.
+const SYNONYMS: [(&str, &str); 19] = [
+    ("proto", "protocol"),
+    ("port", "destination-port"),
+    ("ports", "destination-port"),
+    ("dport", "destination-port"),
+    ("sport", "source-port"),
+    ("dst", "destination"),
+    ("flags", "tcp-flags"),
+    ("dry-run", "observe"),
+    ("dryrun", "observe"),
+    ("monitor", "observe"),
+    ("log", "observe"),
+    ("ip", "ipAddress"),
+    ("address", "ipAddress"),
+    ("whitelist", "exclude"),
+    ("allowlist", "exclude"),
+    ("allow", "exclude"),
+    ("blacklist", "block"),
+    ("blocklist", "block"),
+    ("interval", "period"),
+];
+
+/// Names that belong elsewhere: if the second name is known here, the third text says where.
+const ELSEWHERE: [(&str, &str, &str); 6] = [
+    ("source", "source-port", SOURCES),
+    ("source-address", "source-port", SOURCES),
+    ("src", "source-port", SOURCES),
+    ("observe", "generic", MODES),
+    ("dry-run", "generic", MODES),
+    ("enforce", "generic", MODES),
+];
+
+const SOURCES: &str = "sources are chosen by 'exclude', 'block' and 'overrides'";
+const MODES: &str = "'mode: observe' and 'mode: enforce' belong to a limit, and this mode, auto, \
+                     native or generic, to interfaces";
+
 /// Returns the message for a name that is not in `known`: it suggests the nearest, or lists all if
 /// none is near.
 #[must_use]
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let elsewhere = ELSEWHERE
+        .iter()
+        .find(|(word, here, _)| *word == name && known.contains(here));
+    if let Some((_, _, why)) = elsewhere {
+        return format!("unknown {what} '{name}': {why}");
+    }
     match nearest(name, known) {
         Some(near) => format!("unknown {what} '{name}', did you mean '{near}'?"),
         None => format!(
@@ -58,8 +101,8 @@ pub(super) fn alternatives(names: &[&str]) -> String {
     }
 }
 
-/// Returns the known name that `name` most likely misspells: at most a third of its letters differ,
-/// ignoring case.
+/// Returns the known name that `name` most likely stands for: another word for it, or one of which
+/// at most a third of the letters differ, ignoring case.
 pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     /// Far longer than any known name; the distance takes quadratic time.
     const LONGEST: usize = 100;
@@ -67,6 +110,10 @@ pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
         return None;
     }
     let name = name.to_lowercase();
+    let mut synonyms = SYNONYMS.iter().filter(|(word, _)| *word == name);
+    if let Some(known) = synonyms.find_map(|(_, ours)| known.iter().find(|known| *known == ours)) {
+        return Some(known);
+    }
     known
         .iter()
         .map(|known| {
@@ -96,6 +143,21 @@ mod tests {
         ] {
             assert_eq!(nearest(name, &known), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn knows_the_words_of_others() {
+        let fields = ["protocol", "destination-port", "source-port"];
+        assert_eq!(nearest("Proto", &fields), Some("protocol"));
+        assert_eq!(nearest("port", &fields), Some("destination-port"));
+        assert_eq!(nearest("dry-run", &fields), None);
+        assert_eq!(nearest("dry-run", &["enforce", "observe"]), Some("observe"));
+        assert_eq!(
+            unknown("field", "source", &fields),
+            "unknown field 'source': sources are chosen by 'exclude', 'block' and 'overrides'"
+        );
+        assert!(unknown("field", "source", &["cidr", "file"]).ends_with("one of cidr, file"));
+        assert!(unknown("mode", "dry-run", &["auto", "generic"]).contains("belong to a limit"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_yaml::{
     Options, Spanned, budget::BudgetBreach,
 };
 
-use super::diagnostics::Position;
+use super::{diagnostics::Position, indentation};
 
 /// The most nodes of one file: room for two million overrides, and a bound on the memory that a
 /// file of 64 MiB can expand to.
@@ -84,8 +84,8 @@ impl<'a> Node<'a> {
         // key, though, it really drops all but the last.
         match parse(DuplicateKeyPolicy::LastWins) {
             Ok(root) if !Self::has_number_keys(&root) => Ok(root),
-            Ok(_) => Err(SyntaxError::new(&first)),
-            Err(error) => Err(SyntaxError::new(&error)),
+            Ok(_) => Err(SyntaxError::new(&first, text)),
+            Err(error) => Err(SyntaxError::new(&error, text)),
         }
     }
 
@@ -144,11 +144,17 @@ pub(super) struct SyntaxError {
 }
 
 impl SyntaxError {
-    fn new(error: &Error) -> Self {
-        Self {
-            at: error.location().as_ref().and_then(position),
-            message: explain(error),
-        }
+    fn new(error: &Error, text: &str) -> Self {
+        let at = error.location().as_ref().and_then(position);
+        let message = explain(error);
+        let hint = at.and_then(|at| indentation::hint(text, at.line));
+        let message = match hint {
+            Some(hint) if message.starts_with("invalid YAML: ") => {
+                format!("invalid YAML: {hint}")
+            }
+            _ => message,
+        };
+        Self { at, message }
     }
 }
 

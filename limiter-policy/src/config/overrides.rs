@@ -174,13 +174,7 @@ impl Collected<'_> {
         node: &'n Node<'n>,
         rates: Option<&[Rate]>,
     ) {
-        let Some(items) = reader.items(node, "a list of ids") else {
-            return;
-        };
-        if items.is_empty() {
-            reader.error(node.at, "no ids: name at least one");
-        }
-        for item in items {
+        for item in reader.one_or_more(node, "ids") {
             if let (Some(id), Some(limit)) = (written_id(reader, item), limit) {
                 self.add(reader, limit, &id, rates);
             }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
-    nearest,
+    multiple, nearest,
     node::{Node, Value},
     rate::text,
     traffic_server,
@@ -119,7 +119,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.whole(node, name, POSITIVE)
     }
 
-    /// Reads a whole number in a range.
+    /// Reads a whole number in a range: in digits, or with `k`, `M` or `G` for thousands, millions and
+    /// billions.
     pub(super) fn whole(
         &mut self,
         node: &'n Node<'n>,
@@ -134,8 +135,14 @@ impl<'n, 'p> Reader<'n, 'p> {
             Value::Text(text) if text.parse::<u64>().is_ok() => {
                 "must be a number without quotes".to_owned()
             }
+            Value::Text(text) if let Some(value) = multiple::parse(text) => {
+                if range.contains(&value) {
+                    return Some(value);
+                }
+                outside(&range, value < *range.start())
+            }
             _ => {
-                self.unexpected(node, "a whole number in digits");
+                self.unexpected(node, "a whole number, such as 250 or 10k");
                 return None;
             }
         };
@@ -320,7 +327,7 @@ fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
     } else if digits {
         outside(range, false)
     } else {
-        "must be a whole number, in digits".to_owned()
+        "must be a whole number, such as 250 or 10k".to_owned()
     }
 }
 

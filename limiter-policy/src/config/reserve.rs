@@ -138,12 +138,19 @@ pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_
 /// Reads a share of the burst, or tokens.
 fn reserved<'n>(reader: &mut Reader<'n, '_>, name: &str, node: &'n Node<'n>) -> Option<Reserved> {
     const EXPECTED: &str = "a percentage of the burst, such as '10%', or tokens, such as 500";
-    let Value::Text(text) = &node.value else {
-        if matches!(node.value, Value::Unsigned(_) | Value::OtherNumber) {
-            return reader.whole(node, name, 0..=MOST).map(Reserved::Tokens);
+    let text = match &node.value {
+        Value::Text(text) => text,
+        Value::Unsigned(_) => return reader.whole(node, name, 0..=MOST).map(Reserved::Tokens),
+        Value::OtherNumber => {
+            let written = reader.scalar(node).unwrap_or_default();
+            let message = format!("invalid {name} '{written}', expected {EXPECTED}");
+            reader.error(node.at, message);
+            return None;
         }
-        reader.unexpected(node, EXPECTED);
-        return None;
+        _ => {
+            reader.unexpected(node, EXPECTED);
+            return None;
+        }
     };
     match text.parse() {
         Ok(share) => {

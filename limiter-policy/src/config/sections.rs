@@ -7,12 +7,13 @@ use limiter_common::reason::Action;
 use super::{
     Config, answers, assemble, bans, buckets,
     diagnostics::{FileNumber, Problems},
+    dns_cookies,
     ip_rep::{self, IpRep},
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
     offenders, overrides,
-    reader::Reader,
+    reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
 };
@@ -28,6 +29,7 @@ const NEVER_BAN: &str = "never-ban";
 const IP_REP: &str = "ip-rep";
 const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
+const DNS_COOKIES: &str = "dns-cookies";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -36,8 +38,9 @@ const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
+const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 20] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -48,6 +51,7 @@ const SECTIONS: [&str; 18] = [
     IP_REP,
     STANDING,
     ANSWERS,
+    DNS_COOKIES,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -56,6 +60,7 @@ const SECTIONS: [&str; 18] = [
     BANS,
     STATE,
     METRICS,
+    CONTROL,
 ];
 
 /// Reads a configuration file's text. If any errors are noted, the result is `None` or not valid.
@@ -85,7 +90,7 @@ pub(super) fn read(
             overrides::read(reader, node, &mut limits, subscribers.as_ref())
         })
     });
-    let lists = match fields.get(LISTS) {
+    let mut lists = match fields.get(LISTS) {
         Some(node) => section(&mut reader, node, directory, |reader, node| {
             lists::read(reader, node, surroundings)
         }),
@@ -96,13 +101,32 @@ pub(super) fn read(
         Some(node) => section(&mut reader, node, directory, ip_rep::read),
         None => fields.is_missing(IP_REP).then(IpRep::default),
     };
+    let (dns_cookies, secrets) = fields
+        .get(DNS_COOKIES)
+        .and_then(|node| dns_cookies::read(&mut reader, node, directory))
+        .unzip();
+    let [exclude, block, never_ban] = [EXCLUDE, BLOCK, NEVER_BAN]
+        .map(|field| list_names::read_field(&mut reader, &fields, field, None));
+    let standing = (fields.get(STANDING)).map(|node| standing::read(&mut reader, node));
+    let proven = standing.iter().map(|standing| &standing.proven);
+    let of_limits = limits
+        .iter()
+        .flat_map(|(_, limit)| [&limit.exclude, &limit.block]);
+    for named in [&exclude, &block, &never_ban]
+        .into_iter()
+        .chain(proven)
+        .chain(of_limits)
+    {
+        lists.add_written(named);
+    }
     let parts = assemble::Parts {
         lists: &lists,
-        exclude: list_names::read_field(&mut reader, &fields, EXCLUDE),
-        block: list_names::read_field(&mut reader, &fields, BLOCK),
-        never_ban: list_names::read_field(&mut reader, &fields, NEVER_BAN),
-        standing: (fields.get(STANDING)).map(|node| standing::read(&mut reader, node)),
+        exclude,
+        block,
+        never_ban,
+        standing,
         answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
+        dns_cookies,
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.
@@ -116,33 +140,16 @@ pub(super) fn read(
             settings::read_malformed(&mut reader, node)
         }),
     };
-    let interfaces = fields
-        .get(INTERFACES)
-        .map(|node| settings::read_interfaces(&mut reader, node))
-        .unwrap_or_default();
-    let mode = fields
-        .get(MODE)
-        .map(|node| settings::read_mode(&mut reader, node))
-        .unwrap_or_default();
-    let buckets = fields
-        .get(BUCKETS)
-        .map(|node| buckets::read(&mut reader, node))
-        .unwrap_or_default();
-    let offenders = fields
-        .get(OFFENDERS)
-        .map(|node| offenders::read(&mut reader, node))
-        .unwrap_or_default();
-    let bans = fields
-        .get(BANS)
-        .map(|node| bans::read(&mut reader, node))
-        .unwrap_or_default();
+    let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
+    let mode = setting(&mut reader, &fields, MODE, settings::read_mode);
+    let buckets = setting(&mut reader, &fields, BUCKETS, buckets::read);
+    let offenders = setting(&mut reader, &fields, OFFENDERS, offenders::read);
+    let bans = setting(&mut reader, &fields, BANS, bans::read);
     let state = fields
         .get(STATE)
         .and_then(|node| settings::read_state(&mut reader, node, directory));
-    let metrics = fields
-        .get(METRICS)
-        .map(|node| settings::read_metrics(&mut reader, node))
-        .unwrap_or_default();
+    let metrics = setting(&mut reader, &fields, METRICS, settings::read_metrics);
+    let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
     Some(Config {
@@ -154,10 +161,23 @@ pub(super) fn read(
         bans,
         state,
         metrics,
+        control,
         lists: lists.sources,
         feeds: lists.feeds,
+        secrets,
         policy,
     })
+}
+
+/// Reads a section that stands for itself, which has a default.
+fn setting<'n, T: Default>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    name: &str,
+    read: impl FnOnce(&mut Reader<'n, '_>, &'n Node<'n>) -> T,
+) -> T {
+    let node = fields.get(name);
+    node.map(|node| read(reader, node)).unwrap_or_default()
 }
 
 /// Parses the text into a tree; `None`, which is noted: it is not YAML, or empty.

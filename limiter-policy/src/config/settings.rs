@@ -1,4 +1,5 @@
-//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `state`, `metrics`.
+//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `state`, `metrics`,
+//! `control`.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -55,20 +56,18 @@ impl Default for Metrics {
     }
 }
 
+/// The users that may ask the daemon, besides root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// The name or number of the group whose members may look; `None`: root alone asks.
+    pub group: Option<String>,
+}
+
 /// Reads `interfaces`.
 pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
-    let Some(items) = reader.items(node, "a list of interface names, such as [eth0]") else {
-        return Vec::new();
-    };
-    if items.is_empty() {
-        reader.error(
-            node.at,
-            "no interfaces: name at least one, or leave the section out",
-        );
-    }
     let mut seen = Seen::default();
     let mut names = Vec::new();
-    for item in items {
+    for item in reader.one_or_more(node, "interfaces") {
         let Some(name) = reader.text(item, "an interface's name") else {
             continue;
         };
@@ -157,4 +156,23 @@ pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) 
         reader.error(node.at, format!("invalid listen '{text}', {hint}"));
     }
     metrics
+}
+
+/// Reads `control`.
+pub(super) fn read_control<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Control {
+    let mut control = Control::default();
+    let Some(fields) = reader.fields(node, "a map with 'group'", &["group"]) else {
+        return control;
+    };
+    if let Some(node) = fields.get("group")
+        && let Some(name) = reader.text(node, "a group's name or number")
+    {
+        if name.is_empty() || name.contains([':', ',', '\n']) {
+            let message = format!("invalid group '{name}', expected a group's name or number");
+            reader.error(node.at, message);
+        } else {
+            control.group = Some(name.to_owned());
+        }
+    }
+    control
 }

@@ -96,21 +96,9 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Secti
     if let Some(length) = whole(reader, &fields, IPV6_PREFIX, PREFIXES) {
         settings.ipv6_prefix = length;
     }
-    let remember = length::read(
-        reader,
-        &fields,
-        REMEMBER,
-        &REMEMBER_NS,
-        duration::parse_with_days,
-    );
+    let remember = length::read(reader, &fields, REMEMBER, &REMEMBER_NS, duration::parse);
     settings.remember_ns = remember.unwrap_or(settings.remember_ns);
-    let fresh_for = length::read(
-        reader,
-        &fields,
-        FRESH_FOR,
-        &FRESH_NS,
-        duration::parse_with_days,
-    );
+    let fresh_for = length::read(reader, &fields, FRESH_FOR, &FRESH_NS, duration::parse);
     settings.fresh_for_ns = fresh_for.unwrap_or(settings.fresh_for_ns);
     if let Some(node) = fields.get(VISITS) {
         settings.visits = read_visits(reader, node, settings.remember_ns);
@@ -123,7 +111,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Secti
     if let Some(node) = fields.get(PROVEN_BY) {
         settings.proven_by = read_proofs(reader, node);
     }
-    section.proven = list_names::read_field(reader, &fields, PROVEN);
+    section.proven = list_names::read_field(reader, &fields, PROVEN, None);
     if let Some((name, _)) = fields.named(PROVEN)
         && !section.settings.proven_by.contains(&Proof::List)
     {

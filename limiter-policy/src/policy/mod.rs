@@ -9,6 +9,7 @@ mod compile;
 mod counted;
 mod deny;
 pub mod diff;
+mod dns_cookies;
 mod forgeable;
 mod implied;
 mod limit;
@@ -35,6 +36,7 @@ pub use self::{
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{CompileError, CompiledPolicy},
     deny::Deny,
+    dns_cookies::DnsCookies,
     forgeable::Forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
@@ -84,6 +86,9 @@ pub struct Policy {
     /// How many answers are sent, where a limit answers; `None`: the default number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<AnswerRates>,
+    /// Which DNS cookies prove sources; `None`: none do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_cookies: Option<DnsCookies>,
 }
 
 /// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
@@ -100,6 +105,7 @@ impl From<Vec<Limit>> for Policy {
             never_ban: Vec::new(),
             standing: None,
             answers: None,
+            dns_cookies: None,
         }
     }
 }

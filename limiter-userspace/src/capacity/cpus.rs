@@ -14,8 +14,8 @@ pub struct CpuTimes(BTreeMap<usize, CpuTime>);
 struct CpuTime {
     /// All but what another virtual machine took.
     all: u64,
-    /// With nothing to do.
-    idle: u64,
+    /// With nothing to do, or for programs of a low priority (nice above 0): they give way.
+    left: u64,
     /// In the kernel, where packets are received, be it by a program, a thread or an interrupt.
     kernel: u64,
 }
@@ -34,9 +34,9 @@ impl CpuTimes {
         };
         // The kernel's idle times may fall by a tick.
         let since = |time: fn(&CpuTime) -> u64| time(now).saturating_sub(time(before));
-        let (all, idle) = (since(|time| time.all), since(|time| time.idle));
+        let (all, left) = (since(|time| time.all), since(|time| time.left));
         let kernel = since(|time| time.kernel);
-        idle * PART_LEFT < all && kernel * 2 >= all - idle.min(all)
+        left * PART_LEFT < all && kernel * 2 >= all - left.min(all)
     }
 }
 
@@ -55,9 +55,9 @@ fn of_line(line: &str) -> Option<(usize, CpuTime)> {
         next()?,
         next()?,
     ];
-    let (idle, kernel) = (idle + iowait, system + irq + softirq);
-    let all = user + nice + idle + kernel;
-    Some((cpu, CpuTime { all, idle, kernel }))
+    let (left, kernel) = (nice + idle + iowait, system + irq + softirq);
+    let all = user + left + kernel;
+    Some((cpu, CpuTime { all, left, kernel }))
 }
 
 #[cfg(test)]
@@ -82,8 +82,11 @@ mod tests {
             ("cpu0 1 1 1 90 9 9 9 1 7 7", true),
             ("cpu0 1 1 1 89 9 9 9 1 7 7", true),
             // Half of it computes, or more.
-            ("cpu0 5 5 5 90 9 3 3 1 7 7", true),
-            ("cpu0 6 5 5 90 9 3 3 1 7 7", false),
+            ("cpu0 9 1 5 90 9 3 3 1 7 7", true),
+            ("cpu0 10 1 5 90 9 3 3 1 7 7", false),
+            // A program of a low priority has what is left.
+            ("cpu0 1 2 17 90 9 1 1 1 7 7", true),
+            ("cpu0 1 3 16 90 9 1 1 1 7 7", false),
             // Another virtual machine had the CPU.
             ("cpu0 1 1 1 90 9 1 1 26 7 7", false),
             ("cpu0 1 1 9 90 9 1 1 26 7 7", true),
@@ -100,7 +103,7 @@ mod tests {
     #[test]
     fn this_machines_cpus() {
         let times = HostFiles::open().unwrap().cpus().unwrap();
-        let has_worked = |time: &CpuTime| time.kernel > 0 && time.all > time.idle + time.kernel;
+        let has_worked = |time: &CpuTime| time.kernel > 0 && time.all > time.left + time.kernel;
         assert!(times.0.values().any(has_worked), "{times:?}");
     }
 }

@@ -38,9 +38,10 @@ pub struct Interval {
 
 /// A rate that follows what the server can bear.
 ///
-/// It starts at the floor and doubles until the host is in distress. Then each distress lowers it by
-/// a fifth; otherwise it rises in equal steps. At twice the rate of the last distress, it forgets
-/// that one and doubles again. Distress at the floor says nothing of higher rates. While the limit
+/// It starts at the floor and doubles until the host is in distress: that takes it back to half, which
+/// the host bore. From then on each distress lowers it by a fifth; otherwise it rises in equal steps.
+/// At twice the rate of the last distress, it forgets that one and doubles again. Distress at the
+/// floor says nothing of higher rates. While the limit
 /// refuses nobody, the rate stays, since nothing shows whether the server would bear more.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
@@ -88,12 +89,16 @@ impl Law {
         if self.settling > 0 {
             self.settling -= 1;
         } else if seen.distress {
+            let left = match self.distressed_at {
+                Some(_) => self.rate / LEFT.1 * LEFT.0,
+                None => self.rate / 2,
+            };
             // The host always bears the floor: it lost a burst, or what came before the rate held.
             if self.rate > floor {
                 self.distressed_at = Some(self.rate);
             }
             self.settling = SETTLING;
-            self.rate = (self.rate / LEFT.1 * LEFT.0).max(floor);
+            self.rate = left.max(floor);
         } else if seen.refused {
             self.distressed_at = self.distressed_at.filter(|rate| self.rate / 2 < *rate);
             let step = self

@@ -1,16 +1,80 @@
 //! Arguments that several commands share.
 
-use std::path::PathBuf;
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PathBufValueParser, TypedValueParser as _},
+};
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 
 use crate::control::DEFAULT_SOCKET;
 
+/// The configuration that a command reads, unless it or the environment names another.
+const DEFAULT_CONFIG: &str = "/etc/limiter/limiter.yaml";
+
+/// Returns what a variable of the environment says, or else `otherwise`.
+fn from_environment(variable: &str, otherwise: &str) -> OsString {
+    let said = env::var_os(variable).filter(|said| !said.is_empty());
+    said.unwrap_or_else(|| otherwise.into())
+}
+
+/// For commands that read a configuration.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ConfigOption {
+    /// The configuration file, `-` for standard input; LIMITER_CONFIG sets another default
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value_os_t = PathBuf::from(from_environment("LIMITER_CONFIG", DEFAULT_CONFIG)),
+        value_parser = PathBufValueParser::new().map(file_or_stdin)
+    )]
+    pub(super) config: PathBuf,
+}
+
+/// For commands with no other file than the configuration, whose name may stand alone.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ConfigArgs {
+    #[command(flatten)]
+    option: ConfigOption,
+
+    /// The configuration file, as `--config` names it
+    #[arg(
+        value_name = "FILE",
+        conflicts_with = "config",
+        value_parser = PathBufValueParser::new().map(file_or_stdin)
+    )]
+    file: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    /// Returns the configuration file.
+    pub(super) fn path(&self) -> &Path {
+        self.file.as_deref().unwrap_or(&self.option.config)
+    }
+}
+
+fn file_or_stdin(path: PathBuf) -> PathBuf {
+    if path == Path::new("-") {
+        PathBuf::from("/dev/stdin")
+    } else {
+        path
+    }
+}
+
 #[derive(Clone, Debug, Args)]
 pub(super) struct ControlArgs {
-    /// The daemon's control socket
-    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+    /// The daemon's control socket; LIMITER_SOCKET sets another default
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value_os_t = PathBuf::from(from_environment("LIMITER_SOCKET", DEFAULT_SOCKET))
+    )]
     pub(super) socket: PathBuf,
 }
 

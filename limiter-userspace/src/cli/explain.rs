@@ -1,6 +1,7 @@
 //! `limiter explain`.
 
 mod answers;
+mod headline;
 mod limits;
 
 use std::{
@@ -17,6 +18,7 @@ use super::{
     args::{OutputArgs, ReadArgs},
     lists::consequences,
     output::print_json,
+    parse,
     render::{ago, at_least, duration},
     sieve, standing,
 };
@@ -25,6 +27,7 @@ use crate::protocol::{Answer, Explanation, LastDrop, Request, dropper};
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
     /// The IPv4 or IPv6 address
+    #[arg(value_parser = parse::address)]
     address: IpAddr,
 
     #[command(flatten)]
@@ -52,6 +55,7 @@ pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanat
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let mut out = io::stdout();
+    writeln!(out, "{}", headline::headline(explanation))?;
     print_bans(&mut out, explanation)?;
     if explanation.limits.is_empty() {
         for line in summary(explanation) {
@@ -59,14 +63,10 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         }
         return print_rest(&mut out, explanation);
     }
-    writeln!(out, "{}", explanation.address)?;
     for line in summary(explanation) {
         writeln!(out, "{line}")?;
     }
-    for (number, table) in limits::tables(&explanation.limits).iter().enumerate() {
-        let separator = if number == 0 { "" } else { "\n" };
-        writeln!(out, "{separator}{table}")?;
-    }
+    writeln!(out, "{}", limits::table(&explanation.limits))?;
     print_rest(&mut out, explanation)
 }
 

@@ -29,12 +29,14 @@ mod standing;
 mod stats;
 mod status;
 mod stream;
+mod suggest;
 mod top;
 mod traffic;
+mod traffic_file;
 
 use std::{io, process::ExitCode};
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Limits each source address to a budget of packets, bytes or new connections, before the
 /// network stack sees its packets
@@ -89,17 +91,40 @@ enum Command {
     Top(top::TopArgs),
     /// Show what a configuration does to a capture; changes nothing
     Replay(replay::ReplayArgs),
+    /// Suggest limits, in observe mode, from what the sources of each service really send
+    Suggest(suggest::SuggestArgs),
     /// Print a shell completion script
     Completions(completions::CompletionsArgs),
 }
 
+/// Runs the command that the arguments name; the exit code is 0, or 1 with a message on stderr, or 2
+/// if the usage is wrong.
+#[must_use]
+pub fn run() -> ExitCode {
+    let matches = Cli::command().get_matches();
+    output::speak_json(wants_json(&matches));
+    match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli.execute(),
+        Err(error) => error.exit(),
+    }
+}
+
+/// Returns whether the command was given `--json`.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let mut innermost = matches;
+    while let Some((_, matches)) = innermost.subcommand() {
+        innermost = matches;
+    }
+    // Some commands have no such option.
+    matches!(innermost.try_get_one::<bool>("json"), Ok(Some(true)))
+}
+
 impl Cli {
-    /// Runs the command; the exit code is 0, or 1 with a message on stderr.
-    #[must_use]
-    pub fn execute(self) -> ExitCode {
+    fn execute(self) -> ExitCode {
         let done = match self.command {
             Command::Run(args) => return run::run(args),
             Command::Check(args) => check::check(&args),
+            Command::Status(args) if args.check => return status::check(&args),
             Command::Status(args) => status::status(&args),
             Command::Explain(args) => explain::explain(&args),
             Command::Lists(args) => lists::lists(&args),
@@ -119,7 +144,8 @@ impl Cli {
             Command::Refund(args) => refund::refund(args),
             Command::Top(args) => top::top(args),
             Command::Replay(args) => replay::replay(&args),
-            Command::Completions(args) => completions::completions(&args, &mut Self::command()),
+            Command::Suggest(args) => suggest::suggest(&args),
+            Command::Completions(args) => completions::completions(&args, Self::command()),
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,

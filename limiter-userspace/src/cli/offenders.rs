@@ -11,8 +11,8 @@ use clap::Args;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::print_json,
+    parse::interval,
     render::{ago, at_least, count, nanoseconds, table_without},
-    status::parse_seconds,
 };
 use crate::protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request};
 
@@ -21,8 +21,8 @@ pub(super) struct OffendersArgs {
     #[command(flatten)]
     rows: RowsArgs,
 
-    /// Only rows with a drop within this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    /// Only rows with a drop within this time, such as 30s or 10m
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
     within: Option<Duration>,
 
     /// Show at most this many rows

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{
     args::{OutputArgs, ReadArgs},
+    parse,
     refill::refill,
 };
 use crate::protocol::{RefundQuery, Request};
@@ -13,6 +14,7 @@ use crate::protocol::{RefundQuery, Request};
 #[derive(Debug, Args)]
 pub(super) struct RefundArgs {
     /// The IPv4 or IPv6 address
+    #[arg(value_parser = parse::address)]
     address: IpAddr,
 
     /// The limit that gives tokens back

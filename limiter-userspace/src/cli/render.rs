@@ -1,43 +1,12 @@
 //! Formats numbers and tables as text.
 
+mod tables;
+
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, ColumnConstraint, Table, presets::NOTHING};
 pub(super) use limiter_policy::text::count;
 
-/// Lays out a table with a header; the columns at `right` are aligned right.
-pub(super) fn table<const N: usize, const R: usize>(
-    header: [&str; N],
-    right: [usize; R],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> String {
-    table_without(&[], header, right, rows)
-}
-
-/// Like [`table`], without the columns at `hidden`.
-pub(super) fn table_without<const N: usize, const R: usize>(
-    hidden: &[usize],
-    header: [&str; N],
-    right: [usize; R],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(header).add_rows(rows);
-    for index in right {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    for index in hidden {
-        if let Some(column) = table.column_mut(*index) {
-            column.set_constraint(ColumnConstraint::Hidden);
-        }
-    }
-    table.trim_fmt()
-}
+pub(super) use self::tables::{table, table_without};
 
 /// Formats a count of things: `1 override`, `2 048 overrides`, `2 addresses`.
 pub(super) fn counted(number: usize, thing: &str) -> String {
@@ -117,7 +86,10 @@ pub(super) fn duration(ns: u64) -> String {
     } else {
         number.trim_end_matches('0').trim_end_matches('.')
     };
-    format!("{number} {unit}")
+    match (number, *unit) {
+        ("1", "days") => "1 day".to_owned(),
+        _ => format!("{number} {unit}"),
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +107,9 @@ mod tests {
         check(1_000_000_000, "1 s");
         check(61_500_000_000, "1.02 min");
         check(200 * 60_000_000_000, "3.33 h");
+        check(86_400_000_000_000, "1 day");
+        check(86_900_000_000_000, "1 day");
+        check(36 * 3_600_000_000_000, "1.5 days");
         check(30 * 86_400_000_000_000, "30 days");
     }
 

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
+use anyhow::bail;
 use clap::{
     Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser as _},
@@ -10,7 +11,10 @@ use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 use limiter_policy::config::{AttachMode, duration};
 use tracing::{Level, error};
 
-use super::{args::ControlArgs, output::fail};
+use super::{
+    args::{ConfigArgs, ControlArgs},
+    output::fail,
+};
 use crate::{
     daemon::{self, Options, incidents},
     logging::{self, Format, FormatChoice},
@@ -22,9 +26,8 @@ const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// The configuration file
-    #[arg(short, long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
 
     /// An interface to attach to, overriding the configuration's; may be repeated
     #[arg(short, long = "interface", value_name = "NAME")]
@@ -103,7 +106,7 @@ impl ModeChoice {
 fn parse_patience(text: &str) -> Result<Duration, String> {
     const FROM: Duration = Duration::from_secs(1);
     const TO: Duration = Duration::from_hours(24);
-    let expected = || "expected a time from 1s to 24h, such as 60s or 5m".to_owned();
+    let expected = || "expected a time from 1s to 1d, such as 60s or 5m".to_owned();
     let ns = duration::parse(text).map_err(|_| expected())?;
     let patience = Duration::from_nanos(ns);
     if (FROM..=TO).contains(&patience) {
@@ -142,9 +145,19 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Returns the first name that occurred before.
+fn duplicate(names: &[String]) -> Option<&String> {
+    let mut each = names.iter().enumerate();
+    let (_, name) = each.find(|(index, name)| names[..*index].contains(name))?;
+    Some(name)
+}
+
 fn serve(args: RunArgs) -> anyhow::Result<()> {
+    if let Some(name) = duplicate(&args.interfaces) {
+        bail!("`-i {name}` is given twice: name each interface once");
+    }
     let options = Options {
-        config: args.config,
+        config: args.config.path().to_owned(),
         interfaces: args.interfaces,
         mode: args.mode.map(ModeChoice::mode),
         metrics: args.metrics.map(|MetricsAddress(address)| address),

@@ -21,6 +21,19 @@ pub(super) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
     }
 }
 
+/// Says what queries said by their DNS cookies; `None`: none are looked for.
+pub(super) fn cookies_line(status: &StandingStatus) -> Option<String> {
+    let of_each = status.dns_cookies.iter();
+    let of_each = of_each.map(|(check, number)| format!("{} {check}", count(*number)));
+    let of_each: Vec<String> = of_each.collect();
+    (!of_each.is_empty()).then(|| {
+        format!(
+            "DNS cookies of queries that reserves refused: {}",
+            of_each.join(", ")
+        )
+    })
+}
+
 /// Lays out what each standing got of each limit that reserves, in packets.
 pub(super) fn traffic_table(status: &StandingStatus) -> String {
     const WOULD_DROP: usize = 4;
@@ -66,7 +79,7 @@ pub(super) fn because(explanation: &StandingExplanation) -> String {
     let because = match why {
         Why::List => "it is on a list of proven sources".to_owned(),
         Why::Vouched => "somebody vouches for it".to_owned(),
-        Why::Handshake => "it completed a TCP handshake".to_owned(),
+        Why::Handshake => "it completed a TCP handshake or sent a valid DNS cookie".to_owned(),
         Why::Visits if *standing == Standing::Unknown => {
             format!("it came on {} so far", occasions())
         }

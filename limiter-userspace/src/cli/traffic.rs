@@ -25,11 +25,11 @@ pub(super) fn limits_table(rows: &[LimitRow]) -> String {
         "strategy",
         "mode",
         "passed packets",
-        "bytes",
+        "passed bytes",
         "dropped packets",
-        "bytes",
+        "dropped bytes",
         "would drop packets",
-        "bytes",
+        "would drop bytes",
     ];
     let mut hidden = Vec::new();
     if rows

@@ -40,7 +40,10 @@ pub enum ClientError {
     )]
     NotRunning(PathBuf),
     /// The socket belongs to root.
-    #[error("not allowed to open {0}: run as root (sudo limiter …)")]
+    #[error(
+        "not allowed to open {0}: run as root (sudo limiter …), or join the group that the \
+         configuration names under `control`"
+    )]
     Forbidden(PathBuf),
     /// Something listens but does not answer, such as a stopped daemon.
     #[error("the daemon at {path} has not answered within {} s", patience.as_secs())]

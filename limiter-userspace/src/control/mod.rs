@@ -5,6 +5,7 @@
 
 pub mod client;
 mod lock;
+mod operators;
 pub mod server;
 pub mod settings;
 

@@ -3,7 +3,10 @@
 use std::{
     ffi::OsString,
     fs, io,
-    os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
+    os::{
+        fd::AsFd as _,
+        unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -19,7 +22,10 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::lock::Lock;
+use super::{
+    lock::Lock,
+    operators::{Operators, OperatorsError},
+};
 use crate::{
     connections::Connections,
     protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned},
@@ -33,6 +39,10 @@ const MAX_ASKING: usize = 32;
 
 /// How many requests may be answered at once.
 const MAX_ANSWERED: usize = 16;
+
+/// How many members of the operators' group may be sending their requests at once, beside root, and
+/// how many are answered at once: they cannot keep root waiting.
+const MAX_OPERATORS: [usize; 2] = [8, 2];
 
 /// How long to wait for a daemon that is about to end or to answer.
 const TURN: Duration = Duration::from_secs(2);
@@ -55,6 +65,22 @@ pub enum ServerError {
          this one a socket of its own with --socket"
     )]
     Taken(PathBuf),
+    /// There is no such group.
+    #[error(transparent)]
+    Operators(#[from] OperatorsError),
+    /// The system refused to let the group in.
+    #[error(
+        "cannot let the group '{group}' open {path}: {source}; leave `control: {{group: …}}` out, \
+         or put the socket in a file system with access lists"
+    )]
+    Admit {
+        /// The group.
+        group: String,
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refused.
     #[error("cannot listen at {path}: {source}")]
     Listen {
@@ -69,6 +95,8 @@ pub enum ServerError {
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
+    /// The group that may look, besides root.
+    operators: Option<Operators>,
     /// Declared last, so that it is released last.
     _lock: Lock,
 }
@@ -106,17 +134,30 @@ impl ReservedSocket {
         }
     }
 
-    /// Listens there, for root alone. Replaces a socket that nobody answers at.
-    pub fn listen(self) -> Result<Server, ServerError> {
+    /// Listens there, for root, and for the members of a group who only look. Replaces a socket that
+    /// nobody answers at.
+    pub fn listen(self, group: Option<&str>) -> Result<Server, ServerError> {
         let Self { path, lock } = self;
-        match listen(&path) {
-            Ok(listener) => Ok(Server {
-                listener,
-                path,
-                _lock: lock,
-            }),
-            Err(source) => Err(ServerError::Listen { path, source }),
+        let operators = group.map(Operators::find).transpose()?;
+        let listener = match listen(&path) {
+            Ok(listener) => listener,
+            Err(source) => return Err(ServerError::Listen { path, source }),
+        };
+        let server = Server {
+            listener,
+            path,
+            operators,
+            _lock: lock,
+        };
+        if let (Some(operators), Some(group)) = (operators, group) {
+            let admitted = operators.admit(&server.path);
+            admitted.map_err(|source| ServerError::Admit {
+                group: group.to_owned(),
+                path: server.path.clone(),
+                source,
+            })?;
         }
+        Ok(server)
     }
 }
 
@@ -131,20 +172,57 @@ impl Server {
     ) where
         A: Future<Output = Answer> + Send + 'static,
     {
+        let [asking, answered] = MAX_OPERATORS;
         let mut connections = Connections::with_reserve("the control socket", MAX_ASKING);
+        let mut of_operators = Connections::new("the control socket", asking);
         let permits = Arc::new(Semaphore::new(MAX_ANSWERED));
+        let permits_of_operators = Arc::new(Semaphore::new(answered));
         loop {
             let accept = async || self.listener.accept().await;
             let stream = connections.accept(accept).await;
+            let asker = match self.asker(&stream) {
+                Ok(asker) => asker,
+                Err(error) => {
+                    debug!("control connection: {error}");
+                    continue;
+                }
+            };
             let (answer, detach) = (answer.clone(), detach.clone());
-            let permits = Arc::clone(&permits);
+            let (connections, permits) = match asker {
+                Asker::Root => (&mut connections, &permits),
+                Asker::Operator => (&mut of_operators, &permits_of_operators),
+            };
+            let permits = Arc::clone(permits);
             connections
                 .serve(async move {
-                    if let Err(error) = serve_one(stream, permits, answer, detach).await {
+                    if let Err(error) = serve_one(stream, asker, permits, answer, detach).await {
                         debug!("control connection: {error}");
                     }
                 })
                 .await;
+        }
+    }
+}
+
+/// The user that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    Root,
+    /// A member of the operators' group, who may only look.
+    Operator,
+}
+
+impl Server {
+    /// Returns who has connected. The file's mode and access list allow these alone, but anybody may
+    /// have changed them, or have handed a connection on.
+    fn asker(&self, stream: &UnixStream) -> io::Result<Asker> {
+        let peer = stream.peer_cred()?;
+        if peer.uid() == 0 {
+            return Ok(Asker::Root);
+        }
+        match self.operators {
+            Some(operators) if operators.have(peer.gid(), stream.as_fd())? => Ok(Asker::Operator),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 }
@@ -196,14 +274,11 @@ fn make_way(path: &Path) -> io::Result<()> {
 
 async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     mut stream: UnixStream,
+    asker: Asker,
     permits: Arc<Semaphore>,
     answer: impl Fn(Request) -> A + Send + 'static,
     detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
-    // The file's mode allows root alone, but a process may have been handed an open connection.
-    if stream.peer_cred()?.uid() != 0 {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
     // Bytes, not text, so that invalid UTF-8 gets an answer too.
     let mut line = Vec::new();
     timeout(
@@ -218,7 +293,12 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     tokio::spawn(async move {
         // Without a timeout: a reload may take longer than `PATIENCE`.
         let answer = match parse(&String::from_utf8_lossy(&line)) {
-            Ok(request) => answer(request).await,
+            Ok(request) if asker == Asker::Root || request.only_looks() => answer(request).await,
+            Ok(_) => Answer::Error(
+                "only root may change anything, and the group under `control` may look: run as \
+                 root (sudo limiter …)"
+                    .to_owned(),
+            ),
             Err(error) => Answer::Error(error.to_string()),
         };
         let is_to_detach = matches!(answer, Answer::Detaching);

@@ -65,7 +65,18 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
             text(config.state.as_ref()),
         )
     });
-    let settings = [mode(config.mode, &status.interfaces), state, metrics];
+    let control = status.daemon.as_ref().and_then(|daemon| {
+        let text =
+            |group: &Option<String>| group.clone().unwrap_or_else(|| "root alone".to_owned());
+        let (running, wanted) = (&daemon.group, &config.control.group);
+        difference("control", running == wanted, text(running), text(wanted))
+    });
+    let settings = [
+        mode(config.mode, &status.interfaces),
+        state,
+        metrics,
+        control,
+    ];
     settings.into_iter().flatten().collect()
 }
 
@@ -176,6 +187,7 @@ mod tests {
                 config.buckets.store = Store::Hash;
                 config.offenders.capacity = 0;
                 config.bans.capacity = 2048;
+                config.control.group = Some("adm".to_owned());
                 status.daemon.as_mut().unwrap().metrics = None;
             },
             &[
@@ -186,6 +198,7 @@ mod tests {
                 "bans        {capacity: 524288} → {capacity: 2048}",
                 "mode        native on eth0 → generic",
                 "metrics     off → 127.0.0.1:9470",
+                "control     root alone → adm",
             ],
         );
         check(

@@ -23,7 +23,6 @@ use super::{
     messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
     state::Resumed,
-    syn_cookies,
 };
 use crate::guard;
 
@@ -49,10 +48,14 @@ pub(super) async fn put_in_force(
         );
     }
     guard::warn_of(&candidate.config.policy).await;
-    syn_cookies::warn_of(&candidate.config.policy);
     let to_apply = Arc::clone(daemon);
     // The kernel's verifier is slow; packets and requests do not wait for it.
-    let previous = spawn_blocking(move || apply(&to_apply, candidate, resumed)).await??;
+    let previous = spawn_blocking(move || {
+        let previous = apply(&to_apply, candidate, resumed)?;
+        to_apply.cookies.read(&to_apply);
+        Ok::<_, DatapathError>(previous)
+    });
+    let previous = previous.await??;
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {

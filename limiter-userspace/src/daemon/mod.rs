@@ -8,6 +8,7 @@ mod candidate;
 mod capacity;
 mod changes;
 mod confirm;
+mod dns_cookies;
 mod enforce;
 mod error;
 mod exporter;
@@ -16,7 +17,6 @@ mod guard;
 pub mod incidents;
 mod known;
 mod listed;
-mod lost_answers;
 mod memory;
 mod messages;
 mod named;
@@ -28,6 +28,7 @@ pub mod pulse;
 mod refill;
 mod reload;
 mod requests;
+mod rmem_max;
 mod sent_back;
 mod service;
 mod shared;
@@ -38,6 +39,7 @@ mod starting_point;
 mod startup;
 mod state;
 mod syn_cookies;
+mod troubles;
 pub mod watch;
 mod worker;
 
@@ -152,6 +154,9 @@ async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonEr
         // In boxes, as all of these together are too large for the stack.
         never = Box::pin(started.own_addresses.keep(&daemon)) => match never {},
         never = Box::pin(sent_back::keep(&daemon)) => match never {},
+        never = Box::pin(dns_cookies::keep(&daemon)) => match never {},
+        never = Box::pin(syn_cookies::keep(&daemon)) => match never {},
+        never = Box::pin(rmem_max::keep(&daemon)) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

@@ -17,14 +17,15 @@ use super::{
     bans::{BanCounts, BanKeeper},
     capacity::{self, Capacity},
     changes::Changes,
+    dns_cookies::CookieSecrets,
     guard::Guard,
-    lost_answers::LostAnswers,
     options::Options,
     pulse::Pulses,
     requests::Requests,
     sieves::{self, Pressures},
     silence::Silence,
     state::StateKeeper,
+    troubles::Troubles,
 };
 use crate::protocol::{
     AutomaticRate, DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief,
@@ -35,6 +36,8 @@ pub struct Daemon {
     pub(super) options: Options,
     /// Where metrics are served; `None`: nowhere.
     pub(super) metrics: Option<SocketAddr>,
+    /// The group whose members may look; `None`: only root may.
+    group: Option<String>,
     /// Saves what buckets owe; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
@@ -61,8 +64,12 @@ pub struct Daemon {
     pub(super) capacity: Capacity,
     /// Why nothing is answered.
     pub(super) silence: Silence,
+    /// The secrets of DNS cookies.
+    pub(super) cookies: CookieSecrets,
     /// Where answers are lost.
-    pub(super) lost_answers: LostAnswers,
+    pub(super) lost_answers: Troubles,
+    /// Limits whose SYN cookies this host does not make.
+    pub(super) syn_cookies: Troubles,
     /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
     /// The daemon must end and leave nothing behind.
@@ -73,6 +80,7 @@ impl Daemon {
     pub(super) fn new(
         options: Options,
         metrics: Option<SocketAddr>,
+        group: Option<String>,
         state: Option<StateKeeper>,
         reloads: Requests,
         datapath: Datapath,
@@ -81,6 +89,7 @@ impl Daemon {
             reloads,
             options,
             metrics,
+            group,
             state,
             datapath: RwLock::new(datapath),
             bans: BanKeeper::default(),
@@ -94,7 +103,9 @@ impl Daemon {
             pressures: Arc::default(),
             capacity: Capacity::default(),
             silence: Silence::default(),
-            lost_answers: LostAnswers::default(),
+            cookies: CookieSecrets::default(),
+            lost_answers: Troubles::default(),
+            syn_cookies: Troubles::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -153,11 +164,14 @@ impl Daemon {
     pub(super) fn status(&self) -> DaemonStatus {
         DaemonStatus {
             metrics: self.metrics,
+            group: self.group.clone(),
             state: self.state_status(),
             reloads: self.history(),
             guard: self.guard.status(),
             silence: self.silence.reason(),
             lost_answers: self.lost_answers.troubles(),
+            secrets_error: self.cookies.error(),
+            syn_cookies: self.syn_cookies.troubles(),
         }
     }
 

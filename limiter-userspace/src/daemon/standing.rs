@@ -1,6 +1,6 @@
 //! The standing of sources: what each got, and what is known of an address.
 
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -12,7 +12,7 @@ use limiter_common::{
 use limiter_datapath::kernel::{
     Datapath, DatapathError, LimitBucket, SourceStanding, monotonic_now,
 };
-use limiter_policy::policy::{Limit, Mode};
+use limiter_policy::policy::Limit;
 
 use crate::protocol::{
     ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
@@ -36,7 +36,16 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
         shortage: shortage(known.shortage()?, Tick::of_ns(monotonic_now())),
         handshakes_error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
         limits: limits.collect::<Result<_, DatapathError>>()?,
+        dns_cookies: dns_cookies(datapath)?,
     }))
+}
+
+/// Returns how many queries said what by their DNS cookies; empty: none are looked for.
+fn dns_cookies(datapath: &Datapath) -> Result<BTreeMap<String, u64>, DatapathError> {
+    let checks = datapath.cookie_checks()?.into_iter();
+    Ok(checks
+        .map(|(check, count)| (check.name().to_owned(), count))
+        .collect())
 }
 
 /// What sources of a standing got of a limit; `None`: what became of packets whose sources' standing
@@ -64,7 +73,7 @@ pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<Counted>, Data
 /// Returns whether a limit counts what sources of each standing get of it.
 #[must_use]
 pub fn is_reserving(limit: &Limit) -> bool {
-    limit.mode != Mode::Off && limit.reserve.is_some()
+    limit.reserves()
 }
 
 /// Explains the standing of an address.

@@ -75,7 +75,8 @@ pub(super) async fn start(
         // A daemon that takes over a pinned policy was started before, with correct names.
         candidate.all_there()?;
     }
-    let control = socket.listen()?;
+    let group = candidate.config.control.group.clone();
+    let control = socket.listen(group.as_deref())?;
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => {
@@ -95,7 +96,9 @@ pub(super) async fn start(
     let datapath = starting_point.into_datapath(resumed.is_some(), settings)?;
     let (reloads, requests) = Requests::new();
     let metrics = listener.as_ref().map(|listener| listener.address());
-    let daemon = Arc::new(Daemon::new(options, metrics, state, reloads, datapath));
+    let daemon = Arc::new(Daemon::new(
+        options, metrics, group, state, reloads, datapath,
+    ));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;

@@ -8,6 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use super::number::gauge_of;
 use crate::{
     capacity::Kind,
     daemon::Daemon,
@@ -78,8 +79,7 @@ fn gauge(
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for (limit, rate) in rates {
         let labels = [("limit", limit.as_str())];
-        let number = i64::try_from(number(rate)).unwrap_or(i64::MAX);
-        ConstGauge::new(number).encode(family.encode_family(&labels)?)?;
+        ConstGauge::new(gauge_of(number(rate))).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

@@ -1,13 +1,12 @@
-//! How many sources are known. Counting reads the whole table, 64 MiB by default, so whoever asks
-//! often is told what was counted before.
+//! How many entries a large table has. Counting reads all of it, 64 MiB of known sources by default,
+//! so whoever asks often is told what was counted before.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use limiter_common::standing::Standing;
-use limiter_datapath::kernel::{Datapath, DatapathError, KnownSources};
+use limiter_datapath::kernel::{Datapath, DatapathError};
 
 /// The pause after a count, as a multiple of the time that it took: at most a twentieth of a CPU
 /// counts.
@@ -16,47 +15,46 @@ const PAUSE: u32 = 20;
 /// The longest pause: after it, what was counted is too old.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The last count.
+/// The last count of a table.
 #[derive(Debug, Default)]
-pub(super) struct Census(Mutex<Option<Counted>>);
+pub(super) struct Census<T>(Mutex<Option<Counted<T>>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct Counted<T> {
     /// The policy in force then: another one may have another table.
     generation: u64,
-    known: [u64; Standing::COUNT],
+    numbers: T,
     /// When the count ended.
     at: Instant,
     took: Duration,
 }
 
-impl Census {
-    /// Returns how many sources have each standing, in the order of [`Standing::ALL`], and how old
-    /// these numbers are.
-    pub(super) fn known(
+impl<T: Copy> Census<T> {
+    /// Returns what `count` counts, or counted a short time ago, and how old these numbers are.
+    pub(super) fn numbers(
         &self,
         datapath: &Datapath,
-        sources: &KnownSources<'_>,
-    ) -> Result<([u64; Standing::COUNT], Duration), DatapathError> {
+        count: impl FnOnce() -> Result<T, DatapathError>,
+    ) -> Result<(T, Duration), DatapathError> {
         // The value is valid after each assignment, so a panic elsewhere spoils nothing.
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = datapath.manifest().generation;
         if let Some(counted) = *last {
             let age = counted.at.elapsed();
             if counted.generation == generation && age < pause(counted.took) {
-                return Ok((counted.known, age));
+                return Ok((counted.numbers, age));
             }
         }
         let begun = Instant::now();
-        let known = sources.count()?;
+        let numbers = count()?;
         let at = Instant::now();
         *last = Some(Counted {
             generation,
-            known,
+            numbers,
             at,
             took: at - begun,
         });
-        Ok((known, Duration::ZERO))
+        Ok((numbers, Duration::ZERO))
     }
 }
 

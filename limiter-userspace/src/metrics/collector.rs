@@ -14,8 +14,9 @@ use jiff::Timestamp;
 use limiter_common::{
     counters::{LimitTraffic, Traffic},
     reason::{Action, Reason},
+    standing::Standing,
 };
-use limiter_datapath::kernel::{Datapath, DatapathError, Recorded};
+use limiter_datapath::kernel::{BucketUse, Datapath, DatapathError, Recorded};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
@@ -23,7 +24,7 @@ use prometheus_client::{
 };
 
 use self::labelled::{Labelled, counters};
-use super::{capacity, census::Census, sieves, standing::Standings};
+use super::{capacity, census::Census, number::gauge_of, sieves, standing::Standings};
 use crate::{
     daemon::Daemon,
     protocol::{History, StateStatus},
@@ -33,7 +34,8 @@ use crate::{
 pub(super) struct DaemonCollector {
     daemon: Arc<Daemon>,
     failure: Failure,
-    census: Census,
+    known: Census<[u64; Standing::COUNT]>,
+    buckets: Census<BucketUse>,
 }
 
 /// Keeps the reason why the counters could not be read, which an encoder's error cannot carry.
@@ -52,7 +54,8 @@ impl DaemonCollector {
         Self {
             daemon,
             failure,
-            census: Census::default(),
+            known: Census::default(),
+            buckets: Census::default(),
         }
     }
 
@@ -123,6 +126,10 @@ impl Collector for DaemonCollector {
         )?;
 
         interfaces(datapath, &mut encoder)?;
+        let counted = self
+            .buckets
+            .numbers(datapath, || datapath.buckets_in_debt());
+        buckets(&self.read(counted)?.0, &mut encoder)?;
         let evictions = self.read(datapath.lossy_evictions())?;
         ConstCounter::new(evictions).encode(encoder.encode_descriptor(
             "limiter_bucket_lossy_evictions",
@@ -141,7 +148,7 @@ impl Collector for DaemonCollector {
         sieves::sieves(&briefs, &mut encoder)?;
         let rates = self.read(capacity::read(&self.daemon, datapath))?;
         capacity::encode(&rates, &mut encoder)?;
-        if let Some(standings) = self.read(Standings::read(datapath, &self.census))? {
+        if let Some(standings) = self.read(Standings::read(datapath, &self.known))? {
             standings.encode(&mut encoder)?;
         }
         reloads(&self.daemon.history(), &mut encoder)?;
@@ -149,27 +156,9 @@ impl Collector for DaemonCollector {
             state(&status, &mut encoder)?;
         }
 
-        let overrides: Vec<Labelled<1, u64>> = manifest
-            .policy
-            .limits
-            .iter()
-            .map(|limit| {
-                (
-                    [("limit", limit.name.clone())],
-                    limit.overrides.len() as u64,
-                )
-            })
-            .collect();
-        let mut family = encoder.encode_descriptor(
-            "limiter_overrides_active",
-            "Overrides in force by limit",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (labels, number) in overrides {
-            ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX))
-                .encode(family.encode_family(&labels)?)?;
-        }
+        super::limits::overrides(&manifest.policy, &mut encoder)?;
+        super::limits::rates(&manifest.policy, &mut encoder)?;
+        super::process::encode(&mut encoder)?;
         let loaded_at = ConstGauge::new(manifest.loaded_at.as_second());
         loaded_at.encode(encoder.encode_descriptor(
             "limiter_policy_loaded_timestamp_seconds",
@@ -192,6 +181,40 @@ fn interfaces(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Resu
         let labels = [("interface", name.as_str())];
         ConstGauge::new(i64::from(!missing.contains(name)))
             .encode(family.encode_family(&labels)?)?;
+    }
+    let mut family = encoder.encode_descriptor(
+        "limiter_interface_mode",
+        "1 for the mode in which the program runs on the interface",
+        None,
+        MetricType::Gauge,
+    )?;
+    for attachment in datapath.attachments() {
+        if !missing.contains(&attachment.interface) {
+            let labels = [
+                ("interface", attachment.interface.as_str()),
+                ("mode", attachment.mode.name()),
+            ];
+            ConstGauge::new(1_i64).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn buckets(found: &BucketUse, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    for (name, help, number) in [
+        (
+            "limiter_buckets_in_debt",
+            "Buckets that are not full, of all sets; the others take no room",
+            found.in_debt,
+        ),
+        (
+            "limiter_buckets_capacity",
+            "Buckets that there is room for",
+            found.capacity,
+        ),
+    ] {
+        let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(gauge_of(number)).encode(descriptor)?;
     }
     Ok(())
 }
@@ -217,7 +240,7 @@ fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Resul
         let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(number).encode(descriptor)?;
     }
-    let remembered = i64::try_from(recorded.offenders.len()).unwrap_or(i64::MAX);
+    let remembered = gauge_of(recorded.offenders.len() as u64);
     ConstGauge::new(remembered).encode(encoder.encode_descriptor(
         "limiter_offenders",
         "Offenders that are remembered",

@@ -9,6 +9,8 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
+use super::number::gauge_of;
+
 /// A metric of each list.
 struct Gauge {
     name: &'static str,
@@ -26,7 +28,7 @@ const GAUGES: [Gauge; 4] = [
     Gauge {
         name: "limiter_list_bad_lines",
         help: "Lines of the list's files that are not addresses",
-        value: |list| Some(whole(list.bad_lines)),
+        value: |list| Some(gauge_of(list.bad_lines)),
     },
     Gauge {
         name: "limiter_list_stale",
@@ -56,7 +58,7 @@ pub(super) fn encode(lists: &[ListStatus], encoder: &mut DescriptorEncoder<'_>) 
     for list in lists {
         for (name, prefixes) in [("ipv4", list.ipv4_prefixes), ("ipv6", list.ipv6_prefixes)] {
             let labels = [("list", list.list.as_str()), ("family", name)];
-            ConstGauge::new(whole(prefixes)).encode(family.encode_family(&labels)?)?;
+            ConstGauge::new(gauge_of(prefixes)).encode(family.encode_family(&labels)?)?;
         }
     }
     for Gauge { name, help, value } in GAUGES {
@@ -74,8 +76,4 @@ pub(super) fn encode(lists: &[ListStatus], encoder: &mut DescriptorEncoder<'_>) 
 fn modified(list: &ListStatus) -> Option<Timestamp> {
     let files = list.files.iter();
     files.filter_map(|file| file.report.modified).min()
-}
-
-fn whole(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

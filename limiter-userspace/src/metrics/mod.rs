@@ -5,7 +5,11 @@
 mod capacity;
 mod census;
 mod collector;
+mod format;
+mod limits;
 mod lists;
+mod number;
+mod process;
 mod scrape;
 mod server;
 mod sieves;

@@ -12,7 +12,10 @@ use prometheus_client::{encoding::text::encode, metrics::info::Info, registry::R
 use thiserror::Error;
 use tracing::warn;
 
-use super::collector::{DaemonCollector, Failure};
+use super::{
+    collector::{DaemonCollector, Failure},
+    format::{Format, prometheus},
+};
 use crate::daemon::Daemon;
 
 /// How long a text is reused: reading the counters takes time and delays changes of the policy.
@@ -22,16 +25,22 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(super) struct Scrapes {
     registry: Registry,
     failure: Failure,
-    last: LastScrape,
+    last: LastScrape<Texts>,
+}
+
+/// The metrics in each format.
+#[derive(Clone)]
+struct Texts {
+    prometheus: Bytes,
+    open_metrics: Bytes,
 }
 
 /// The last text, or why there is none.
-#[derive(Default)]
-struct LastScrape(Mutex<Option<Scrape>>);
+struct LastScrape<T>(Mutex<Option<Scrape<T>>>);
 
-struct Scrape {
+struct Scrape<T> {
     made: Instant,
-    text: Result<Bytes, Arc<ScrapeError>>,
+    text: Result<T, Arc<ScrapeError>>,
 }
 
 /// The metrics could not be rendered.
@@ -56,19 +65,26 @@ impl Scrapes {
         Self {
             registry,
             failure,
-            last: LastScrape::default(),
+            last: LastScrape::new(),
         }
     }
 
     /// Returns the text, at most a second old. Logs the first error after a success.
-    pub(super) fn text(&self) -> Result<Bytes, Arc<ScrapeError>> {
-        self.last.or_make(Instant::now, || self.make())
+    pub(super) fn text(&self, format: Format) -> Result<Bytes, Arc<ScrapeError>> {
+        let texts = self.last.or_make(Instant::now, || self.make())?;
+        Ok(match format {
+            Format::Prometheus => texts.prometheus,
+            Format::OpenMetrics => texts.open_metrics,
+        })
     }
 
-    fn make(&self) -> Result<Bytes, ScrapeError> {
+    fn make(&self) -> Result<Texts, ScrapeError> {
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
-            Ok(()) => Ok(Bytes::from(text)),
+            Ok(()) => Ok(Texts {
+                prometheus: prometheus(&text).into(),
+                open_metrics: text.into(),
+            }),
             Err(error) => Err(match self.failure.take() {
                 Some(cause) => ScrapeError::Datapath(cause),
                 None => ScrapeError::Format(error),
@@ -77,13 +93,17 @@ impl Scrapes {
     }
 }
 
-impl LastScrape {
+impl<T: Clone> LastScrape<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
     /// Returns the text if it is fresh at the time that `now` returns, else what `make` returns.
     fn or_make(
         &self,
         now: impl Fn() -> Instant,
-        make: impl FnOnce() -> Result<Bytes, ScrapeError>,
-    ) -> Result<Bytes, Arc<ScrapeError>> {
+        make: impl FnOnce() -> Result<T, ScrapeError>,
+    ) -> Result<T, Arc<ScrapeError>> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scrape) = &*last
             && now() < scrape.made + FRESH
@@ -112,7 +132,7 @@ mod tests {
 
     /// Counts how often the text is made, each time with this result, which takes so long.
     struct Scene {
-        last: LastScrape,
+        last: LastScrape<String>,
         now: Cell<Instant>,
         takes: Duration,
         made: Cell<u32>,
@@ -122,7 +142,7 @@ mod tests {
     impl Scene {
         fn new(takes: Duration, succeeds: bool) -> Self {
             Self {
-                last: LastScrape::default(),
+                last: LastScrape::new(),
                 now: Cell::new(Instant::now()),
                 takes,
                 made: Cell::new(0),
@@ -143,7 +163,7 @@ mod tests {
                     self.wait(self.takes);
                     self.made.set(self.made.get() + 1);
                     if self.succeeds {
-                        Ok(self.made.get().to_string().into())
+                        Ok(self.made.get().to_string())
                     } else {
                         Err(ScrapeError::Format(fmt::Error))
                     }

@@ -7,7 +7,7 @@ use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    header::{ALLOW, CONTENT_TYPE, HeaderValue},
+    header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue},
     server::conn::http1,
     service::service_fn,
 };
@@ -19,14 +19,11 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::scrape::Scrapes;
+use super::{format::Format, scrape::Scrapes};
 use crate::{
     connections::Connections,
     daemon::pulse::{BEAT, Pulse},
 };
-
-/// The media type of the text format that is served.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The most connections at once.
 const MOST: usize = 64;
@@ -95,8 +92,10 @@ fn answer<B>(request: &Request<B>, scrapes: &Scrapes) -> Response<Full<Bytes>> {
         headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
-    match scrapes.text() {
-        Ok(text) => response(StatusCode::OK, OPEN_METRICS, text),
+    let accepted = request.headers().get_all(ACCEPT).iter();
+    let format = Format::accepted(accepted.filter_map(|field| field.to_str().ok()));
+    match scrapes.text(format) {
+        Ok(text) => response(StatusCode::OK, format.media_type(), text),
         Err(_) => plain(
             StatusCode::INTERNAL_SERVER_ERROR,
             "cannot read the counters: see the log\n",
@@ -142,7 +141,11 @@ mod tests {
         let (ours, theirs) = duplex(ON_THE_WAY);
         let begun = Instant::now();
         let conversation = converse(ours, |_| {
-            response(StatusCode::OK, OPEN_METRICS, vec![b'x'; LONG].into())
+            response(
+                StatusCode::OK,
+                Format::Prometheus.media_type(),
+                vec![b'x'; LONG].into(),
+            )
         });
         tokio::select! {
             () = conversation => {}

@@ -8,6 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use super::number::gauge_of;
 use crate::protocol::sieves::{EVERYTHING, SieveBrief, SieveUseStatus};
 
 /// Encodes each sieve, its uses, and how full its lists are.
@@ -61,7 +62,7 @@ pub(super) fn sieves(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> 
     )?;
     for sieve in sieves {
         let labels = [("sieve", sieve.sieve.as_str())];
-        let entries = i64::try_from(sieve.entries).unwrap_or(i64::MAX);
+        let entries = gauge_of(sieve.entries);
         ConstGauge::new(entries).encode(family.encode_family(&labels)?)?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use limiter_common::{
+    cookie::CookieCheck,
     counters::Traffic,
     reason::Action,
     standing::{Standing, Tick},
@@ -13,7 +14,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use super::census::Census;
+use super::{census::Census, number::gauge_of};
 use crate::{
     daemon::{Counted, counted, is_reserving},
     protocol::counted_name,
@@ -29,13 +30,15 @@ pub(super) struct Standings {
     known_age: Duration,
     is_short: bool,
     are_handshakes_noted: bool,
+    /// How many queries said what by their DNS cookies.
+    cookies: Vec<(CookieCheck, u64)>,
 }
 
 impl Standings {
     /// Reads them; `None`: the policy in force uses no standing.
     pub(super) fn read(
         datapath: &Datapath,
-        census: &Census,
+        census: &Census<[u64; Standing::COUNT]>,
     ) -> Result<Option<Self>, DatapathError> {
         let sources = match datapath.known_sources() {
             Ok(sources) => sources,
@@ -46,13 +49,14 @@ impl Standings {
         let limits = limits
             .filter(|limit| is_reserving(limit))
             .map(|limit| Ok((limit.name.clone(), counted(datapath, limit.id)?)));
-        let (known, known_age) = census.known(datapath, &sources)?;
+        let (known, known_age) = census.numbers(datapath, || sources.count())?;
         Ok(Some(Self {
             limits: limits.collect::<Result<_, DatapathError>>()?,
             known,
             known_age,
             is_short: sources.shortage()?.holds(Tick::of_ns(monotonic_now())),
             are_handshakes_noted: datapath.are_handshakes_noted().is_ok(),
+            cookies: datapath.cookie_checks()?,
         }))
     }
 
@@ -80,7 +84,7 @@ impl Standings {
         )?;
         for (standing, number) in Standing::ALL.iter().zip(self.known) {
             let labels = [("standing", standing.name())];
-            let number = i64::try_from(number).unwrap_or(i64::MAX);
+            let number = gauge_of(number);
             ConstGauge::new(number).encode(family.encode_family(&labels)?)?;
         }
         let age = ConstGauge::new(self.known_age.as_secs_f64());
@@ -104,6 +108,16 @@ impl Standings {
         ] {
             let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(i64::from(is_so)).encode(descriptor)?;
+        }
+        let mut family = encoder.encode_descriptor(
+            "limiter_dns_cookies",
+            "Queries that reserves would have refused, by what their DNS cookies said",
+            None,
+            MetricType::Counter,
+        )?;
+        for (check, number) in &self.cookies {
+            let labels = [("result", check.name())];
+            ConstCounter::new(*number).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }

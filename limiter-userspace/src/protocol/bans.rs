@@ -66,7 +66,8 @@ pub struct BanRequest {
 pub struct BansChanged {
     /// One for each change, in order.
     pub outcomes: Vec<BanOutcome>,
-    /// Whether the bans end with the daemon, because it has neither pins nor a state file.
+    /// Whether there are new bans that end with the daemon, because it has neither pins nor a state
+    /// file.
     pub ends_with_daemon: bool,
 }
 

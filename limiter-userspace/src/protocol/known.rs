@@ -52,7 +52,8 @@ impl KnownChange {
 pub struct KnownChanged {
     /// One for each change, in order.
     pub outcomes: Vec<KnownOutcome>,
-    /// Whether what is known ends with the daemon, because it has neither pins nor a state file.
+    /// Whether some of the sources are proven now, but no longer than the daemon runs, because it
+    /// has neither pins nor a state file.
     pub ends_with_daemon: bool,
 }
 

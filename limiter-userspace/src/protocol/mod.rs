@@ -138,6 +138,34 @@ pub enum Request {
     Detach,
 }
 
+impl Request {
+    /// Returns whether it only looks, and changes nothing.
+    #[must_use]
+    pub const fn only_looks(&self) -> bool {
+        match self {
+            Self::Status
+            | Self::Explain { .. }
+            | Self::Offenders(_)
+            | Self::Bans(_)
+            | Self::Known(_)
+            | Self::KnownSource { .. }
+            | Self::Lists
+            | Self::TestLists { .. }
+            | Self::Sieves { .. }
+            | Self::Policy => true,
+            Self::ChangeBans(_)
+            | Self::LiftBans
+            | Self::ChangeKnown(_)
+            | Self::Reset(_)
+            | Self::Refund(_)
+            | Self::AcceptList { .. }
+            | Self::Reload
+            | Self::Confirm
+            | Self::Detach => false,
+        }
+    }
+}
+
 /// An answer of the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", content = "content", rename_all = "kebab-case")]

@@ -16,6 +16,10 @@ pub struct StandingStatus {
     /// What each standing got of each limit that reserves, from the highest standing to the lowest,
     /// and last what passed whatever the standing was.
     pub limits: BTreeMap<String, Vec<StandingTraffic>>,
+    /// How many queries, which reserves would have refused, said what by their DNS cookies; empty:
+    /// none are looked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dns_cookies: BTreeMap<String, u64>,
 }
 
 /// A shortage.
@@ -106,7 +110,7 @@ pub enum Why {
     List,
     /// Somebody vouches for it.
     Vouched,
-    /// It completed a TCP handshake.
+    /// It completed a TCP handshake, or sent a query with a valid DNS cookie.
     Handshake,
     /// It came on separate occasions; if it is unknown, on too few.
     Visits,

@@ -50,6 +50,9 @@ pub struct Status {
 pub struct DaemonStatus {
     /// Where metrics are served to Prometheus; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
+    /// The group whose members may look; `None`: only root may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The state file; `None`: there is none.
     pub state: Option<StateStatus>,
     /// The reloads of the configuration and their results.
@@ -60,6 +63,12 @@ pub struct DaemonStatus {
     pub silence: Option<String>,
     /// Why answers through an interface are lost or may be, by its name.
     pub lost_answers: BTreeMap<String, String>,
+    /// Why the secrets of DNS cookies are not those of their file; `None`: they are, or none are
+    /// needed.
+    #[serde(default)]
+    pub secrets_error: Option<String>,
+    /// Why this host does not make the SYN cookies that a limit answers with, by its name.
+    pub syn_cookies: BTreeMap<String, String>,
 }
 
 /// The guard, which protects addresses that must not be banned.

@@ -7,12 +7,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use limiter_capture::CapturedFrame;
 use limiter_common::{
     address::Address,
     packet::{self, FLAG_ACK, FLAG_SYN, Facts, PROTOCOL_TCP, TcpNumbers},
 };
-
-use super::CapturedFrame;
 
 /// How many connections may be half open at once; if there are more, the oldest are forgotten.
 const HALF_OPEN: usize = 1 << 18;

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 
+use limiter_capture::Packet;
 use limiter_common::{
     address::Address,
     answer::Answer,
+    cookie::{CookieKeys, Secret},
     decide::{Account, Verdict, account},
     judged,
     owner::BucketKey,
@@ -13,14 +15,13 @@ use limiter_common::{
     reason::Action,
     sieve::SieveTraffic,
     standing::{Event, SourceId},
-    strategy::Report,
+    strategy::{Parameters, Report},
 };
 use limiter_policy::policy::{CompiledPolicy, Policy};
 use thiserror::Error;
 
 use super::{
     bans::{AutomaticBans, ReplayedBans},
-    capture::Packet,
     engine::{Engine, EngineError},
     handshakes::{HandshakeCounts, Handshakes},
     pressure::{Pressures, UnderPressure},
@@ -86,6 +87,17 @@ impl Strictest {
     }
 }
 
+/// The bucket of a limit after a packet that the limit counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    /// The limit's index in the policy.
+    pub limit_index: u32,
+    /// The whole tokens left.
+    pub remaining: u64,
+    /// The tokens of a full bucket.
+    pub when_full: u64,
+}
+
 /// A judged packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
@@ -113,6 +125,8 @@ pub struct Replay {
     policy: CompiledPolicy,
     bans: Option<AutomaticBans>,
     engine: Box<dyn Engine>,
+    /// What DNS cookies are checked with.
+    secrets: Vec<Secret>,
     /// Whether to report the strictest limit also for packets that pass.
     report_passed: bool,
     pressures: Pressures,
@@ -121,6 +135,8 @@ pub struct Replay {
     latest_ns: u64,
     first_ns: Option<i128>,
     number: u64,
+    /// The last packet, as limits see it; `None`: no limit sees it.
+    last: Option<judged::Packet>,
 }
 
 /// A sieve at the end of a replay.
@@ -151,10 +167,19 @@ impl Replay {
             handshakes: Handshakes::default(),
             latest_ns: 0,
             engine,
+            secrets: Vec::new(),
             report_passed,
             first_ns: None,
             number: 0,
+            last: None,
         }
+    }
+
+    /// Checks DNS cookies with these secrets, at the capture's times.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: &[Secret]) -> Self {
+        self.secrets = secrets.to_vec();
+        self
     }
 
     /// Decides on the next packet.
@@ -166,6 +191,10 @@ impl Replay {
         let frame = packet.frame;
         let engine_error = |error: EngineError| ReplayError::Engine(number, Box::new(error));
 
+        if number == 1 && !self.secrets.is_empty() {
+            let keys = CookieKeys::new(&self.secrets, unix_ahead_ns(first_ns));
+            self.engine.set_cookie_keys(keys).map_err(engine_error)?;
+        }
         if let Some(bans) = &mut self.bans {
             bans.advance(&mut *self.engine, &self.policy, now)
                 .map_err(engine_error)?;
@@ -204,19 +233,17 @@ impl Replay {
         }
         // No limit charges a source that a list excludes or blocks.
         let asked = !verdict.reason.is_of_list();
-        let strictest = if asked && (self.report_passed || action == Action::Drop) {
-            classify(&self.policy, &facts.source)
-                .map(|class| judged::Packet {
-                    facts,
-                    class: *class,
-                    now,
-                })
-                .map(|packet| self.strictest(&packet, &verdict, action))
-                .transpose()
-                .map_err(engine_error)?
-                .flatten()
-        } else {
-            None
+        let class = classify(&self.policy, &facts.source).filter(|_| asked);
+        self.last = class.map(|class| judged::Packet {
+            facts,
+            class: *class,
+            now,
+        });
+        let strictest = match &self.last {
+            Some(packet) if self.report_passed || action == Action::Drop => self
+                .strictest(packet, &verdict, action)
+                .map_err(engine_error)?,
+            _ => None,
         };
         Ok(Judged {
             number,
@@ -256,6 +283,17 @@ impl Replay {
         self.handshakes.counts()
     }
 
+    /// Returns how many DNS cookies proved their sources; `None`: none are looked for.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the engine does.
+    pub fn valid_cookies(&self) -> Result<Option<u64>, EngineError> {
+        let are_looked_for = self.policy.shape.cookie_port != 0;
+        let valid = are_looked_for.then(|| self.engine.valid_cookies());
+        valid.transpose()
+    }
+
     /// Returns the state of the policy's sieves that are on.
     pub fn sieves(&self, policy: &Policy) -> Result<Vec<SieveReplay>, EngineError> {
         let memory = self.engine.sieves();
@@ -289,35 +327,69 @@ impl Replay {
     ) -> Result<Option<Strictest>, EngineError> {
         let mut strictest: Option<Strictest> = None;
         for limit_index in limit_indices(verdict.matched & !self.policy.shape.observing) {
-            let Some(Account {
-                key,
-                parameters,
-                cost,
-            }) = account(&self.policy, packet, limit_index)
-            else {
+            let Some((key, parameters, cost)) = self.charged(packet, limit_index) else {
                 continue;
             };
-            let mut parameters = *parameters;
-            if self.policy.shape.is_automatic(limit_index) {
-                let of_floor = parameters.gcra.emission_interval;
-                let interval = interval_in_force(&self.policy, limit_index, of_floor, packet.now);
-                parameters = parameters.at_interval(interval);
-            }
-            let state = self.engine.bucket(&key)?;
-            let log = parameters.log(|number| {
-                let stamp = self.engine.bucket(&key.of_part(number));
-                stamp.map(Option::unwrap_or_default)
-            })?;
             let this = Strictest {
                 limit_index,
                 key,
-                report: parameters.report(packet.now, state, &log, cost),
+                report: self.report(packet, &key, &parameters, cost)?,
             };
             if strictest.is_none_or(|other| this.strictness(action) > other.strictness(action)) {
                 strictest = Some(this);
             }
         }
         Ok(strictest)
+    }
+
+    /// Returns the buckets of all limits that count the last packet, which was judged so.
+    pub fn levels(&self, judged: &Judged) -> impl Iterator<Item = Result<Level, EngineError>> {
+        let packet = self.last.as_ref();
+        limit_indices(judged.verdict.matched).filter_map(move |limit_index| {
+            let packet = packet?;
+            let (key, parameters, cost) = self.charged(packet, limit_index)?;
+            let report = self.report(packet, &key, &parameters, cost);
+            Some(report.map(|report| Level {
+                limit_index,
+                remaining: report.remaining,
+                when_full: parameters.when_full(),
+            }))
+        })
+    }
+
+    /// Returns the bucket that a packet is charged to, with the parameters in force, and its cost.
+    fn charged(
+        &self,
+        packet: &judged::Packet,
+        limit_index: u32,
+    ) -> Option<(BucketKey, Parameters, u64)> {
+        let Account {
+            key,
+            parameters,
+            cost,
+        } = account(&self.policy, packet, limit_index)?;
+        let mut parameters = *parameters;
+        if self.policy.shape.is_automatic(limit_index) {
+            let of_floor = parameters.gcra.emission_interval;
+            let interval = interval_in_force(&self.policy, limit_index, of_floor, packet.now);
+            parameters = parameters.at_interval(interval);
+        }
+        Some((key, parameters, cost))
+    }
+
+    fn report(
+        &self,
+        packet: &judged::Packet,
+        key: &BucketKey,
+        parameters: &Parameters,
+        cost: u64,
+    ) -> Result<Report, EngineError> {
+        let state = self.engine.bucket(key)?;
+        let log = parameters.log(|number| {
+            let stamp = self.engine.bucket(&key.of_part(number));
+            stamp.map(Option::unwrap_or_default)
+        })?;
+        Ok(parameters.report(packet.now, state, &log, cost))
     }
 }
 
@@ -336,6 +408,17 @@ fn engine_time(t_ns: i128) -> Option<(i64, u64)> {
     let t_ns = i64::try_from(t_ns).ok()?;
     let now = FIRST.checked_add_signed(t_ns)?;
     (now <= LAST).then_some((t_ns, now))
+}
+
+/// Returns how far Unix time is ahead of the engine's clock, in nanoseconds modulo 2^64, if the first
+/// packet was captured at that Unix time.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "modulo 2^64"
+)]
+const fn unix_ahead_ns(first_ns: i128) -> u64 {
+    (first_ns - FIRST as i128) as u64
 }
 
 #[cfg(test)]

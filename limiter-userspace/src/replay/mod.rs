@@ -1,14 +1,12 @@
 //! Replays a capture through a policy: every packet is decided at its own time, by the native
 //! engine or by the program in the kernel.
 //!
-//! `capture` reads pcap and pcapng, `engine` decides, `judge` adds the strictest limit's state;
+//! `engine` decides, `judge` adds the strictest limit's state;
 //! `summary`, `sources`, `timeline` and `usage` aggregate the results for display. Memory does not
 //! grow with the capture's length, except that the native engine keeps a bucket for each source.
 
 mod bans;
-pub mod capture;
 pub mod engine;
-mod frame;
 mod handshakes;
 mod judge;
 mod pressure;
@@ -19,9 +17,8 @@ mod usage;
 
 pub use self::{
     bans::{ReplayedBan, ReplayedBans},
-    frame::CapturedFrame,
     handshakes::HandshakeCounts,
-    judge::{Judged, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, limit_indices},
+    judge::{Judged, Level, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, limit_indices},
     pressure::UnderPressure,
     sources::{DroppedSource, Sources},
     summary::Summary,

@@ -25,9 +25,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 7;
+const TABLE_OF: u32 = 9;
 
-const SHAPES: [Shape<'static>; 23] = [
+const SHAPES: [Shape<'static>; 26] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -55,6 +55,8 @@ const SHAPES: [Shape<'static>; 23] = [
         3,
         BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
     ),
+    shape("COOKIE_CHECKS", MapType::PerCpuArray, 4, 8, 6, 0),
+    shape("COOKIE_KEYS", MapType::Array, 4, 56, 1, BPF_F_RDONLY_PROG),
     shape(
         "CURRENT_RATES",
         MapType::Array,
@@ -74,6 +76,7 @@ const SHAPES: [Shape<'static>; 23] = [
         BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
     ),
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
+    shape("RMEM_MAX", MapType::Array, 4, 8, 1, BPF_F_RDONLY_PROG),
     shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),

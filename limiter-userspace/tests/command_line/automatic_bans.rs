@@ -246,7 +246,7 @@ fn a_ban_tells_its_limit_also_when_that_is_gone() -> Result<()> {
     assert_eq!(bans(&limiter)?[0]["limit"], "Own");
     let explained = limiter.show(&["explain", "10.77.0.3"])?;
     let expected = "BANNED by Own as 10.77.0.3, for ";
-    ensure!(explained.starts_with(expected), "{explained}");
+    ensure!(explained.contains(expected), "{explained}");
     Ok(())
 }
 

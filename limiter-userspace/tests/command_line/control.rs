@@ -109,7 +109,7 @@ fn the_socket_is_roots_alone() -> Result<()> {
     assert_eq!(mode & 0o777, 0o600);
     assert_fails(
         &mut status_as_nobody(&scene)?,
-        &["not allowed to open …control.sock: run as root (sudo limiter …)"],
+        &["not allowed to open …control.sock: run as root (sudo limiter …), or join the group …"],
     )
 }
 
@@ -126,6 +126,118 @@ fn a_socket_that_anyone_can_open_answers_root_alone() -> Result<()> {
     let mut status = Command::new(BINARY);
     succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
     Ok(())
+}
+
+/// Members of the group look, and change nothing; others do neither.
+#[test]
+fn operators_look_and_change_nothing() -> Result<()> {
+    const GROUP: &str = "4242";
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let configuration = format!("{GOOD}control: {{group: {GROUP}}}\n");
+    fs::write(scene.path("limiter.yaml"), configuration)?;
+    let _running = start(&scene, &pair)?;
+    fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
+    let copy = scene.path("limiter");
+    copy_binary(&copy)?;
+    let command = |groups: &str, arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--groups", groups]);
+        command.arg(&copy).args(arguments);
+        command.arg("--socket").arg(scene.socket());
+        command
+    };
+    for arguments in [
+        &["status"][..],
+        &["status", "--check"],
+        &["explain", "10.77.0.2"],
+        &["offenders"],
+        &["bans"],
+        &["lists"],
+        &["sieve"],
+        &["stats", "--flat"],
+    ] {
+        succeed(&mut command(GROUP, arguments))?;
+        // Also if the group is one of several.
+        succeed(&mut command(&format!("17,{GROUP},4711"), arguments))?;
+    }
+    let refused = "only root may change anything, and the group under `control` may look: …";
+    for arguments in [
+        &["ban", "198.51.100.7"][..],
+        &["unban", "198.51.100.7"],
+        &["unban", "--all"],
+        &["know", "198.51.100.7"],
+        &["forget", "198.51.100.7"],
+        &["reset", "--all"],
+        &[
+            "refund",
+            "10.77.0.2",
+            "--limit",
+            "PacketsPerIPAddress",
+            "--cost",
+            "1",
+        ],
+        &["reload"],
+        &["confirm"],
+        &["detach"],
+    ] {
+        assert_fails(&mut command(GROUP, arguments), &[refused])?;
+    }
+    assert_fails(
+        &mut command("17,4711", &["status"]),
+        &["not allowed to open …control.sock: …"],
+    )?;
+    // Even if the socket is open to everybody.
+    fs::set_permissions(scene.socket(), fs::Permissions::from_mode(0o666))?;
+    assert_fails(
+        &mut command("17,4711", &["status"]),
+        &["the daemon at …control.sock did not answer: …"],
+    )?;
+    let mut bans = Command::new(BINARY);
+    let bans = succeed(bans.args(["bans", "--socket"]).arg(scene.socket()))?;
+    let bans = text(&bans.stdout)?;
+    ensure!(!bans.contains("198.51.100.7"), "{bans}");
+    Ok(())
+}
+
+/// Operators who hold connections do not keep root waiting.
+#[test]
+fn operators_do_not_keep_root_waiting() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let configuration = format!("{GOOD}control: {{group: 4242}}\n");
+    fs::write(scene.path("limiter.yaml"), configuration)?;
+    let _running = start(&scene, &pair)?;
+    fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
+    let holding = "use IO::Socket::UNIX; $| = 1; \
+                   my @held = map { IO::Socket::UNIX->new(Peer => $ARGV[0]) or die $! } 1 .. 200; \
+                   print scalar @held; sleep 60;";
+    let mut holder = Command::new("setpriv");
+    holder.args(["--reuid", "65534", "--regid", "4242", "--clear-groups"]);
+    holder.args(["perl", "-e", holding]).arg(scene.socket());
+    let mut holder = Running(holder.stdout(Stdio::piped()).spawn()?);
+    let mut told = [0; 3];
+    let stdout = holder.0.stdout.as_mut().context("its stdout")?;
+    stdout.read_exact(&mut told)?;
+    assert_eq!(&told, b"200");
+    let began = Instant::now();
+    let mut status = Command::new(BINARY);
+    succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
+    ensure!(began.elapsed() < Duration::from_secs(3), "root had to wait");
+    Ok(())
+}
+
+#[test]
+fn a_group_that_does_not_exist_is_refused() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let configuration = format!("{GOOD}control: {{group: no-such-group}}\n");
+    fs::write(scene.path("limiter.yaml"), configuration)?;
+    assert_fails(
+        &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE]),
+        &[
+            "there is no group 'no-such-group' in /etc/group: add it (groupadd no-such-group), or \
+           correct `control: {group: …}`",
+        ],
+    )?;
+    assert_nothing_left(&pair, &scene.socket())
 }
 
 #[test]
@@ -187,8 +299,8 @@ fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
             thread::sleep(Duration::from_millis(20));
         }
         let winner = all.pop().context("no daemon runs")?;
-        let mut status = Command::new(BINARY);
-        succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
+        let mut bans = Command::new(BINARY);
+        succeed(bans.args(["bans", "--socket"]).arg(scene.socket()))?;
         nix::sys::signal::kill(
             nix::unistd::Pid::from_raw(winner.0.id().try_into()?),
             nix::sys::signal::Signal::SIGTERM,

@@ -24,6 +24,21 @@ fn completions_know_every_subcommand() -> Result<()> {
             let name = subcommand.get_name();
             ensure!(script.contains(name), "{shell} does not complete {name}");
         }
+        let options = subcommands().into_iter().flat_map(|subcommand| {
+            let options = subcommand.get_arguments().cloned();
+            options.collect::<Vec<_>>()
+        });
+        let (mut hidden, mut shown) = (0, 0);
+        for option in options {
+            let Some(name) = option.get_long() else {
+                continue;
+            };
+            let is_hidden = option.is_hide_set();
+            ensure!(script.contains(name) != is_hidden, "{shell}: {name}");
+            hidden += usize::from(is_hidden);
+            shown += usize::from(!is_hidden);
+        }
+        ensure!(hidden > 0 && shown > 50, "{hidden} hidden, {shown} shown");
     }
     Ok(())
 }

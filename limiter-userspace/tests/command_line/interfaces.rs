@@ -9,7 +9,9 @@ use std::path::Path;
 use testbed::{Limiter, SERVER_INTERFACE};
 
 use crate::{
-    BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, pinned::assert_metric, wait_for,
+    BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair,
+    pinned::{assert_metric, metrics},
+    wait_for,
 };
 
 #[test]
@@ -149,10 +151,13 @@ fn interfaces_that_come_and_go() -> Result<()> {
         assert_metric(&pair.server, &line)
     };
     metric("extra0", 1)?;
+    let mode = r#"limiter_interface_mode{interface="extra0",mode="native"} 1"#;
+    assert_metric(&pair.server, mode)?;
     pair.server.ip(&["link", "delete", "extra0"])?;
     wait_for(|| Ok(!attached(1)?))?;
     ensure!(attached(0)?);
     metric("extra0", 0)?;
+    ensure!(!metrics(&pair.server)?.contains(mode));
     metric(SERVER_INTERFACE, 1)?;
     pair.server.ip(&["link", "delete", SERVER_INTERFACE])?;
     wait_for(|| Ok(!attached(0)?))?;

@@ -12,10 +12,12 @@ mod bans;
 mod confirm;
 mod control;
 mod diff;
+mod dns_cookies;
 mod feed_bounds;
 mod forged;
 mod generated;
 mod guard;
+mod health;
 mod incidents;
 mod interfaces;
 mod known;
@@ -23,6 +25,7 @@ mod leftovers;
 mod lists;
 mod log;
 mod machine;
+mod metrics;
 mod moved;
 mod names;
 mod offenders;
@@ -126,11 +129,20 @@ fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
             && lines
                 .iter()
                 .zip(expected)
-                .all(|(line, pattern)| matches(line, pattern)),
+                .all(|(line, pattern)| matches(&message(line), pattern)),
         "{command:?} said\n{told}instead of\n{}",
         expected.join("\n")
     );
     Ok(())
+}
+
+/// Returns the message of a line on stderr, which is JSON under `--json`.
+fn message(line: &str) -> String {
+    let json = serde_json::from_str::<serde_json::Value>(line);
+    let message = json
+        .ok()
+        .and_then(|json| Some(json["message"].as_str()?.to_owned()));
+    message.unwrap_or_else(|| line.to_owned())
 }
 
 fn matches(line: &str, pattern: &str) -> bool {

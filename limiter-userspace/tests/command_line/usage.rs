@@ -1,6 +1,11 @@
 //! Wrong usage and invalid configurations.
 
-use std::{fmt::Write as _, fs, net::Ipv4Addr, process::Command};
+use std::{
+    fmt::Write as _,
+    fs,
+    net::Ipv4Addr,
+    process::{Command, Stdio},
+};
 
 use anyhow::Result;
 use testbed::{Namespace, SERVER_INTERFACE};
@@ -9,10 +14,12 @@ use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair, text};
 
 #[test]
 fn wrong_usage_is_exit_code_2() -> Result<()> {
-    let rows: [&[&str]; 21] = [
+    let rows: [&[&str]; 23] = [
         &[],
         &["frobnicate"],
-        &["run"],
+        &["run", "-c", "x", "y"],
+        &["check", "-c", "x", "y"],
+        &["explain", "192.0.2.0/24"],
         &["run", "-c", "x", "--mode", "quick"],
         &["run", "-c", "x", "--metrics", "9470"],
         &["run", "-c", "x", "--log", "loud"],
@@ -39,6 +46,82 @@ fn wrong_usage_is_exit_code_2() -> Result<()> {
         assert!(text(&output.stderr)?.contains("--help"), "{arguments:?}");
     }
     Ok(())
+}
+
+/// A configuration is named as an option, alone, by the environment, or it is standard input.
+#[test]
+fn where_the_configuration_is() -> Result<()> {
+    const RIGHT: &str = "limits: {PacketsPerIPAddress: {rate: 10/s}}\n";
+    let scene = Scene::new()?;
+    let path = scene.path("own.yaml");
+    fs::write(&path, RIGHT)?;
+    let missing = scene.path("missing.yaml");
+    let check = || Command::new(BINARY);
+    let path = path.as_os_str();
+    let succeeds = |command: &mut Command| -> Result<()> {
+        let output = command.stdin(Stdio::null()).output()?;
+        assert!(output.status.success(), "{}", text(&output.stderr)?);
+        assert!(text(&output.stdout)?.contains("PacketsPerIPAddress"));
+        Ok(())
+    };
+    succeeds(check().arg("check").arg(path))?;
+    succeeds(check().args(["check", "-c"]).arg(path))?;
+    succeeds(check().arg("check").env("LIMITER_CONFIG", path))?;
+    // What the command line says comes first.
+    succeeds(
+        check()
+            .args(["check", "-c"])
+            .arg(path)
+            .env("LIMITER_CONFIG", &missing),
+    )?;
+    succeeds(
+        check()
+            .arg("check")
+            .arg(path)
+            .env("LIMITER_CONFIG", &missing),
+    )?;
+    let told = "…missing.yaml: cannot be read: No such file or directory (os error 2)";
+    assert_fails(
+        check().arg("check").env("LIMITER_CONFIG", &missing),
+        &[told],
+    )?;
+    for arguments in [&["check", "-"][..], &["check", "-c", "-"]] {
+        let mut command = check();
+        command.args(arguments).stdin(fs::File::open(path)?);
+        assert!(command.output()?.status.success(), "{arguments:?}");
+    }
+    for command in ["check", "run", "replay"] {
+        let help = check()
+            .args([command, "--help"])
+            .env("LIMITER_CONFIG", "")
+            .output()?;
+        let help = text(&help.stdout)?;
+        assert!(help.contains("/etc/limiter/limiter.yaml"), "{help}");
+    }
+    Ok(())
+}
+
+#[test]
+fn where_the_socket_is() -> Result<()> {
+    let mut status = Command::new(BINARY);
+    status.args(["status", "--pin", "/nonexistent/pins"]);
+    status.env("LIMITER_SOCKET", "/nonexistent/socket");
+    assert_fails(
+        &mut status,
+        &["no limiter is running (nobody answers at /nonexistent/socket): …"],
+    )
+}
+
+#[test]
+fn an_interface_is_named_once() -> Result<()> {
+    let scene = Scene::new()?;
+    let path = scene.path("own.yaml");
+    fs::write(&path, "limits: {PacketsPerIPAddress: {rate: 10/s}}\n")?;
+    let namespace = Namespace::new()?;
+    let mut run = namespace.command(BINARY);
+    run.args(["run", "--log-format", "human", "-i", "lo", "-i", "lo", "-c"]);
+    let told = "`-i lo` is given twice: name each interface once";
+    assert_fails(run.arg(&path), &[told])
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn wrong_values() {
         ("0", "must be from 1 to 1000000000"),
         ("1000000001", "must be from 1 to 1000000000"),
         ("-1", "must be from 1 to 1000000000"),
-        ("1.5", "must be a whole number, in digits"),
+        ("1.5", "must be a whole number, such as 250 or 10k"),
         ("1000 packets", drops),
         ("0 drops", drops),
         ("drops", drops),
@@ -142,7 +142,7 @@ fn wrong_values() {
         ),
         (
             "never",
-            "expected a whole number in digits, found the text 'never'",
+            "expected a whole number, such as 250 or 10k, found the text 'never'",
         ),
     ] {
         check(
@@ -169,7 +169,9 @@ fn wrong_durations() {
     );
     check(
         "{within: 10, after: 1, for: 10m}",
-        &["3:19: invalid within '10', its unit is missing: ns, us, ms, s, m or h, such as '10s'"],
+        &[
+            "3:19: invalid within '10', its unit is missing: ns, us, ms, s, m, h, d or w, such as '10s'",
+        ],
     );
     check(
         "{within: [1s], after: 1, for: 10m}",

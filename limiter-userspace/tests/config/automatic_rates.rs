@@ -56,6 +56,14 @@ fn wrong_bounds() {
             "2:79: 'ceiling' is only for 'count: auto'",
         ],
     );
+    for meant in ["automatic", "AUTO"] {
+        check(
+            &format!("count: {meant}"),
+            &[&format!(
+                "2:42: unknown count '{meant}', did you mean 'auto'?"
+            )],
+        );
+    }
 }
 
 #[test]

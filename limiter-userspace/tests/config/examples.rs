@@ -95,6 +95,15 @@ fn the_examples_for_servers_know_their_clients() {
         let limits = || config.policy.limits.iter();
         let shared = limits().filter(|limit| limit.reserve.is_some());
         assert!(shared.count() > 0, "{name}");
+        // New clients that are refused get an answer where there is one that no forger can use.
+        for limit in limits().filter(|limit| limit.reserve.is_some()) {
+            assert_eq!(
+                limit.deny.is_some(),
+                limit.name != "GamePackets",
+                "{}",
+                limit.name
+            );
+        }
         for limit in limits().filter(|limit| limit.reserve.is_none()) {
             // No other limit drops known clients because everybody's bucket is empty.
             assert!(

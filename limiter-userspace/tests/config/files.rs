@@ -37,14 +37,14 @@ fn a_file_that_is_no_configuration() {
         "- a\n",
         &[
             "1:1: expected a map with the sections limits, overrides, subscribers, lists, exclude, \
-             block, never-ban, ip-rep, standing, answers, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, found a list",
+             block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, control, found a list",
         ],
     );
     check(
         "limits",
         &[
             "1:1: expected a map with the sections limits, overrides, subscribers, lists, exclude, \
-             block, never-ban, ip-rep, standing, answers, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, found the text 'limits'",
+             block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, control, found the text 'limits'",
         ],
     );
 }
@@ -88,7 +88,9 @@ fn syntax_errors_are_one_line() {
     );
     check(
         "limits:\n\tx: 1",
-        &["2:2: invalid YAML: tabs disallowed within this context (block indentation)"],
+        &[
+            "2:2: invalid YAML: line 2 is indented with a tab: use spaces, which count the same everywhere",
+        ],
     );
     check("mode: \"auto", &["1:7: invalid YAML: unclosed quote"]);
     check(
@@ -156,7 +158,7 @@ fn one_error_is_one_line_whatever_it_quotes() {
         "\"a\\nb\\e[31m\": 1\n",
         &[
             "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, interfaces, mode, malformed, buckets, offenders, bans, state, metrics",
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, control",
         ],
     );
 }

@@ -120,7 +120,7 @@ fn what_a_sieve_must_be() {
         (
             "max-age: 5 minutes",
             "2:32: invalid max-age '5 minutes', unknown unit ' minutes', must be one of ns, us, \
-             ms, s, m, h (a day is 24h)",
+             ms, s, m, h, d, w",
         ),
         (
             "max-age: -1s",

@@ -1,6 +1,6 @@
 //! The section `limits`.
 
-use super::harness::{LIMIT, check};
+use super::harness::{LIMIT, SECOND, check, rate, read};
 
 #[test]
 fn names() {
@@ -10,9 +10,9 @@ fn names() {
             "1:1: unknown field 'limit', did you mean 'limits'?",
             "2:1: unknown field 'modes', did you mean 'mode'?",
             "3:1: unknown field 'xyz', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, interfaces, mode, malformed, buckets, offenders, bans, state, metrics",
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, control",
             "4:1: unknown field '5', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, interfaces, mode, malformed, buckets, offenders, bans, state, metrics",
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, control",
             "5:1: expected a name, found nothing",
             "6:1: expected a name, found a list",
         ],
@@ -216,7 +216,7 @@ fn prefix_lengths() {
             "5:38: invalid prefix-length '129', must be from 16 to 128",
             &format!("6:40: 'prefix-length' {range} ipAddress"),
             &format!("7:50: 'prefix-length' {range} total"),
-            "8:59: expected a whole number in digits, found the text '/24'",
+            "8:59: expected a whole number, such as 250 or 10k, found the text '/24'",
             "9:15: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
              regId, total",
         ],
@@ -282,5 +282,49 @@ fn too_many_limits() {
              1s}}\n{limits}"
         ),
         &[&format!("2:3: {message}")],
+    );
+}
+
+#[test]
+fn large_numbers_have_letters() {
+    let policy = read(
+        "limits: {BytesPerIPAddress: {burst: 10M, count: 2G, period: 1d}, PacketsPerIPAddress: \
+         {rate: 10k/s}}",
+    );
+    let rates: Vec<_> = policy.limits.iter().map(|limit| limit.default).collect();
+    let packets = rate(10_000, 10_000, SECOND);
+    let bytes = rate(10_000_000, 2_000_000_000, 86_400 * SECOND);
+    assert_eq!(rates, [Some(packets), Some(bytes)]);
+    check(
+        "limits: {PacketsPerIPAddress: {burst: 10m, count: 10000000000G, period: 1s}}",
+        &[
+            "1:39: expected a whole number, such as 250 or 10k, found the text '10m'",
+            "1:51: invalid count '10000000000G', must be at most 9223372036854775807",
+        ],
+    );
+}
+
+#[test]
+fn wrong_indentation_is_told_with_its_lines() {
+    check(
+        "limits:\n  Own:\n    id: ipAddress\n   cost: packets\n",
+        &[
+            "4:4: invalid YAML: line 4 is indented by 3, less than line 3, but like no line above \
+             it (0, 2, 4): indent it like the lines that it belongs to",
+        ],
+    );
+    check(
+        "limits:\n  Own:\n    id: ipAddress\n     cost: packets\n",
+        &[
+            "4:10: invalid YAML: line 4 is indented more than line 3, which has its value already: \
+             indent both alike",
+        ],
+    );
+    check(
+        "limits:\n\tOwn: {}\n",
+        &[
+            "2:2: invalid YAML: line 2 is indented with a tab: use spaces, which count the same \
+             everywhere",
+        ],
     );
 }

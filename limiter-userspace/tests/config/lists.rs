@@ -165,7 +165,7 @@ fn what_is_wrong_with_lists() {
   - {{cidr: 192.0.2.1}}
   - {{name: 9, cidr: 192.0.2.1}}
   - {{name: d, cidr: 192.0.2.1, format: plain, max-age: 1h, when-stale: drop}}
-  - {{name: e, file: missing, format: netset, max-age: 1d, when-stale: keep}}
+  - {{name: e, file: missing, format: netset, max-age: 1y, when-stale: keep}}
   - {{name: f, file: [x, x], when-stale: report}}
   - {{name: g, cird: 192.0.2.1, max-age: 1h, max_age: 2h, file: []}}
   - 192.0.2.0/24
@@ -174,8 +174,8 @@ fn what_is_wrong_with_lists() {
         &[
             "3:22: invalid cidr '192.0.2.1/24', must have no host bits set, did you mean \
              '192.0.2.0/24'?",
-            "3:36: invalid cidr '192.0.2.0/33', expected an address or prefix, such as \
-             '192.0.2.0/24' or '2001:db8::1'",
+            "3:36: invalid cidr '192.0.2.0/33', the prefix length of an IPv4 address is at \
+             most 32",
             "3:50: invalid cidr 'nobody', expected an address or prefix, such as '192.0.2.0/24' \
              or '2001:db8::1'",
             "4:12: duplicate list 'a', first at 3:12",
@@ -190,8 +190,8 @@ fn what_is_wrong_with_lists() {
             "10:21: the file 'missing' cannot be read: No such file or directory (os error 2)",
             "10:38: unknown format 'netset', must be one of auto, plain, json-lines, crowdsec, \
              ipset",
-            "10:55: invalid max-age '1d', unknown unit 'd', must be one of ns, us, ms, s, m, h (a \
-             day is 24h)",
+            "10:55: invalid max-age '1y', unknown unit 'y', must be one of ns, us, ms, s, m, h, d, \
+             w",
             "10:71: unknown when-stale 'keep', must be one of report, drop",
             "11:22: the file 'x' cannot be read: No such file or directory (os error 2)",
             "11:25: duplicate file 'x', first at 11:22",
@@ -224,14 +224,14 @@ limits:
             "3:8: unknown list 'nobody', must be one of internal, Broken",
             "5:66: unknown list 'intern', did you mean 'internal'?",
             "5:81: no lists: name at least one",
-            "6:42: expected a list's name, found a mapping",
+            "6:42: expected a list's name, an address or a prefix, found a mapping",
         ],
     );
     check(
         &format!("{LIMIT}exclude: internal\n"),
         &[
             "2:10: unknown list 'internal': define it in a section 'lists', such as [{name: ours, \
-             cidr: [192.0.2.0/24]}]",
+             cidr: [192.0.2.0/24]}], or give addresses in its place",
         ],
     );
     // An unreadable section may contain the list, so its use gets no error.
@@ -309,5 +309,63 @@ fn only_files_name_feed_files() {
     assert_eq!(
         errors.to_string(),
         "text:2:28: cannot read the file 'feed.txt': only a configuration file can name other files"
+    );
+}
+
+#[test]
+fn addresses_in_place_of_lists() {
+    let yaml = "
+lists: [{name: ours, cidr: 192.0.2.0/24}]
+exclude: 198.51.100.1
+block: [ours, '2001:db8:1::/48', 203.0.113.0/25, 203.0.113.128/25]
+never-ban: '2001:db8::1'
+standing: {proven: [198.51.100.0/24]}
+limits:
+  PacketsPerIPAddress: {burst: 5, count: 5, period: 1s, exclude: 198.51.100.2}
+";
+    let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+    let policy = &config.policy;
+    assert_eq!(policy.exclude, ["(exclude)"]);
+    assert_eq!(policy.block, ["ours", "(block)"]);
+    assert_eq!(policy.never_ban, ["(never-ban)"]);
+    assert_eq!(policy.limits[0].exclude, ["(PacketsPerIPAddress.exclude)"]);
+    let prefixes = |name: &str| {
+        let list = policy.list(name).unwrap();
+        list.prefixes
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(prefixes("(exclude)"), ["198.51.100.1/32"]);
+    assert_eq!(prefixes("(block)"), ["203.0.113.0/24", "2001:db8:1::/48"]);
+    assert_eq!(prefixes("(proven)"), ["198.51.100.0/24"]);
+    // Each list has a source, for a reload and a manifest.
+    let names =
+        |policy: &[List]| -> Vec<String> { policy.iter().map(|list| list.name.clone()).collect() };
+    let sources: Vec<_> = config.lists.iter().map(|list| list.name.clone()).collect();
+    assert_eq!(names(&policy.lists), sources);
+    assert!(policy.listing_of([203, 0, 113, 200].into()).is_blocked());
+}
+
+#[test]
+fn addresses_in_place_of_lists_are_checked() {
+    check(
+        &format!(
+            "{LIMIT}exclude: [192.0.2.1/24, 10.0.0.0/33, 192.0.2.1, 192.0.2.1/32, 10, \
+             '::ffff:192.0.2.1']\nblock:\n  - 2001:db8::\n"
+        ),
+        &[
+            "2:11: invalid exclude '192.0.2.1/24', must have no host bits set, did you mean \
+             '192.0.2.0/24'?",
+            "2:25: invalid exclude '10.0.0.0/33', the prefix length of an IPv4 address is at most \
+             32",
+            "2:49: duplicate '192.0.2.1/32', first at 2:38",
+            "2:63: invalid exclude '10', expected an address or prefix, such as '192.0.2.0/24' or \
+             '2001:db8::1'",
+            "2:67: invalid exclude '::ffff:192.0.2.1', which stands for an IPv4 address, did you \
+             mean '192.0.2.1'?",
+            "4:5: expected an address or prefix, such as '192.0.2.0/24' or '2001:db8::1', found a \
+             mapping: put an address that ends in a colon in quotes: '2001:db8::'",
+        ],
     );
 }

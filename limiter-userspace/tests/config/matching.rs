@@ -96,21 +96,24 @@ fn matches_of_the_wrong_form() {
     check_any(
         "{dport: 53, proto: udp, destination-prt: 1}",
         &[
-            (
-                2,
-                "unknown field 'dport', must be one of protocol, destination-port, source-port, \
-                 tcp-flags, destination, fragments, standing",
-            ),
-            (
-                13,
-                "unknown field 'proto', must be one of protocol, destination-port, source-port, \
-                 tcp-flags, destination, fragments, standing",
-            ),
+            (2, "unknown field 'dport', did you mean 'destination-port'?"),
+            (13, "unknown field 'proto', did you mean 'protocol'?"),
             (
                 25,
                 "unknown field 'destination-prt', did you mean 'destination-port'?",
             ),
         ],
+    );
+}
+
+#[test]
+fn sources_are_not_matched() {
+    check_any(
+        "{source: 192.0.2.1}",
+        &[(
+            2,
+            "unknown field 'source': sources are chosen by 'exclude', 'block' and 'overrides'",
+        )],
     );
 }
 
@@ -133,7 +136,7 @@ fn protocols() {
             (33, "invalid protocol '6', must be a number without quotes"),
             (
                 38,
-                "invalid protocol '1.5', must be a whole number, in digits",
+                "invalid protocol '1.5', must be a whole number, such as 250 or 10k",
             ),
             (43, "expected a protocol, such as udp or 47, found a list"),
             (47, "expected a protocol, such as udp or 47, found nothing"),

@@ -82,7 +82,6 @@ fn overrides_as_a_list() {
         &[
             "2:5: missing field 'ids'",
             "3:64: no ids: name at least one",
-            "4:64: expected a list of ids, found the text '10.0.0.1'",
             "5:5: unknown limit 'PacketsPerIPAddress:10.0.0.1', did you mean \
              'PacketsPerIPAddress' with 'ids: [10.0.0.1]'?",
             "6:5: expected a limit's name with burst, count, period and ids, found an empty \
@@ -142,7 +141,7 @@ fn ids() {
     check_id(
         address,
         "10.0.0.0/33",
-        &[&format!("invalid id '10.0.0.0/33', {wanted}")],
+        &["invalid id '10.0.0.0/33', the prefix length of an IPv4 address is at most 32"],
     );
     for id in ["0.0.0.0/0", "::/0"] {
         check_id(

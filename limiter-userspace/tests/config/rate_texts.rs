@@ -47,20 +47,20 @@ fn texts_that_are_no_rates() {
     let expected = "expected a rate, such as '10/minute' or '100 per 2 hours'";
     for (content, column, message) in [
         (
-            "rate: 1/sec",
+            "rate: 1/seco",
             9,
-            "invalid rate '1/sec', unknown unit 'sec', did you mean 'second'?",
+            "invalid rate '1/seco', unknown unit 'seco', did you mean 'second'?",
         ),
         (
-            "rate: 1/week",
+            "rate: 1/fortnight",
             9,
-            "invalid rate '1/week', unknown unit 'week', must be one of second, minute, hour, day, \
+            "invalid rate '1/fortnight', unknown unit 'fortnight', must be one of second, minute, hour, day, \
              month, year",
         ),
         (
             "rate: 1.5/second",
             7,
-            "invalid rate '1.5/second', must be a whole number, in digits",
+            "invalid rate '1.5/second', must be a whole number, such as 250 or 10k",
         ),
         (
             "rate: -1/second",
@@ -108,9 +108,9 @@ fn texts_that_are_no_rates() {
         ),
         // In a text with escapes the error points to its start.
         (
-            r#"rate: "1\u002fsec""#,
+            r#"rate: "1\u002fseco""#,
             7,
-            "invalid rate '1/sec', unknown unit 'sec', did you mean 'second'?",
+            "invalid rate '1/seco', unknown unit 'seco', did you mean 'second'?",
         ),
     ] {
         check_rate(content, &[(column, message)]);
@@ -137,12 +137,12 @@ fn texts_that_are_no_rates() {
 fn errors_of_an_alias_are_where_it_stands() {
     check(
         "limits:
-  PacketsPerIPAddress: {rate: &rate 1/sec}
+  PacketsPerIPAddress: {rate: &rate 1/seco}
   PacketsPerIPv4Range: {rate: *rate}
 ",
         &[
-            "2:39: invalid rate '1/sec', unknown unit 'sec', did you mean 'second'?",
-            "3:31: invalid rate '1/sec', unknown unit 'sec', did you mean 'second'?",
+            "2:39: invalid rate '1/seco', unknown unit 'seco', did you mean 'second'?",
+            "3:31: invalid rate '1/seco', unknown unit 'seco', did you mean 'second'?",
         ],
     );
 }
@@ -345,9 +345,9 @@ overrides:
     );
     // Errors in the limit's rates suppress those of its overrides.
     check(
-        "limits: {PacketsPerIPAddress: {rate: 2/sec; 3/hour}}
+        "limits: {PacketsPerIPAddress: {rate: 2/seco; 3/hour}}
 overrides: {PacketsPerIPAddress:10.0.0.1: {rate: 5/second}}",
-        &["1:40: invalid rate '2/sec', unknown unit 'sec', did you mean 'second'?"],
+        &["1:40: invalid rate '2/seco', unknown unit 'seco', did you mean 'second'?"],
     );
 }
 

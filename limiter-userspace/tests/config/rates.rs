@@ -32,8 +32,14 @@ fn rates() {
         (
             "burst: 1.5, count: 1e3, period: -1s",
             &[
-                (8, "invalid burst '1.5', must be a whole number, in digits"),
-                (20, "invalid count '1e3', must be a whole number, in digits"),
+                (
+                    8,
+                    "invalid burst '1.5', must be a whole number, such as 250 or 10k",
+                ),
+                (
+                    20,
+                    "invalid count '1e3', must be a whole number, such as 250 or 10k",
+                ),
                 (33, "invalid period '-1s', must be > 0"),
             ],
         ),
@@ -47,12 +53,12 @@ fn rates() {
                 (20, "invalid count '5', must be a number without quotes"),
                 (
                     33,
-                    "invalid period '5', its unit is missing: ns, us, ms, s, m or h, such as '5s'",
+                    "invalid period '5', its unit is missing: ns, us, ms, s, m, h, d or w, such as '5s'",
                 ),
             ],
         ),
         (
-            "burst: 9223372036854775808, count: 99999999999999999999, period: 1d",
+            "burst: 9223372036854775808, count: 99999999999999999999, period: 1y",
             &[
                 (
                     8,
@@ -64,8 +70,8 @@ fn rates() {
                 ),
                 (
                     66,
-                    "invalid period '1d', unknown unit 'd', must be one of ns, us, ms, s, m, h (a \
-                     day is 24h)",
+                    "invalid period '1y', unknown unit 'y', must be one of ns, us, ms, s, m, h, d, \
+                     w",
                 ),
             ],
         ),
@@ -83,9 +89,12 @@ fn rates_of_the_wrong_type() {
             &[
                 (
                     8,
-                    "expected a whole number in digits, found the text 'many'",
+                    "expected a whole number, such as 250 or 10k, found the text 'many'",
                 ),
-                (21, "expected a whole number in digits, found a list"),
+                (
+                    21,
+                    "expected a whole number, such as 250 or 10k, found a list",
+                ),
                 (
                     33,
                     "expected a duration, such as '1s' or '1h30m', found an empty mapping",
@@ -97,9 +106,12 @@ fn rates_of_the_wrong_type() {
             &[
                 (
                     8,
-                    "expected a whole number in digits, found the boolean 'yes'",
+                    "expected a whole number, such as 250 or 10k, found the boolean 'yes'",
                 ),
-                (20, "expected a whole number in digits, found nothing"),
+                (
+                    20,
+                    "expected a whole number, such as 250 or 10k, found nothing",
+                ),
                 (
                     31,
                     "expected a duration, such as '1s' or '1h30m', found the boolean 'off'",
@@ -111,7 +123,7 @@ fn rates_of_the_wrong_type() {
             &[
                 (
                     8,
-                    "expected a whole number in digits, found the text '.inf'",
+                    "expected a whole number, such as 250 or 10k, found the text '.inf'",
                 ),
                 (
                     32,

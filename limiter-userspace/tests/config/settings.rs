@@ -79,11 +79,11 @@ fn settings() {
     );
     check(
         "interfaces: []",
-        &["1:13: no interfaces: name at least one, or leave the section out"],
+        &["1:13: no interfaces: name at least one"],
     );
     check(
-        "interfaces: eth0",
-        &["1:13: expected a list of interface names, such as [eth0], found the text 'eth0'"],
+        "interfaces: {eth0: 1}",
+        &["1:13: expected an interface's name, found a mapping"],
     );
     check(
         "interfaces: [eth0, a/b, eth0, interface-too-long, '', {}]",
@@ -98,6 +98,25 @@ fn settings() {
             "1:55: expected an interface's name, found an empty mapping",
         ],
     );
+}
+
+#[test]
+fn one_interface_needs_no_brackets() {
+    let yaml = format!("interfaces: eth0\n{LIMIT}");
+    let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+    assert_eq!(config.interfaces, ["eth0"]);
+}
+
+#[test]
+fn the_mode_of_a_limit_is_not_that_of_interfaces() {
+    let why = "'mode: observe' and 'mode: enforce' belong to a limit, and this mode, auto, native \
+               or generic, to interfaces";
+    for mode in ["dry-run", "observe"] {
+        check(
+            &format!("mode: {mode}\n{LIMIT}"),
+            &[&format!("1:7: unknown mode '{mode}': {why}")],
+        );
+    }
 }
 
 #[test]
@@ -222,4 +241,23 @@ fn offenders() {
     let yaml = format!("offenders: {{capacity: 0}}\n{LIMIT}");
     let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
     assert_eq!(config.offenders, Offenders::OFF);
+}
+
+#[test]
+fn who_may_ask() {
+    let group = |yaml: &str| {
+        let yaml = format!("{yaml}\n{LIMIT}");
+        let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+        config.control.group
+    };
+    assert_eq!(group("control: {group: adm}").as_deref(), Some("adm"));
+    assert_eq!(group("control: {group: 27}").as_deref(), Some("27"));
+    assert_eq!(group("control: {}"), None);
+    check(
+        &format!("control: {{group: 'a:b', user: x}}\n{LIMIT}"),
+        &[
+            "1:18: invalid group 'a:b', expected a group's name or number",
+            "1:25: unknown field 'user', must be one of group",
+        ],
+    );
 }

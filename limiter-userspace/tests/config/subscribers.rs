@@ -48,8 +48,7 @@ fn subscribers() {
             "11:6: missing field 'prefixes'",
             "12:7: unknown field 'prefix', did you mean 'prefixes'?",
             "12:37: expected a comment, found nothing",
-            "13:7: invalid prefix '10.7.0.0/33', expected an address or prefix, such as \
-             '192.0.2.0/24' or '2001:db8::1'",
+            "13:7: invalid prefix '10.7.0.0/33', the prefix length of an IPv4 address is at most 32",
             "13:20: invalid prefix '010.7.0.0', must have no leading zeros, which some programs \
              read as octal",
             "13:31: invalid prefix '::ffff:10.7.0.0/112', which stands for an IPv4 address, did you \

@@ -7,7 +7,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_policy::{
-    config::{AttachMode, Bans, Buckets, Config, Metrics, Offenders},
+    config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders},
     policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, TcpFlags},
 };
 
@@ -21,6 +21,7 @@ mode: native
 buckets: {capacity: 65536}
 state: /var/lib/limiter/state
 metrics: {listen: '[::1]:9000'}
+control: {group: adm}
 limits:
   PacketsPerIPv6Range: {burst: 400, count: 200, period: 1m}
   PacketsPerIPAddress: {burst: 20, count: 10, period: 1s}
@@ -54,8 +55,12 @@ overrides:
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
         },
+        control: Control {
+            group: Some("adm".to_owned()),
+        },
         lists: vec![],
         feeds: BTreeMap::new(),
+        secrets: None,
         policy: Policy {
             limits: vec![
                 Limit {
@@ -89,6 +94,7 @@ overrides:
             never_ban: vec![],
             standing: None,
             answers: None,
+            dns_cookies: None,
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));

@@ -2,6 +2,7 @@
 
 mod commands;
 mod links;
+mod messages;
 mod pages;
 mod security;
 mod tables;

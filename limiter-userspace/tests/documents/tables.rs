@@ -1,6 +1,10 @@
 //! The tables of docs/ name what the code has, and nothing else.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use jiff::Timestamp;
 use limiter_common::{
@@ -75,7 +79,7 @@ fn every_command_is_told() {
 
 /// A page, the heading above a table of fields, and a configuration with a field that does not
 /// exist there.
-const FIELDS: [(&str, &str, &str); 13] = [
+const FIELDS: [(&str, &str, &str); 14] = [
     ("configure.md", "## Sections", "qqqqqqqqqq: 1"),
     (
         "configure.md",
@@ -112,6 +116,7 @@ const FIELDS: [(&str, &str, &str); 13] = [
         "offenders: {qqqqqqqqqq: 1}",
     ),
     ("configure.md", "### `bans`", "bans: {qqqqqqqqqq: 1}"),
+    ("configure.md", "### `control`", "control: {qqqqqqqqqq: 1}"),
     (
         "reputation.md",
         "## Automatic bans",
@@ -145,17 +150,68 @@ fn family(name: &str) -> &str {
     name.strip_suffix("_info").unwrap_or(name)
 }
 
-#[test]
-fn every_metric_is_told() {
+/// Returns the families that the daemon registers.
+fn registered() -> BTreeSet<String> {
     let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/metrics"));
     let registered: BTreeSet<_> = sources
         .iter()
         .flat_map(|text| text.split('"').skip(1).step_by(2))
-        .filter(|text| text.starts_with("limiter_"))
-        .map(family)
+        .filter(|text| text.starts_with("limiter_") || text.starts_with("process_"))
+        .map(|name| family(name).to_owned())
         .collect();
     assert!(registered.len() > 30, "{} metrics", registered.len());
+    registered
+}
 
+/// Prometheus would say nothing of a name that no daemon has.
+#[test]
+fn rules_and_the_dashboard_use_metrics_that_exist() {
+    let registered = registered();
+    for file in ["rules.yaml", "rules-test.yaml", "dashboard.json"] {
+        let text = fs::read_to_string(monitoring(file)).unwrap();
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':')));
+        let names: BTreeSet<_> = words
+            .filter(|word| word.starts_with("limiter_") || word.starts_with("process_"))
+            .map(family)
+            .collect();
+        assert!(names.len() > 10, "{file}: {names:?}");
+        for name in names {
+            assert!(registered.contains(name), "{file}: {name}");
+        }
+    }
+}
+
+fn monitoring(file: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join("../dist/monitoring").join(file)
+}
+
+/// Each alert has a severity and leads to its section, which says the same, in the same order.
+#[test]
+fn every_alert_is_told() {
+    let rules = fs::read_to_string(monitoring("rules.yaml")).unwrap();
+    let alerts = rules.split("      - alert: ").skip(1);
+    let alerts = alerts.map(|alert| {
+        let name = alert.lines().next().unwrap_or_default();
+        let runbook = format!("alerts.md#{}\n", name.to_lowercase());
+        assert!(alert.contains(&runbook), "{name}");
+        let severity = alert.split_once("labels: {severity: ").unwrap().1;
+        let severity = severity.split('}').next().unwrap_or_default();
+        (name.to_owned(), severity.to_owned())
+    });
+    let text = page("alerts.md");
+    let sections = text.split("\n## ").skip(1);
+    let sections = sections.map(|section| {
+        let (name, text) = section.split_once("\n\n").unwrap();
+        let severity = text.split('.').next().unwrap_or_default();
+        (name.to_owned(), severity.to_lowercase())
+    });
+    assert_eq!(alerts.collect::<Vec<_>>(), sections.collect::<Vec<_>>());
+}
+
+#[test]
+fn every_metric_is_told() {
+    let registered = registered();
     let text = page("operate.md");
     let table = rows(section(&text, "### Metrics"));
     let told = names(&table);
@@ -164,7 +220,9 @@ fn every_metric_is_told() {
         .filter_map(|name| name.split('{').next())
         .collect();
     assert_eq!(
-        told.into_iter().map(family).collect::<BTreeSet<_>>(),
+        told.into_iter()
+            .map(|name| family(name).to_owned())
+            .collect::<BTreeSet<_>>(),
         registered
     );
 

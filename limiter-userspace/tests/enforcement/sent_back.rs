@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use testbed::{CLIENT_INTERFACE, Limiter, Namespace, Pair, SERVER_INTERFACE};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, SERVER_INTERFACE, Tap};
 
 use crate::{pair, take_turn};
 
@@ -81,6 +81,47 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
     server.show(&["reload"])?;
     wait(&server, false)?;
     assert!(server.stop()?.success());
+    Ok(())
+}
+
+/// Another driver with native mode: nobody knows whether answers leave, and here they do.
+#[test]
+fn a_tap_interface_sends_back() -> Result<()> {
+    const UNKNOWN: &str = "tap0: it is not known whether answers leave";
+    let _turn = take_turn();
+    let namespace = Namespace::new()?;
+    let mut tap = Tap::new(&namespace, "tap0")?;
+    let limiter = limiter(&namespace, "tap0", "native", ANSWERING)?;
+    let begun = Instant::now();
+    while !limiter.show(&["status"])?.contains(UNKNOWN) {
+        ensure!(begun.elapsed() < PATIENCE, "nothing is told");
+        thread::sleep(Duration::from_millis(50));
+    }
+    for pair in [
+        ["192.0.2.7", "198.51.100.1"],
+        ["2001:db8:1::7", "2001:db8:2::1"],
+    ] {
+        let frame = Frame::new(pair[0].parse()?, pair[1].parse()?);
+        let query = frame.udp(4321, 53, QUERY)?;
+        // The first takes the limit's token.
+        tap.send(&query)?;
+        tap.send(&query)?;
+        // To the sender, with QR and TC set; the interface sends other things, too.
+        let is_answer = |frame: &[u8]| {
+            frame.len() == query.len()
+                && frame.ends_with(&QUERY[12..])
+                && frame[..6] == query[6..12]
+        };
+        let begun = Instant::now();
+        loop {
+            let frame = tap.receive(Duration::from_millis(500))?;
+            if frame.is_some_and(|frame| is_answer(&frame)) {
+                break;
+            }
+            ensure!(begun.elapsed() < PATIENCE, "no answer to {}", pair[0]);
+        }
+    }
+    assert!(limiter.stop()?.success());
     Ok(())
 }
 

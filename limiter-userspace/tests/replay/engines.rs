@@ -161,8 +161,8 @@ fn frames_that_the_kernel_cannot_run_end_its_replay() -> Result<()> {
     assert!(!kernel.success);
     assert_eq!(
         kernel.stderr,
-        "packet 2: the frame has 73153 bytes, but the kernel runs a program on at most 73152: replay \
-         it with `--engine native`\n"
+        "{\"level\":\"error\",\"message\":\"packet 2: the frame has 73153 bytes, but the kernel runs a \
+         program on at most 73152: replay it with `--engine native`\"}\n"
     );
     let first = &kernel.lines()?[0];
     assert_eq!(first["remaining"], 4, "{first}");

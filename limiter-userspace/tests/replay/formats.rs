@@ -1,6 +1,10 @@
 //! Every capture format gives the same replay.
 
+use std::io::Write as _;
+
 use anyhow::Result;
+use flate2::{Compression, write::GzEncoder};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use testbed::{
     Frame,
     capture::{Container, Format, PCAP, Packet},
@@ -47,6 +51,28 @@ fn all_formats_are_read_alike() -> Result<()> {
     assert_eq!(lines.len(), packets.len() + 1);
     assert!(lines[4].contains(r#""t_ns":1500000000,"#), "{}", lines[4]);
     assert!(lines[5].contains(r#""verdict":"drop""#), "{}", lines[5]);
+    Ok(())
+}
+
+#[test]
+fn compressed_captures_are_read_alike() -> Result<()> {
+    let capture = PCAP.write(&packets()?);
+    let plain = replay(CONFIG, &capture, false, &["--json"])?.stdout;
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&capture)?;
+    let zstd = compress_to_vec(&capture[..], CompressionLevel::Fastest);
+    for compressed in [gzip.finish()?, zstd] {
+        for through_stdin in [false, true] {
+            let replayed = replay(CONFIG, &compressed, through_stdin, &["--json"])?;
+            assert!(replayed.success, "{}", replayed.stderr);
+            assert_eq!(replayed.stdout, plain);
+        }
+        // Cut, it is told as far as it goes, or as no capture.
+        let cut = &compressed[..compressed.len() - 6];
+        let replayed = replay(CONFIG, cut, false, &["--json"])?;
+        assert!(!replayed.success);
+        assert!(replayed.stderr.contains("capture"), "{}", replayed.stderr);
+    }
     Ok(())
 }
 

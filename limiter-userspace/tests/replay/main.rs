@@ -3,6 +3,7 @@
 mod answers;
 mod bans;
 mod command;
+mod dns_cookies;
 mod documents;
 mod engines;
 mod formats;
@@ -12,5 +13,6 @@ mod sieves;
 mod spoilt;
 mod standing;
 mod strategies;
+mod suggested;
 mod told;
 mod worked_example;

@@ -54,6 +54,26 @@ fn the_summary_names_who_is_dropped() -> Result<()> {
 }
 
 #[test]
+fn a_plot_has_no_other_name_than_an_svgs() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    for name in ["plot.png", "plot.svg.PDF"] {
+        let path = directory.path().join(name);
+        let plot = path.to_str().context("a path in UTF-8")?;
+        let replayed = replay(CONFIG, &capture()?, false, &["--plot", plot])?;
+        assert!(!replayed.success);
+        assert!(
+            replayed.stderr.contains("a plot is an SVG: name it "),
+            "{}",
+            replayed.stderr
+        );
+        assert!(!path.exists());
+    }
+    // Whatever needs no ending.
+    assert!(replay(CONFIG, &capture()?, false, &["--plot", "/dev/null"])?.success);
+    Ok(())
+}
+
+#[test]
 fn the_plot_is_an_svg_with_all_its_parts() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("plot.svg");

@@ -56,6 +56,9 @@ chroot "$root" bash -euc '. /usr/share/bash-completion/completions/limiter; comp
 for file in zsh/vendor-completions/_limiter fish/vendor_completions.d/limiter.fish; do
     [ -s "$root/usr/share/$file" ] || fail "$file is not installed"
 done
+for file in rules.yaml dashboard.json mixin.libsonnet; do
+    [ -s "$root/usr/share/limiter/monitoring/$file" ] || fail "$file is not installed"
+done
 ! [ -e "$link" ] || fail "an example's limits are enabled"
 
 step unit

@@ -19,6 +19,10 @@ use crate::{command::shown, emulator};
 /// The most time that a machine may take.
 pub(super) const LONGEST: Duration = Duration::from_mins(45);
 
+/// How many machines share a kernel's tests, at the same time: each has one CPU of the two that
+/// even small hosts have.
+pub(super) const MACHINES: usize = 2;
+
 /// How often to check whether it has ended.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -32,21 +36,23 @@ pub(super) enum End {
     Interrupted,
 }
 
-/// Boots a guest and waits for its end. Its console's output goes to `log`.
+/// Boots a guest on one of the [`MACHINES`] and waits for its end. Its console's output goes to
+/// `log`, its last line to `progress`.
 pub(super) fn boot(
     guest: &Guest,
     set: Set,
+    machine: usize,
     log: &Path,
+    progress: &ProgressBar,
     interrupt: &Interrupt,
 ) -> Result<(End, Report)> {
     let cannot_write = || format!("cannot write {}", log.display());
     let file = File::create(log).with_context(cannot_write)?;
-    let mut emulator = emulator(guest, set)?;
+    let mut emulator = emulator(guest, set, machine)?;
     let cannot_run = format!("cannot run {}", shown(&emulator));
     let mut child = emulator.spawn().context(cannot_run)?;
     let console = child.stdout.take().context("the machine has no console")?;
 
-    let progress = spinner(log);
     let reader = {
         let progress = progress.clone();
         thread::spawn(move || read(console, file, &progress))
@@ -77,12 +83,13 @@ pub(super) fn boot(
 
 /// Returns the command of a machine without a network, a disk or the host CPU's clock, which behaves
 /// the same everywhere.
-fn emulator(guest: &Guest, set: Set) -> Result<Command> {
+fn emulator(guest: &Guest, set: Set, machine: usize) -> Result<Command> {
     let qemu = emulator::find(emulator::QEMU).context("no emulator")?;
     let mut command = emulator::command(&qemu);
     // On a busy host the emulated timer is late, and the kernel would call it broken.
     let parameters = format!(
-        "console=ttyS0 quiet panic=-1 no_timer_check limiter.set={}",
+        "console=ttyS0 quiet panic=-1 no_timer_check limiter_set={} limiter_machine={machine} \
+         limiter_machines={MACHINES}",
         set.name()
     );
     command
@@ -114,7 +121,7 @@ fn read(console: impl Read, mut log: File, progress: &ProgressBar) -> io::Result
 }
 
 /// Shows a sign of life; without a terminal, a line.
-fn spinner(log: &Path) -> ProgressBar {
+pub(super) fn spinner(log: &Path) -> ProgressBar {
     let name = log.file_stem().unwrap_or_default().to_string_lossy();
     if !io::stderr().is_terminal() {
         eprintln!("Linux {name}: booting; its console is in {}", log.display());
@@ -122,9 +129,7 @@ fn spinner(log: &Path) -> ProgressBar {
     }
     let style = ProgressStyle::with_template("{spinner} Linux {prefix} ({elapsed}) {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let progress = ProgressBar::new_spinner()
+    ProgressBar::new_spinner()
         .with_style(style)
-        .with_prefix(name.into_owned());
-    progress.enable_steady_tick(TICK);
-    progress
+        .with_prefix(name.into_owned())
 }

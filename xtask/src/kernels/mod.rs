@@ -14,15 +14,17 @@ use std::{
     fs,
     path::PathBuf,
     process::ExitCode,
+    thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use comfy_table::{Table, presets};
+use indicatif::MultiProgress;
 use testbed::{INTERRUPTED, Interrupt};
 
 use self::{guest::Guest, machine::End, package::Package, report::Report};
-use crate::{built::Built, command, setup, workspace};
+use crate::{built::Built, command, setup, test_results::TestResults, workspace};
 
 /// The kernel series of Debian 12: its own, and that of Debian 13.
 const SERIES: [&str; 2] = ["6.1", "6.12"];
@@ -42,13 +44,18 @@ pub(crate) struct Arguments {
 /// The tests that a machine runs after the daemon's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
-    /// Those that depend on the kernel's verifier, as built for the workspace's tests.
+    /// Those that depend on the kernel's verifier.
     Smoke,
-    /// All that can run on an emulated machine, optimised.
+    /// All that can run on an emulated machine.
     Whole,
 }
 
 impl Set {
+    /// Returns the whole or the smallest set.
+    const fn of(whole: bool) -> Self {
+        if whole { Self::Whole } else { Self::Smoke }
+    }
+
     /// Returns the name that `init.sh` reads.
     const fn name(self) -> &'static str {
         match self {
@@ -64,27 +71,14 @@ impl Set {
             Self::Whole => &["limiter", "engines", "stack"],
         }
     }
-
-    /// Returns cargo's arguments that select the packages to build.
-    const fn packages(self) -> &'static [&'static str] {
-        match self {
-            Self::Smoke => &workspace::HOST_PACKAGES,
-            Self::Whole => &[
-                "--release",
-                "--package",
-                "limiter-datapath",
-                "--package",
-                "limiter-userspace",
-            ],
-        }
-    }
 }
 
 /// The outcome of one kernel.
 struct Outcome {
     /// The kernel's release.
     kernel: String,
-    report: Report,
+    /// Of each machine.
+    reports: Vec<Report>,
     /// Why it failed, in one line each; empty: everything passed.
     problems: Vec<String>,
     time: Duration,
@@ -99,11 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let packages = series.iter().map(|series| Package::newest(series));
     let packages: Vec<_> = packages.collect::<Result<_>>()?;
     let interrupt = Interrupt::watch()?;
-    let set = if arguments.smoke {
-        Set::Smoke
-    } else {
-        Set::Whole
-    };
+    let set = Set::of(!arguments.smoke);
     match try_all(&packages, set, &interrupt) {
         Err(_) if interrupt.seen() => Ok(ExitCode::from(INTERRUPTED)),
         Err(error) => Err(error),
@@ -115,11 +105,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Boots the oldest kernel with the smallest set of tests; fails if one fails.
-pub(crate) fn smoke() -> Result<()> {
+/// Boots the oldest kernel with the whole or the smallest set of tests; fails if one fails.
+pub(crate) fn oldest(whole: bool) -> Result<()> {
     let arguments = Arguments {
         versions: vec![SERIES[0].to_owned()],
-        smoke: true,
+        smoke: !whole,
     };
     let passed = run(&arguments)? == ExitCode::SUCCESS;
     ensure!(passed, "Linux {} failed: see above", SERIES[0]);
@@ -136,7 +126,8 @@ fn asked_for(arguments: &Arguments) -> Vec<String> {
 
 fn try_all(packages: &[Package], set: Set, interrupt: &Interrupt) -> Result<Vec<Outcome>> {
     let mut cargo = command::cargo("test");
-    cargo.arg("--no-run").args(set.packages());
+    // As the workspace's tests, so that nothing is built twice.
+    cargo.arg("--no-run").args(workspace::HOST_PACKAGES);
     // Cargo builds the daemon along with any test of its package.
     cargo.args(["--test", "engines", "--test", "stack"]);
     let built = Built::by(&mut cargo, "the daemon or its tests")?;
@@ -165,25 +156,62 @@ fn try_one(
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let guest = Guest::new(&package.fetch(&directory)?, package.release(), programs)?;
-    let log = directory.join(format!("{}.log", package.release()));
+    let logs: Vec<_> = (1..=machine::MACHINES)
+        .map(|number| directory.join(format!("{}-{number}.log", package.release())))
+        .collect();
     let start = Instant::now();
-    let (end, report) = machine::boot(&guest, set, &log, interrupt)?;
+    let ends = boot_all(&guest, set, &logs, interrupt)?;
     interrupt.check()?;
-    let mut problems = report.problems();
-    if let End::TimedOut = end {
-        problems.push(format!(
-            "it was stopped after {} minutes",
-            machine::LONGEST.as_secs() / 60
-        ));
-    }
-    if !problems.is_empty() {
-        problems.push(format!("its whole output is in {}", log.display()));
+    let mut problems = Vec::new();
+    let mut reports = Vec::new();
+    for ((end, report), log) in ends.into_iter().zip(&logs) {
+        let before = problems.len();
+        problems.extend(report.problems());
+        if let End::TimedOut = end {
+            problems.push(format!(
+                "it was stopped after {} minutes",
+                machine::LONGEST.as_secs() / 60
+            ));
+        }
+        if problems.len() > before {
+            let log = log.display();
+            problems.push(format!(
+                "its whole output is in {log}; a part:\n{}",
+                report.part()
+            ));
+        }
+        reports.push(report);
     }
     Ok(Outcome {
         kernel: package.release().to_owned(),
-        report,
+        reports,
         problems,
         time: start.elapsed(),
+    })
+}
+
+/// Boots the guest on a machine for each log, all at once, and waits for their ends.
+fn boot_all(
+    guest: &Guest,
+    set: Set,
+    logs: &[PathBuf],
+    interrupt: &Interrupt,
+) -> Result<Vec<(End, Report)>> {
+    let shown = MultiProgress::new();
+    let boot = |(machine, log): (usize, &PathBuf)| {
+        let progress = shown.add(machine::spinner(log));
+        machine::boot(guest, set, machine, log, &progress, interrupt)
+    };
+    thread::scope(|scope| {
+        let machines = logs.iter().enumerate();
+        let running: Vec<_> = machines
+            .map(|machine| scope.spawn(move || boot(machine)))
+            .collect();
+        let ends = running.into_iter().map(|machine| {
+            let end = machine.join();
+            end.map_err(|_| anyhow!("the thread of a machine panicked"))?
+        });
+        ends.collect()
     })
 }
 
@@ -195,10 +223,22 @@ fn summary(outcomes: &[Outcome]) -> String {
         table.add_row([
             if passed { "ok" } else { "FAILED" }.to_owned(),
             format!("Linux {}", outcome.kernel),
-            outcome.report.steps(),
-            format!("tests: {}", outcome.report.tests()),
+            outcome
+                .reports
+                .first()
+                .map_or_else(String::new, Report::steps),
+            format!("tests: {}", tests(&outcome.reports)),
             format!("{:.0} s", outcome.time.as_secs_f64()),
         ]);
     }
     table.trim_fmt()
+}
+
+/// Returns the sum of the machines' results.
+fn tests(reports: &[Report]) -> TestResults {
+    let mut sum = TestResults::default();
+    for report in reports {
+        sum += report.tests();
+    }
+    sum
 }

@@ -1,5 +1,7 @@
 //! Parses an emulated machine's report.
 
+use std::collections::VecDeque;
+
 use crate::test_results::TestResults;
 
 /// The steps of `init.sh`, in order.
@@ -12,12 +14,18 @@ pub(super) struct Report {
     tests: TestResults,
     failed_tests: Vec<String>,
     ended: bool,
+    /// What is shown of a failure: the tests' own words, or what came last.
+    part: VecDeque<String>,
 }
+
+/// How many lines [`Report::part`] has at most.
+const PART: usize = 60;
 
 impl Report {
     /// Parses a line.
     pub(super) fn read(&mut self, line: &str) {
         self.tests.read(line);
+        self.keep(line);
         // Before the first line the firmware sends terminal codes.
         if let Some((_, step)) = line.split_once("@step ")
             && let Some(name) = step.strip_suffix(" ok")
@@ -31,6 +39,27 @@ impl Report {
             self.failed_tests.push(name.to_owned());
         }
         self.ended |= line == "@end";
+    }
+
+    /// Keeps the first lines of the tests' failures; until there are any, the last lines.
+    fn keep(&mut self, line: &str) {
+        if self.failed_tests.is_empty() {
+            if line == "failures:" {
+                self.part.clear();
+            }
+            if self.part.len() == PART {
+                self.part.pop_front();
+            }
+        } else if self.part.len() == PART {
+            return;
+        }
+        self.part.push_back(line.to_owned());
+    }
+
+    /// Returns the lines that tell most of a failure.
+    pub(super) fn part(&self) -> String {
+        let lines: Vec<_> = self.part.iter().map(String::as_str).collect();
+        lines.join("\n")
     }
 
     /// Returns the steps that passed.
@@ -94,6 +123,22 @@ mod tests {
             let found = problems(GOOD.into_iter().filter(|line| *line != left_out));
             assert_eq!(found.len(), 1, "{found:?} without {left_out}");
         }
+    }
+
+    #[test]
+    fn a_part_is_the_last_lines_or_the_first_failures() {
+        let mut report = Report::default();
+        let read = |report: &mut Report, numbers: std::ops::Range<usize>| {
+            numbers.for_each(|number| report.read(&format!("line {number}")));
+        };
+        read(&mut report, 0..100);
+        assert_eq!(report.part().lines().count(), PART);
+        assert!(report.part().ends_with("line 99"));
+        report.read("failures:");
+        report.read("---- limits::bursts stdout ----");
+        read(&mut report, 0..100);
+        assert!(report.part().starts_with("failures:\n---- limits::bursts"));
+        assert!(report.part().ends_with(&format!("line {}", PART - 3)));
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     }
     if machine.lacks(Need::Peers) {
         steps.push(Step {
-            brings: "DNS programs".to_owned(),
+            brings: "the tests' peers".to_owned(),
             shell: PEERS.shell(),
             needs_apt: true,
         });
@@ -222,7 +222,7 @@ mod tests {
             (
                 debian.clone(),
                 &[Need::Curl, Need::Peers],
-                &["curl", "DNS programs"],
+                &["curl", "the tests' peers"],
             ),
             (debian.clone(), &[Need::CargoDeny], &["cargo-deny"]),
             (debian, &[Need::Components], &["rustfmt and clippy"]),

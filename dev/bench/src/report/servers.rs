@@ -55,6 +55,11 @@ fn chapter(results: &Results) -> Result<String> {
          * If the flood forges the addresses of {VICTIMS} known clients, these have a table of \
          their own: they get what the forger leaves of their budgets, and the others must not \
          suffer.\n\
+         * The table of new clients has the percentage of them that were answered within 250 ms, and \
+         the time from the first try to the answer, of those that got one. Behind them are the \
+         nanoseconds that the kernel's receiving thread took for each packet that reached it; and \
+         those that the clients' end took for each of the same packets, where the limiter's program \
+         sends answers: that is the wire's work.\n\
          * The last table has the time from a known client's first try to its answer; the \
          percentages of the CPU that the server and the kernel's receiving thread took; the \
          packets that were offered, in thousands a second; and the percentages of them that the \

@@ -11,9 +11,14 @@ pub(super) const NOT_COMPARABLE: &str =
     "Offered rates differ by more than 5 %: only rows with nearly the same can be compared.";
 
 /// Returns the tables of a flood: what clients got, what those got whose addresses it forges, if
-/// any, and what it cost.
+/// any, how long new ones waited, and what it cost.
 pub(super) fn grids(under: &Under) -> Vec<Grid> {
-    let grids = [Some(answers(under)), victims(under), Some(costs(under))];
+    let grids = [
+        Some(answers(under)),
+        victims(under),
+        Some(new_clients(under)),
+        Some(costs(under)),
+    ];
     grids.into_iter().flatten().collect()
 }
 
@@ -46,6 +51,27 @@ fn victims(under: &Under) -> Option<Grid> {
     let rows: Option<Vec<_>> = rows.collect();
     let title = format!("{}: forged clients answered, %", under.flood.name);
     Some(grid(title, &["known 1st", "2nd", "3rd"], rows?.into_iter()))
+}
+
+/// Returns how long new clients waited, and what a packet cost.
+fn new_clients(under: &Under) -> Grid {
+    let rows = under.outcomes.iter().map(|outcome| {
+        let answers = outcome.answers_ns.as_ref();
+        vec![
+            outcome.defence.to_owned(),
+            with_spread(&outcome.new_promptly),
+            format!("{:.2}", outcome.new_p50_ms.median),
+            format!("{:.2}", outcome.new_p99_ms.median),
+            format!("{:.0}", outcome.receiver_ns.median),
+            answers.map_or_else(|| "–".to_owned(), |spread| format!("{:.0}", spread.median)),
+        ]
+    });
+    let header = ["in 250 ms, %", "p50 ms", "p99 ms", "ns a packet", "beyond"];
+    grid(
+        format!("{}: new clients; a packet", under.flood.name),
+        &header,
+        rows,
+    )
 }
 
 fn costs(under: &Under) -> Grid {
@@ -132,6 +158,11 @@ mod tests {
             victims: Some([(); TRIES].map(|()| spread(99.996))),
             p50_ms: spread(3_000.0),
             p99_ms: spread(3_999.99),
+            new_promptly: spread(99.996),
+            new_p50_ms: spread(3_000.0),
+            new_p99_ms: spread(3_999.99),
+            receiver_ns: spread(10_000.0),
+            answers_ns: Some(spread(1_000.0)),
             server_cpu: spread(100.0),
             receiver_cpu: spread(100.0),
             offered: spread(3_000_000.0),

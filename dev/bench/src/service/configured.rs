@@ -11,8 +11,8 @@ pub(super) struct Configured {
     web: &'static str,
     /// Whether the daemon finds the rates of limits that keep a reserve.
     pub(super) is_automatic: bool,
-    /// Whether those limits answer.
-    pub(super) answers: bool,
+    /// Whether those limits are given answers.
+    gains_answers: bool,
 }
 
 /// The packaged configurations.
@@ -20,7 +20,7 @@ pub(super) const PACKAGED: Configured = Configured {
     dns: include_str!("../../../../configs/dns-server.yaml"),
     web: include_str!("../../../../configs/web-server.yaml"),
     is_automatic: false,
-    answers: false,
+    gains_answers: false,
 };
 
 /// Configurations for what these servers bear on one CPU.
@@ -28,12 +28,12 @@ pub(super) const MEASURED: Configured = Configured {
     dns: include_str!("../../configs/known-dns.yaml"),
     web: include_str!("../../configs/known-web.yaml"),
     is_automatic: false,
-    answers: false,
+    gains_answers: false,
 };
 
 /// The same, but new clients get an answer.
 pub(super) const ANSWERING: Configured = Configured {
-    answers: true,
+    gains_answers: true,
     ..MEASURED
 };
 
@@ -64,6 +64,9 @@ const BOUNDS: [(&str, &str); 3] = [
 /// What the limits keep in reserve, for known clients.
 const RESERVE: &str = "    reserve: {familiar: 10%, fresh: 20%, retried: 30%, unknown: 50%}\n";
 
+/// What begins a limit's answers.
+const DENY: &str = "\n    deny: ";
+
 /// The interface in the repository's configurations.
 const INTERFACES: &str = "interfaces: [eth0]";
 
@@ -81,12 +84,12 @@ impl Configured {
             Service::Dns => self.dns,
             Service::Web => self.web,
         };
-        if self.answers {
+        if self.gains_answers {
             let answer = match service {
                 Service::Dns => "truncate",
                 Service::Web => "syn-cookie",
             };
-            return text.replace(RESERVE, &format!("{RESERVE}    deny: {answer}\n"));
+            return text.replace(RESERVE, &format!("{}{DENY}{answer}\n", RESERVE.trim_end()));
         }
         if !self.is_automatic {
             return text.to_owned();
@@ -94,6 +97,11 @@ impl Configured {
         let automatic =
             |text: String, (numbers, bounds): (&str, &str)| text.replace(numbers, bounds);
         BOUNDS.into_iter().fold(text.to_owned(), automatic)
+    }
+
+    /// Returns whether a limit answers what it refuses.
+    pub(super) fn answers(&self, service: Service) -> bool {
+        self.text(service).contains(DENY)
     }
 
     /// Returns the configuration for this interface, and for clients that visit within seconds, a
@@ -126,6 +134,8 @@ mod tests {
                 let read = config::parse(&text, "bench");
                 let read = read.unwrap_or_else(|errors| panic!("{errors}\n{text}"));
                 assert!(text.contains("interfaces: [server0]"));
+                let is_silent = !configured.gains_answers && configured.dns == MEASURED.dns;
+                assert_eq!(configured.answers(flood.service), !is_silent, "{text}");
                 assert_eq!(text.matches(VISITS).count(), 1);
                 let fresh_for = text.matches(FRESH_FOR).count();
                 assert_eq!(fresh_for, usize::from(flood.by_visits));
@@ -138,7 +148,8 @@ mod tests {
                 for limit in reserving {
                     let is_automatic = limit.automatic().is_some();
                     assert_eq!(is_automatic, configured.is_automatic, "{text}");
-                    assert_eq!(limit.deny.is_some(), configured.answers, "{text}");
+                    let answers = configured.answers(flood.service);
+                    assert_eq!(limit.deny.is_some(), answers, "{text}");
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What may stand in front of a server, or in it.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result};
 use aya::{
@@ -53,6 +53,7 @@ const FINDING: Duration = Duration::from_secs(6);
 
 /// Names that the targets use.
 pub(crate) const NOTHING: &str = "nothing";
+pub(crate) const SYNPROXY: &str = "synproxy";
 pub(crate) const LIMITER: &str = "limiter";
 pub(crate) const KNOWN_FIRST: &str = "limiter, known";
 pub(crate) const ANSWERS: &str = "limiter, deny";
@@ -63,7 +64,7 @@ pub(crate) const IDEAL: &str = "ideal";
 pub(crate) const DEFENCES: [Defence; 9] = [
     Defence::new(NOTHING, Kind::Nothing),
     Defence::new("nftables meter", Kind::Meter),
-    Defence::new("synproxy", Kind::Synproxy),
+    Defence::new(SYNPROXY, Kind::Synproxy),
     Defence::new("Knot's rrl", Kind::Rrl),
     Defence::new(LIMITER, Kind::Limiter(PACKAGED)),
     Defence::new(KNOWN_FIRST, Kind::Limiter(MEASURED)),
@@ -81,8 +82,9 @@ pub(super) enum AtWork {
     },
     Limiter {
         limiter: Limiter,
+        is_automatic: bool,
         /// The object that keeps the clients' end able to take what is sent back.
-        _wire: Option<Box<Ebpf>>,
+        wire: Option<Box<Ebpf>>,
     },
 }
 
@@ -92,6 +94,23 @@ impl AtWork {
         match self {
             Self::Limiter { limiter, .. } => limiter.check(),
             Self::InNamespace | Self::Program { .. } => Ok(()),
+        }
+    }
+
+    /// Returns whether its program sends packets back.
+    pub(super) const fn sends_back(&self) -> bool {
+        matches!(self, Self::Limiter { wire: Some(_), .. })
+    }
+
+    /// Returns a command that shows the rates which it finds; `None`: it finds none.
+    pub(super) fn automatic(&self) -> Option<Command> {
+        match self {
+            Self::Limiter {
+                limiter,
+                is_automatic: true,
+                ..
+            } => Some(limiter.command(&["status", "--json"])),
+            Self::Limiter { .. } | Self::InNamespace | Self::Program { .. } => None,
         }
     }
 }
@@ -162,7 +181,7 @@ impl Defence {
                 tool::take_live_frames(&pair.server)?;
                 // As synproxy's documentation asks for.
                 set(&pair.server, "net/netfilter/nf_conntrack_tcp_loose", "0")?;
-                tool::run(&pair.server, &["nft", "-f", "-"], SYNPROXY)?;
+                tool::run(&pair.server, &["nft", "-f", "-"], SYNPROXY_RULES)?;
             }
             Kind::Ideal => return ideal(pair, flood, planned),
             Kind::Limiter(configured) => {
@@ -174,10 +193,14 @@ impl Defence {
                 if !flood.by_visits {
                     vouch(&limiter, flood)?;
                 }
-                let wire = configured.answers.then(|| wire(pair)).transpose()?;
+                let wire = configured
+                    .answers(flood.service)
+                    .then(|| wire(pair))
+                    .transpose()?;
                 return Ok(AtWork::Limiter {
                     limiter,
-                    _wire: wire.map(Box::new),
+                    is_automatic: configured.is_automatic,
+                    wire: wire.map(Box::new),
                 });
             }
         }
@@ -198,7 +221,7 @@ impl Defence {
     pub(crate) fn settings(&self, flood: &Flood) -> String {
         match self.kind {
             Kind::Meter => meter(flood),
-            Kind::Synproxy => SYNPROXY.to_owned(),
+            Kind::Synproxy => SYNPROXY_RULES.to_owned(),
             Kind::Rrl => Program::Knot.configuration("DIRECTORY"),
             Kind::Limiter(configured) => configured.text(flood.service),
             Kind::Nothing | Kind::Ideal => String::new(),
@@ -244,7 +267,7 @@ fn meter(flood: &Flood) -> String {
 }
 
 /// For both families.
-const SYNPROXY: &str = "table inet bench {
+const SYNPROXY_RULES: &str = "table inet bench {
   chain before {
     type filter hook prerouting priority raw;
     tcp dport 80 tcp flags syn notrack

@@ -15,6 +15,7 @@ mod forger;
 mod growth;
 mod place;
 mod processes;
+mod rates;
 mod server;
 
 use std::{
@@ -36,12 +37,13 @@ use self::{
     flood::SENIOR,
     forger::Forger,
     growth::Grows as _,
+    rates::{Follower, RateAt},
     server::Server,
 };
 pub(crate) use self::{
     clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
-    defence::{AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING},
-    flood::{FLOODS, Flood, Rate},
+    defence::{ANSWERS, AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, SYNPROXY},
+    flood::{Attack, FLOODS, Flood, Rate},
     server::Service,
 };
 use crate::{
@@ -98,10 +100,20 @@ pub(crate) struct Outcome {
     /// Milliseconds from a known client's first try to its answer.
     pub(crate) p50_ms: Spread,
     pub(crate) p99_ms: Spread,
+    /// The percentage of new clients answered within 250 ms.
+    pub(crate) new_promptly: Spread,
+    /// Milliseconds from a new client's first try to its answer.
+    pub(crate) new_p50_ms: Spread,
+    pub(crate) new_p99_ms: Spread,
     /// The percentage of its CPU that the server took.
     pub(crate) server_cpu: Spread,
     /// The percentage of the same CPU that receiving took.
     pub(crate) receiver_cpu: Spread,
+    /// Nanoseconds of the receiving thread for each packet that it received.
+    pub(crate) receiver_ns: Spread,
+    /// Nanoseconds of the clients' receiving thread for each of the same packets: what the answers
+    /// cost where they go. `None`: the defence sends none from its program.
+    pub(crate) answers_ns: Option<Spread>,
     /// Packets that the flood made in a second.
     pub(crate) offered: Spread,
     /// The percentage of what was offered that was lost in the ring, before the defence.
@@ -122,6 +134,8 @@ pub(crate) struct Run {
     victims: Tally,
     server_cpu: f64,
     receiver_cpu: f64,
+    receiver_ns: f64,
+    answers_ns: Option<f64>,
     offered: f64,
     lost_in_ring: f64,
     lost_in_backlog: f64,
@@ -140,6 +154,8 @@ pub(crate) struct Run {
     server_cpu_stolen: f64,
     /// The longest delay of a question, in milliseconds after it was due.
     asked_late_ms: f64,
+    /// What automatic rates did from the flood's beginning on.
+    rates: Vec<RateAt>,
 }
 
 impl Measurement {
@@ -231,6 +247,8 @@ struct Site {
     at_work: AtWork,
     server: Server,
     receiver: i32,
+    /// The thread that receives what the defence's program sends back, if it does.
+    answers: Option<i32>,
     /// How long a flood comes before it is measured.
     lead: Duration,
     pair: Pair,
@@ -247,10 +265,13 @@ impl Site {
         let pair = place::new_pair()?;
         let server = Server::start(defence.server(flood.service), &pair, interrupt)?;
         let at_work = defence.start(&pair, flood, planned, limiter)?;
+        let answers = at_work.sends_back();
+        let answers = answers.then(|| place::receive_answers_on_thread(&pair));
         Ok(Self {
             at_work,
             server,
             receiver: place::receive_on_thread(&pair)?,
+            answers: answers.transpose()?,
             lead: defence.lead(),
             pair,
         })
@@ -281,6 +302,7 @@ impl Site {
             Rate::None => None,
             Rate::PerSecond(_) | Rate::Most => Some(Forger::start(flood, &self.pair, per_second)?),
         };
+        let follower = self.at_work.automatic().map(Follower::start);
         wait(self.lead, interrupt)?;
         let sent = forger.as_ref().map(Forger::sent).transpose()?;
         let (before, start) = (self.counters()?, Instant::now());
@@ -291,6 +313,7 @@ impl Site {
             _ => None,
         };
         forger.map(Forger::stop).transpose()?;
+        let rates = follower.map(Follower::finish).transpose()?;
         self.at_work.check()?;
         let counted = after.since(&before);
         let way = counted.way;
@@ -303,6 +326,10 @@ impl Site {
             victims: questions.tally(|group, member| flood.forges(group, member)),
             server_cpu: of_time(counted.server),
             receiver_cpu: of_time(counted.receiver),
+            receiver_ns: counted.receiver_turns.ran_for_each(way.received),
+            answers_ns: self
+                .answers
+                .map(|_| counted.answers_turns.ran_for_each(way.received)),
             offered: sent.map_or(0.0, |sent| sent.rate()),
             lost_in_ring: lost(way.ring_lost()),
             lost_in_backlog: lost(way.backlog_lost()),
@@ -314,15 +341,16 @@ impl Site {
             clients_cpu_stolen: counted.clients_cpu.stolen(),
             server_cpu_stolen: counted.server_cpu.stolen(),
             asked_late_ms: questions.latest().as_secs_f64() * 1e3,
+            rates: rates.unwrap_or_default(),
         })
     }
 
     /// Reads the counters, while the flood waits: it would leave little of its CPU to the reader.
     fn counters(&self) -> Result<Counters> {
-        let (server, receiver) = (self.server.group(), self.receiver);
+        let (server, receiver, answers) = (self.server.group(), self.receiver, self.answers);
         let read = || {
             cpu::come_first(0)?;
-            Counters::read(&self.pair, server, receiver)
+            Counters::read(&self.pair, server, receiver, answers)
         };
         let read = thread::scope(|scope| scope.spawn(read).join());
         read.map_err(|_| anyhow!("the thread that reads counters panicked"))?
@@ -395,6 +423,7 @@ impl Outcome {
             let by = |attempt: usize| spread(&|run| of(run).answered_by(attempt));
             anyhow::Ok([by(1)?, by(2)?, by(3)?])
         };
+        let answers_ns: Option<Vec<_>> = runs.iter().map(|run| run.answers_ns).collect();
         let has_victims = runs.iter().any(|run| run.victims.asked > 0);
         Ok(Self {
             defence,
@@ -403,8 +432,13 @@ impl Outcome {
             victims: has_victims.then(|| tries(|run| &run.victims)).transpose()?,
             p50_ms: spread(&|run| run.known.p50_ms)?,
             p99_ms: spread(&|run| run.known.p99_ms)?,
+            new_promptly: spread(&|run| run.new.promptly())?,
+            new_p50_ms: spread(&|run| run.new.p50_ms)?,
+            new_p99_ms: spread(&|run| run.new.p99_ms)?,
             server_cpu: spread(&|run| run.server_cpu)?,
             receiver_cpu: spread(&|run| run.receiver_cpu)?,
+            receiver_ns: spread(&|run| run.receiver_ns)?,
+            answers_ns: answers_ns.and_then(Spread::new),
             offered: spread(&|run| run.offered)?,
             lost_in_ring: spread(&|run| run.lost_in_ring)?,
             lost_in_backlog: spread(&|run| run.lost_in_backlog)?,

@@ -15,6 +15,7 @@ use super::processes;
 use crate::{
     cpu,
     scenario::{SERVER_V4, SERVER_V6},
+    tool,
 };
 
 /// The CPU of the flood and the clients.
@@ -56,6 +57,13 @@ pub(super) fn new_pair() -> Result<Pair> {
         format!("{SERVER_V6}/128").parse()?,
     ];
     let pair = Pair::new(&router, &server)?;
+    // Else a veth end without an XDP program receives the packets of sockets beside its ring, on the
+    // sender's CPU: the flood would cost the clients nothing. With a program this is off anyway.
+    tool::run(
+        &pair.client,
+        &["ethtool", "-K", CLIENT_INTERFACE, "tso", "off"],
+        "",
+    )?;
     let router_v4 = Ipv4Addr::from(ROUTER_V4);
     // A veth end whose other end is down drops what it should send.
     pair.server.ip_batch(&format!(
@@ -84,36 +92,44 @@ pub(super) fn new_pair() -> Result<Pair> {
     Ok(pair)
 }
 
-/// Makes the server's interface receive on a thread of the kernel's, on the server's CPU; returns
-/// the thread's id. Whatever receives there, a program or GRO, must have begun.
+/// Has the server's interface receive on a thread of the kernel's, on the server's CPU; returns the
+/// thread's id. Whatever receives there, a program or GRO, must have begun.
 pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
-    let before = receivers()?;
+    thread_of(&pair.server, SERVER_INTERFACE, SERVER_CPU)
+}
+
+/// Has the clients' interface receive on a thread of the kernel's, on the clients' CPU; returns the
+/// thread's id. A program must have begun to receive there: what the server's program sends back
+/// would else be received where it was sent, on the server's CPU.
+pub(super) fn receive_answers_on_thread(pair: &Pair) -> Result<i32> {
+    thread_of(&pair.client, CLIENT_INTERFACE, CLIENTS_CPU)
+}
+
+/// Has an interface receive on a thread of the kernel's, on that CPU; returns the thread's id.
+fn thread_of(namespace: &Namespace, interface: &str, cpu: usize) -> Result<i32> {
+    let before = receivers(interface)?;
     for (setting, value) in MODERATION {
-        write_sys(
-            &pair.server,
-            &format!("{SERVER_INTERFACE}/{setting}"),
-            value,
-        )?;
+        write_sys(namespace, &format!("{interface}/{setting}"), value)?;
     }
-    write_sys(&pair.server, &format!("{SERVER_INTERFACE}/threaded"), "1")?;
-    let new: Vec<_> = receivers()?.difference(&before).copied().collect();
+    write_sys(namespace, &format!("{interface}/threaded"), "1")?;
+    let new: Vec<_> = receivers(interface)?.difference(&before).copied().collect();
     let [thread] = new[..] else {
         anyhow::bail!(
-            "expected one receiving thread of {SERVER_INTERFACE}, found {}",
+            "expected one receiving thread of {interface}, found {}",
             new.len()
         );
     };
     let mut set = CpuSet::new();
-    set.set(SERVER_CPU)?;
+    set.set(cpu)?;
     sched_setaffinity(Pid::from_raw(thread), &set)
-        .with_context(|| format!("cannot keep thread {thread} on CPU {SERVER_CPU}"))?;
+        .with_context(|| format!("cannot keep thread {thread} on CPU {cpu}"))?;
     cpu::come_first(thread)?;
     Ok(thread)
 }
 
-/// Returns the ids of the kernel's threads that receive for interfaces with the server's name.
-fn receivers() -> Result<HashSet<i32>> {
-    let start = format!("napi/{SERVER_INTERFACE}");
+/// Returns the ids of the kernel's threads that receive for interfaces of that name.
+fn receivers(interface: &str) -> Result<HashSet<i32>> {
+    let start = format!("napi/{interface}");
     let receives = |process: &i32| {
         fs::read_to_string(format!("/proc/{process}/comm"))
             .is_ok_and(|name| name.starts_with(&start))

@@ -1,5 +1,6 @@
 //! Answers, byte by byte, and what holds for any frame. Another parser computes the checksums.
 
+mod dns_cookies;
 mod examples;
 mod properties;
 mod refused;

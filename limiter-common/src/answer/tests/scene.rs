@@ -52,7 +52,7 @@ impl Frame for Bytes<'_> {
 
 /// Returns the answer to a frame, as a frame; `None`: it gets none.
 pub(super) fn answer_to(frame: &[u8], answer: Answer) -> Option<Vec<u8>> {
-    response_to(&NativeResponder, frame, answer).1
+    response_to(&NativeResponder::default(), frame, answer).1
 }
 
 /// Returns what becomes of a frame, and the answer to it.
@@ -147,6 +147,15 @@ pub(super) fn syn(family: Ip) -> Vec<u8> {
         Element::WindowScale(7),
     ]);
     packet.unwrap().write(&mut frame, &[]).unwrap();
+    frame
+}
+
+/// Returns a SYN with other options, as they are sent.
+pub(super) fn syn_with(family: Ip, options: &[u8]) -> Vec<u8> {
+    let mut frame = link(family, 0);
+    let packet = ip(family).tcp(4321, 443, 0xffff_fffe, 64_240).syn();
+    let packet = packet.options_raw(options).unwrap();
+    packet.write(&mut frame, &[]).unwrap();
     frame
 }
 

@@ -2,20 +2,20 @@
 
 extern crate std;
 
-use std::vec::Vec;
+use std::{vec, vec::Vec};
 
-use etherparse::{NetSlice, TcpOptionElement, TransportSlice};
+use etherparse::{NetSlice, TcpOptionElement as Element, TransportSlice};
 
 use super::{
     examples::checked,
     scene::{
         BOTH, CLIENT_MAC, Ip, SERVER_MAC, acknowledgement, answer_to, exchange_of, fin, query,
-        reset, response_to, segment, syn,
+        reset, response_to, segment, syn, syn_with,
     },
 };
 use crate::answer::{
-    Answer, Cookie, Exchange, Heard, InlineLoops, NativeResponder, Part, Responder, Response,
-    Written, parts, write, write_syn_ack,
+    Answer, AssumedSocket, Cookie, Exchange, Heard, InlineLoops, Kept, NativeResponder, Part,
+    Responder, Response, Written, parts, write, write_syn_ack,
 };
 
 /// A network stack that says what the test wants.
@@ -31,14 +31,18 @@ impl Responder for Stack {
     }
 
     fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32 {
-        write_syn_ack(exchange, cookie, &InlineLoops)
+        write_syn_ack(exchange, cookie, CLOCK_MS, &InlineLoops)
     }
 }
 
 const COOKIE: Cookie = Cookie {
     number: 0x89ab_cdef,
     mss: 1300,
+    kept: Kept::NOTHING,
 };
+
+/// Its low six bits are 21.
+const CLOCK_MS: u32 = 0x1234_5655;
 
 #[test]
 fn a_syn_is_answered_with_the_cookie() {
@@ -67,8 +71,153 @@ fn a_syn_is_answered_with_the_cookie() {
         assert_eq!(tcp.sequence_number(), COOKIE.number);
         assert_eq!(tcp.acknowledgment_number(), 0xffff_ffff);
         let options: Vec<_> = tcp.options_iterator().map(Result::unwrap).collect();
-        assert_eq!(options, [TcpOptionElement::MaximumSegmentSize(1300)]);
+        assert_eq!(options, [Element::MaximumSegmentSize(1300)]);
         assert!(tcp.payload().is_empty());
+    }
+}
+
+/// Returns the options of the answer to a SYN with these, in the order in which they are sent.
+fn options(family: Ip, offered: &[u8], kept: Kept) -> Vec<Element> {
+    let stack = Stack(Heard::Cookie(Cookie { kept, ..COOKIE }));
+    let asked = syn_with(family, offered);
+    let answer = response_to(&stack, &asked, Answer::SynCookie).1.unwrap();
+    // Never longer by more than the least that is allowed.
+    assert!(answer.len() <= asked.len() + 8, "{answer:02x?}");
+    let packet = checked(&answer);
+    let Some(TransportSlice::Tcp(tcp)) = &packet.transport else {
+        panic!("{packet:?}");
+    };
+    tcp.options_iterator()
+        .map(Result::unwrap)
+        .filter(|option| *option != Element::Noop)
+        .collect()
+}
+
+const MSS: [u8; 4] = [2, 4, 5, 0xb4];
+const SACK: [u8; 2] = [4, 2];
+const TIMESTAMPS: [u8; 10] = [8, 10, 0, 0, 0, 77, 0, 0, 0, 0];
+const SCALE: [u8; 3] = [3, 3, 9];
+
+/// What is both offered and kept is in the answer; the low bits of its timestamp say what the client
+/// has of it.
+#[test]
+fn options_are_offered_if_they_can_be_kept() {
+    let everything = Kept::new(true, Some(10));
+    let all = [&MSS[..], &SACK, &TIMESTAMPS, &[1], &SCALE].concat();
+    let other_order = [&MSS[..], &[1], &SCALE, &[1, 1], &TIMESTAMPS, &SACK, &[0, 0]].concat();
+    let mss = Element::MaximumSegmentSize(1300);
+    let sack = Element::SelectiveAcknowledgementPermitted;
+    // The clock's low bits are 21: those with more are of the time before.
+    let stamp = |low: u32| {
+        let step = if low > 21 { 64 } else { 0 };
+        Element::Timestamp((CLOCK_MS & !63 | low) - step, 77)
+    };
+    let scale = Element::WindowScale(10);
+    for family in BOTH {
+        for offered in [&all, &other_order] {
+            assert_eq!(
+                options(family, offered, everything),
+                [mss.clone(), sack.clone(), stamp(16 + 9), scale.clone()]
+            );
+        }
+        for (offered, kept, wanted) in [
+            (all.clone(), Kept::NOTHING, vec![mss.clone()]),
+            (
+                all.clone(),
+                Kept::new(false, Some(10)),
+                vec![mss.clone(), stamp(9), scale.clone()],
+            ),
+            (
+                all.clone(),
+                Kept::new(true, None),
+                vec![mss.clone(), sack.clone(), stamp(16 + 15)],
+            ),
+            // Without timestamps nothing can be kept.
+            (
+                [&MSS[..], &SACK, &SCALE].concat(),
+                everything,
+                vec![mss.clone()],
+            ),
+            (Vec::new(), everything, vec![mss.clone()]),
+            (
+                TIMESTAMPS.to_vec(),
+                everything,
+                vec![mss.clone(), stamp(15)],
+            ),
+            (
+                [&TIMESTAMPS[..], &SACK].concat(),
+                everything,
+                vec![mss.clone(), sack.clone(), stamp(16 + 15)],
+            ),
+            (
+                [&TIMESTAMPS[..], &[3, 3, 200]].concat(),
+                everything,
+                vec![mss.clone(), stamp(14), scale.clone()],
+            ),
+        ] {
+            assert_eq!(options(family, &offered, kept), wanted, "{offered:?}");
+        }
+    }
+}
+
+/// What follows a broken option is not offered.
+#[test]
+fn broken_options_are_not_read() {
+    let everything = Kept::new(true, Some(10));
+    for family in BOTH {
+        for broken in [
+            &[0][..],
+            &[5, 0],
+            &[5, 1],
+            &[5, 41],
+            &[8, 255],
+            &[2],
+            &[1; 16],
+        ] {
+            let offered = [broken, &TIMESTAMPS].concat();
+            let got = options(family, &offered, everything);
+            assert_eq!(got, [Element::MaximumSegmentSize(1300)], "{offered:?}");
+        }
+        // Of another length than theirs.
+        let strange = [&[8, 6, 1, 2, 3, 4], &TIMESTAMPS[..], &[4, 3, 0], &[3, 2]].concat();
+        let got = options(family, &strange, everything);
+        assert_eq!(got.len(), 2, "{got:?}");
+    }
+}
+
+/// The network stack's clock begins anew every 50 days.
+#[test]
+fn timestamps_are_not_in_the_future() {
+    for clock_ms in [0, 5, 63, 64, u32::MAX, u32::MAX - 63] {
+        let responder = NativeResponder {
+            socket: AssumedSocket::Full,
+            now_ns: u64::from(clock_ms) * 1_000_000 + 999_999,
+        };
+        let (_, answer) = response_to(&responder, &syn(Ip::V4), Answer::SynCookie);
+        let answer = answer.unwrap();
+        let packet = checked(&answer);
+        let Some(TransportSlice::Tcp(tcp)) = &packet.transport else {
+            panic!("{packet:?}");
+        };
+        let stamp = tcp.options_iterator().find_map(|option| match option {
+            Ok(Element::Timestamp(value, 77)) => Some(value),
+            _ => None,
+        });
+        let age = clock_ms.wrapping_sub(stamp.unwrap());
+        assert!(age < 64, "{age} at {clock_ms}");
+        assert_eq!(stamp.unwrap() & 63, 16 + 7);
+    }
+}
+
+#[test]
+fn a_socket_with_room_gets_the_syn() {
+    let responder = NativeResponder {
+        socket: AssumedSocket::HasRoom,
+        now_ns: 0,
+    };
+    for family in BOTH {
+        let (response, answer) = response_to(&responder, &syn(family), Answer::SynCookie);
+        assert_eq!((response, answer), (Response::ListenerHasRoom, None));
     }
 }
 
@@ -127,12 +276,12 @@ fn an_assumed_cookie_comes_back() {
         let next = tcp.sequence_number().wrapping_add(1);
         let brought = |number| {
             let frame = acknowledgement(family, number);
-            response_to(&NativeResponder, &frame, Answer::SynCookie).0
+            response_to(&NativeResponder::default(), &frame, Answer::SynCookie).0
         };
         assert_eq!(brought(next), Response::ValidSynCookie);
         assert_eq!(brought(next.wrapping_add(1)), Response::Nothing);
         let other = response_to(
-            &NativeResponder,
+            &NativeResponder::default(),
             &segment(family, b"GET"),
             Answer::SynCookie,
         );

@@ -1,6 +1,7 @@
 //! Captures what the kernel's buckets owe.
 
 use limiter_common::{
+    bucket::Bucket,
     table::{self, LOCKED},
     unit::KnownUnits as _,
 };
@@ -53,6 +54,29 @@ impl BucketMaps {
             units: units.clone(),
             stored,
         })
+    }
+
+    /// Counts the buckets in debt at the time `now_ns`, not at one moment. The stamps of a moving
+    /// window count each.
+    pub fn in_debt(&self, units: &Units, now_ns: u64) -> Result<u64, DatapathError> {
+        let owes = |bucket: Bucket| {
+            let unit = units.unit(bucket.unit);
+            bucket.state != LOCKED && unit.is_some_and(|unit| unit.owed(now_ns, bucket.state) > 0)
+        };
+        let in_debt = match self.settings.buckets.store {
+            Store::Table => {
+                let buckets = self
+                    .in_lines()
+                    .map(|(_, name, state)| bucket_of([name, state]));
+                buckets.filter(|bucket| owes(*bucket)).count()
+            }
+            Store::Hash => {
+                let elements = self.elements()?.into_iter();
+                let buckets = elements.map(|(_, element)| bucket_of(element));
+                buckets.filter(|bucket| owes(*bucket)).count()
+            }
+        };
+        Ok(in_debt as u64)
     }
 }
 

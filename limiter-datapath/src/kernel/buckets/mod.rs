@@ -47,6 +47,15 @@ pub struct BucketMaps {
     orders: OnceLock<Program>,
 }
 
+/// How full the buckets of all sets are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BucketUse {
+    /// How many are in debt: the others need not be kept.
+    pub in_debt: u64,
+    /// How many there is room for.
+    pub capacity: u64,
+}
+
 /// An element of the hash map: the number of the unit, and the state.
 type Element = [u64; 2];
 

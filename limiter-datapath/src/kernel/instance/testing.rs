@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use aya::programs::{Program, TestRun, TestRunOptions, Xdp};
+use aya::{
+    Ebpf,
+    programs::{Program, TestRun, TestRunOptions, Xdp},
+};
 
 use limiter_common::{decide::Stage, policy::Shape};
 use limiter_policy::policy::CompiledPolicy;
@@ -43,32 +46,18 @@ impl Instance {
         programs
     }
 
-    /// Has the kernel verify the program of that name, even if this kernel would not use it;
-    /// attaches it to nothing, and unloads it.
-    pub fn verifier_cost(
-        program: &str,
+    /// Has the kernel verify each of those [programs](Self::programs), even those that it would not
+    /// use, with one set of maps; attaches them to nothing, and unloads them. The costs are in the
+    /// order of the names.
+    pub fn verifier_costs(
+        programs: &[String],
         policy: &CompiledPolicy,
         settings: Settings,
-    ) -> Result<VerifierCost, DatapathError> {
+    ) -> Result<Vec<VerifierCost>, DatapathError> {
         let object = settings.log.object();
         let mut instance = Self::prepare(object, policy, 0, settings, Clocking::Kernel, None)?;
-        let program = instance
-            .ebpf
-            .program_mut(program)
-            .ok_or_else(|| DatapathError::NoProgram(program.to_owned()))?;
-        let start = monotonic_now();
-        let loaded = match &mut *program {
-            Program::SockOps(program) => program.load(),
-            program => <&mut Xdp>::try_from(program).and_then(Xdp::load),
-        };
-        loaded.map_err(DatapathError::Verify)?;
-        let time = Duration::from_nanos(monotonic_now() - start);
-        let info = program.info().map_err(DatapathError::Verify)?;
-        Ok(VerifierCost {
-            verified_instructions: info.verified_instruction_count(),
-            translated_bytes: info.size_translated(),
-            time,
-        })
+        let cost = |name: &String| verifier_cost(&mut instance.ebpf, name);
+        programs.iter().map(cost).collect()
     }
 
     /// Loads the program for the interface with the number `interface_number`, with its own buckets
@@ -140,4 +129,23 @@ impl Instance {
     pub fn take_reputation(&mut self, settings: Settings) -> Result<ReputationMaps, DatapathError> {
         ReputationMaps::take(&mut self.ebpf, settings)
     }
+}
+
+fn verifier_cost(ebpf: &mut Ebpf, name: &str) -> Result<VerifierCost, DatapathError> {
+    let program = ebpf
+        .program_mut(name)
+        .ok_or_else(|| DatapathError::NoProgram(name.to_owned()))?;
+    let start = monotonic_now();
+    let loaded = match &mut *program {
+        Program::SockOps(program) => program.load(),
+        program => <&mut Xdp>::try_from(program).and_then(Xdp::load),
+    };
+    loaded.map_err(DatapathError::Verify)?;
+    let time = Duration::from_nanos(monotonic_now() - start);
+    let info = program.info().map_err(DatapathError::Verify)?;
+    Ok(VerifierCost {
+        verified_instructions: info.verified_instruction_count(),
+        translated_bytes: info.size_translated(),
+        time,
+    })
 }

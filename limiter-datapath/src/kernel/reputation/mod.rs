@@ -1,10 +1,12 @@
-//! The maps of reputations, of the rates in force and of the host's own addresses: one set for all
-//! interfaces, whatever the buckets' scope.
+//! The maps of reputations, of the rates in force, of what is known of the host, and of DNS cookies: one
+//! set for all interfaces, whatever the buckets' scope.
 
 mod ban_filter;
 mod bans;
+mod cookies;
 mod own;
 mod rates;
+mod rmem_max;
 mod sieves;
 mod standing;
 
@@ -16,15 +18,19 @@ use limiter_common::ban::Filter;
 
 pub use self::{
     bans::BanMaps,
+    cookies::CookieMaps,
     own::OwnAddressMap,
     rates::RateMap,
+    rmem_max::RmemMaxMap,
     sieves::{PressureMaps, SieveMaps},
     standing::{StandingMaps, StandingSizes},
 };
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
+use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
 use own::OWN_ADDRESSES;
 use rates::CURRENT_RATES;
+use rmem_max::RMEM_MAX;
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
@@ -35,6 +41,8 @@ pub struct ReputationMaps {
     standing: StandingMaps,
     rates: RateMap,
     own: OwnAddressMap,
+    cookies: CookieMaps,
+    rmem_max: RmemMaxMap,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -52,6 +60,9 @@ impl NamedMaps for ReputationMaps {
         SHORTAGE,
         CURRENT_RATES,
         OWN_ADDRESSES,
+        COOKIE_KEYS,
+        COOKIE_CHECKS,
+        RMEM_MAX,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -71,6 +82,8 @@ impl NamedMaps for ReputationMaps {
             sieves: SieveMaps::new(&mut open, settings.sieves_since)?,
             rates: RateMap::new(&mut open)?,
             own: OwnAddressMap::new(&mut open)?,
+            cookies: CookieMaps::new(&mut open)?,
+            rmem_max: RmemMaxMap::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -79,7 +92,8 @@ impl NamedMaps for ReputationMaps {
         let bans = self.bans.maps().into_iter();
         let others = self.sieves.maps().into_iter().chain(self.standing.maps());
         bans.chain(others)
-            .chain([self.rates.map(), self.own.map()])
+            .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
+            .chain(self.cookies.maps())
             .collect()
     }
 
@@ -139,6 +153,18 @@ impl ReputationMaps {
     #[must_use]
     pub const fn own(&self) -> &OwnAddressMap {
         &self.own
+    }
+
+    /// Returns what DNS cookies are checked with.
+    #[must_use]
+    pub const fn cookies(&self) -> &CookieMaps {
+        &self.cookies
+    }
+
+    /// Returns the setting of receive buffers.
+    #[must_use]
+    pub const fn rmem_max(&self) -> &RmemMaxMap {
+        &self.rmem_max
     }
 
     /// Carries over what other maps hold, unless they are the same. If there is no room, fails

@@ -18,6 +18,11 @@ impl Trial {
         Self::with_settings(policy, Settings::new(buckets, offenders, LogLevel::Off)?)
     }
 
+    /// Sets whether listening sockets have room for SYNs.
+    pub fn set_room(&mut self, has_room: bool) -> Result<(), DatapathError> {
+        self.instance.set_room(has_room)
+    }
+
     /// Continues under another policy, which knows the previous policy's units, with the same
     /// buckets, counters and offenders.
     pub fn replace(&mut self, policy: &CompiledPolicy) -> Result<(), DatapathError> {

@@ -1,6 +1,7 @@
 //! Reputations over plain memory.
 
 mod bans;
+mod cookies;
 mod own;
 mod sieves;
 
@@ -8,6 +9,7 @@ use limiter_common::{
     address::Address,
     answer, ban,
     clock::Clock,
+    cookie::{CookieCheck, CookieKeys},
     decide::{self, Verdict},
     judged::Packet,
     policy::Tables,
@@ -15,10 +17,12 @@ use limiter_common::{
     sources::StandingStore,
 };
 
-pub use self::{bans::MemoryBans, own::MemoryOwnAddresses, sieves::MemorySieves};
+pub use self::{
+    bans::MemoryBans, cookies::MemoryCookies, own::MemoryOwnAddresses, sieves::MemorySieves,
+};
 use super::MemoryStanding;
 
-/// Bans, sieves, known sources and the host's own addresses in memory.
+/// Bans, sieves, known sources, the host's own addresses and what checks cookies, in memory.
 #[derive(Debug, Default)]
 pub struct MemoryReputation {
     /// The bans.
@@ -29,6 +33,8 @@ pub struct MemoryReputation {
     pub standing: MemoryStanding,
     /// The host's own addresses.
     pub own: MemoryOwnAddresses,
+    /// What checks cookies.
+    pub cookies: MemoryCookies,
 }
 
 impl Reputation for MemoryReputation {
@@ -46,5 +52,13 @@ impl Reputation for MemoryReputation {
 
     fn may_be_own(&self, address: &Address) -> bool {
         answer::may_be_own(&self.own, address)
+    }
+
+    fn cookie_keys(&self) -> CookieKeys {
+        self.cookies.keys
+    }
+
+    fn count_cookie(&self, check: CookieCheck) {
+        self.cookies.add(check);
     }
 }

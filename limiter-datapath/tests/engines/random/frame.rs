@@ -2,22 +2,39 @@
 
 use std::net::IpAddr;
 
+use limiter_policy::policy::DnsCookies;
 use proptest::{prelude::*, sample::Index};
 use testbed::{Frame, Tag};
 
-use super::{address, port};
+use super::{address, cookie_query, port, secret};
 
 #[derive(Clone, Copy, Debug)]
 enum Content {
     Udp,
     Query,
-    Tcp { flags: u8 },
+    /// A cookie by the secret of that number.
+    CookieQuery(u8),
+    Tcp {
+        flags: u8,
+    },
+    Syn {
+        options: &'static [u8],
+    },
     Echo,
     Protocol(u8),
 }
 
 /// A DNS query of `example.com` for its address.
 pub(crate) const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
+
+/// The options of a SYN: as Linux sends them, as others do, some broken.
+const OPTIONS: [&[u8]; 5] = [
+    b"\x02\x04\x05\xb4\x04\x02\x08\x0a\0\0\0\x4d\0\0\0\0\x01\x03\x03\x07",
+    b"\x02\x04\x05\xb4\x01\x03\x03\x06\x01\x01\x08\x0a\xff\xff\xff\xff\0\0\0\0\x04\x02\0\0",
+    b"\x02\x04\x05\xb4\x01\x03\x03\x08\x01\x01\x04\x02",
+    b"\x01\x01\x08\x0a\0\0\0\x01\0\0\0\0",
+    b"\x04\x02\x08\x0a\0\0\0\x01\0\0\0\0\x03\x09\0\0",
+];
 
 /// A good frame; some are then spoilt or cut.
 pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
@@ -40,8 +57,10 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
     let content = prop_oneof![
         Just(Content::Udp),
         Just(Content::Query),
+        (1u8..3).prop_map(Content::CookieQuery),
         prop_oneof![Just(0x02), Just(0x12), Just(0x10), any::<u8>()]
             .prop_map(|flags| Content::Tcp { flags }),
+        prop::sample::select(OPTIONS.to_vec()).prop_map(|options| Content::Syn { options }),
         Just(Content::Echo),
         prop_oneof![Just(132), Just(33), Just(136), any::<u8>()].prop_map(Content::Protocol),
     ];
@@ -68,7 +87,7 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
                     frame = frame.tagged(Tag::Customer(5));
                 }
                 let ip = 14 + 4 * tags;
-                let mut bytes = build(&frame, ip, content, ports, payload);
+                let mut bytes = build(&frame, source, ip, content, ports, payload);
                 if let Some((offset, lie)) = fragment {
                     make_fragment(&mut bytes, ip, source, offset, lie);
                 }
@@ -77,9 +96,10 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
         )
 }
 
-/// Builds the frame, whose IP header is at `ip`.
+/// Builds the frame of a client, whose IP header is at `ip`.
 fn build(
     frame: &Frame,
+    client: IpAddr,
     ip: usize,
     content: Content,
     (source, destination): (u16, u16),
@@ -89,11 +109,16 @@ fn build(
     match content {
         Content::Udp => frame.udp(source, destination, &payload),
         Content::Query => frame.udp(source, destination, QUERY),
+        Content::CookieQuery(number) => {
+            let query = cookie_query(client, &secret(number), 0);
+            frame.udp(source, DnsCookies::DEFAULT_PORT, &query)
+        }
         Content::Tcp { flags } => frame.tcp_syn(source, destination, 0).map(|mut bytes| {
             let header = bytes.len() - 20;
             bytes[header + 13] = flags;
             bytes
         }),
+        Content::Syn { options } => frame.tcp_syn_with(source, destination, 7, options),
         Content::Echo => frame.echo(&payload),
         Content::Protocol(number) => frame.udp(source, destination, &payload).map(|mut bytes| {
             let protocol = if bytes[ip] >> 4 == 4 { 9 } else { 6 };

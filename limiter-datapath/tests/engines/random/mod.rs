@@ -1,5 +1,6 @@
 //! Random policies and frames, with few values, so that they meet.
 
+mod dns_cookie;
 mod frame;
 mod policy;
 
@@ -9,6 +10,7 @@ use ipnet::IpNet;
 use proptest::prelude::*;
 
 pub(crate) use self::{
+    dns_cookie::{COOKIE_LENGTH_BEFORE_END, cookie_keys, cookie_query, secret},
     frame::{QUERY, frame},
     policy::{PERIODS, policy, successive},
 };

@@ -1,6 +1,9 @@
 //! Policies with every kind of limit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -11,8 +14,8 @@ use limiter_common::{
     strategy::{Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_policy::policy::{
-    Deny, Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, Reserve,
-    Reserved, TcpFlags,
+    Deny, DnsCookies, Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate,
+    Reserve, Reserved, TcpFlags, automatic::at_floor,
 };
 use proptest::{collection::vec, option, prelude::*};
 
@@ -25,7 +28,9 @@ const SUBSCRIBERS: std::ops::Range<u64> = 1..4;
 
 pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let malformed = prop_oneof![3 => Just(Action::Drop), 1 => Just(Action::Pass)];
-    (vec(limit(), 1..9), subscribers(), malformed).prop_map(|(limits, subscribers, malformed)| {
+    let cookies = option::weighted(0.5, Just(DnsCookies::DEFAULT_PORT));
+    let parts = (vec(limit(), 1..9), subscribers(), malformed, cookies);
+    parts.prop_map(|(limits, subscribers, malformed, cookies)| {
         let numbered = (32..).zip(limits).map(|(id, limit)| Limit {
             id: LimitId(id),
             name: format!("Limit{id}"),
@@ -34,6 +39,10 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
         Policy {
             subscribers,
             malformed,
+            dns_cookies: cookies.map(|port| DnsCookies {
+                secret_file: PathBuf::new(),
+                port,
+            }),
             ..Policy::from(numbered.collect::<Vec<_>>())
         }
     })
@@ -59,6 +68,7 @@ pub(crate) fn successive() -> impl Strategy<Value = [Policy; 2]> {
                         limit.strategy
                     },
                     default: other.default,
+                    ceiling: other.ceiling,
                     ..limit.clone()
                 };
                 countable(next)
@@ -112,10 +122,14 @@ fn limit() -> impl Strategy<Value = Limit> {
         option::weighted(0.9, rate()),
         vec((prefix(), SUBSCRIBERS, rate()), 0..4),
         option::weighted(0.3, reserve()),
-        option::weighted(0.3, deny()),
+        (
+            option::weighted(0.3, deny()),
+            option::weighted(0.8, ceiling()),
+        ),
     )
         .prop_map(
-            |(id_format, cost, strategy, matching, mode, default, overrides, reserve, deny)| {
+            |(id_format, cost, strategy, matching, mode, default, overrides, reserve, rest)| {
+                let (deny, ceiling) = rest;
                 countable(Limit {
                     name: String::new(),
                     id: LimitId(0),
@@ -132,7 +146,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     exclude: vec![],
                     block: vec![],
                     ip_rep: None,
-                    ceiling: None,
+                    ceiling,
                     metrics: None,
                 })
             },
@@ -147,6 +161,17 @@ fn deny() -> impl Strategy<Value = Deny> {
         unknown,
         ..Deny::everybody(other)
     })
+}
+
+/// Shares of a bucket, which hold at every rate.
+fn shares() -> Reserve {
+    let share = |text: &str| Reserved::Share(text.parse().expect("a percentage"));
+    Reserve {
+        familiar: share("10%"),
+        fresh: share("20%"),
+        retried: share("30%"),
+        unknown: share("50%"),
+    }
 }
 
 /// What must be left of a bucket, for each standing at least as much as for the one above.
@@ -164,9 +189,27 @@ fn reserve() -> impl Strategy<Value = Reserve> {
     })
 }
 
-/// Gives the limit rates that its strategy can count; a moving window counts no bytes, and only
-/// GCRA keeps reserves.
+/// The highest rate of an automatic one, in tokens a second. Some 670 frames come in a second.
+fn ceiling() -> impl Strategy<Value = u64> {
+    1_000u64..3_000
+}
+
+/// Gives the limit rates that its strategy can count; a moving window counts no bytes, only GCRA
+/// keeps reserves, and few rates are automatic.
 fn countable(mut limit: Limit) -> Limit {
+    if limit.id_format != IdFormat::Total
+        || limit.cost == Cost::Bytes
+        || limit.mode == Mode::Observe
+        || limit.strategy != Rule::Gcra
+    {
+        limit.ceiling = None;
+    }
+    if let Some(ceiling) = limit.ceiling {
+        // At the lowest 100 a second, so that ten tokens are there at once.
+        limit.default = Some(at_floor(ceiling / 10));
+        limit.reserve = limit.reserve.map(|_| shares());
+        return limit;
+    }
     if limit.strategy.why_no_reserve().is_some() {
         limit.reserve = None;
     }

@@ -1,9 +1,12 @@
-//! The program that notes handshakes is pinned, and the next process takes it over.
+//! What is pinned of standing: the next process takes it over, and without a limit that asks there
+//! is next to nothing.
 
 use anyhow::{Result, bail};
-use testbed::{Listener, PinDirectory};
+use aya::maps::MapData;
+use testbed::{Listener, Namespace, PinDirectory};
 
 use super::{
+    known::UNUSED,
     peers::{PORT, connect, pair, wait},
     scene::Scene,
 };
@@ -38,6 +41,30 @@ fn a_pinned_program_goes_on_without_a_daemon_until_it_is_detached() -> Result<()
     scene.datapath.detach()?;
     assert!(!directory.path().exists());
     Ok(())
+}
+
+#[test]
+fn without_a_limit_that_asks_there_is_no_memory_and_no_program() -> Result<()> {
+    let directory = PinDirectory::new()?;
+    let mut scene = Scene::with_pins(&Namespace::new()?, "", Some(&directory))?;
+    // By default for a million sources, four in a line, and 32 MiB of first tries.
+    assert_eq!(entries(&directory, "KNOWN")?, [1 << 20]);
+    assert_eq!(entries(&directory, "FIRST_TRIES")?, [1 << 19]);
+    assert_eq!(pinned(&directory)?, 2);
+    scene.replace_by(UNUSED)?;
+    // No map is smaller.
+    assert_eq!(entries(&directory, "KNOWN")?, [1]);
+    assert_eq!(entries(&directory, "FIRST_TRIES")?, [1]);
+    assert_eq!(pinned(&directory)?, 0);
+    Ok(())
+}
+
+/// Returns how many entries each pinned map of that name has.
+fn entries(directory: &PinDirectory, map: &str) -> Result<Vec<u32>> {
+    let files = directory.files()?.into_iter();
+    let maps = files.filter(|path| path.file_name().is_some_and(|name| name == map));
+    maps.map(|path| Ok(MapData::from_pin(path)?.info()?.max_entries()))
+        .collect()
 }
 
 /// Returns how many pins belong to handshakes.

@@ -5,7 +5,7 @@ use limiter_common::limit::{Cost, IdFormat, NumberOf};
 use super::{BURST, COUNT, PERIOD, RATE, RateContext};
 use crate::{
     config::{
-        node::{Node, Value},
+        node::Value,
         reader::{Fields, Reader},
     },
     policy::{
@@ -49,7 +49,14 @@ pub(in super::super) struct Kind {
 
 /// Returns whether the count is automatic; notes bounds that belong to no automatic one.
 pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
-    if fields.get(COUNT).is_some_and(is_auto) {
+    if let Some(node) = fields.get(COUNT)
+        && let Value::Text(text) = &node.value
+        && text.to_ascii_lowercase().starts_with(AUTO)
+    {
+        if text != AUTO {
+            let message = format!("unknown {COUNT} '{text}', did you mean '{AUTO}'?");
+            reader.error(node.at, message);
+        }
         return true;
     }
     for field in BOUNDS {
@@ -59,10 +66,6 @@ pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Field
         }
     }
     false
-}
-
-fn is_auto(node: &Node<'_>) -> bool {
-    matches!(&node.value, Value::Text(text) if text == AUTO)
 }
 
 /// Reads the bounds of an automatic rate.

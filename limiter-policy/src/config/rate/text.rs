@@ -1,7 +1,8 @@
 //! Rates as a text, in the notation of the Python library `limits`: `10/minute`, `100 per 2 hours`,
-//! or several: `2/second; 10/minute`.
+//! or several: `2/second; 10/minute`; with the short units of durations, and `k`, `M` and `G`, too:
+//! `10k/s`.
 
-use super::super::nearest;
+use super::super::{multiple, nearest};
 use crate::{policy::Rate, text};
 
 /// The field with one or more rates as a text.
@@ -15,6 +16,18 @@ const UNITS: [(&str, u64); 6] = [
     ("day", DAY_NS),
     ("month", 30 * DAY_NS),
     ("year", 360 * DAY_NS),
+];
+
+/// Other names of units, which the library does not have; `m` is a minute, as in a duration.
+const ABBREVIATIONS: [(&str, u64); 8] = [
+    ("s", SECOND_NS),
+    ("sec", SECOND_NS),
+    ("m", 60 * SECOND_NS),
+    ("min", 60 * SECOND_NS),
+    ("h", 3_600 * SECOND_NS),
+    ("d", DAY_NS),
+    ("w", 7 * DAY_NS),
+    ("week", 7 * DAY_NS),
 ];
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -144,9 +157,25 @@ impl<'t> Scanner<'t> {
         if number.is_empty() {
             return self.wrong("expected a rate, such as '10/minute' or '100 per 2 hours'");
         }
-        match digits(number).map_err(|why| (at, why))? {
+        let number = digits(number).map_err(|why| (at, why))?;
+        match number.saturating_mul(self.multiple_of()) {
             count if count > MAX_COUNT => Err((at, format!("must be at most {MAX_COUNT}"))),
             count => Ok(count),
+        }
+    }
+
+    /// Takes a letter that multiplies the number before it, and returns by what it does.
+    fn multiple_of(&mut self) -> u64 {
+        let mut rest = self.rest.chars();
+        let times = rest.next().and_then(multiple::of);
+        let after = rest.as_str();
+        match times {
+            Some(times) if !rest.next().is_some_and(char::is_alphabetic) => {
+                self.offset += self.rest.len() - after.len();
+                self.rest = after;
+                times
+            }
+            _ => 1,
         }
     }
 
@@ -166,7 +195,8 @@ impl<'t> Scanner<'t> {
         let singular = word.strip_suffix(['s', 'S']).unwrap_or(word);
         let is_unit =
             |name: &str| name.eq_ignore_ascii_case(word) || name.eq_ignore_ascii_case(singular);
-        if let Some((_, ns)) = UNITS.iter().find(|(name, _)| is_unit(name)) {
+        let mut units = UNITS.iter().chain(&ABBREVIATIONS);
+        if let Some((_, ns)) = units.find(|(name, _)| is_unit(name)) {
             return Ok(*ns);
         }
         let names = UNITS.map(|(name, _)| name);
@@ -225,7 +255,7 @@ fn digits(number: &str) -> Result<u64, String> {
         return Err("must be > 0".to_owned());
     }
     if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("must be a whole number, in digits".to_owned());
+        return Err("must be a whole number, such as 250 or 10k".to_owned());
     }
     match number.parse() {
         Ok(0) => Err("must be > 0".to_owned()),

@@ -6,11 +6,11 @@ use limiter_common::{
 };
 
 use super::limit_sets::set_of;
-use crate::policy::{Limit, Mode};
+use crate::policy::Limit;
 
 /// Returns the limits that reserve a part of their buckets.
 pub(super) fn reserving(limits: &[Limit]) -> u64 {
-    set_of(limits, reserves_any)
+    set_of(limits, Limit::reserves)
 }
 
 /// Returns the limits that count packets of sources of each standing.
@@ -27,18 +27,14 @@ pub(super) fn of_each(limits: &[Limit]) -> [u64; Standing::COUNT] {
 /// Returns the reserves for each of `rated`, parameters with the index of their limit; nothing if no
 /// limit reserves anything.
 pub(super) fn reserves(limits: &[Limit], rated: &[(u32, Parameters)]) -> Vec<Reserves> {
-    if !limits.iter().any(reserves_any) {
+    if !limits.iter().any(Limit::reserves) {
         return Vec::new();
     }
     let all = rated.iter().map(|(limit_index, parameters)| {
         let limit = limits.get(*limit_index as usize);
-        let reserve = limit.filter(|limit| reserves_any(limit))?.reserve?;
+        let reserve = limit.filter(|limit| limit.reserves())?.reserve?;
         Some(reserve.compiled(&parameters.gcra))
     });
     all.map(|reserves| reserves.unwrap_or(Reserves::NONE))
         .collect()
-}
-
-fn reserves_any(limit: &Limit) -> bool {
-    limit.mode != Mode::Off && limit.reserve.is_some()
 }

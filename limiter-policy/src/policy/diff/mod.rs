@@ -3,6 +3,7 @@
 mod anew;
 mod answers;
 mod change;
+mod dns_cookies;
 mod lines;
 mod lists;
 mod show;
@@ -26,6 +27,7 @@ pub use self::{
     anew::{BegunAnew, begun_anew},
     answers::AnswersDiff,
     change::Change,
+    dns_cookies::DnsCookiesDiff,
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
@@ -58,6 +60,8 @@ pub struct Diff {
     pub standing: Option<StandingDiff>,
     /// How many answers are sent; `None`: the same.
     pub answers: Option<AnswersDiff>,
+    /// Which DNS cookies prove sources; `None`: the same.
+    pub dns_cookies: Option<DnsCookiesDiff>,
 }
 
 /// The difference of one limit, by name.
@@ -226,6 +230,7 @@ impl Diff {
             never_ban: ListNamesDiff::between(&old.never_ban, &new.never_ban),
             standing: StandingDiff::between(old, new),
             answers: AnswersDiff::between(old, new),
+            dns_cookies: DnsCookiesDiff::between(old, new),
         }
     }
 
@@ -243,6 +248,7 @@ impl Diff {
             never_ban,
             standing,
             answers,
+            dns_cookies,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -254,6 +260,7 @@ impl Diff {
             && never_ban.is_none()
             && standing.is_none()
             && answers.is_none()
+            && dns_cookies.is_none()
     }
 }
 

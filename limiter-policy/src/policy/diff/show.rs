@@ -51,8 +51,11 @@ impl Display for Diff {
         if let Some(standing) = &self.standing {
             standing.fmt(formatter)?;
         }
-        match &self.answers {
-            Some(answers) => answers.fmt(formatter),
+        if let Some(answers) = &self.answers {
+            answers.fmt(formatter)?;
+        }
+        match &self.dns_cookies {
+            Some(cookies) => cookies.fmt(formatter),
             None => Ok(()),
         }
     }

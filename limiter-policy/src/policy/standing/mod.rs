@@ -205,6 +205,12 @@ impl fmt::Display for StandingSettings {
 }
 
 impl Limit {
+    /// Returns whether it keeps a part of its buckets for sources of a higher standing.
+    #[must_use]
+    pub fn reserves(&self) -> bool {
+        self.mode != Mode::Off && self.reserve.is_some()
+    }
+
     /// Returns whether it needs to know the standing of sources.
     #[must_use]
     pub fn uses_standing(&self) -> bool {

@@ -205,6 +205,21 @@ fn a_distress_that_does_not_end_leads_to_the_floor() {
     assert!(law.rate() > 390_000, "{} {found:?}", law.rate());
 }
 
+/// A queue hides for a while that the rate doubled to three times what the server bears. Four seconds
+/// after the start it bears it; a fifth at a time, that took two more.
+#[test]
+fn what_doubling_let_in_too_much_ends_soon() {
+    let mut law = Law::new(Bounds {
+        floor: 10_000,
+        ceiling: 200_000,
+    });
+    let mut server = Server::new(50_000, 20_000);
+    run(&mut law, &mut server, FLOOD, 1);
+    assert_eq!(law.rate(), 160_000);
+    run(&mut law, &mut server, FLOOD, 3);
+    assert!((40_000..=50_000).contains(&law.rate()), "{}", law.rate());
+}
+
 /// A flood begins with a burst, which a small queue loses at any rate.
 #[test]
 fn distress_at_the_floor_says_nothing_of_higher_rates() {

@@ -59,7 +59,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     let request = |prefix| {
         BanChange::Ban(BanRequest {
             prefix,
-            for_ns: args.terms.for_ns,
+            for_ns: args.terms.length.ns,
             reason: args.terms.reason.clone(),
         })
     };
@@ -80,7 +80,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     } else {
         let mut out = io::stdout();
         for (prefix, outcome) in banned {
-            if let Some(line) = line(*prefix, outcome, args.terms.for_ns) {
+            if let Some(line) = line(*prefix, outcome, args.terms.length.ns) {
                 writeln!(out, "{line}")?;
             }
         }

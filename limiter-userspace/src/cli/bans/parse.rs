@@ -20,14 +20,32 @@ pub(super) fn streamed(text: &str) -> Result<IpNet, String> {
     bannable(text).map_err(|error| format!("invalid '{text}': {error}"))
 }
 
-/// Parses how long a ban lasts, in nanoseconds.
-pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
-    duration::parse(text).map_err(|error| error.to_string())
+/// Returns whether a text says that a ban never ends, as fail2ban does.
+pub(super) fn is_for_ever(text: &str) -> bool {
+    matches!(text, "-1" | "-1s")
 }
 
-/// Parses the reason for a ban.
+/// How long a ban lasts, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BanLength {
+    /// `None`: until it is lifted.
+    pub(super) ns: Option<u64>,
+}
+
+/// Parses how long a ban lasts.
+pub(super) fn length(text: &str) -> Result<BanLength, String> {
+    if is_for_ever(text) {
+        return Ok(BanLength::default());
+    }
+    match duration::parse(text) {
+        Ok(ns) => Ok(BanLength { ns: Some(ns) }),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Parses the reason for a ban, of which only the beginning is kept if it is long.
 pub(super) fn reason(text: &str) -> Result<BanReason, String> {
-    BanReason::try_from(text.to_owned()).map_err(|error| error.to_string())
+    BanReason::cut(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -59,16 +77,23 @@ mod tests {
         check("::/0", Err("it would ban everybody"));
         // A query may name all of IPv6.
         assert_eq!(prefix("::/0"), Ok("::/0".parse().unwrap()));
-        for text in [
-            "",
-            "[2001:db8::1]",
-            "eth0",
-            "192.0.2",
-            "192.0.2.0/33",
-            "192.0.2.1-9",
-        ] {
+        for text in ["", "[2001:db8::1]", "eth0", "192.0.2", "192.0.2.1-9"] {
             let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
             check(text, Err(expected));
+        }
+    }
+
+    #[test]
+    fn lengths() {
+        let day = BanLength {
+            ns: Some(86_400_000_000_000),
+        };
+        assert_eq!(length("1d"), Ok(day));
+        for text in ["-1", "-1s"] {
+            assert_eq!(length(text), Ok(BanLength::default()));
+        }
+        for text in ["-2", "-1m", "0", "-1 s"] {
+            assert!(length(text).is_err(), "{text}");
         }
     }
 
@@ -76,11 +101,11 @@ mod tests {
     fn reasons_are_one_short_line() {
         assert_eq!(reason("").unwrap().as_str(), "");
         assert_eq!(reason(&"é".repeat(44)).unwrap().as_str().len(), 88);
+        // Between two characters.
+        assert_eq!(reason(&"é".repeat(45)).unwrap().as_str(), "é".repeat(44));
+        let long = format!("x{}", "é".repeat(44));
+        assert_eq!(reason(&long).unwrap().as_str().len(), 87);
         let check = |text: &str, expected: &str| assert_eq!(reason(text).unwrap_err(), expected);
-        check(
-            &"é".repeat(45),
-            "a reason has at most 88 bytes, and this one has 90",
-        );
         for text in ["two\nlines", "\u{1b}[31mred", "a\0"] {
             check(
                 text,

@@ -2,22 +2,24 @@
 
 use clap::Args;
 
-use super::parse;
+use super::parse::{self, BanLength};
 use crate::protocol::bans::BanReason;
 
 /// The defaults for all bans that do not give their own.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Terms {
-    /// How long the ban lasts, such as 10m or 24h; by default until it is lifted
+    /// How long the ban lasts, such as 10m or 7d; without it, or with -1, until it is lifted
     #[arg(
         long = "for",
         value_name = "DURATION",
-        value_parser = parse::duration_ns,
+        value_parser = parse::length,
+        default_value = "-1",
+        hide_default_value = true,
         allow_hyphen_values = true
     )]
-    pub(super) for_ns: Option<u64>,
+    pub(super) length: BanLength,
 
-    /// The reason for the ban: up to 88 bytes of text
+    /// The reason for the ban, of which 88 bytes are kept
     #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
     pub(super) reason: BanReason,
 }

@@ -1,9 +1,11 @@
 //! Answers, and those that forgers can have sent to others, in `limiter check`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use limiter_common::{answer::Answer, standing::Standing};
 use limiter_policy::policy::{Deny, Forgeable, Limit, Policy, configured_name};
+
+use crate::cli::output;
 
 /// Prints what each limit answers, and how many answers are sent at most; nothing if none does.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
@@ -21,13 +23,12 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
 /// Warns on stderr of limits that answer whoever is named as the source.
 pub(super) fn warn(policy: &Policy) {
     for warning in policy.limits.iter().filter_map(backscatter) {
-        // If stderr is gone, nobody is left to warn.
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        output::warn(&warning);
     }
     if policy.answers.is_some() && policy.answers_in_use().is_none() {
         let warning = "nothing uses the section `answers`: no limit that enforces has a `deny` \
                        that answers";
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        output::warn(&warning);
     }
 }
 

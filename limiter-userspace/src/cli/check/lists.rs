@@ -11,7 +11,10 @@ use limiter_policy::{
 };
 use serde::Serialize;
 
-use crate::cli::render::{count, table};
+use crate::cli::{
+    output,
+    render::{count, table},
+};
 
 /// The lists of a configuration, and where they overlap.
 #[derive(Serialize)]
@@ -67,8 +70,7 @@ impl<'a> CheckedLists<'a> {
         let overlaps = self.overlaps.iter().map(ToString::to_string);
         let wide = wide(&config.policy).into_iter();
         for warning in of_feeds.chain(unused).chain(overlaps).chain(wide) {
-            // If stderr is gone, nobody is left to warn.
-            let _ = writeln!(io::stderr(), "warning: {warning}");
+            output::warn(&warning);
         }
     }
 

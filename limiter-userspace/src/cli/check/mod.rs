@@ -4,16 +4,14 @@ mod answers;
 mod automatic;
 mod bans;
 mod diff;
+mod dns_cookies;
 mod forged;
 mod lists;
 mod rates;
 mod sieves;
 mod standing;
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -22,7 +20,7 @@ use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
     policy::{
-        AutomaticBan, CompiledPolicy, Deny, FlatMetrics, Limit, Match, Policy, Reserve,
+        AutomaticBan, CompiledPolicy, Deny, DnsCookies, FlatMetrics, Limit, Match, Policy, Reserve,
         StandingSettings,
     },
 };
@@ -30,16 +28,16 @@ use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
-    args::{OutputArgs, ReadArgs},
-    output::print_json,
+    args::{ConfigArgs, OutputArgs, ReadArgs},
+    output::{self, print_json},
     render::{count, counted, duration, table_without},
 };
-use crate::guard;
+use crate::{guard, syn_cookies};
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// The configuration file
-    file: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
 
     /// Show what a reload of the file would change in what the daemon enforces
     #[arg(long)]
@@ -107,11 +105,14 @@ struct Checked<'a> {
     /// `None`: no limit uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<StandingSettings>,
+    /// `None`: none prove anybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dns_cookies: Option<&'a DnsCookies>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let now = Timestamp::now();
-    let config = config::load(&args.file, now)?;
+    let config = config::load(args.config.path(), now)?;
     // Try everything that does not need the kernel.
     CompiledPolicy::new(&config.policy, possible_cpus())?;
     let lists = CheckedLists::of(&config);
@@ -121,7 +122,8 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     sieves::warn(&config.policy);
     standing::warn(&config.policy);
     answers::warn(&config.policy);
-    warn_of_lockouts(&config.policy)?;
+    dns_cookies::warn(&config);
+    warn_of_this_machine(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
     }
@@ -138,19 +140,26 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             lists,
             sieves: sieves::sieves(policy),
             standing: policy.standing_in_use(),
+            dns_cookies: policy.dns_cookies_in_use(),
         });
     }
     print(&config, &limits, &lists)
 }
 
-/// Warns on stderr of sessions and hosts that the policy would lock out of this machine.
-fn warn_of_lockouts(policy: &Policy) -> anyhow::Result<()> {
+/// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN
+/// cookies that it does not make.
+fn warn_of_this_machine(policy: &Policy) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     for warning in runtime.block_on(guard::warnings(policy)) {
-        // If stderr is gone, nobody is left to warn.
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        output::warn(&warning);
+    }
+    if syn_cookies::are_used(policy) {
+        let host = runtime.block_on(syn_cookies::Host::look());
+        for (limit, trouble) in syn_cookies::troubles(policy, &host) {
+            let _ = writeln!(io::stderr(), "warning: limit {limit}: {trouble}");
+        }
     }
     Ok(())
 }
@@ -250,6 +259,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
     bans::print(&mut out, &config.policy)?;
     sieves::print(&mut out, &sieves::sieves(&config.policy))?;
     standing::print(&mut out, &config.policy)?;
+    dns_cookies::print(&mut out, &config.policy)?;
     lists.print(&mut out)?;
     if !config.policy.subscribers.is_empty() {
         let subscribers = config.policy.subscribers.len();

@@ -1,11 +1,11 @@
 //! Warns of rates that another rate makes redundant.
 
-use std::io::{self, Write};
-
 use limiter_policy::{
     config::rate::text::written,
     policy::{Implied, Policy, Rate, configured_name},
 };
+
+use crate::cli::output;
 
 /// Names redundant rates on stderr.
 pub(super) fn warn(policy: &Policy) {
@@ -16,11 +16,8 @@ pub(super) fn warn(policy: &Policy) {
     for Implied { limit, by } in policy.implied() {
         let (rate, other) = (text(limit.default), text(by.default));
         let name = configured_name(&limit.name);
-        // If stderr is gone, nobody is left to warn.
-        let _ = writeln!(
-            io::stderr(),
-            "warning: limit {name}: the rate '{rate}' denies nothing that '{other}' admits: leave \
-             it out"
-        );
+        output::warn(&format!(
+            "limit {name}: the rate '{rate}' denies nothing that '{other}' admits: leave it out"
+        ));
     }
 }

@@ -1,12 +1,15 @@
 //! The sieves of a configuration.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use limiter_policy::policy::{Forgeable, Mode, PermaBlock, Policy, PressureOf};
 use serde::Serialize;
 
 use crate::{
-    cli::render::{count, number, table},
+    cli::{
+        output,
+        render::{count, number, table},
+    },
     reputation::pressure::Threshold,
 };
 
@@ -74,8 +77,7 @@ pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
 /// Warns on stderr of sieves that score packets whose sources anybody can forge.
 pub(super) fn warn(policy: &Policy) {
     for warning in warnings(policy) {
-        // If stderr is gone, nobody is left to warn.
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        output::warn(&warning);
     }
 }
 

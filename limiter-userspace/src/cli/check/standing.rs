@@ -1,6 +1,6 @@
 //! What limits reserve and how sources get their standing, in `limiter check`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use limiter_common::{
     address::Family,
@@ -11,7 +11,10 @@ use limiter_policy::policy::{
     FORGED_SOURCES, Limit, Mode, Policy, Rate, Reserve, Step, TakenByFew, configured_name,
 };
 
-use crate::cli::render::{count, duration, table};
+use crate::cli::{
+    output,
+    render::{count, duration, table},
+};
 
 /// Fewer tokens than this do not hold what clients send together.
 const LEAST_TOKENS: u64 = 100;
@@ -22,8 +25,7 @@ const LEAST_BYTES: u64 = LEAST_TOKENS * 1514;
 /// Warns on stderr where standing is not used, or not well.
 pub(super) fn warn(policy: &Policy) {
     for warning in warnings(policy) {
-        // If stderr is gone, nobody is left to warn.
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        output::warn(&warning);
     }
 }
 
@@ -81,12 +83,18 @@ fn too_small(limit: &Limit) -> Option<String> {
         Cost::Bytes => (LEAST_BYTES, "bytes", "a hundred frames"),
         Cost::Packets | Cost::NewConnections => (LEAST_TOKENS, "tokens", "a hundred tokens"),
     };
+    // An automatic rate has no burst in the file.
+    let raise = if limit.automatic().is_some() {
+        "raise its floor"
+    } else {
+        "raise the burst"
+    };
     (step.tokens < least).then(|| {
         let Step { above, below, .. } = step;
         format!(
             "limit {} keeps only {} of {} {tokens} from {} sources for {} ones: in a flood, what \
              clients send together beyond that is dropped (with 50 tokens, half of a burst of \
-             100); reserve at least {all_of} more for each higher standing, or raise the burst",
+             100); reserve at least {all_of} more for each higher standing, or {raise}",
             limit.name,
             count(step.tokens),
             count(rate.burst),
@@ -255,6 +263,21 @@ mod tests {
                 "limit All keeps only 151 399 of 900 000 bytes from unknown sources for retried ones",
             ],
         );
+        let raised = |rate: &str| {
+            let reserving = policy(&format!(
+                "limits: {{{RANGES}, All: {{id: total, cost: packets, {rate}, reserve: {{unknown: 10%}}}}}}"
+            ));
+            warnings(&reserving)[0]
+                .rsplit_once(" or ")
+                .unwrap()
+                .1
+                .to_owned()
+        };
+        assert_eq!(
+            raised("burst: 900, count: 99, period: 1s"),
+            "raise the burst"
+        );
+        assert_eq!(raised("count: auto, floor: 9000"), "raise its floor");
         // The smallest burst of all overrides counts.
         check(
             "limits: {PacketsPerIPAddress: {burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}}}\n\

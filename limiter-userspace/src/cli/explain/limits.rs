@@ -1,4 +1,4 @@
-//! The limits that apply to an address, as tables.
+//! The limits that apply to an address, as a table.
 
 use limiter_common::strategy::Strategy;
 
@@ -38,12 +38,8 @@ const BURST: usize = 8;
 /// The column that is shown if a limit reserves.
 const RESERVE: usize = 10;
 
-/// What a limit is, and what is left of it, where one table would be too wide: each part has 80
-/// columns with the longest names of built-in limits.
-const PARTS: [&[usize]; 2] = [&[0, 1, 2, 3, 4, 5, 6, 8], &[0, 5, 7, 9, 10, 11, 12]];
-
-/// Lays the limits out as one table; as two if one of them reserves.
-pub(super) fn tables(limits: &[LimitExplanation]) -> Vec<String> {
+/// Lays the limits out as a table.
+pub(super) fn table(limits: &[LimitExplanation]) -> String {
     let all = |is: fn(&LimitExplanation) -> bool| limits.iter().all(is);
     let is_usual = |limit: &LimitExplanation| limit.strategy == Strategy::default().name();
     let reserves = !all(|limit| limit.reserve.is_none());
@@ -55,18 +51,7 @@ pub(super) fn tables(limits: &[LimitExplanation]) -> Vec<String> {
     ];
     let hidden = hidden.into_iter().filter(|(_, is_hidden)| *is_hidden);
     let hidden: Vec<_> = hidden.map(|(column, _)| column).collect();
-    let without = |more: &[usize]| {
-        let hidden = [&hidden[..], more].concat();
-        table_without(&hidden, HEADER, RIGHT, limits.iter().map(row))
-    };
-    if !reserves {
-        return vec![without(&[])];
-    }
-    let parts = PARTS.iter().map(|part| {
-        let others = (0..HEADER.len()).filter(|column| !part.contains(column));
-        without(&others.collect::<Vec<_>>())
-    });
-    parts.collect()
+    table_without(&hidden, HEADER, RIGHT, limits.iter().map(row))
 }
 
 fn row(limit: &LimitExplanation) -> [String; HEADER.len()] {
@@ -123,11 +108,8 @@ mod tests {
 
     /// Returns the cells of the last row of the last table, in which only numbers have spaces.
     fn last_row(limits: &[LimitExplanation]) -> Vec<String> {
-        let tables = tables(limits);
-        let row = tables
-            .last()
-            .and_then(|table| table.lines().last())
-            .unwrap();
+        let table = table(limits);
+        let row = table.lines().last().unwrap();
         let cells = row.split("  ").filter(|cell| !cell.is_empty());
         cells.map(|cell| cell.trim().to_owned()).collect()
     }
@@ -135,29 +117,9 @@ mod tests {
     #[test]
     fn what_must_be_left_and_whether_that_refuses() {
         let row = last_row(&limits(true)[1..]);
-        let expected = ["Everybody", "500 000 per 1 s", "30 000", "25 000 ✓"];
-        assert_eq!(row[..4], expected);
-        assert_eq!(last_row(&limits(false))[3], "25 000 ✗");
-        let one = &limits(false)[..1];
-        assert_eq!(tables(one).len(), 1);
-        assert!(!tables(one)[0].contains("reserve"));
-    }
-
-    #[test]
-    fn tables_for_80_columns() {
-        let tables = tables(&limits(false));
-        assert_eq!(tables.len(), 2);
-        for table in &tables {
-            assert!(
-                table.lines().all(|line| line.chars().count() <= 80),
-                "{table}"
-            );
-        }
-        // Everything is in one of them.
-        for column in HEADER {
-            let is_hidden = ["strategy", "interface"].contains(&column);
-            let shown = tables.iter().any(|table| table.contains(column));
-            assert_eq!(shown, !is_hidden, "{column}");
-        }
+        assert!(row.contains(&"30 000".to_owned()), "{row:?}");
+        assert!(row.contains(&"25 000 ✓".to_owned()), "{row:?}");
+        assert!(last_row(&limits(false)).contains(&"25 000 ✗".to_owned()));
+        assert!(!table(&limits(false)[..1]).contains("reserve"));
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
-        parse::prefix,
+        parse::client,
         render::count,
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ForgetArgs {
     /// The addresses and prefixes to forget, of any length
-    #[arg(value_name = "ADDRESS|PREFIX", value_parser = prefix, required = true)]
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = client, required = true)]
     prefixes: Vec<IpNet>,
 
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
-        parse::prefix,
+        parse::client,
         render::{count, duration},
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -28,7 +28,7 @@ pub(in crate::cli) struct KnowArgs {
     /// The addresses and prefixes to vouch for
     #[arg(
         value_name = "ADDRESS|PREFIX",
-        value_parser = prefix,
+        value_parser = client,
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]

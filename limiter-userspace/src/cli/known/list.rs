@@ -13,6 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
+        parse::address,
     },
     protocol::{
         Answer, Request,
@@ -23,7 +24,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct KnownArgs {
     /// Show what is known of the source of this address
-    #[arg(value_name = "ADDRESS", conflicts_with = "limit")]
+    #[arg(value_name = "ADDRESS", value_parser = address, conflicts_with = "limit")]
     address: Option<IpAddr>,
 
     /// Show at most this many of the newest, up to 100000

@@ -2,7 +2,7 @@
 
 use limiter_policy::config::duration;
 
-use crate::cli::{parse::prefix, stream::lines::word};
+use crate::cli::{parse::client, stream::lines::word};
 use crate::protocol::known::KnownChange;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -10,7 +10,7 @@ const YEAR_NS: u64 = 365 * 86_400 * SECOND_NS;
 
 /// Parses how long somebody vouches, in nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
-    let ns = duration::parse_with_days(text).map_err(|error| error.to_string())?;
+    let ns = duration::parse(text).map_err(|error| error.to_string())?;
     // The datapath counts in ticks of a second, and four and a half years at most.
     if (10 * SECOND_NS..=4 * YEAR_NS).contains(&ns) {
         Ok(ns)
@@ -23,7 +23,7 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 /// vouches, `-ADDRESS|PREFIX` forgets.
 pub(super) fn line(line: &str, for_ns: u64) -> Result<KnownChange, String> {
     // The user does not see the line.
-    let prefix = |text: &str| prefix(text).map_err(|error| format!("invalid '{text}': {error}"));
+    let prefix = |text: &str| client(text).map_err(|error| format!("invalid '{text}': {error}"));
     let (whom, rest) = word(line);
     let (length, more) = word(rest);
     let nothing_follows = |what: &str, rest: &str| match rest {
@@ -74,6 +74,7 @@ mod tests {
         let rows = [
             ("192.0.2.1", know("192.0.2.1/32", 60)),
             ("192.0.2.1 10s", know("192.0.2.1/32", 10 * SECOND_NS)),
+            ("::ffff:192.0.2.1", know("192.0.2.1/32", 60)),
             (
                 "2001:db8::/64\t1d",
                 know("2001:db8::/64", 86_400 * SECOND_NS),

@@ -36,10 +36,11 @@ pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     )?;
     let rows = Standing::ALL.iter().map(|standing| {
         let number = list.standings.get(standing.name()).copied();
-        [
-            standing.name().to_owned(),
-            count(number.unwrap_or_default()),
-        ]
+        let name = match standing {
+            Standing::Unknown => "unknown yet",
+            _ => standing.name(),
+        };
+        [name.to_owned(), count(number.unwrap_or_default())]
     });
     writeln!(out, "{}", table(["standing", "sources"], [1], rows))?;
     if list.newest.is_empty() {

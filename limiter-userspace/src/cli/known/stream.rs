@@ -81,7 +81,7 @@ impl Applier for KnownApplier<'_> {
             together: false,
         };
         let answer = change(self.read, &wanted)?;
-        self.ends_with_daemon = answer.ends_with_daemon;
+        self.ends_with_daemon |= answer.ends_with_daemon;
         let mut refused = Vec::new();
         for (index, (change, outcome)) in wanted.changes.iter().zip(&answer.outcomes).enumerate() {
             match outcome {

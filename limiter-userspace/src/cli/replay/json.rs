@@ -149,6 +149,9 @@ struct Proofs {
     handshakes_not_completed: u64,
     /// Those of which the capture lacks the servers' answers.
     handshakes_without_answer: u64,
+    /// Present if DNS cookies are looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid_dns_cookies: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -206,6 +209,7 @@ pub(super) fn summary(
                 handshakes_not_completed: (known.handshakes.begun)
                     .saturating_sub(known.handshakes.completed),
                 handshakes_without_answer: known.handshakes.assumed,
+                valid_dns_cookies: known.valid_cookies,
             }),
             sieves: at
                 .sieves

@@ -4,7 +4,6 @@ mod answers;
 mod automatic;
 mod bans;
 mod json;
-mod open;
 mod plot;
 mod print;
 mod sieves;
@@ -25,10 +24,12 @@ use limiter_policy::{
 };
 
 use self::{answers::AnswersFile, sieves::SievesAt, standing::KnownBy};
-use super::args::OutputArgs;
+use super::{
+    args::{ConfigOption, OutputArgs},
+    traffic_file,
+};
 use crate::replay::{
     Judged, Replay, ReplayedBans, Sources, Summary, Timeline, Usage,
-    capture::Capture,
     engine::{Engine, KernelEngine, NativeEngine},
 };
 
@@ -37,11 +38,11 @@ const MOST_CPUS: i64 = 8192;
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// The configuration file
-    #[arg(short, long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigOption,
 
-    /// The Ethernet capture, pcap or pcapng; `-` for standard input
+    /// The Ethernet capture, pcap or pcapng, also compressed by gzip or zstd; `-` for standard
+    /// input
     capture: PathBuf,
 
     /// What judges the packets
@@ -64,7 +65,7 @@ pub(super) struct ReplayArgs {
     output: OutputArgs,
 
     /// Draw packets over time, passed and dropped by each limit, as an SVG
-    #[arg(long, value_name = "OUT.svg")]
+    #[arg(long, value_name = "OUT.svg", value_parser = svg)]
     plot: Option<PathBuf>,
 
     /// Write the frames that would be sent back, at the times of the packets that they answer
@@ -81,18 +82,35 @@ enum EngineChoice {
     Kernel,
 }
 
+/// Parses the name of an SVG, which may end in nothing, such as `/dev/stdout`.
+fn svg(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension() {
+        Some(extension) if !extension.eq_ignore_ascii_case("svg") => {
+            let named = path.with_extension("svg");
+            Err(format!(
+                "a plot is an SVG: name it {}; programs such as rsvg-convert make other images of it",
+                named.display()
+            ))
+        }
+        _ => Ok(path),
+    }
+}
+
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
-    let mut config = config::load(&args.config, wall_clock_now())?;
+    let mut config = config::load(&args.config.config, wall_clock_now())?;
     let assumed = standing::assume(&mut config.policy, args.assume_known.as_deref())?;
     automatic::assume(&mut config.policy, args.assume_rate)?;
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
     let mut tables = CompiledPolicy::new(&config.policy, cpus)?;
     // How many packets each CPU will get is not in the capture.
     tables.shape.standing.noted_visits = u64::MAX;
-    let reader = open::capture(&args.capture)?;
-    let mut capture = Capture::new(reader)?;
+    let mut capture = traffic_file::open(&args.capture)?;
     let engine = engine(args.engine, &tables, &config)?;
-    let mut replay = Replay::new(&config.policy, tables, engine, args.output.json);
+    let secrets = config.secrets.as_ref();
+    let secrets = secrets.map_or(&[][..], |read| &read.secrets);
+    let replay = Replay::new(&config.policy, tables, engine, args.output.json);
+    let mut replay = replay.with_secrets(secrets);
     let plot = args.plot.as_deref();
     let plot = plot.map(|path| create("plot", path, &args.capture));
     let plot = plot.transpose()?;
@@ -133,6 +151,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     drop(capture);
     let sieves = replay.sieves(&config.policy)?;
     let handshakes = replay.handshakes();
+    let valid_cookies = replay.valid_cookies()?;
     let (bans, end) = match replay.finish() {
         Ok(bans) => (bans, end),
         Err(error) => (None, end.and(Err(error.into()))),
@@ -140,6 +159,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let known = KnownBy {
         assumed,
         handshakes,
+        valid_cookies,
     };
     out.finish(&args.capture, bans, &SievesAt { cpus, sieves }, known)?;
     end

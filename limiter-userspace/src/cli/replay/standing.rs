@@ -27,6 +27,8 @@ pub(super) struct Assumed {
 pub(super) struct KnownBy {
     pub(super) assumed: Assumed,
     pub(super) handshakes: HandshakeCounts,
+    /// How many DNS cookies were valid; `None`: none are looked for.
+    pub(super) valid_cookies: Option<u64>,
 }
 
 /// Makes a policy treat the sources in a file as proven, as if somebody had vouched for them.
@@ -88,14 +90,19 @@ pub(super) fn print(
         ]
     });
     writeln!(out, "\n{}\n", table(header, [1, 2, 3, 4], rows))?;
-    for line in assumptions(known.assumed, known.handshakes) {
+    for line in assumptions(known) {
         writeln!(out, "{line}")?;
     }
     Ok(())
 }
 
 /// Says what the standings rest on.
-fn assumptions(assumed: Assumed, handshakes: HandshakeCounts) -> Vec<String> {
+fn assumptions(known: KnownBy) -> Vec<String> {
+    let KnownBy {
+        assumed,
+        handshakes,
+        valid_cookies,
+    } = known;
     let before = match assumed.known {
         0 => "nobody was known before".to_owned(),
         known => format!(
@@ -110,9 +117,14 @@ fn assumptions(assumed: Assumed, handshakes: HandshakeCounts) -> Vec<String> {
         assumed,
     } = handshakes;
     let number = usize::try_from(completed).unwrap_or(usize::MAX);
+    let cookies = valid_cookies.map(|number| {
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        format!(", {}", counted(number, "valid DNS cookie"))
+    });
     let mut lines = vec![format!(
-        "standing is judged from this capture alone: {before}; {} completed",
+        "standing is judged from this capture alone: {before}; {} completed{}",
         counted(number, "handshake"),
+        cookies.unwrap_or_default(),
     )];
     if begun > completed {
         lines.push(format!(
@@ -183,13 +195,18 @@ mod tests {
             completed,
             assumed,
         };
+        let known_by = |known, handshakes| KnownBy {
+            assumed: Assumed { known },
+            handshakes,
+            valid_cookies: None,
+        };
         assert_eq!(
-            assumptions(Assumed { known: 0 }, counts(3, 3, 0)),
+            assumptions(known_by(0, counts(3, 3, 0))),
             [
                 "standing is judged from this capture alone: nobody was known before; 3 handshakes completed"
             ]
         );
-        let lines = assumptions(Assumed { known: 2 }, counts(1001, 1, 1));
+        let lines = assumptions(known_by(2, counts(1001, 1, 1)));
         assert_eq!(
             lines[0],
             "standing is judged from this capture alone: 2 prefixes of --assume-known \
@@ -198,6 +215,17 @@ mod tests {
         assert!(lines[1].starts_with("of the handshakes that clients began, 1 000 prove nobody: "));
         assert!(
             lines[2].starts_with("the capture lacks the servers' answers to 1 of those completed")
+        );
+        let with_cookies = KnownBy {
+            valid_cookies: Some(1),
+            ..known_by(0, counts(0, 0, 0))
+        };
+        let [line] = &assumptions(with_cookies)[..] else {
+            panic!("more is said");
+        };
+        assert!(
+            line.ends_with("; 0 handshakes completed, 1 valid DNS cookie"),
+            "{line}"
         );
     }
 }

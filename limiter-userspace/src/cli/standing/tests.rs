@@ -60,8 +60,8 @@ fn why_a_source_has_its_standing() {
             gained_ago_ns: Some(9 * SECOND_NS),
             ..unknown()
         },
-        "192.0.2.7 is fresh: it completed a TCP handshake, during a shortage or shortly before it, \
-         gained 9 s ago, last seen 5 s ago",
+        "192.0.2.7 is fresh: it completed a TCP handshake or sent a valid DNS cookie, during a \
+         shortage or shortly before it, gained 9 s ago, last seen 5 s ago",
     );
     check(
         &StandingExplanation {
@@ -70,7 +70,7 @@ fn why_a_source_has_its_standing() {
             ends_in_ns: Some(86_400 * SECOND_NS),
             ..unknown()
         },
-        "192.0.2.7 is proven: somebody vouches for it, last seen 5 s ago, for 1 days more",
+        "192.0.2.7 is proven: somebody vouches for it, last seen 5 s ago, for 1 day more",
     );
     check(
         &StandingExplanation {

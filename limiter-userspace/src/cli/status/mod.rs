@@ -1,32 +1,41 @@
 //! `limiter status`.
 
+mod ask;
+mod check;
+mod health;
 mod print;
 mod screen;
 mod watch;
 
-use std::{io, time::Duration};
+use std::{io, process::ExitCode, time::Duration};
 
 use anyhow::bail;
 use clap::Args;
 
+pub(super) use self::ask::fetch;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::print_json,
+    parse::interval,
 };
-use crate::protocol::{Answer, Request, Status};
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// Show it again every SECONDS seconds until Ctrl-C; with --json, one document per line
+    /// Show it again at this interval, such as 10s, until Ctrl-C; with --json, one document per line
     #[arg(
         short,
         long,
-        value_name = "SECONDS",
+        value_name = "DURATION",
         num_args = 0..=1,
-        default_missing_value = "1",
-        value_parser = parse_seconds
+        default_missing_value = "1s",
+        value_parser = interval
     )]
     watch: Option<Duration>,
+
+    /// Say on one line whether all is well, for a monitoring system, with the exit codes of its
+    /// plugins: 0 all is well, 1 a warning, 2 critical, 3 unknown
+    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    pub(super) check: bool,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -35,31 +44,26 @@ pub(super) struct StatusArgs {
     output: OutputArgs,
 }
 
-pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    const FROM: Duration = Duration::from_millis(100);
-    const TO: Duration = Duration::from_hours(24);
-    text.parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|duration| (FROM..=TO).contains(duration))
-        .ok_or_else(|| "expected seconds, from 0.1 to 86400".to_owned())
-}
-
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     if let Some(every) = args.watch {
         return watch::watch(args, every);
     }
     let status = fetch(&args.read)?;
     if args.output.json {
-        print_json(&status)
+        print_json(&status)?;
     } else {
-        print::print(&mut io::stdout(), &status)
+        print::print(&mut io::stdout(), &status)?;
     }
+    let interfaces = status.interfaces.iter();
+    let detached = interfaces.filter(|interface| health::why_detached(interface).is_some());
+    let detached: Vec<_> = detached.map(|interface| interface.name.as_str()).collect();
+    if !detached.is_empty() {
+        bail!("not attached: {}", detached.join(", "));
+    }
+    Ok(())
 }
 
-pub(super) fn fetch(read: &ReadArgs) -> anyhow::Result<Status> {
-    let Answer::Status(status) = read.ask(&Request::Status)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
-    Ok(*status)
+/// Says on one line whether all is well.
+pub(super) fn check(args: &StatusArgs) -> ExitCode {
+    check::check(&args.read)
 }

@@ -5,33 +5,27 @@ use std::io::Write;
 use limiter_common::reason::Reason;
 use limiter_policy::{config::Scope, lists::ListStatus};
 
-use super::super::{
-    capacity,
-    lists::troubles,
-    render::{count, counted, duration, table},
-    sieve, standing,
-    traffic::{LimitRow, limits_table},
+use super::{
+    super::{
+        capacity,
+        lists::troubles,
+        render::{count, counted, duration, table},
+        sieve, standing,
+        traffic::{LimitRow, limits_table},
+    },
+    health::why_detached,
 };
 use crate::protocol::{GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;
-    let (Some(mode), Some(since)) = (&interface.mode, interface.since) else {
-        writeln!(out, "{name}: NOT attached: waiting for it to appear")?;
-        return Ok(());
-    };
-    if interface.replaced {
-        writeln!(
-            out,
-            "{name}: NOT attached: another interface now has this name"
-        )?;
+    if let Some(why) = why_detached(interface) {
+        writeln!(out, "{name}: NOT attached: {why}")?;
         return Ok(());
     }
-    if !interface.attached {
-        writeln!(out, "{name}: NOT attached: the interface has vanished")?;
-        return Ok(());
+    if let (Some(mode), Some(since)) = (&interface.mode, interface.since) {
+        writeln!(out, "{name}: attached in {mode} mode since {since:.0}")?;
     }
-    writeln!(out, "{name}: attached in {mode} mode since {since:.0}")?;
     if let Some(now) = &interface.renamed {
         writeln!(out, "  it is now called {now}")?;
     }
@@ -69,6 +63,12 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     }
     for (interface, trouble) in &daemon.lost_answers {
         writeln!(out, "{interface}: {trouble}")?;
+    }
+    if let Some(error) = &daemon.secrets_error {
+        writeln!(out, "OLD SECRETS CHECK DNS COOKIES: {error}")?;
+    }
+    for (limit, trouble) in &daemon.syn_cookies {
+        writeln!(out, "limit {limit}: {trouble}")?;
     }
     let reloads = &daemon.reloads;
     if let Some(ns) = reloads.unconfirmed_for_ns {
@@ -225,6 +225,9 @@ fn print_standing(out: &mut impl Write, status: &StandingStatus) -> anyhow::Resu
     }
     if !status.limits.is_empty() {
         writeln!(out, "{}", standing::traffic_table(status))?;
+    }
+    if let Some(line) = standing::cookies_line(status) {
+        writeln!(out, "{line}")?;
     }
     writeln!(out)?;
     Ok(())

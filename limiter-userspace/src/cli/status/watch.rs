@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{StatusArgs, fetch, print::print, screen::Screen};
+use super::{StatusArgs, ask::fetch, print::print, screen::Screen};
 use crate::{
     cli::{
         output::print_json,

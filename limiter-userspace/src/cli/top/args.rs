@@ -9,7 +9,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         offenders::RowsArgs,
-        status::parse_seconds,
+        parse::interval,
     },
     protocol::MAX_OFFENDERS,
 };
@@ -19,9 +19,9 @@ pub(in crate::cli) struct TopArgs {
     /// The interval between updates
     #[arg(
         long,
-        value_name = "SECONDS",
-        default_value = "1",
-        value_parser = parse_seconds
+        value_name = "DURATION",
+        default_value = "1s",
+        value_parser = interval
     )]
     pub(super) interval: Duration,
 

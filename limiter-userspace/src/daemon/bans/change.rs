@@ -29,8 +29,13 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 enum ChangeError {
     /// Some need force.
-    #[error("{}", lines(.0))]
-    Refused(Vec<(IpNet, NeedsForce)>),
+    #[error("{}", lines(refused, *others))]
+    Refused {
+        /// Which, and why.
+        refused: Vec<(IpNet, NeedsForce)>,
+        /// How many other changes were asked for together with them.
+        others: usize,
+    },
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
@@ -56,11 +61,13 @@ enum NeedsForce {
     Excluded(String),
 }
 
-/// Shows a line for each ban that needs force.
-fn lines(refused: &[(IpNet, NeedsForce)]) -> String {
+/// Shows a line for each ban that needs force, and one for the changes that were not made either.
+fn lines(refused: &[(IpNet, NeedsForce)], others: usize) -> String {
     let each = refused.iter();
     let lines = each.map(|(prefix, why)| format!("{} is not banned: {why}", short(*prefix)));
-    lines.collect::<Vec<_>>().join("\n")
+    let rest =
+        (others > 0).then(|| "nothing was changed: none of the others is banned either".to_owned());
+    lines.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
 /// The protected sources, or why they are not known.
@@ -71,16 +78,17 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
     let protected = daemon.guard.by_hand(wanted.session).await;
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
-        let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
+        let nothing_stays = daemon.state.is_none() && daemon.datapath().pins().is_none();
         let outcomes =
             daemon.with_bans(|datapath, bans| all(datapath, bans, &protected, &wanted))?;
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }
         log_evicted(&outcomes);
+        let is_banned = |outcome: &BanOutcome| matches!(outcome, BanOutcome::Banned { .. });
         Ok::<_, ChangeError>(BansChanged {
+            ends_with_daemon: nothing_stays && outcomes.iter().any(is_banned),
             outcomes,
-            ends_with_daemon,
         })
     });
     match changed.await {
@@ -194,7 +202,9 @@ fn all(
     if wanted.together && refusals.iter().any(Option::is_some) {
         let each = refusals.into_iter().zip(&wanted.changes);
         let refused = each.filter_map(|(refusal, change)| Some((change.prefix(), refusal?)));
-        return Err(ChangeError::Refused(refused.collect()));
+        let refused: Vec<_> = refused.collect();
+        let others = wanted.changes.len() - refused.len();
+        return Err(ChangeError::Refused { refused, others });
     }
     let each = wanted.changes.iter().zip(refusals);
     each.map(|(change, refusal)| match (change, refusal) {

@@ -22,7 +22,7 @@ use crate::{
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges) -> Answer {
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
-        let ends_with_daemon = daemon.state.is_none() && daemon.datapath().pins().is_none();
+        let nothing_stays = daemon.state.is_none() && daemon.datapath().pins().is_none();
         let changes = wanted.changes.iter();
         // A change of the policy may come in between.
         let outcomes = changes.map(|change| one(&daemon.datapath(), change));
@@ -34,9 +34,10 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }
+        let is_known = |outcome: &KnownOutcome| matches!(outcome, KnownOutcome::Known { .. });
         Ok::<_, DatapathError>(KnownChanged {
+            ends_with_daemon: nothing_stays && outcomes.iter().any(is_known),
             outcomes,
-            ends_with_daemon,
         })
     });
     match changed.await {

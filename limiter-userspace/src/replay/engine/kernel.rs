@@ -1,7 +1,9 @@
 //! The program that the daemon loads, run through `BPF_PROG_TEST_RUN` with the capture's clock.
 
+use limiter_capture::CapturedFrame;
 use limiter_common::{
     ban::{Ban, BanKey},
+    cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
@@ -20,7 +22,6 @@ use limiter_policy::{
 };
 
 use super::{Engine, EngineError};
-use crate::replay::CapturedFrame;
 
 /// The offset of the Ethernet source address, and the bit by which it is that of a group.
 const ETHERNET_SOURCE: usize = 6;
@@ -31,6 +32,8 @@ pub struct KernelEngine {
     trial: Trial,
     /// The frame passed to the kernel.
     frame: Vec<u8>,
+    /// What DNS cookies are checked with.
+    cookie_keys: CookieKeys,
 }
 
 impl KernelEngine {
@@ -43,7 +46,16 @@ impl KernelEngine {
         Ok(Self {
             trial: Trial::with_same_secret(policy, buckets, offenders)?,
             frame: Vec::new(),
+            cookie_keys: CookieKeys::NONE,
         })
+    }
+
+    fn judge(&mut self, now_ns: u64) -> Result<Verdict, EngineError> {
+        Ok(self.trial.judge(now_ns, &self.frame)?)
+    }
+
+    fn tell_cookie_keys(&self, keys: CookieKeys) -> Result<(), EngineError> {
+        Ok(self.trial.reputation().cookies().set(keys)?)
     }
 }
 
@@ -73,11 +85,28 @@ impl Engine for KernelEngine {
             // nothing else.
             *first |= GROUP;
         }
-        Ok(self.trial.judge(now_ns, &self.frame)?)
+        if !frame.is_cut() || self.cookie_keys == CookieKeys::NONE {
+            return self.judge(now_ns);
+        }
+        // A packet that is not whole has no cookie.
+        self.tell_cookie_keys(CookieKeys::NONE)?;
+        let verdict = self.judge(now_ns);
+        self.tell_cookie_keys(self.cookie_keys)?;
+        verdict
     }
 
     fn answer(&self, _frame: &CapturedFrame<'_>) -> Vec<u8> {
         self.trial.answer().to_vec()
+    }
+
+    fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), EngineError> {
+        self.cookie_keys = keys;
+        self.tell_cookie_keys(keys)
+    }
+
+    fn valid_cookies(&self) -> Result<u64, EngineError> {
+        let cookies = self.trial.reputation().cookies();
+        Ok(cookies.count(CookieCheck::Valid)?)
     }
 
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {

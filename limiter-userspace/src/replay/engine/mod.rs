@@ -3,8 +3,10 @@
 mod kernel;
 mod native;
 
+use limiter_capture::CapturedFrame;
 use limiter_common::{
     ban::{Ban, BanKey},
+    cookie::CookieKeys,
     decide::Verdict,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
@@ -16,7 +18,6 @@ use limiter_policy::policy::CompiledPolicy;
 use thiserror::Error;
 
 pub use self::{kernel::KernelEngine, native::NativeEngine};
-use super::CapturedFrame;
 
 /// Decides on frames and keeps the buckets.
 pub trait Engine {
@@ -30,6 +31,12 @@ pub trait Engine {
 
     /// Returns the answer to the last frame that was decided on, which the verdict says is answered.
     fn answer(&self, frame: &CapturedFrame<'_>) -> Vec<u8>;
+
+    /// Sets what DNS cookies are checked with.
+    fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), EngineError>;
+
+    /// Returns how many DNS cookies were valid.
+    fn valid_cookies(&self) -> Result<u64, EngineError>;
 
     /// Sets the pressure at an index.
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError>;

@@ -1,8 +1,10 @@
 //! The decision core over plain memory.
 
+use limiter_capture::CapturedFrame;
 use limiter_common::{
     answer::Exchange,
     ban::{Ban, BanKey},
+    cookie::{CookieCheck, CookieKeys},
     decide::{Pipeline, Verdict, Workspace},
     offender::{Offender, OffenderKey},
     owner::BucketKey,
@@ -17,7 +19,6 @@ use limiter_datapath::native::{
 use limiter_policy::policy::{CompiledPolicy, SieveSizes};
 
 use super::{Engine, EngineError};
-use crate::replay::CapturedFrame;
 
 /// Decides in this process.
 #[derive(Debug)]
@@ -68,6 +69,15 @@ impl Engine for NativeEngine {
 
     fn answer(&self, frame: &CapturedFrame<'_>) -> Vec<u8> {
         answer_frame(frame.data, &self.exchange)
+    }
+
+    fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), EngineError> {
+        self.reputation.cookies.keys = keys;
+        Ok(())
+    }
+
+    fn valid_cookies(&self) -> Result<u64, EngineError> {
+        Ok(self.reputation.cookies.count(CookieCheck::Valid))
     }
 
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {

@@ -25,7 +25,8 @@ fn those_without_whom_the_host_is_lost_are_not_banned() -> Result<()> {
         let told = format!("{ban} is not banned: {why}; --force bans it all the same");
         // The other address of the same command is not banned either.
         let mut command = limiter.command(&["ban", "198.51.100.7", ban]);
-        assert_fails(&mut command, &[&told])?;
+        let rest = "nothing was changed: none of the others is banned either";
+        assert_fails(&mut command, &[&told, rest])?;
     }
     // Only the command's own environment tells of this SSH session.
     let mut command = limiter.command(&["ban", "203.0.113.9"]);
@@ -75,7 +76,7 @@ fn a_ban_of_an_excluded_source_has_no_effect() -> Result<()> {
     ensure!(is_banned(&pair, &limiter, "198.51.100.200")?);
     let shown = limiter.show(&["explain", "198.51.100.8"])?;
     ensure!(
-        shown.starts_with("excluded by the list ours: its ban as 198.51.100.0/24 by an operator"),
+        shown.contains("excluded by the list ours: its ban as 198.51.100.0/24 by an operator"),
         "{shown}"
     );
 

@@ -79,8 +79,7 @@ fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
             &format!("line 4: invalid 'nonsense': {expected}"),
             "line 6: 10.77.0.1 is not banned: it is an address of this host; --force bans it all \
              the same",
-            "line 7: invalid duration '1x': unknown unit 'x', must be one of ns, us, ms, s, m, h (a \
-             day is 24h)",
+            "line 7: invalid duration '1x': unknown unit 'x', must be one of ns, us, ms, s, m, h, d, w",
         ]
     );
     Ok(())

@@ -86,7 +86,7 @@ fn whom_a_list_proves_stays_proven() -> Result<()> {
 fn without_a_daemon() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
     let told = succeed(pinned.with_pins("know").args(["192.0.2.1", "--for", "1d"]))?;
-    assert_eq!(text(&told.stdout)?, "192.0.2.1 is proven for 1 days\n");
+    assert_eq!(text(&told.stdout)?, "192.0.2.1 is proven for 1 day\n");
     ensure!(pinned.limiter.terminate()?.success());
     succeed(pinned.with_pins("know").arg("192.0.2.2"))?;
     let told = succeed(pinned.with_pins("forget").arg("192.0.2.1"))?;

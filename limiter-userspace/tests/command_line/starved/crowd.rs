@@ -61,5 +61,7 @@ fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
     ensure!(!log.contains("escriptor"), "{log}");
     ensure!(!log.contains("open files"), "{log}");
     // Once they have left, Prometheus is answered.
-    wait_for(|| Ok(metrics(&pinned.pair.server).is_ok_and(|told| told.contains("# EOF"))))
+    wait_for(|| {
+        Ok(metrics(&pinned.pair.server).is_ok_and(|told| told.contains("limiter_build_info")))
+    })
 }

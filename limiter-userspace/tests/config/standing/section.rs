@@ -121,10 +121,16 @@ fn wrong_numbers() {
         &["1:23: invalid fresh-for '59s', must be from 1m to 8760h"],
     );
     check(
-        "{remember: 2w}",
+        "{remember: 2y}",
         &[
-            "1:22: invalid remember '2w', unknown unit 'w', must be one of ns, us, ms, s, m, h (a \
-           day is 24h)",
+            "1:22: invalid remember '2y', unknown unit 'y', must be one of ns, us, ms, s, m, h, d, \
+             w",
+        ],
+    );
+    check(
+        "{fresh-for: 2}",
+        &[
+            "1:23: invalid fresh-for '2', its unit is missing: ns, us, ms, s, m, h, d or w, such as '2s'",
         ],
     );
     check(

@@ -1,10 +1,15 @@
-//! Answers as real programs take them: a DNS server behind the limiter; dig, kdig, unbound and curl
-//! in front of it.
+//! Answers as real programs take them: a DNS server and a web server behind the limiter; dig, kdig,
+//! unbound and curl in front of them. And metrics, rules and the dashboard, as Prometheus' promtool takes them.
 
+mod cookies;
 mod dns;
+mod metrics;
+mod monitoring;
 mod program;
 mod refused;
 mod server;
+mod suggested;
+mod web;
 
 use std::{path::Path, process::Command};
 

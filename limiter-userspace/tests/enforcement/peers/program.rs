@@ -26,6 +26,13 @@ pub(super) fn command(namespace: &Namespace, name: &str) -> Result<Command> {
     Ok(command)
 }
 
+/// Returns a command that runs a program here.
+pub(super) fn local(name: &str) -> Result<Command> {
+    let mut command = Command::new(find(name)?);
+    command.env("LD_LIBRARY_PATH", libraries()?);
+    Ok(command)
+}
+
 /// Returns a command that runs a server in a namespace: with it end all of its processes, and it
 /// ends with the thread that starts it.
 pub(super) fn server(namespace: &Namespace, name: &str) -> Result<Command> {

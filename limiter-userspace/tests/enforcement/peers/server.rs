@@ -1,4 +1,4 @@
-//! The servers: NSD with one zone, and unbound, which asks it.
+//! The servers: NSD with one zone; unbound, which asks it; and nginx with two files.
 
 use std::{
     fs::{self, File},
@@ -43,6 +43,16 @@ pub(super) struct Server {
 impl Server {
     /// Starts NSD.
     pub(super) fn nsd(pair: &Pair) -> Result<Self> {
+        Self::nsd_with(pair, "")
+    }
+
+    /// Starts NSD, which answers cookies with server cookies by a secret.
+    pub(super) fn nsd_with_secret(pair: &Pair, secret: &str) -> Result<Self> {
+        let options = format!("  answer-cookie: yes\n  cookie-secret: \"{secret}\"\n");
+        Self::nsd_with(pair, &options)
+    }
+
+    fn nsd_with(pair: &Pair, options: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let place = directory.path().display();
         let configuration = format!(
@@ -57,7 +67,7 @@ impl Server {
   xfrdfile: \"\"
   zonelistfile: {place}/zones
   rrl-ratelimit: 0
-remote-control:
+{options}remote-control:
   control-enable: no
 zone:
   name: example.test
@@ -65,7 +75,7 @@ zone:
 "
         );
         fs::write(directory.path().join("zone"), ZONE)?;
-        let mut server = Self::start("nsd", &pair.server, directory, &configuration)?;
+        let mut server = Self::start("nsd", &["-d"], &pair.server, directory, &configuration)?;
         server.wait_until_up(&pair.server, ("10.77.0.1", 53))?;
         server.wait_until_up(&pair.server, ("fd77::1", 53))?;
         Ok(server)
@@ -104,13 +114,58 @@ remote-control:
   control-enable: no
 "
         );
-        let mut unbound = Self::start("unbound", &pair.client, directory, &configuration)?;
+        let arguments = ["-d"];
+        let mut unbound = Self::start(
+            "unbound",
+            &arguments,
+            &pair.client,
+            directory,
+            &configuration,
+        )?;
         unbound.wait_until_up(&pair.client, (RESOLVER, port))?;
         Ok((unbound, port))
     }
 
+    /// Starts nginx, which serves files of these names and lengths.
+    pub(super) fn nginx(pair: &Pair, files: &[(&str, usize)]) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let place = directory.path().display();
+        let configuration = format!(
+            "user root;
+daemon off;
+worker_processes 1;
+pid {place}/pid;
+error_log stderr;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {place}/body;
+  proxy_temp_path {place}/proxy;
+  fastcgi_temp_path {place}/fastcgi;
+  uwsgi_temp_path {place}/uwsgi;
+  scgi_temp_path {place}/scgi;
+  server {{
+    listen 10.77.0.1:80;
+    listen [fd77::1]:80;
+    root {place};
+  }}
+}}
+"
+        );
+        for (name, bytes) in files {
+            fs::write(directory.path().join(name), vec![b'x'; *bytes])?;
+        }
+        let arguments = ["-e", "stderr"];
+        let mut server = Self::start("nginx", &arguments, &pair.server, directory, &configuration)?;
+        server.wait_until_up(&pair.server, ("10.77.0.1", 80))?;
+        server.wait_until_up(&pair.server, ("fd77::1", 80))?;
+        Ok(server)
+    }
+
+    /// Starts a server that these arguments, and a file, keep in the foreground.
     fn start(
         name: &str,
+        arguments: &[&str],
         namespace: &Namespace,
         directory: TempDir,
         configuration: &str,
@@ -118,9 +173,8 @@ remote-control:
         let file = directory.path().join("server.conf");
         fs::write(&file, configuration)?;
         let log = File::create(directory.path().join("log"))?;
-        // In the foreground.
         let mut command = program::server(namespace, name)?;
-        let command = command.arg("-d").arg("-c").arg(file);
+        let command = command.args(arguments).arg("-c").arg(file);
         let command = command.stdin(Stdio::null()).stdout(log.try_clone()?);
         let child = command.stderr(log).spawn();
         let child = child.with_context(|| format!("cannot run {name}"))?;

@@ -8,6 +8,9 @@ use serde::Serialize;
 /// The tries of a question; the second comes a second after the first, the third two seconds later.
 pub(crate) const TRIES: usize = 3;
 
+/// An answer within this time is prompt: a quarter of what a client waits before it asks again.
+const PROMPT: Duration = Duration::from_millis(250);
+
 /// The questions of a run, each known by its number.
 #[derive(Debug, Default)]
 pub(in crate::service) struct Questions {
@@ -31,6 +34,8 @@ pub(crate) struct Tally {
     pub(crate) asked: usize,
     /// Answered at the first, second and third try.
     pub(crate) answered: [usize; TRIES],
+    /// Answered within 250 ms after they were first asked.
+    pub(crate) prompt: usize,
     /// From the first try to the answer, in milliseconds, of those that were answered.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
@@ -41,6 +46,11 @@ impl Tally {
     pub(crate) fn answered_by(&self, attempt: usize) -> f64 {
         let answered: usize = self.answered.iter().take(attempt).sum();
         percent(answered, self.asked)
+    }
+
+    /// Returns the percentage answered within 250 ms.
+    pub(crate) fn promptly(&self) -> f64 {
+        percent(self.prompt, self.asked)
     }
 }
 
@@ -115,6 +125,7 @@ impl Questions {
             // More tries than three are as good as no answer.
             if let Some(answered) = tally.answered.get_mut(tries - 1) {
                 *answered += 1;
+                tally.prompt += usize::from(time <= PROMPT);
                 times.push(time.as_secs_f64() * 1e3);
             }
         }
@@ -163,13 +174,14 @@ mod tests {
         assert_eq!((of_known(1).asked, of_known(1).answered), (2, [1, 1, 0]));
         let tally = of_known(2);
         assert_eq!((tally.asked, tally.answered), (4, [1, 1, 1]));
+        assert_eq!(tally.promptly().to_bits(), 25.0_f64.to_bits());
         let by = [1, 2, 3].map(|attempt| tally.answered_by(attempt));
         assert_eq!(by.map(f64::to_bits), [25.0, 50.0, 75.0].map(f64::to_bits));
         assert!((tally.p50_ms - 1001.0).abs() < 1e-6 && (tally.p99_ms - 3002.0).abs() < 1e-6);
 
         questions.answer(new, Some(2), after(1100));
         let new = questions.tally(|group, _| group == Group::New);
-        assert_eq!(new.answered, [0, 1, 0]);
+        assert_eq!((new.answered, new.prompt), ([0, 1, 0], 0));
     }
 
     #[test]

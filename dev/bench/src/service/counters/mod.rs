@@ -30,6 +30,8 @@ growing! {
         /// The CPU time of the thread that receives.
         pub(super) receiver: Duration,
         pub(super) receiver_turns: Turns,
+        /// Those of the thread that receives what the defence sends back.
+        pub(super) answers_turns: Turns,
         pub(super) server_turns: Turns,
         pub(super) clients_cpu: CpuTime,
         pub(super) server_cpu: CpuTime,
@@ -37,8 +39,14 @@ growing! {
 }
 
 impl Counters {
-    /// Reads them; the server's processes are a group.
-    pub(super) fn read(pair: &Pair, server_group: u32, receiver: i32) -> Result<Self> {
+    /// Reads them; the server's processes are a group. `answers`: the thread that receives what the
+    /// defence sends back, if there is one.
+    pub(super) fn read(
+        pair: &Pair,
+        server_group: u32,
+        receiver: i32,
+        answers: Option<i32>,
+    ) -> Result<Self> {
         let server = processes::of_group(server_group)?;
         let stat = fs::read_to_string("/proc/stat")?;
         let cpu_time = |cpu| CpuTime::of(&stat, cpu).context("a strange /proc/stat");
@@ -47,6 +55,7 @@ impl Counters {
             server: server.iter().map(|(_, time)| *time).sum(),
             receiver: processes::time_of(receiver)?,
             receiver_turns: of_thread(receiver),
+            answers_turns: answers.map(of_thread).unwrap_or_default(),
             server_turns: of_processes(server.iter().map(|(process, _)| *process)),
             clients_cpu: cpu_time(CLIENTS_CPU)?,
             server_cpu: cpu_time(SERVER_CPU)?,

@@ -4,7 +4,7 @@ use std::{fs, ops::Add};
 
 use serde::Serialize;
 
-use crate::service::growth::growing;
+use crate::{float::to_f64, service::growth::growing};
 
 growing! {
     /// The turns of some threads on a CPU.
@@ -16,6 +16,13 @@ growing! {
         waited_ns: u64,
         /// How often they began to run.
         begun: u64,
+    }
+}
+
+impl Turns {
+    /// Returns the nanoseconds in which they ran for each of so many packets.
+    pub(crate) fn ran_for_each(&self, packets: u64) -> f64 {
+        to_f64(self.ran_ns) / to_f64(packets.max(1))
     }
 }
 
@@ -66,6 +73,7 @@ mod tests {
             (turns.ran_ns, turns.waited_ns, turns.begun),
             (228_789, 17, 2)
         );
+        assert_eq!(turns.ran_for_each(228_789).to_bits(), 1.0_f64.to_bits());
         assert_eq!(read("1 2"), None);
         assert_eq!((turns + turns).since(&turns), turns);
         assert_eq!(of_thread(-1), Turns::default());

@@ -1,8 +1,8 @@
-//! Handshakes prove a source. A standing that is gained with a shortage, or shortly before one, is
-//! fresh.
+//! Handshakes prove a source, and DNS cookies like them. A standing that is gained with a shortage,
+//! or shortly before one, is fresh.
 
 use super::{FRESH, MINUTE, World};
-use crate::standing::{Event, Standing};
+use crate::standing::{Event, Kind, Moment, Settings, Standing};
 
 #[test]
 fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
@@ -91,4 +91,22 @@ fn a_handshake_never_takes_a_familiar_sources_rank() {
     let mut world = familiar();
     assert_eq!(world.after(Event::Handshake), Standing::Proven);
     assert_eq!(world.wait(1).refuse().standing(), Standing::Proven);
+}
+
+#[test]
+fn cookies_prove_also_where_handshakes_do_not() {
+    let settings = Settings {
+        handshakes_prove: 0,
+        ..super::SETTINGS
+    };
+    let world = World::at_tick(1_000);
+    let at = Moment {
+        settings: &settings,
+        ..world.moment()
+    };
+    let record = world.record.after(Event::Cookie, &at);
+    assert_eq!(record.kind(), Kind::Proven);
+    assert_eq!(record.standing(&at), Standing::Proven);
+    let mut world = World::at_tick(1_000);
+    assert_eq!(world.short(1).after(Event::Cookie), Standing::Fresh);
 }

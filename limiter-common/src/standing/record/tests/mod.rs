@@ -95,6 +95,7 @@ fn events_are_numbers() {
         Event::Vouch { until_ns: 7 },
         Event::Forget,
         Event::Recall { record },
+        Event::Cookie,
     ] {
         let (number, value) = event.to_numbers();
         assert_eq!(Event::of_numbers(number, value), event);

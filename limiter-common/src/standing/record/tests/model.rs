@@ -40,6 +40,7 @@ enum Known {
 enum Action {
     Visit,
     Handshake,
+    Cookie,
     Retry,
     Vouch(u64),
     Forget,
@@ -130,7 +131,8 @@ impl Model {
         }
     }
 
-    fn handshake(&mut self, now: u64) {
+    /// A handshake or a cookie.
+    fn prove(&mut self, now: u64) {
         let is_short = self.short_since(now).is_some();
         let is_familiar = self.standing(now) == Standing::Familiar;
         match &mut self.known {
@@ -154,7 +156,7 @@ impl Model {
         self.ages(now);
         match action {
             Action::Visit => self.visit(now),
-            Action::Handshake => self.handshake(now),
+            Action::Handshake | Action::Cookie => self.prove(now),
             Action::Retry => {
                 let until = now + u64::from(Record::RETRIED);
                 let occasions = match self.known {
@@ -189,6 +191,7 @@ fn actions() -> impl Strategy<Value = Action> {
     prop_oneof![
         6 => Just(Action::Visit),
         2 => Just(Action::Handshake),
+        2 => Just(Action::Cookie),
         2 => Just(Action::Retry),
         1 => waits().prop_map(Action::Vouch),
         1 => Just(Action::Forget),
@@ -210,6 +213,7 @@ proptest! {
             match action {
                 Action::Visit => _ = world.after(Event::Visit),
                 Action::Handshake => _ = world.after(Event::Handshake),
+                Action::Cookie => _ = world.after(Event::Cookie),
                 Action::Retry => _ = world.after(Event::Retry),
                 Action::Vouch(ticks) => _ = world.after(vouch(world.now + ticks)),
                 Action::Forget => _ = world.after(Event::Forget),

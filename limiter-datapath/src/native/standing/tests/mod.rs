@@ -148,7 +148,6 @@ fn a_policy_without_standing_knows_nobody() {
     );
 }
 
-/// Fills a small table with known sources, and floods it with many more of each kind.
 /// An owner of many addresses completes a handshake from each, twice, while there is no shortage.
 #[test]
 fn handshakes_from_many_addresses_push_out_nobody_who_has_come_for_longer() {
@@ -178,6 +177,7 @@ fn handshakes_from_many_addresses_push_out_nobody_who_has_come_for_longer() {
     assert_eq!(after.len(), 64 * WAYS, "theirs have the rest");
 }
 
+/// Fills a small table with known sources, and floods it with many more of each kind.
 #[test]
 fn no_flood_pushes_out_who_is_known_from_before() {
     let store = Store::new(64);
@@ -224,6 +224,45 @@ fn no_flood_pushes_out_who_is_known_from_before() {
     let at = store.moment(now);
     let fresh = fresh.filter(|record| record.standing(&at) == Standing::Fresh);
     assert!(fresh.count() > 100, "the botnet has the rest");
+}
+
+/// Too few strangers for a shortage, but within `apart` more than the table has room for: whoever
+/// comes for the first time is forgotten before the second. Nobody loses a standing.
+#[test]
+fn strangers_without_end_let_nobody_become_familiar() {
+    const STRANGERS_A_MINUTE: u32 = 32_000;
+    let after_five_minutes = |strangers: u32| {
+        let store = Store::new(512);
+        let (regulars, newcomers) = (0..20, 20..40);
+        for occasion in 0..3 {
+            for number in regulars.clone() {
+                store.visit(source(number), NOW - (10 - occasion) * MINUTE);
+            }
+        }
+        for minute in 0..5 {
+            let now = NOW + u64::from(minute) * MINUTE;
+            for number in newcomers.clone() {
+                store.visit(source(number), now);
+            }
+            for number in 0..strangers {
+                let stranger = source(1_000 + minute * strangers + number);
+                store.visit(
+                    stranger,
+                    now + MINUTE / u64::from(strangers) * u64::from(number),
+                );
+            }
+        }
+        let at = store.moment(NOW + 5 * MINUTE);
+        let records = store.records();
+        let familiar = |numbers: std::ops::Range<u32>| {
+            let records = numbers.filter_map(|number| records.get(&source(number)));
+            let standings = records.map(|record| record.standing(&at));
+            standings.filter(|one| *one == Standing::Familiar).count()
+        };
+        (familiar(regulars), familiar(newcomers))
+    };
+    assert_eq!(after_five_minutes(20), (20, 20));
+    assert_eq!(after_five_minutes(STRANGERS_A_MINUTE), (20, 0));
 }
 
 #[test]

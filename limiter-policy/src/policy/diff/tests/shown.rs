@@ -70,6 +70,7 @@ fn as_json() {
             "never_ban": null,
             "standing": null,
             "answers": null,
+            "dns_cookies": null,
         })
     );
 }

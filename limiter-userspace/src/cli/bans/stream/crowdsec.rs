@@ -135,7 +135,7 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<B
         return Ok(Some(BanChange::Unban(prefix)));
     }
     let for_ns = match decision.duration.as_deref().map(duration::parse) {
-        None => terms.for_ns,
+        None => terms.length.ns,
         Some(Ok(ns)) => Some(ns),
         Some(Err(InvalidDuration::NotPositive)) => return Ok(None),
         Some(Err(error)) => return Err(error.to_string()),

@@ -30,13 +30,15 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
     let prefix = parse::streamed(whom)?;
     // A reason that begins with a number is taken for a malformed duration: better an error than a
     // ban that never ends.
-    let (for_ns, reason) = if rest.starts_with(|first: char| first.is_ascii_digit()) {
-        let (duration, reason) = word(rest);
-        let ns = parse::duration_ns(duration)
+    let (duration, after) = word(rest);
+    let has_duration =
+        duration.starts_with(|first: char| first.is_ascii_digit()) || parse::is_for_ever(duration);
+    let (length, reason) = if has_duration {
+        let length = parse::length(duration)
             .map_err(|error| format!("invalid duration '{duration}': {error}"))?;
-        (Some(ns), reason)
+        (length, after)
     } else {
-        (terms.for_ns, rest)
+        (terms.length, rest)
     };
     let reason = if reason.is_empty() {
         terms.reason.clone()
@@ -45,7 +47,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
     };
     Ok(BanChange::Ban(BanRequest {
         prefix,
-        for_ns,
+        for_ns: length.ns,
         reason,
     }))
 }
@@ -53,11 +55,11 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::bans::BanReason;
+    use crate::{cli::bans::parse::BanLength, protocol::bans::BanReason};
 
     fn terms() -> Terms {
         Terms {
-            for_ns: Some(60),
+            length: BanLength { ns: Some(60) },
             reason: BanReason::try_from("the stream's".to_owned()).unwrap(),
         }
     }
@@ -87,12 +89,17 @@ mod tests {
                 "192.0.2.1 ssh: 3 failures",
                 ban("192.0.2.1/32", Some(60), "ssh: 3 failures"),
             ),
+            (
+                "192.0.2.1 -1 for ever",
+                ban("192.0.2.1/32", None, "for ever"),
+            ),
+            ("192.0.2.1 -1s", ban("192.0.2.1/32", None, "the stream's")),
             ("-192.0.2.1", unban("192.0.2.1/32")),
             ("unban 192.0.2.0/24", unban("192.0.2.0/24")),
             (
                 "192.0.2.1 3 failures",
                 error(
-                    "invalid duration '3': its unit is missing: ns, us, ms, s, m or h, such as '3s'",
+                    "invalid duration '3': its unit is missing: ns, us, ms, s, m, h, d or w, such as '3s'",
                 ),
             ),
             (

@@ -91,7 +91,7 @@ impl Applier for BanApplier<'_> {
             session: self.session,
         };
         let answer = change(self.read, &wanted)?;
-        self.ends_with_daemon = answer.ends_with_daemon;
+        self.ends_with_daemon |= answer.ends_with_daemon;
         let mut refused = Vec::new();
         for (index, (change, outcome)) in wanted.changes.iter().zip(answer.outcomes).enumerate() {
             self.counts.add(&outcome);

@@ -50,12 +50,12 @@ fn the_newest_in_eighty_columns() {
 SHORTAGE for 3 min: packets are refused for what limits reserve, last 30 s ago
 12 003 known sources of up to 1 000 000, 1 of them vouched for
 
-standing  sources
-proven     12 000
-familiar        0
-fresh           0
-retried         0
-unknown         3
+standing     sources
+proven        12 000
+familiar           0
+fresh              0
+retried            0
+unknown yet        3
 
 newest                    standing  by         gained          last seen
 ffff:ffff:ffff:ffff::/64  proven    operator   29.9 days left  1.02 min ago
@@ -87,7 +87,7 @@ fn one_source() {
         told("192.0.2.1", &proven("192.0.2.1/32")),
         "\
 192.0.2.1 is proven:
-  it completed a TCP handshake
+  it completed a TCP handshake or sent a valid DNS cookie
   gained 3 days ago
   last seen 1.02 min ago
 "

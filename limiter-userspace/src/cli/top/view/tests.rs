@@ -84,6 +84,7 @@ fn what_each_standing_gets() {
         });
         let mut snapshot = snapshot(second, [0, 0], []);
         snapshot.status.standing = Some(StandingStatus {
+            dns_cookies: std::collections::BTreeMap::new(),
             shortage,
             handshakes_error: None,
             limits: [("AllPacketsToThisServer".to_owned(), of_each.collect())].into(),

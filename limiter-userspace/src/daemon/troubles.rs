@@ -1,15 +1,15 @@
-//! Where answers are lost or may be, for whoever asks.
+//! The troubles that the daemon tells whoever asks.
 
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The warnings about answers, by interface.
+/// Warnings, by the interface or limit that each is about.
 #[derive(Default)]
-pub(super) struct LostAnswers(Mutex<BTreeMap<String, String>>);
+pub(super) struct Troubles(Mutex<BTreeMap<String, String>>);
 
-impl LostAnswers {
+impl Troubles {
     /// Returns all troubles.
     pub(super) fn troubles(&self) -> BTreeMap<String, String> {
         self.locked().clone()

@@ -7,15 +7,22 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use limiter_capture::{Capture, decompressed};
 
 /// The length from which a file gets a progress bar, in bytes; shorter ones are replayed too fast.
 const LONG: u64 = 64 * 1024 * 1024;
 
 const BAR: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-pub(super) fn capture(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+/// Opens it, compressed or not. An error names the file.
+pub(super) fn open(path: &Path) -> anyhow::Result<Capture<Box<dyn Read>>> {
+    let named = |error| anyhow!("{}: {error}", path.display());
+    Capture::new(decompressed(bytes(path)?)?).map_err(named)
+}
+
+fn bytes(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin().lock()));
     }

@@ -1,5 +1,8 @@
 //! Reads pcap and pcapng captures of Ethernet as a stream.
 //!
+//! Captures come from anywhere. Nothing here depends on a kernel, a policy or a machine, so the most
+//! that a hostile capture can do is end with an error.
+//!
 //! This is our own code, because the crates that read these formats fall short of what a replay
 //! needs:
 //!
@@ -15,8 +18,12 @@
 //! A replay needs little of both formats. Lengths are checked before they are used, memory is
 //! bounded by one frame and one table of interfaces, and other blocks are skipped as a stream.
 
+#![forbid(unsafe_code)]
+
 mod byte_order;
+mod compressed;
 mod error;
+mod frame;
 mod header;
 mod input;
 mod pcap;
@@ -24,9 +31,8 @@ mod pcapng;
 
 use std::io::Read;
 
-pub use self::error::CaptureError;
 use self::input::Input;
-use super::CapturedFrame;
+pub use self::{compressed::decompressed, error::CaptureError, frame::CapturedFrame};
 
 /// A captured frame and its time.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,135 @@
+//! Follows automatic rates while a flood comes.
+
+use std::{
+    collections::BTreeMap,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cpu;
+
+/// As often as the daemon moves the rates.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// An automatic rate and its distress at one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct RateAt {
+    /// After the flood began.
+    milliseconds: u128,
+    limit: String,
+    /// In tokens a second.
+    rate: u64,
+    /// In how many intervals the limit heard distress so far, by kind.
+    distress: BTreeMap<String, u64>,
+}
+
+/// A thread that asks for the rates again and again, until the value is dropped.
+pub(super) struct Follower {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Vec<RateAt>>>>,
+}
+
+impl Follower {
+    /// Starts to ask by a command that shows the status as JSON.
+    pub(super) fn start(mut status: Command) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let asks = Arc::clone(&ends);
+        let thread = thread::spawn(move || {
+            // Else the flood would leave it a thirtieth of the CPU.
+            cpu::hurry(0)?;
+            let start = Instant::now();
+            let mut rates = Vec::new();
+            while !asks.load(Relaxed) {
+                let output = status.output().context("cannot ask for the status")?;
+                let told = serde_json::from_slice(&output.stdout).context("a strange status")?;
+                rates.extend(read(&told, start.elapsed())?);
+                thread::sleep(EVERY);
+            }
+            Ok(rates)
+        });
+        Self {
+            ends,
+            thread: Some(thread),
+        }
+    }
+
+    /// Returns what was told.
+    pub(super) fn finish(mut self) -> Result<Vec<RateAt>> {
+        self.ends.store(true, Relaxed);
+        let Some(thread) = self.thread.take() else {
+            return Ok(Vec::new());
+        };
+        thread
+            .join()
+            .map_err(|_| anyhow!("the thread that follows rates panicked"))?
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.ends.store(true, Relaxed);
+        // Something else has failed already.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Returns the automatic rates in a status.
+fn read(status: &Value, after: Duration) -> Result<Vec<RateAt>> {
+    let limits = status["limits"].as_object().context("no limits")?;
+    let automatic = limits
+        .iter()
+        .filter(|(_, told)| !told["automatic"].is_null());
+    automatic
+        .map(|(limit, told)| {
+            let told = &told["automatic"];
+            let of_kind = |heard: &Value| {
+                let kind = heard["kind"].as_str()?.to_owned();
+                Some((kind, heard["intervals"].as_u64()?))
+            };
+            let distress = told["distress"].as_array().context("no distress")?;
+            let distress: Option<_> = distress.iter().map(of_kind).collect();
+            Ok(RateAt {
+                milliseconds: after.as_millis(),
+                limit: limit.clone(),
+                rate: told["rate"].as_u64().context("no rate")?,
+                distress: distress.context("a strange distress")?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reads_automatic_rates_alone() {
+        let status = json!({"limits": {
+            "Fixed": {"passed_packets": 7},
+            "Queries": {"automatic": {
+                "rate": 20_000, "floor": 10_000, "ceiling": 200_000, "error": null,
+                "distress": [{"kind": "full-cpu", "intervals": 3, "ago_ns": 5}],
+            }},
+        }});
+        let found = read(&status, Duration::from_millis(1500)).unwrap();
+        let expected = RateAt {
+            milliseconds: 1500,
+            limit: "Queries".to_owned(),
+            rate: 20_000,
+            distress: [("full-cpu".to_owned(), 3)].into(),
+        };
+        assert_eq!(found, [expected]);
+        assert!(read(&json!({}), Duration::ZERO).is_err());
+    }
+}

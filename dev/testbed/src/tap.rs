@@ -1,0 +1,89 @@
+//! A tap interface: its frames come from a file and go there.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::namespace::Namespace;
+
+/// Longer than any frame.
+const LONGEST: usize = 65_536;
+
+/// From linux/if_tun.h: the order to make an interface; one of frames, without a header of the driver's.
+const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+const TAP: libc::c_short = 0x0002;
+const WITHOUT_HEADER: libc::c_short = 0x1000;
+
+/// How often to look for a frame.
+const PACE: Duration = Duration::from_millis(1);
+
+/// `struct ifreq` (linux/if.h), as far as `TUNSETIFF` uses it.
+#[repr(C)]
+struct Request {
+    name: [u8; libc::IFNAMSIZ],
+    flags: libc::c_short,
+    rest: [u8; 22],
+}
+
+/// A tap interface, which ends with it.
+#[derive(Debug)]
+pub struct Tap {
+    file: File,
+}
+
+impl Tap {
+    /// Makes an interface of that name in a namespace, which is up.
+    pub fn new(namespace: &Namespace, name: &str) -> Result<Self> {
+        ensure!(name.len() < libc::IFNAMSIZ, "the name is too long");
+        let mut request = Request {
+            name: [0; libc::IFNAMSIZ],
+            flags: TAP | WITHOUT_HEADER,
+            rest: [0; 22],
+        };
+        request.name[..name.len()].copy_from_slice(name.as_bytes());
+        let file = namespace.enter(|| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true);
+            // Also, the driver runs native programs only on what is written without waiting.
+            options.custom_flags(libc::O_NONBLOCK);
+            let file = options.open("/dev/net/tun")?;
+            // SAFETY: the descriptor is open, and the pointer is to a request of the size that the
+            // kernel reads and writes.
+            let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) };
+            ensure!(result == 0, io::Error::last_os_error());
+            Ok(file)
+        })?;
+        namespace.ip(&["link", "set", name, "up"])?;
+        Ok(Self { file })
+    }
+
+    /// Has the interface receive a frame.
+    pub fn send(&mut self, frame: &[u8]) -> Result<()> {
+        let sent = self.file.write(frame).context("cannot send a frame")?;
+        ensure!(sent == frame.len(), "{sent} bytes were sent");
+        Ok(())
+    }
+
+    /// Returns the next frame that the interface sends; `None`: none came in that time.
+    pub fn receive(&mut self, patience: Duration) -> Result<Option<Vec<u8>>> {
+        let begun = Instant::now();
+        let mut frame = vec![0; LONGEST];
+        loop {
+            match self.file.read(&mut frame) {
+                Ok(length) => {
+                    frame.truncate(length);
+                    return Ok(Some(frame));
+                }
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error.into()),
+                Err(_) if begun.elapsed() >= patience => return Ok(None),
+                Err(_) => thread::sleep(PACE),
+            }
+        }
+    }
+}

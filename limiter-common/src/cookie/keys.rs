@@ -1,0 +1,88 @@
+//! What cookies are checked with: the secrets, and the wall clock.
+
+use core::fmt;
+
+/// The most secrets at a time: the active one, and those before and after a roll-over.
+pub const MAX_SECRETS: usize = 3;
+
+/// A server secret of 128 bits; each half is eight of its bytes, little endian. Nothing shows it,
+/// not even debug output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Secret {
+    pub(super) first: u64,
+    pub(super) second: u64,
+}
+
+impl Secret {
+    /// In place of a secret: there is none.
+    pub const NONE: Self = Self {
+        first: 0,
+        second: 0,
+    };
+
+    /// Makes a secret of its bytes; `None`: all are 0, which no secret is.
+    #[must_use]
+    pub fn new(bytes: [u8; 16]) -> Option<Self> {
+        let number = u128::from_le_bytes(bytes);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+        let secret = Self {
+            first: number as u64,
+            second: (number >> 64) as u64,
+        };
+        secret.is_set().then_some(secret)
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_set(&self) -> bool {
+        self.first | self.second != 0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(…)")
+    }
+}
+
+/// What cookies are checked with.
+///
+/// It consists of plain numbers, because the kernel's program has it in a map. Whoever reads it
+/// while it is replaced may see a secret that is half the old and half the new one: by that no
+/// cookie is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct CookieKeys {
+    /// How far Unix time is ahead of the decisions' clock, in nanoseconds modulo 2^64.
+    pub unix_ahead_ns: u64,
+    /// The secrets; any of them makes a cookie valid.
+    pub secrets: [Secret; MAX_SECRETS],
+}
+
+impl CookieKeys {
+    /// No secret: no cookie is valid.
+    pub const NONE: Self = Self {
+        unix_ahead_ns: 0,
+        secrets: [Secret::NONE; MAX_SECRETS],
+    };
+
+    /// Makes keys of secrets, of which there are at most [`MAX_SECRETS`]; more are left out.
+    #[must_use]
+    pub fn new(secrets: &[Secret], unix_ahead_ns: u64) -> Self {
+        let mut keys = Self {
+            unix_ahead_ns,
+            ..Self::NONE
+        };
+        for (place, secret) in keys.secrets.iter_mut().zip(secrets) {
+            *place = *secret;
+        }
+        keys
+    }
+
+    /// Returns the Unix time at a time of the decisions' clock, in seconds modulo 2^32.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32")]
+    pub(super) const fn unix_seconds(&self, now_ns: u64) -> u32 {
+        (now_ns.wrapping_add(self.unix_ahead_ns) / 1_000_000_000) as u32
+    }
+}

@@ -1,0 +1,102 @@
+//! The stage of cookies: a query that limits refuse for their reserves may have a DNS cookie, which
+//! proves its source.
+//!
+//! The packet is judged by what the cookie makes of its source, as after a handshake: in a shortage
+//! that is fresh. A bot gets a cookie for its own address by one query, so a cookie that counted for
+//! more would let it come before all who completed a handshake.
+
+use super::{Outline, Pipeline, Progress, Workspace, strictest::RESERVED};
+use crate::{
+    answer::{Exchange, Loops, SHORTEST_WITH_COOKIE, find_cookie},
+    clock::Clock,
+    cookie::CookieCheck,
+    offender::OffenderStore,
+    packet::{PROTOCOL_UDP, Transport},
+    policy::Tables,
+    reputation::Reputation,
+    sources::StandingStore as _,
+    standing::{Event, SourceId, Standing},
+};
+
+impl<Location> Workspace<Location> {
+    /// Finds the DNS cookie of the workspace's packet, which `exchange` has; `None`: the packet does
+    /// not fit into one.
+    #[inline(always)]
+    pub fn find_cookie<L: Loops>(&mut self, exchange: Option<&Exchange>, loops: &L) {
+        self.cookie_check = match exchange {
+            Some(exchange) => find_cookie(exchange, loops, &mut self.cookie),
+            None => CookieCheck::Absent,
+        };
+    }
+}
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Returns whether the workspace's packet, which limits refuse, may have a cookie that helps:
+    /// it is a query of a source that is not yet fresh, and nothing but reserves refuses it.
+    #[inline(always)]
+    pub(super) fn may_have_cookie(&self, workspace: &Workspace<B::Location>) -> bool {
+        let port = self.tables.shape().cookie_port;
+        let Workspace {
+            packet, verdict, ..
+        } = workspace;
+        let facts = &packet.facts;
+        // Read again: a comparison before the loop over the limits would make the verifier walk it
+        // once for each outcome.
+        let standing = self.tables.opaque(verdict.standing_number().into());
+        port != 0
+            && standing > Standing::Fresh as u64
+            && workspace.strictest.strictness <= RESERVED
+            && u64::from(facts.destination_port) == port
+            && facts.protocol == PROTOCOL_UDP
+            && matches!(facts.transport, Transport::Ports)
+            && facts.length >= SHORTEST_WITH_COOKIE
+    }
+
+    /// Checks the cookie of the workspace's packet. If it is valid, its source is proven and decided
+    /// on again; if not, the packet is refused.
+    #[inline(always)]
+    pub(super) fn check_cookie(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let shape = self.tables.shape();
+        let Workspace {
+            packet,
+            cookie,
+            cookie_check,
+            verdict,
+            ..
+        } = workspace;
+        let client = &packet.facts.source;
+        let mut check = *cookie_check;
+        if check == CookieCheck::Valid {
+            check = cookie.check(client, &self.reputation.cookie_keys(), packet.now);
+        }
+        self.reputation.count_cookie(check);
+        let before = verdict.standing_number();
+        if check == CookieCheck::Valid {
+            let source = SourceId::new(&shape.standing, client);
+            let sources = self.reputation.sources();
+            let standing = sources.note(shape, source, Event::Cookie, packet.now);
+            // Otherwise it would come back for ever.
+            if (standing as u32) < before {
+                verdict.set_standing(standing);
+                verdict.decide_again(shape);
+                return Progress::Again;
+            }
+        }
+        // LLVM may know its bounds where the verifier does not.
+        let before = self.tables.opaque(before.into());
+        let matched = verdict.matched & shape.of_standing_number(before);
+        let matched = self.tables.opaque(matched);
+        if let Some(progress) = self.refuse_reserved(workspace, matched) {
+            return progress;
+        }
+        workspace.verdict.matched = matched;
+        Progress::Undecided
+    }
+}

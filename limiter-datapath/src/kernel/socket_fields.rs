@@ -1,0 +1,89 @@
+//! Where this kernel keeps what decides on the options of connections.
+
+use std::{fs, sync::OnceLock};
+
+use limiter_common::answer::SocketFields;
+
+use super::btf::{Field, Types};
+
+const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
+
+/// The bit in the byte of a socket with what the application has set (`SOCK_RCVBUF_LOCK`).
+const BUFFER_LOCK: u32 = 2;
+
+/// The bits of that byte which there were so far, by which it is known.
+const LOCKS: u32 = 4;
+
+/// Returns the fields; they are unknown if the kernel does not describe them, or otherwise than
+/// expected. The description is read once.
+pub(super) fn of_this_kernel() -> SocketFields {
+    static FOUND: OnceLock<SocketFields> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let description = fs::read(DESCRIPTION).unwrap_or_default();
+        let types = Types::read(&description);
+        let found = types.and_then(|types| find(&types));
+        found.unwrap_or(SocketFields::UNKNOWN)
+    })
+}
+
+fn find(types: &Types<'_>) -> Option<SocketFields> {
+    let whole = |structure: &str, path: &str, size: u32| {
+        let field = types.field(structure, path)?;
+        let is_as_expected = field.bits == 0 && field.size == size && field.bit.is_multiple_of(8);
+        is_as_expected.then_some(field.bit / 8)
+    };
+    // A socket of TCP begins with a general one.
+    if types.field("tcp_sock", "inet_conn.icsk_inet.sk")?.bit != 0 {
+        return None;
+    }
+    let setting = |name: &str, size: u32| whole("net", &format!("ipv4.sysctl_{name}"), size);
+    let (user_locks, buffer_lock) = lock(types.field("sock", "sk_userlocks")?)?;
+    Some(SocketFields {
+        are_known: 1,
+        window_clamp: whole("tcp_sock", "window_clamp", 4)?,
+        receive_buffer: whole("sock", "sk_rcvbuf", 4)?,
+        user_locks,
+        buffer_lock,
+        namespace: whole("sock", "__sk_common.skc_net.net", 8)?,
+        tcp_timestamps: setting("tcp_timestamps", 1)?,
+        tcp_sack: setting("tcp_sack", 1)?,
+        tcp_window_scaling: setting("tcp_window_scaling", 1)?,
+        // The third of three numbers.
+        tcp_rmem_max: setting("tcp_rmem", 4)? + 2 * 4,
+    })
+}
+
+/// Returns the byte with the locks, and the bit for the receive buffer in it. They are a byte, or
+/// bits of one.
+fn lock(field: Field) -> Option<(u32, u32)> {
+    let shift = field.bit % 8;
+    let is_as_expected = match field.bits {
+        0 => field.size == 1 && shift == 0,
+        bits => bits >= LOCKS && shift + bits <= 8,
+    };
+    // Bits are counted from the lowest on only where bytes are, too.
+    let is_as_expected = is_as_expected && (field.bits == 0 || cfg!(target_endian = "little"));
+    is_as_expected.then_some((field.bit / 8, BUFFER_LOCK << shift))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All kernels that answers are tried with describe them.
+    #[test]
+    fn this_kernel_describes_them() {
+        let found = of_this_kernel();
+        assert_eq!(found.are_known, 1, "{found:?}");
+    }
+
+    #[test]
+    fn locks_are_a_byte_or_bits_of_one() {
+        let field = |bit, bits, size| Field { bit, bits, size };
+        assert_eq!(lock(field(80, 0, 1)), Some((10, 2)));
+        assert_eq!(lock(field(84, 4, 4)), Some((10, 2 << 4)));
+        assert_eq!(lock(field(86, 4, 4)), None);
+        assert_eq!(lock(field(80, 0, 4)), None);
+        assert_eq!(lock(field(80, 1, 4)), None);
+    }
+}

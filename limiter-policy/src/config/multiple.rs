@@ -1,0 +1,57 @@
+//! Numbers with a letter for thousands, millions or billions: `10k`, `5M`, `1G`.
+
+/// The letters, and what they multiply by.
+const MULTIPLES: [(char, u64); 4] = [
+    ('k', 1_000),
+    ('K', 1_000),
+    ('M', 1_000_000),
+    ('G', 1_000_000_000),
+];
+
+/// Returns what a letter multiplies by; `None`: it is none of these.
+pub(super) fn of(letter: char) -> Option<u64> {
+    let (_, times) = MULTIPLES.iter().find(|(known, _)| *known == letter)?;
+    Some(*times)
+}
+
+/// Parses digits and one of these letters; `u64::MAX` stands for more. `None`: the text is
+/// anything else.
+pub(super) fn parse(text: &str) -> Option<u64> {
+    let letter = text.chars().next_back()?;
+    let times = of(letter)?;
+    let digits = text.strip_suffix(letter)?;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // It has only digits, but perhaps too many.
+    let number = digits.parse().unwrap_or(u64::MAX);
+    Some(number.saturating_mul(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_multiply() {
+        for (text, number) in [
+            ("10k", Some(10_000)),
+            ("10K", Some(10_000)),
+            ("0M", Some(0)),
+            ("5M", Some(5_000_000)),
+            ("2G", Some(2_000_000_000)),
+            ("99999999999999999999k", Some(u64::MAX)),
+            ("18446744073709551615G", Some(u64::MAX)),
+            ("10", None),
+            ("k", None),
+            ("", None),
+            ("-1k", None),
+            ("1.5M", None),
+            ("10kk", None),
+            ("10m", None),
+            ("10 k", None),
+        ] {
+            assert_eq!(parse(text), number, "{text}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `limiter status --check`: one line for a monitoring system.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use limiter_common::reason::{Action, Reason};
+use limiter_policy::text::one_line;
+
+use super::{
+    super::{args::ReadArgs, render::counted},
+    ask::fetch,
+    health::{self, Level},
+};
+use crate::{control::client::ClientError, protocol::Status};
+
+/// The exit code if the status is unknown.
+const UNKNOWN: u8 = 3;
+
+pub(super) fn check(read: &ReadArgs) -> ExitCode {
+    let (name, code, text) = match fetch(read) {
+        Ok(status) => {
+            let (level, text) = line(&status);
+            (level.name(), level as u8, text)
+        }
+        Err(error) => match error.downcast_ref() {
+            Some(ClientError::NotRunning(_)) => {
+                let level = Level::Critical;
+                (level.name(), level as u8, error.to_string())
+            }
+            _ => ("UNKNOWN", UNKNOWN, error.to_string()),
+        },
+    };
+    // If stdout is gone, the exit code still tells.
+    let _ = writeln!(io::stdout(), "LIMITER {name}: {}", one_line(&text));
+    ExitCode::from(code)
+}
+
+/// Returns the worst level, and what is wrong, or what is in force, with counters behind a bar.
+fn line(status: &Status) -> (Level, String) {
+    let troubles = health::all(status);
+    let worst = troubles.iter().map(|(level, _)| *level).max();
+    let told: Vec<_> = troubles.into_iter().map(|(_, text)| text).collect();
+    let told = if told.is_empty() {
+        format!(
+            "{} attached, {}, {}",
+            counted(status.interfaces.len(), "interface"),
+            counted(status.policy.limits, "limit"),
+            counted(
+                usize::try_from(u64::from(status.bans.ipv4) + u64::from(status.bans.ipv6))
+                    .unwrap_or(usize::MAX),
+                "ban"
+            ),
+        )
+    } else {
+        // A bar would begin the counters.
+        told.join("; ").replace('|', "/")
+    };
+    let packets = |action| -> u64 {
+        let reasons = Reason::ALL.iter();
+        let reasons = reasons.filter(|reason| reason.action(status.policy.malformed) == action);
+        let packets = reasons.filter_map(|reason| status.reasons.get(reason.name()));
+        packets.sum()
+    };
+    let (passed, dropped) = (packets(Action::Pass), packets(Action::Drop));
+    let text = format!("{told} | passed={passed}c dropped={dropped}c");
+    (worst.unwrap_or(Level::Ok), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::testing::status;
+
+    #[track_caller]
+    fn told(change: impl FnOnce(&mut Status), level: Level, text: &str) {
+        let mut status = status();
+        change(&mut status);
+        let found = line(&status);
+        assert_eq!((found.0, found.1.as_str()), (level, text));
+    }
+
+    #[test]
+    fn the_worst_decides() {
+        told(
+            |status| {
+                status
+                    .reasons
+                    .insert(Reason::OverLimit.name().to_owned(), 7);
+            },
+            Level::Ok,
+            "1 interface attached, 1 limit, 0 bans | passed=0c dropped=7c",
+        );
+        told(
+            |status| status.daemon = None,
+            Level::Warning,
+            "no daemon is running: what is pinned is still enforced | passed=0c dropped=0c",
+        );
+        told(
+            |status| {
+                status.interfaces[0].attached = false;
+                let daemon = status.daemon.as_mut().unwrap();
+                daemon.guard.error = Some("a | b".to_owned());
+            },
+            Level::Critical,
+            "eth0 is not attached: the interface has vanished; the guard is blind: a / b | \
+             passed=0c dropped=0c",
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The troubles of a limiter, found in its status.
+
+use crate::{
+    cli::{lists::troubles, render::duration},
+    protocol::{DaemonStatus, InterfaceStatus, Status},
+};
+
+/// How bad it is; the numbers are the exit codes of Nagios' plugins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Ok = 0,
+    Warning = 1,
+    Critical = 2,
+}
+
+impl Level {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARNING",
+            Self::Critical => "CRITICAL",
+        }
+    }
+}
+
+/// Says why an interface that should be attached is not; `None`: it is.
+pub(super) const fn why_detached(interface: &InterfaceStatus) -> Option<&'static str> {
+    if interface.mode.is_none() {
+        Some("waiting for it to appear")
+    } else if interface.replaced {
+        Some("another interface now has this name")
+    } else if !interface.attached {
+        Some("the interface has vanished")
+    } else {
+        None
+    }
+}
+
+/// Returns what needs somebody, the worst first.
+pub(super) fn all(status: &Status) -> Vec<(Level, String)> {
+    let interfaces = status.interfaces.iter();
+    let detached = interfaces.filter_map(|interface| {
+        let why = why_detached(interface)?;
+        let text = format!("{} is not attached: {why}", interface.name);
+        Some((Level::Critical, text))
+    });
+    let mut warnings = match &status.daemon {
+        Some(daemon) => of_daemon(daemon, status),
+        None => vec!["no daemon is running: what is pinned is still enforced".to_owned()],
+    };
+    let standing = status.standing.iter();
+    let handshakes = standing.filter_map(|standing| standing.handshakes_error.as_ref());
+    warnings.extend(handshakes.map(|error| format!("handshakes prove nobody: {error}")));
+    for list in &status.lists {
+        let of_list = troubles(list).into_iter();
+        warnings.extend(of_list.map(|trouble| format!("list {}: {trouble}", list.list)));
+    }
+    let rates = status.limits.iter();
+    warnings.extend(rates.filter_map(|(name, limit)| {
+        let error = limit.automatic.as_ref()?.error.as_ref()?;
+        Some(format!("{name} has its floor: {error}"))
+    }));
+    let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
+    detached.chain(warnings).collect()
+}
+
+fn of_daemon(daemon: &DaemonStatus, status: &Status) -> Vec<String> {
+    let state = daemon.state.as_ref().and_then(|state| state.error.as_ref());
+    let answers = status
+        .limits
+        .values()
+        .any(|limit| !limit.answers.is_empty());
+    let silence = daemon.silence.as_ref().filter(|_| answers);
+    let reload = daemon.reloads.last.as_ref();
+    let reload = reload.and_then(|last| last.error.as_ref());
+    let found = [
+        state.map(|error| format!("the state is not saved: {error}")),
+        (daemon.guard.error.as_ref()).map(|error| format!("the guard is blind: {error}")),
+        silence.map(|reason| format!("nothing is answered: {reason}")),
+        reload.map(|error| format!("the last reload failed: {error}")),
+        (daemon.reloads.unconfirmed_for_ns).map(|ns| {
+            format!(
+                "the policy waits for `limiter confirm`, for {}",
+                duration(ns)
+            )
+        }),
+    ];
+    let lost = daemon.lost_answers.iter();
+    let lost = lost.map(|(interface, trouble)| format!("{interface}: {trouble}"));
+    found.into_iter().flatten().chain(lost).collect()
+}

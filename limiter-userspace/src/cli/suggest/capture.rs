@@ -1,0 +1,29 @@
+//! Reads a capture.
+
+use std::path::Path;
+
+use crate::{
+    cli::traffic_file,
+    suggest::{Frames, Host, Observed, Observer},
+};
+
+/// Collects a capture's packets; also returns why they end early, if they do.
+pub(super) fn read(
+    path: &Path,
+    host: Option<Host>,
+    observer: Observer,
+) -> anyhow::Result<(Observed, anyhow::Result<()>)> {
+    let mut capture = traffic_file::open(path)?;
+    let mut frames = Frames::new(observer, host);
+    let end = loop {
+        match capture.next_packet() {
+            Ok(Some(packet)) => {
+                let Ok(()) = frames.sort(&packet);
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error.into()),
+        }
+    };
+    let Ok((observer, _)) = frames.finish();
+    Ok((observer.finish(), end))
+}

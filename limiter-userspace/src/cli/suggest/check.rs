@@ -1,0 +1,112 @@
+//! `limiter suggest --check`: how a configuration fits a capture.
+
+use std::{io, io::Write as _, path::Path};
+
+use limiter_datapath::kernel::{possible_cpus, wall_clock_now};
+use limiter_policy::{config, policy::CompiledPolicy};
+use serde::Serialize;
+
+use super::wording::share;
+use crate::{
+    cli::{
+        output::print_json,
+        render::{count, table_without},
+        traffic_file,
+    },
+    replay::{Replay, engine::NativeEngine},
+    suggest::{Fit, Frames, Host, Judgement, Verdicts, observing},
+};
+
+#[derive(Serialize)]
+struct Checked {
+    packets: u64,
+    would_drop: u64,
+    limits: Vec<Judgement>,
+}
+
+pub(super) fn check(
+    file: &Path,
+    capture: &Path,
+    host: Option<Host>,
+    most_dropped: f64,
+    json: bool,
+) -> anyhow::Result<()> {
+    let config = config::load(file, wall_clock_now())?;
+    let mut policy = config.policy.clone();
+    observing(&mut policy);
+    let mut tables = CompiledPolicy::new(&policy, possible_cpus())?;
+    // As in a replay: the capture does not say which CPU gets a packet.
+    tables.shape.standing.noted_visits = u64::MAX;
+    let mut capture = traffic_file::open(capture)?;
+    let engine = NativeEngine::new(&tables, false);
+    let replay = Replay::new(&policy, tables, Box::new(engine), false);
+    let mut frames = Frames::new(Verdicts::new(replay, &policy), host);
+    // The packets before an error count, and are reported.
+    let end: anyhow::Result<()> = loop {
+        match capture.next_packet() {
+            Ok(Some(packet)) => frames.sort(&packet)?,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error.into()),
+        }
+    };
+    drop(capture);
+    let (verdicts, _) = frames.finish()?;
+    let (packets, would_drop) = verdicts.all();
+    // With the modes of the file.
+    let limits = verdicts.judgements(&config.policy, most_dropped);
+    if json {
+        print_json(&Checked {
+            packets,
+            would_drop,
+            limits,
+        })?;
+    } else {
+        print(&limits, most_dropped)?;
+        writeln!(
+            io::stdout(),
+            "{} packets to this host, {} of which one limit or more would drop, each limit judged \
+             alone",
+            count(packets),
+            count(would_drop)
+        )?;
+    }
+    end
+}
+
+/// Prints how limits fit; without the column of what nobody knows.
+pub(super) fn print(limits: &[Judgement], most_dropped: f64) -> anyhow::Result<()> {
+    const USED: usize = 5;
+    let header = [
+        "limit",
+        "mode",
+        "packets",
+        "would drop",
+        "share",
+        "most used",
+        "how it fits",
+    ];
+    let is_known = limits.iter().any(|limit| limit.used.is_some());
+    let hidden: &[usize] = if is_known { &[] } else { &[USED] };
+    let rows = limits.iter().map(|limit| {
+        [
+            limit.limit.clone(),
+            limit.mode.name().to_owned(),
+            count(limit.packets),
+            count(limit.would_drop),
+            share(limit.share),
+            limit.used.map_or_else(|| "–".to_owned(), share),
+            match limit.fit {
+                Fit::Unmatched => "no packet matches it".to_owned(),
+                Fit::Tight => format!("too tight: drops more than {}", share(most_dropped)),
+                Fit::Wide => "too wide: nobody uses a tenth of its burst".to_owned(),
+                Fit::Fits => "fits".to_owned(),
+            },
+        ]
+    });
+    writeln!(
+        io::stdout(),
+        "{}",
+        table_without(hidden, header, [2, 3, 4, 5], rows)
+    )?;
+    Ok(())
+}

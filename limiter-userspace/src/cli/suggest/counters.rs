@@ -1,0 +1,40 @@
+//! `limiter suggest --running`: how the limits in force fit, by their counters. Those say what each
+//! dropped, or would drop, but not who sent how much when: no rate follows from them.
+
+use std::{io, io::Write as _};
+
+use anyhow::bail;
+
+use super::check::print;
+use crate::{
+    cli::{args::ReadArgs, output::print_json},
+    protocol::{Answer, LimitStatus, Request},
+    suggest::Judgement,
+};
+
+pub(super) fn judge(read: &ReadArgs, most_dropped: f64, json: bool) -> anyhow::Result<()> {
+    let Answer::Status(status) = read.ask(&Request::Status)? else {
+        bail!("the daemon gave an unexpected answer");
+    };
+    let limits: Vec<_> = (status.limits.into_iter())
+        .map(|(name, limit)| judgement(name, &limit, most_dropped))
+        .collect();
+    if json {
+        return print_json(&limits);
+    }
+    print(&limits, most_dropped)?;
+    writeln!(
+        io::stdout(),
+        "counted since the limits are in force, floods included; for rates give a capture, or an \
+         interface with -i"
+    )?;
+    Ok(())
+}
+
+fn judgement(name: String, limit: &LimitStatus, most_dropped: f64) -> Judgement {
+    let would_drop = limit
+        .dropped_packets
+        .saturating_add(limit.would_drop_packets);
+    let packets = limit.passed_packets.saturating_add(would_drop);
+    Judgement::new(name, limit.mode, packets, would_drop, None, most_dropped)
+}

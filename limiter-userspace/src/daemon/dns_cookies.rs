@@ -1,0 +1,165 @@
+//! Tells the kernel what DNS cookies are checked with: the secrets, which roll over, and how far the
+//! wall clock is ahead of the kernel's.
+//!
+//! The file with the secrets is read again when it changes. If it is bad, the secrets stay. Without a
+//! daemon, pinned programs go on with the last secrets and the last difference of the clocks, which
+//! changes only when the wall clock is set, or the machine sleeps.
+
+use std::{
+    convert::Infallible,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use limiter_common::cookie::{CookieKeys, Secret};
+use limiter_datapath::kernel::{DatapathError, unix_ahead_ns};
+use limiter_policy::secrets::{self, Secrets};
+use tokio::{task::spawn_blocking, time::timeout};
+use tracing::{info, warn};
+
+use super::{shared::Daemon, watch::files::FileWatch};
+
+/// How often to tell the kernel the difference of the clocks.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The secrets that cookies are checked with. Debug output does not show them.
+#[derive(Default)]
+pub(super) struct CookieSecrets(Mutex<Held>);
+
+#[derive(Default)]
+struct Held {
+    /// The file that they are from; `None`: the policy in force names none.
+    file: Option<PathBuf>,
+    secrets: Vec<Secret>,
+    /// Every user of this host can read the file, and the log says so.
+    others_can_read: bool,
+    /// Why they are not those of the file, or why the kernel does not have them.
+    error: Option<String>,
+}
+
+impl CookieSecrets {
+    /// Returns why the secrets are not those of their file.
+    pub(super) fn error(&self) -> Option<String> {
+        self.locked().error.clone()
+    }
+
+    /// Reads the file that the policy in force names, and tells the kernel.
+    pub(super) fn read(&self, daemon: &Daemon) {
+        let file = file(daemon);
+        // Nothing is locked meanwhile: it may take long.
+        let read = file.as_ref().map(|file| secrets::read(file));
+        let mut held = self.locked();
+        if held.file != file {
+            *held = Held {
+                file,
+                ..Held::default()
+            };
+        }
+        match read {
+            None => {}
+            Some(Ok(read)) => held.take(read),
+            Some(Err(error)) => held.fail(&error.to_string()),
+        }
+        drop(held);
+        self.tell(daemon);
+    }
+
+    /// Tells the kernel the secrets, and how far the wall clock is ahead now.
+    fn tell(&self, daemon: &Daemon) {
+        let datapath = daemon.datapath();
+        let Some(reputation) = datapath.reputation() else {
+            return;
+        };
+        let mut held = self.locked();
+        let keys = if held.file.is_some() {
+            CookieKeys::new(&held.secrets, unix_ahead_ns())
+        } else {
+            CookieKeys::NONE
+        };
+        if let Err(error) = reputation.cookies().set(keys) {
+            held.fail_to_tell(&error);
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Held> {
+        // A panic elsewhere spoils no secrets.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn take(&mut self, read: Secrets) {
+        let name = self.name();
+        if read.others_can_read && !self.others_can_read {
+            warn!(
+                "every user of this host can read the file '{name}', and with its secrets make DNS \
+                 cookies for any address: `chmod o= {name}`"
+            );
+        }
+        self.others_can_read = read.others_can_read;
+        self.error = None;
+        if read.secrets != self.secrets {
+            let number = read.secrets.len();
+            info!(
+                secrets = number,
+                "DNS cookies are checked with the secrets in the file '{name}' ({number})"
+            );
+            self.secrets = read.secrets;
+        }
+    }
+
+    fn fail(&mut self, error: &str) {
+        let error = format!("the file '{}' {error}", self.name());
+        if self.error.as_ref() != Some(&error) {
+            warn!("the secrets of DNS cookies stay as they were: {error}");
+        }
+        self.error = Some(error);
+    }
+
+    fn fail_to_tell(&mut self, error: &DatapathError) {
+        let error = error.to_string();
+        if self.error.as_ref() != Some(&error) {
+            warn!("the kernel does not get the secrets of DNS cookies: {error}");
+        }
+        self.error = Some(error);
+    }
+
+    fn name(&self) -> String {
+        let file = self.file.as_ref();
+        file.map_or_else(String::new, |file| file.display().to_string())
+    }
+}
+
+/// Keeps the kernel up to date.
+pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
+    let mut watched = None;
+    let mut watch = FileWatch::new([].into_iter());
+    loop {
+        let file = file(daemon);
+        let is_new = file != watched;
+        if is_new {
+            // Before it is read, so that no change is missed.
+            watch.replace(file.clone().into_iter());
+            watched = file;
+        }
+        let is_due = is_new || timeout(INTERVAL, watch.changed()).await.is_ok();
+        let daemon = Arc::clone(daemon);
+        let told = spawn_blocking(move || {
+            if is_due {
+                daemon.cookies.read(&daemon);
+            } else {
+                daemon.cookies.tell(&daemon);
+            }
+        });
+        // A panic there ends the process.
+        let _ = told.await;
+    }
+}
+
+/// Returns the file with the secrets that the policy in force names.
+fn file(daemon: &Daemon) -> Option<PathBuf> {
+    let datapath = daemon.datapath();
+    let file = datapath.manifest().policy.secret_file();
+    file.map(ToOwned::to_owned)
+}

@@ -1,0 +1,67 @@
+//! What each limit grants, beside what it did.
+
+use std::fmt;
+
+use limiter_policy::policy::{Policy, Rate};
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, gauge::ConstGauge},
+};
+
+use super::number::gauge_of;
+
+/// Nanoseconds in a second.
+const SECOND: f64 = 1e9;
+
+/// Encodes the configured rates of owners without an override. A limit without such a rate has no
+/// sample.
+pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let rates = || {
+        let limits = policy.limits.iter();
+        limits.filter_map(|limit| Some(([("limit", limit.name.as_str())], limit.default?)))
+    };
+    let mut family = encoder.encode_descriptor(
+        "limiter_limit_rate",
+        "Tokens that a limit grants an owner without an override in a second: its count over its \
+         period",
+        None,
+        MetricType::Gauge,
+    )?;
+    for (labels, rate) in rates() {
+        ConstGauge::new(per_second(rate)).encode(family.encode_family(&labels)?)?;
+    }
+    let mut family = encoder.encode_descriptor(
+        "limiter_limit_burst",
+        "Tokens in such an owner's full bucket; of a window, its count",
+        None,
+        MetricType::Gauge,
+    )?;
+    for (labels, rate) in rates() {
+        ConstGauge::new(gauge_of(rate.burst)).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// Encodes how many overrides each limit has.
+pub(super) fn overrides(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(
+        "limiter_overrides_active",
+        "Overrides in force by limit",
+        None,
+        MetricType::Gauge,
+    )?;
+    for limit in &policy.limits {
+        let labels = [("limit", limit.name.as_str())];
+        ConstGauge::new(gauge_of(limit.overrides.len() as u64))
+            .encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a rate on a graph needs no more than the 52 bits of a fraction"
+)]
+fn per_second(rate: Rate) -> f64 {
+    rate.count as f64 / rate.period_ns as f64 * SECOND
+}

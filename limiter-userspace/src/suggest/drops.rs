@@ -1,0 +1,90 @@
+//! What a limit would drop of a record, by the decision core's own rule.
+
+use limiter_common::{limit::Cost, strategy::gcra::Gcra};
+use serde::Serialize;
+
+use super::{owners::Owners, record::Entry};
+
+/// The time of the first packet of all by the buckets' clock, in nanoseconds: others may be earlier.
+const FIRST_NS: u64 = 1 << 56;
+
+/// A spend takes at most this part of an entry's packets, and of a burst, at once.
+const STEPS: u64 = 64;
+const OF_BURST: u64 = 16;
+
+/// What a limit would drop, alone, with buckets that are full at the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Drops {
+    /// The packets that it counts.
+    pub packets: u64,
+    /// Those that it would drop.
+    pub dropped: u64,
+    /// The owners of the packets.
+    pub owners: u64,
+    /// Those that would lose one or more.
+    pub hit: u64,
+}
+
+impl Drops {
+    /// Returns the share of the packets that it would drop, from 0 to 1.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        if self.packets == 0 {
+            return 0.0;
+        }
+        ratio(self.dropped, self.packets)
+    }
+
+    /// Judges entries.
+    pub(super) fn of<'a>(
+        entries: impl Iterator<Item = &'a Entry>,
+        owners: &Owners,
+        cost: Cost,
+        gcra: &Gcra,
+    ) -> Self {
+        #[derive(Clone, Copy, Default)]
+        struct Bucket {
+            tat: u64,
+            is_used: bool,
+            is_hit: bool,
+        }
+        let mut buckets = vec![Bucket::default(); owners.count()];
+        let mut drops = Self::default();
+        for entry in entries {
+            let bucket = owners.of_entry(entry);
+            let Some(bucket) = bucket.and_then(|owner| buckets.get_mut(owner)) else {
+                continue;
+            };
+            let (packets, each) = entry.sent.counted(cost);
+            let mut left = u64::from(packets);
+            drops.packets += left;
+            bucket.is_used |= left > 0;
+            let now = gcra.ticks(FIRST_NS.saturating_add_signed(entry.at_ns));
+            let of_burst = gcra.burst / each.max(1) / OF_BURST;
+            let step = (left / STEPS).min(of_burst).max(1);
+            while left > 0 {
+                let packets = step.min(left);
+                let after = gcra.spend(now, packets * each);
+                let Some(tat) = after.ok().and_then(|spend| spend.apply(bucket.tat).ok()) else {
+                    // Nor would any other pass at this time.
+                    bucket.is_hit = true;
+                    drops.dropped += left;
+                    break;
+                };
+                bucket.tat = tat;
+                left -= packets;
+            }
+        }
+        for bucket in buckets {
+            drops.owners += u64::from(bucket.is_used);
+            drops.hit += u64::from(bucket.is_hit);
+        }
+        drops
+    }
+}
+
+/// Divides counts.
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}

@@ -1,0 +1,221 @@
+//! Collects the packets of the host's services.
+
+use std::{collections::BTreeMap, convert::Infallible};
+
+use limiter_capture::Packet;
+use limiter_common::{
+    address::Address,
+    packet::{FLAG_ACK, FLAG_SYN, Facts},
+};
+use serde::Serialize;
+
+use super::{
+    frames::Sink,
+    host::Way,
+    ports::Ports,
+    record::{FARTHEST_NS, MOST_ENTRIES, MOST_TOTAL_ENTRIES, Record, Sent},
+    service::Service,
+};
+
+/// The most services; with a full record each, they take some 250 MB.
+pub(super) const MOST_SERVICES: usize = 12;
+
+/// The bytes of a frame besides its IP packet, with two VLAN tags.
+const ETHERNET: u64 = 14;
+const TAGS: u64 = 8;
+
+/// The headers of each of several segments that were put together: at least those of Ethernet, IPv4
+/// and TCP.
+const HEADERS: u64 = ETHERNET + 40;
+
+/// The address of the only source of a record of all sources together.
+const ALL: Address = Address::v4([0; 4]);
+
+/// Packets, and how many of them go which way.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Ways {
+    /// All packets.
+    pub packets: u64,
+    /// Those to a service, which count.
+    pub to_services: u64,
+    /// Those that come to the host and are not IP, are malformed, or are later fragments.
+    pub other: u64,
+    /// Those to ports that the host does not serve, as far as is known: among them the answers to
+    /// its own connections.
+    pub unserved: u64,
+    /// Those to services beyond the most that are followed.
+    pub beyond: u64,
+    /// Those that the host sends, and those of others.
+    pub not_incoming: u64,
+    /// Those whose times are more than a year from the first packet's.
+    pub out_of_time: u64,
+    /// Those longer than the largest packet, which stand for several.
+    pub merged: u64,
+}
+
+/// What one service got.
+pub(super) struct Seen {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) connections: u64,
+    /// The longest frame in bytes.
+    pub(super) longest: u64,
+    pub(super) sources: Record,
+    pub(super) total: Record,
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self {
+            packets: 0,
+            bytes: 0,
+            connections: 0,
+            longest: 0,
+            sources: Record::new(MOST_ENTRIES),
+            total: Record::new(MOST_TOTAL_ENTRIES),
+        }
+    }
+}
+
+/// All services, as they were seen.
+pub struct Observed {
+    pub(super) services: BTreeMap<Service, Seen>,
+    pub(super) ways: Ways,
+    /// Whether packets of the host were seen.
+    pub(super) two_way: bool,
+    /// The earliest and the latest time, in nanoseconds since the first packet.
+    pub(super) span: (i64, i64),
+}
+
+/// Collects packets.
+pub struct Observer {
+    /// The services to follow; `None`: those that the host seems to serve.
+    only: Option<Vec<Service>>,
+    /// The largest IP packet of the link, in bytes.
+    mtu: u64,
+    ports: Ports,
+    services: BTreeMap<Service, Seen>,
+    ways: Ways,
+    first_ns: Option<i128>,
+    span: (i64, i64),
+}
+
+impl Observer {
+    /// Begins to collect the packets to services; `None`: to those that the host seems to serve. A
+    /// frame longer than the link's `mtu`, in bytes, stands for several, which the network card or
+    /// the kernel has put together: the limits see those.
+    #[must_use]
+    pub fn new(only: Option<Vec<Service>>, mtu: u32) -> Self {
+        Self {
+            only,
+            mtu: u64::from(mtu).max(HEADERS),
+            ports: Ports::new(),
+            services: BTreeMap::new(),
+            ways: Ways::default(),
+            first_ns: None,
+            span: (0, 0),
+        }
+    }
+
+    /// Ends the collection.
+    #[must_use]
+    pub fn finish(self) -> Observed {
+        Observed {
+            services: self.services,
+            ways: self.ways,
+            two_way: self.ports.two_way(),
+            span: self.span,
+        }
+    }
+
+    fn follows(&self, service: Service) -> bool {
+        match &self.only {
+            Some(only) => only.contains(&service),
+            None => self.ports.serves(service),
+        }
+    }
+
+    /// Returns what a frame stands for.
+    fn sent(&mut self, facts: &Facts) -> Sent {
+        let length = facts.length;
+        let mut packets = 1;
+        if length > self.mtu + ETHERNET + TAGS {
+            self.ways.merged += 1;
+            packets = (length - HEADERS).div_ceil(self.mtu + ETHERNET - HEADERS);
+        }
+        let bytes = length + (packets - 1) * HEADERS;
+        let begins = facts.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
+        let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        Sent {
+            packets: whole(packets),
+            bytes: whole(bytes),
+            connections: u32::from(begins),
+        }
+    }
+
+    fn add(&mut self, service: Service, facts: &Facts, at_ns: i64) {
+        let sent = self.sent(facts);
+        if !self.services.contains_key(&service) && self.services.len() >= MOST_SERVICES {
+            self.ways.beyond += 1;
+            return;
+        }
+        self.ways.to_services += 1;
+        let seen = self.services.entry(service).or_insert_with(Seen::new);
+        seen.packets += u64::from(sent.packets);
+        seen.bytes += u64::from(sent.bytes);
+        seen.connections += u64::from(sent.connections);
+        seen.longest = seen
+            .longest
+            .max(facts.length.min(self.mtu + ETHERNET + TAGS));
+        seen.sources.add(facts.source, at_ns, sent);
+        seen.total.add(ALL, at_ns, sent);
+    }
+}
+
+impl Sink for Observer {
+    type Error = Infallible;
+
+    fn look(&mut self, way: Way, facts: &Facts) {
+        if way.incoming {
+            self.ports.incoming(facts);
+        }
+        if way.outgoing {
+            self.ports.outgoing(facts);
+        }
+    }
+
+    fn take(
+        &mut self,
+        way: Way,
+        packet: &Packet<'_>,
+        facts: Option<&Facts>,
+    ) -> Result<(), Infallible> {
+        self.ways.packets += 1;
+        if let Some(facts) = facts {
+            self.look(way, facts);
+        }
+        let since_first = packet.time_ns - *self.first_ns.get_or_insert(packet.time_ns);
+        let at_ns = i64::try_from(since_first).ok();
+        let Some(at_ns) = at_ns.filter(|at_ns| at_ns.unsigned_abs() < FARTHEST_NS.unsigned_abs())
+        else {
+            self.ways.out_of_time += 1;
+            return Ok(());
+        };
+        self.span = (self.span.0.min(at_ns), self.span.1.max(at_ns));
+        if !way.incoming {
+            self.ways.not_incoming += 1;
+            return Ok(());
+        }
+        let Some((facts, service)) = facts.and_then(|facts| Some((facts, Service::of(facts)?)))
+        else {
+            self.ways.other += 1;
+            return Ok(());
+        };
+        if self.follows(service) {
+            self.add(service, facts, at_ns);
+        } else {
+            self.ways.unserved += 1;
+        }
+        Ok(())
+    }
+}

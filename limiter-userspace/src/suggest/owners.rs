@@ -1,0 +1,47 @@
+//! Finds whose bucket each source of a record is charged to.
+
+use std::collections::HashMap;
+
+use limiter_common::{address::Address, limit::IdFormat};
+
+use super::record::{Entry, Record};
+
+/// The owners of a record's sources by one id format.
+pub(super) struct Owners {
+    /// By the source's number; `None`: it has none.
+    of_source: Vec<Option<u32>>,
+    count: usize,
+}
+
+impl Owners {
+    pub(super) fn of(record: &Record, id: IdFormat) -> Self {
+        let mut numbers: HashMap<Option<Address>, u32> = HashMap::new();
+        let of_source = record.sources().map(|source| {
+            let owner = match (id.prefix_length(source.family), id.number()) {
+                (Some(length), _) => Some(source.masked(length)),
+                // All together.
+                (None, Some(_)) => None,
+                // The limit is for another family.
+                (None, None) => return None,
+            };
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            Some(*numbers.entry(owner).or_insert(next))
+        });
+        let of_source = of_source.collect();
+        Self {
+            of_source,
+            count: numbers.len(),
+        }
+    }
+
+    /// Returns how many there are.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the number of the owner of an entry, below the count.
+    pub(super) fn of_entry(&self, entry: &Entry) -> Option<usize> {
+        let owner = self.of_source.get(entry.source as usize)?;
+        owner.map(|owner| owner as usize)
+    }
+}

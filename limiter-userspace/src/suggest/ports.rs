@@ -1,0 +1,191 @@
+//! Which ports the host serves, by what it answers.
+
+use limiter_common::packet::{FLAG_ACK, FLAG_SYN, Facts, Transport};
+use limiter_policy::policy::Match;
+
+use super::Service;
+
+const PORTS: usize = 1 << 16;
+
+/// The first port that hosts take for connections of their own (`net.ipv4.ip_local_port_range`).
+const FIRST_EPHEMERAL: u16 = 32768;
+
+/// The first port that no well-known service has.
+const FIRST_UNRESERVED: u16 = 1024;
+
+/// TCP: a peer began a connection to the port.
+const BEGUN: u8 = 1;
+/// TCP: and went on, so it was probably taken.
+const CONTINUED: u8 = 2;
+/// UDP: the first packet of the port came from a peer.
+const ASKED: u8 = 4;
+/// UDP: the first packet of the port went to a peer, or came from a service.
+const ASKS: u8 = 8;
+/// The host answered from the port.
+const ANSWERED: u8 = 16;
+
+/// A byte for each port: so no traffic makes it larger.
+pub(super) struct Ports {
+    tcp: Vec<u8>,
+    udp: Vec<u8>,
+    /// Whether packets of the host were seen: then only what it answered is served.
+    two_way: bool,
+}
+
+impl Ports {
+    pub(super) fn new() -> Self {
+        Self {
+            tcp: vec![0; PORTS],
+            udp: vec![0; PORTS],
+            two_way: false,
+        }
+    }
+
+    /// Whether packets of the host were seen.
+    pub(super) const fn two_way(&self) -> bool {
+        self.two_way
+    }
+
+    /// Notes a packet to the host.
+    pub(super) fn incoming(&mut self, facts: &Facts) {
+        let port = facts.destination_port;
+        match (facts.transport, facts.protocol) {
+            (Transport::Tcp, _) => {
+                let known = &mut self.tcp[usize::from(port)];
+                match facts.tcp_flags & (FLAG_SYN | FLAG_ACK) {
+                    FLAG_SYN => *known |= BEGUN,
+                    FLAG_ACK if *known & BEGUN != 0 => *known |= CONTINUED,
+                    _ => {}
+                }
+            }
+            (Transport::Ports, Match::UDP) => {
+                let known = &mut self.udp[usize::from(port)];
+                if *known == 0 {
+                    // A service's answer, to a question from before.
+                    let is_answer =
+                        port >= FIRST_UNRESERVED && facts.source_port < FIRST_UNRESERVED;
+                    *known = if is_answer { ASKS } else { ASKED };
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes a packet of the host.
+    pub(super) fn outgoing(&mut self, facts: &Facts) {
+        self.two_way = true;
+        let port = usize::from(facts.source_port);
+        match (facts.transport, facts.protocol) {
+            (Transport::Tcp, _) => {
+                const BOTH: u8 = FLAG_SYN | FLAG_ACK;
+                if facts.tcp_flags & BOTH == BOTH {
+                    self.tcp[port] |= ANSWERED;
+                }
+            }
+            (Transport::Ports, Match::UDP) => {
+                let known = &mut self.udp[port];
+                if *known == 0 {
+                    *known = ASKS;
+                } else if *known & ASKED != 0 {
+                    *known |= ANSWERED;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the host serves it, as far as is known. Without packets of the host, a TCP service
+    /// is one to which connections went on; a UDP service one that does not look like a client.
+    pub(super) fn serves(&self, service: Service) -> bool {
+        let Some(port) = service.port() else {
+            return true;
+        };
+        let number = usize::from(port);
+        if service.is_tcp() {
+            let known = self.tcp[number];
+            known & ANSWERED != 0 || !self.two_way && known & CONTINUED != 0
+        } else {
+            let known = self.udp[number];
+            known & ANSWERED != 0 || !self.two_way && known & ASKED != 0 && port < FIRST_EPHEMERAL
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(source_port: u16, destination_port: u16, tcp_flags: u8) -> Facts {
+        Facts {
+            source_port,
+            destination_port,
+            tcp_flags,
+            transport: Transport::Tcp,
+            protocol: Match::TCP,
+            ..Facts::NONE
+        }
+    }
+
+    fn udp(source_port: u16, destination_port: u16) -> Facts {
+        Facts {
+            source_port,
+            destination_port,
+            transport: Transport::Ports,
+            protocol: Match::UDP,
+            ..Facts::NONE
+        }
+    }
+
+    #[test]
+    fn tcp_is_served_where_the_host_takes_connections() {
+        let mut ports = Ports::new();
+        ports.incoming(&tcp(40_000, 443, FLAG_SYN));
+        ports.incoming(&tcp(40_000, 23, FLAG_SYN));
+        assert!(!ports.serves(Service::tcp(443)));
+        ports.outgoing(&tcp(443, 40_000, FLAG_SYN | FLAG_ACK));
+        ports.outgoing(&tcp(23, 40_000, FLAG_ACK));
+        // Its own connection elsewhere.
+        ports.outgoing(&tcp(50_000, 443, FLAG_SYN));
+        ports.incoming(&tcp(443, 50_000, FLAG_SYN | FLAG_ACK));
+        assert!(ports.serves(Service::tcp(443)));
+        assert!(!ports.serves(Service::tcp(23)) && !ports.serves(Service::tcp(50_000)));
+        // A scanner that goes on is not answered.
+        ports.incoming(&tcp(40_000, 23, FLAG_ACK));
+        assert!(!ports.serves(Service::tcp(23)));
+    }
+
+    #[test]
+    fn udp_is_served_where_the_host_answers() {
+        let mut ports = Ports::new();
+        ports.incoming(&udp(40_000, 53));
+        ports.incoming(&udp(40_000, 123));
+        ports.outgoing(&udp(53, 40_000));
+        // Its own questions, one of them from before.
+        ports.outgoing(&udp(50_000, 53));
+        ports.incoming(&udp(53, 50_000));
+        ports.outgoing(&udp(50_000, 53));
+        ports.incoming(&udp(443, 50_001));
+        ports.outgoing(&udp(50_001, 443));
+        assert!(ports.serves(Service::udp(53)));
+        for port in [123, 50_000, 50_001] {
+            assert!(!ports.serves(Service::udp(port)), "{port}");
+        }
+        // A service at a high port.
+        ports.incoming(&udp(40_000, 51_820));
+        ports.outgoing(&udp(51_820, 40_000));
+        assert!(ports.serves(Service::udp(51_820)));
+    }
+
+    #[test]
+    fn one_direction_alone_says_less() {
+        let mut ports = Ports::new();
+        ports.incoming(&tcp(40_000, 443, FLAG_SYN));
+        assert!(!ports.serves(Service::tcp(443)));
+        ports.incoming(&tcp(40_000, 443, FLAG_ACK));
+        ports.incoming(&tcp(443, 50_000, FLAG_ACK));
+        ports.incoming(&udp(40_000, 53));
+        ports.incoming(&udp(53, 50_000));
+        assert!(ports.serves(Service::tcp(443)) && ports.serves(Service::udp(53)));
+        assert!(!ports.serves(Service::tcp(50_000)) && !ports.serves(Service::udp(50_000)));
+    }
+}

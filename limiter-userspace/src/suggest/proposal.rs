@@ -1,0 +1,314 @@
+//! Limits for what was seen.
+
+use std::cmp::Reverse;
+
+use limiter_common::limit::{Cost, IPV4_RANGE, IPV6_RANGE, IdFormat};
+use serde::Serialize;
+
+use super::{
+    drops::Drops,
+    observer::{Observed, Seen, Ways},
+    owners::Owners,
+    peaks::{Percentiles, peaks},
+    rate::{Need, Terms, WINDOW_NS},
+    record::{Entry, Record},
+    service::Service,
+};
+
+/// As many limits as a configuration may have with answers, and one to spare.
+const MOST_LIMITS: usize = 60;
+
+/// With fewer packets no limit is proposed, nor is one tested.
+const LEAST_PACKETS: u64 = 100;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// The length of the shortest burst of bytes that a configuration may have.
+const ETHERNET_FRAME: u64 = 1514;
+
+/// An IPv6 customer's network.
+const IPV6_NETWORK: u8 = 64;
+
+/// The ids that limits are proposed for, in this order.
+const IDS: [IdFormat; 5] = [
+    IdFormat::IpAddress,
+    V4_RANGE,
+    V6_NETWORK,
+    V6_RANGE,
+    IdFormat::Total,
+];
+
+const V4_RANGE: IdFormat = IdFormat::Ipv4RangeCidr {
+    prefix_length: IPV4_RANGE,
+};
+const V6_NETWORK: IdFormat = IdFormat::Ipv6RangeCidr {
+    prefix_length: IPV6_NETWORK,
+};
+const V6_RANGE: IdFormat = IdFormat::Ipv6RangeCidr {
+    prefix_length: IPV6_RANGE,
+};
+
+/// How far limits must be from what was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Margin {
+    /// The largest share of the packets seen that a limit may drop, from 0 to 1, before there is
+    /// head room.
+    pub most_dropped: f64,
+    /// How many times that burst and rate it gets; at least 1.
+    pub headroom: f64,
+}
+
+/// The limits for what was seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Suggestion {
+    /// From the first packet to the last, in nanoseconds.
+    pub duration_ns: u64,
+    /// Which way how many packets went.
+    pub ways: Ways,
+    /// How far the limits are from what was seen.
+    pub margin: Margin,
+    /// The services, that with the most packets first.
+    pub services: Vec<Proposed>,
+    /// The limits that no configuration has room for.
+    pub left_out: usize,
+}
+
+/// The limits for a service.
+#[derive(Clone, Debug, Serialize)]
+pub struct Proposed {
+    /// The service.
+    pub service: Service,
+    /// The packets to it.
+    pub packets: u64,
+    /// The bytes of their frames.
+    pub bytes: u64,
+    /// The TCP connections that they begin.
+    pub new_connections: u64,
+    /// The sources that were followed.
+    pub sources: u64,
+    /// One in so many ranges of addresses was followed.
+    pub one_in: u64,
+    /// What a source sent within so many nanoseconds counts as one burst; 0: times are exact.
+    pub slot_ns: u64,
+    /// Its limits; none if too few packets came.
+    pub limits: Vec<Proposal>,
+}
+
+/// A limit.
+#[derive(Clone, Debug, Serialize)]
+pub struct Proposal {
+    /// Its name.
+    pub name: String,
+    /// The format of its ids.
+    pub id: &'static str,
+    /// The length of the ranges; `None`: the ids are not ranges.
+    pub prefix_length: Option<u8>,
+    /// What it counts.
+    pub cost: Cost,
+    /// Its rate.
+    #[serde(flatten)]
+    pub terms: Terms,
+    /// Percentiles over its owners of the most tokens in a second, and in ten.
+    pub peak_1s: Percentiles,
+    /// In ten.
+    pub peak_10s: Percentiles,
+    /// What it would drop of all that was followed.
+    pub drops: Drops,
+    /// How well one half predicts the other; `None`: one has too few packets.
+    pub held_out: Option<HeldOut>,
+}
+
+/// A limit found by the first half of the time, and what it would drop of each half.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HeldOut {
+    /// Its rate.
+    #[serde(flatten)]
+    pub terms: Terms,
+    /// What it would drop of the first half: the estimate.
+    pub learned: Drops,
+    /// What it would drop of the second half: the truth.
+    pub tested: Drops,
+}
+
+impl Suggestion {
+    /// Proposes limits of these costs.
+    #[must_use]
+    pub fn new(observed: &Observed, costs: &[Cost], margin: Margin) -> Self {
+        let (first, last) = observed.span;
+        let middle = first.midpoint(last);
+        let mut by_packets: Vec<_> = observed.services.iter().collect();
+        by_packets.sort_by_key(|(service, seen)| (Reverse(seen.packets), **service));
+        let mut room = MOST_LIMITS;
+        let mut left_out = 0;
+        let services = by_packets.into_iter().map(|(service, seen)| {
+            let mut limits = limits(*service, seen, costs, margin, middle);
+            left_out += limits.len().saturating_sub(room);
+            limits.truncate(room);
+            room -= limits.len();
+            Proposed {
+                service: *service,
+                packets: seen.packets,
+                bytes: seen.bytes,
+                new_connections: seen.connections,
+                sources: seen.sources.sources().len() as u64,
+                one_in: seen.sources.one_in(),
+                slot_ns: seen.sources.slot_ns(),
+                limits,
+            }
+        });
+        Self {
+            duration_ns: last.abs_diff(first),
+            ways: observed.ways,
+            margin,
+            services: services.collect(),
+            left_out,
+        }
+    }
+
+    /// Whether it has no limit.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.services
+            .iter()
+            .all(|service| service.limits.is_empty())
+    }
+}
+
+/// Proposes limits for a service; `middle` is the time between the halves.
+fn limits(
+    service: Service,
+    seen: &Seen,
+    costs: &[Cost],
+    margin: Margin,
+    middle: i64,
+) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for cost in costs {
+        for id in IDS {
+            let record = match id {
+                IdFormat::Total => &seen.total,
+                _ => &seen.sources,
+            };
+            if !says_more(record, id) {
+                continue;
+            }
+            let halves = Halves {
+                owners: Owners::of(record, id),
+                all: record.entries().iter().collect(),
+                middle,
+            };
+            let least_burst = match cost {
+                Cost::Bytes => seen.longest.max(ETHERNET_FRAME),
+                Cost::Packets | Cost::NewConnections => 1,
+            };
+            proposals.extend(halves.propose(service, id, *cost, least_burst, margin));
+        }
+    }
+    proposals
+}
+
+/// Whether a limit of ranges says more than those before it: not if each range has one source.
+fn says_more(record: &Record, id: IdFormat) -> bool {
+    let count = |id| Owners::of(record, id).count();
+    match id {
+        V4_RANGE => count(V4_RANGE) < count(id.with_prefix_length(32)),
+        V6_RANGE => count(V6_RANGE) < count(V6_NETWORK),
+        _ => true,
+    }
+}
+
+/// The entries of a record, and the time between their halves.
+struct Halves<'a> {
+    owners: Owners,
+    all: Vec<&'a Entry>,
+    middle: i64,
+}
+
+impl<'a> Halves<'a> {
+    fn propose(
+        &self,
+        service: Service,
+        id: IdFormat,
+        cost: Cost,
+        least_burst: u64,
+        margin: Margin,
+    ) -> Option<Proposal> {
+        let terms = self.terms(&self.all, cost, least_burst, margin)?;
+        let drops = self.drops(&self.all, cost, terms)?;
+        let peak = |window_ns| {
+            let all = self.all.iter().copied();
+            Percentiles::of(&peaks(all, &self.owners, cost, window_ns))
+        };
+        (drops.packets >= LEAST_PACKETS).then(|| Proposal {
+            name: name(service, id, cost),
+            id: id.name(),
+            prefix_length: id.range().map(|range| range.prefix_length),
+            cost,
+            terms,
+            peak_1s: peak(SECOND_NS),
+            peak_10s: peak(WINDOW_NS),
+            drops,
+            held_out: self.held_out(cost, least_burst, margin),
+        })
+    }
+
+    fn held_out(&self, cost: Cost, least_burst: u64, margin: Margin) -> Option<HeldOut> {
+        let (first, second): (Vec<&'a Entry>, Vec<&'a Entry>) =
+            (self.all.iter()).partition(|entry| entry.at_ns < self.middle);
+        let terms = self.terms(&first, cost, least_burst, margin)?;
+        let learned = self.drops(&first, cost, terms)?;
+        let tested = self.drops(&second, cost, terms)?;
+        (learned.packets.min(tested.packets) >= LEAST_PACKETS).then_some(HeldOut {
+            terms,
+            learned,
+            tested,
+        })
+    }
+
+    fn terms(
+        &self,
+        entries: &[&Entry],
+        cost: Cost,
+        least_burst: u64,
+        margin: Margin,
+    ) -> Option<Terms> {
+        let need = Need::of(
+            entries,
+            &self.owners,
+            cost,
+            least_burst,
+            margin.most_dropped,
+        )?;
+        Some(need.terms(margin.headroom))
+    }
+
+    fn drops(&self, entries: &[&Entry], cost: Cost, terms: Terms) -> Option<Drops> {
+        let gcra = terms.gcra()?;
+        Some(Drops::of(
+            entries.iter().copied(),
+            &self.owners,
+            cost,
+            &gcra,
+        ))
+    }
+}
+
+/// Names a limit like the built-in ones: `Udp53PacketsPerIPAddress`.
+fn name(service: Service, id: IdFormat, cost: Cost) -> String {
+    let cost = match cost {
+        Cost::Packets => "Packets",
+        Cost::Bytes => "Bytes",
+        Cost::NewConnections => "NewConnections",
+    };
+    let per = match id {
+        IdFormat::IpAddress => "PerIPAddress".to_owned(),
+        IdFormat::Ipv4RangeCidr { .. } => "PerIPv4Range".to_owned(),
+        IdFormat::Ipv6RangeCidr { prefix_length } => format!("PerIPv6Range{prefix_length}"),
+        IdFormat::RegId => "PerSubscriber".to_owned(),
+        IdFormat::Total => "Total".to_owned(),
+    };
+    format!("{}{cost}{per}", service.limit_name())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Judges each limit of a configuration, alone, by the packets that were seen.
+
+use limiter_capture::Packet;
+use limiter_common::packet::Facts;
+use limiter_policy::policy::{Mode, Policy};
+use serde::Serialize;
+
+use super::{drops::ratio, frames::Sink, host::Way};
+use crate::replay::{Replay, ReplayError, limit_indices};
+
+/// If no bucket was ever used more than by this share, the limit is too wide for what was seen.
+const HARDLY_USED: f64 = 0.1;
+
+/// How a limit fits what was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fit {
+    /// No packet matched it.
+    Unmatched,
+    /// It would drop a larger share of the packets than it may.
+    Tight,
+    /// Its buckets hold ten times as much as anybody used, or more.
+    Wide,
+    /// None of these.
+    Fits,
+}
+
+/// What a limit would do, alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct Judgement {
+    /// The limit's name.
+    pub limit: String,
+    /// What it does now.
+    pub mode: Mode,
+    /// The packets that it counts.
+    pub packets: u64,
+    /// Those that it would drop.
+    pub would_drop: u64,
+    /// Their share, from 0 to 1.
+    pub share: f64,
+    /// The largest part of a full bucket that anybody used, from 0 to 1; `None`: no bucket has
+    /// tokens.
+    pub used: Option<f64>,
+    /// How it fits.
+    pub fit: Fit,
+}
+
+impl Judgement {
+    /// Judges a limit by what it counted; it may drop at most that share of its packets.
+    #[must_use]
+    pub fn new(
+        limit: String,
+        mode: Mode,
+        packets: u64,
+        would_drop: u64,
+        used: Option<f64>,
+        most_dropped: f64,
+    ) -> Self {
+        let share = match packets {
+            0 => 0.0,
+            packets => ratio(would_drop, packets),
+        };
+        let fit = if packets == 0 {
+            Fit::Unmatched
+        } else if share > most_dropped {
+            Fit::Tight
+        } else if used.is_some_and(|used| used < HARDLY_USED) {
+            Fit::Wide
+        } else {
+            Fit::Fits
+        };
+        Self {
+            limit,
+            mode,
+            packets,
+            would_drop,
+            share,
+            used,
+            fit,
+        }
+    }
+}
+
+/// Judges packets.
+pub struct Verdicts {
+    replay: Replay,
+    limits: Vec<Tally>,
+    /// The packets that were judged.
+    packets: u64,
+    /// Those that one limit or more would drop.
+    would_drop: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    packets: u64,
+    would_drop: u64,
+    used: Option<f64>,
+}
+
+impl Verdicts {
+    /// Judges by a replay whose policy is one that only observes.
+    #[must_use]
+    pub fn new(replay: Replay, policy: &Policy) -> Self {
+        Self {
+            replay,
+            limits: vec![Tally::default(); policy.limits.len()],
+            packets: 0,
+            would_drop: 0,
+        }
+    }
+
+    /// Returns the packets that were judged, and those that one limit or more would drop.
+    #[must_use]
+    pub const fn all(&self) -> (u64, u64) {
+        (self.packets, self.would_drop)
+    }
+
+    /// Judges the limits of a policy, none of which may drop more than that share of its packets.
+    #[must_use]
+    pub fn judgements(&self, policy: &Policy, most_dropped: f64) -> Vec<Judgement> {
+        let limits = policy.limits.iter().zip(&self.limits);
+        let judgements = limits.map(|(limit, tally)| {
+            let Tally {
+                packets,
+                would_drop,
+                used,
+            } = *tally;
+            let name = limit.name.clone();
+            Judgement::new(name, limit.mode, packets, would_drop, used, most_dropped)
+        });
+        judgements.collect()
+    }
+}
+
+impl Sink for Verdicts {
+    type Error = ReplayError;
+
+    fn look(&mut self, _way: Way, _facts: &Facts) {}
+
+    fn take(
+        &mut self,
+        way: Way,
+        packet: &Packet<'_>,
+        _facts: Option<&Facts>,
+    ) -> Result<(), ReplayError> {
+        if !way.incoming {
+            return Ok(());
+        }
+        let judged = self.replay.judge(packet)?;
+        self.packets += 1;
+        self.would_drop += u64::from(judged.verdict.would_drop != 0);
+        for limit_index in limit_indices(judged.verdict.matched) {
+            self.limits[limit_index as usize].packets += 1;
+        }
+        for limit_index in limit_indices(judged.verdict.would_drop) {
+            self.limits[limit_index as usize].would_drop += 1;
+        }
+        for level in self.replay.levels(&judged) {
+            let level =
+                level.map_err(|error| ReplayError::Engine(judged.number, Box::new(error)))?;
+            if level.when_full > 0 {
+                let used = 1.0 - ratio(level.remaining, level.when_full);
+                let most = &mut self.limits[level.limit_index as usize].used;
+                *most = Some(most.map_or(used, |most| most.max(used)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes all limits of a policy observe, each for itself: none drops what another would count, bans
+/// or answers, and none has a sieve. A rate that the daemon would find is its floor.
+pub fn observing(policy: &mut Policy) {
+    policy.sieves.clear();
+    for limit in &mut policy.limits {
+        if limit.mode == Mode::Enforce {
+            limit.mode = Mode::Observe;
+        }
+        limit.ip_rep = None;
+        limit.ban = None;
+        limit.deny = None;
+        limit.ceiling = None;
+    }
+}

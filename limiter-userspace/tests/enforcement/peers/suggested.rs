@@ -1,0 +1,229 @@
+//! Limits for a DNS server as dig asks it: from a capture, from the interface, and in force.
+
+use std::{
+    fs,
+    net::IpAddr,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+use testbed::{
+    Limiter, Pair, Recorder, SERVER_INTERFACE,
+    capture::{PCAPNG, Packet},
+};
+
+use super::{
+    binary, program,
+    server::{ADDRESS, Server},
+    succeed,
+};
+use crate::{CLIENTS, pair, server_for, take_turn};
+
+const ASKING: Duration = Duration::from_secs(14);
+
+/// How long a command may take to begin to watch.
+const BEGINNING: Duration = Duration::from_secs(1);
+
+/// The percentage that limits pass; how far the estimate of what they drop may be off, besides a
+/// factor of two, since the clients go at the machine's pace, which changes; and how many drops, which
+/// come in bursts, say anything about it. Generated traffic has narrower bounds.
+const PASS: &str = "95";
+const TOLERATED: f64 = 0.1;
+const TELLING: u64 = 100;
+
+/// Asks from each client's address, each at its own pace, sometimes over TCP.
+fn ask(pair: &Pair) -> Result<()> {
+    thread::scope(|scope| {
+        let clients: Vec<_> = (CLIENTS.iter().enumerate())
+            .map(|(number, client)| scope.spawn(move || ask_from(pair, number, client)))
+            .collect();
+        for client in clients {
+            client.join().expect("no client panics")?;
+        }
+        Ok(())
+    })
+}
+
+fn ask_from(pair: &Pair, number: usize, client: &str) -> Result<()> {
+    let address = client.split('/').next().context("no address")?;
+    let from: IpAddr = address.parse()?;
+    let mut random = fastrand::Rng::with_seed(number as u64);
+    let begun = Instant::now();
+    while begun.elapsed() < ASKING {
+        let mut dig = program::command(&pair.client, "dig")?;
+        dig.args(["-b", address, &format!("@{}", server_for(from)?)]);
+        dig.args(["+time=3", "+tries=3"]);
+        dig.arg(if random.u8(0..4) == 0 {
+            "+tcp"
+        } else {
+            "+notcp"
+        });
+        for _ in 0..random.u8(1..30) {
+            dig.args([&format!("n{}.example.test", random.u16(..)), "A"]);
+        }
+        let printed = succeed(&mut dig)?;
+        ensure!(printed.contains(ADDRESS), "{printed}");
+        thread::sleep(Duration::from_millis(random.u64(20..300)));
+    }
+    Ok(())
+}
+
+fn suggest(arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.arg("suggest").args(arguments);
+    command
+}
+
+fn limits<'t>(told: &'t Value, service: &str) -> Result<&'t Vec<Value>> {
+    let services = told["services"].as_array();
+    let mut services = services
+        .with_context(|| format!("no services in {told:#}"))?
+        .iter();
+    let found = services.find(|one| one["service"] == service);
+    let limits = found.and_then(|found| found["limits"].as_array());
+    limits.with_context(|| format!("no limits of {service} in {told:#}"))
+}
+
+/// Returns the packets of a capture to a port of the server.
+fn to_port_53(packets: &[Packet], protocol: u8) -> usize {
+    let is_one = |packet: &&Packet| {
+        let data = &packet.data;
+        let ports = match data.get(12..14) {
+            Some([0x08, 0x00]) if data[23] == protocol => 34,
+            Some([0x86, 0xdd]) if data[20] == protocol => 54,
+            _ => return false,
+        };
+        data[ports + 2..ports + 4] == 53_u16.to_be_bytes()
+    };
+    packets.iter().filter(is_one).count()
+}
+
+#[test]
+fn limits_of_a_dns_server() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    pair.compute_checksums()?;
+    let _server = Server::nsd(&pair)?;
+
+    let mut watching = pair.server.command(binary());
+    let watching = watching.args(["suggest", "-i", SERVER_INTERFACE, "--for", "10m", "--json"]);
+    let watching = watching
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    thread::sleep(BEGINNING);
+    let recorder = Recorder::new(&pair.server, SERVER_INTERFACE)?;
+    ask(&pair)?;
+    let packets = recorder.finish()?;
+    // Ctrl-C ends it, with what was seen.
+    kill(Pid::from_raw(watching.id().try_into()?), Signal::SIGINT)?;
+    let watched = watching.wait_with_output()?;
+    ensure!(watched.status.success(), "{watched:?}");
+    let watched: Value = serde_json::from_slice(&watched.stdout)?;
+
+    let directory = tempfile::tempdir()?;
+    let capture = directory.path().join("dns.pcapng");
+    fs::write(&capture, PCAPNG.write(&packets))?;
+    let capture = capture.to_str().context("a strange path")?;
+    let arguments = [capture, "--json", "--pass", PASS, "--headroom", "1"];
+    let captured: Value = serde_json::from_str(&succeed(&mut suggest(&arguments))?)?;
+
+    for told in [&watched, &captured] {
+        let services = told["services"].as_array().context("no services")?;
+        for (service, protocol) in [("udp/53", 17), ("tcp/53", 6)] {
+            let found = services.iter().find(|one| one["service"] == service);
+            let found = found.with_context(|| format!("no {service} in {told:#}"))?;
+            assert_eq!(
+                found["packets"],
+                to_port_53(&packets, protocol),
+                "{found:#}"
+            );
+            assert_eq!(found["sources"], CLIENTS.len());
+        }
+    }
+
+    // One half of real traffic predicts the other.
+    let mut told = 0;
+    for limit in limits(&captured, "udp/53")? {
+        let number = |half: &str, what: &str| {
+            let number = limit["held_out"][half][what].as_u64();
+            number.with_context(|| format!("not tested: {limit:#}"))
+        };
+        let dropped = [number("learned", "dropped")?, number("tested", "dropped")?];
+        if dropped.iter().sum::<u64>() < TELLING {
+            continue;
+        }
+        told += 1;
+        let share = |half: &str, dropped: u64| -> Result<f64> {
+            let packets = u32::try_from(number(half, "packets")?)?;
+            Ok(f64::from(u32::try_from(dropped)?) / f64::from(packets))
+        };
+        let [estimate, truth] = [share("learned", dropped[0])?, share("tested", dropped[1])?];
+        let far = (estimate - truth).abs();
+        let allowed = TOLERATED.max(estimate.min(truth));
+        ensure!(far <= allowed, "{estimate} and {truth}: {limit:#}");
+    }
+    assert!(told >= 1, "{captured:#}");
+
+    // With head room the limits observe, and would drop nobody who asks as before.
+    let configuration = succeed(&mut suggest(&[capture]))?;
+    let limiter = Limiter::start(
+        binary(),
+        &pair.server,
+        &configuration,
+        &["-i", SERVER_INTERFACE],
+    )?;
+    ask(&pair)?;
+    let running = limiter.show(&["suggest", "--running", "--json"])?;
+    let running: Value = serde_json::from_str(&running)?;
+    for limit in limits(&captured, "udp/53")? {
+        let judged = running.as_array().context("no limits")?.iter();
+        let mut judged = judged.filter(|one| one["limit"] == limit["name"]);
+        let judged = judged
+            .next()
+            .with_context(|| format!("no {}", limit["name"]))?;
+        let packets = judged["packets"].as_u64().context("no packets")?;
+        assert!(packets > 100, "{judged}");
+        let share = judged["share"].as_f64().context("no share")?;
+        assert!(share < 0.05 && judged["mode"] == "observe", "{judged}");
+    }
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// What cannot be watched is told in a line.
+#[test]
+fn an_interface_that_cannot_be_watched() -> Result<()> {
+    let pair = pair()?;
+    for (name, told) in [
+        ("nowhere", "no interface is named 'nowhere'"),
+        ("lo", "lo has only this host's own packets"),
+    ] {
+        let mut command = pair.server.command(binary());
+        let output = command
+            .args(["suggest", "-i", name, "--for", "1s"])
+            .output()?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(
+            stderr.contains(told) && stderr.lines().count() == 1,
+            "{stderr}"
+        );
+    }
+    // Silence is no suggestion, and the time is bounded.
+    let begun = Instant::now();
+    let mut command = pair.server.command(binary());
+    let output = command
+        .args(["suggest", "-i", SERVER_INTERFACE, "--for", "1s"])
+        .output()?;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    Ok(())
+}
