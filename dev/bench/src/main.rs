@@ -38,7 +38,7 @@ use self::{
     machine::Machine,
     plan::{Measure, Plan},
     results::Results,
-    service::{DEFENCES, Measurement},
+    service::{DEFENCES, Measurement, course},
 };
 
 #[derive(Parser)]
@@ -56,7 +56,7 @@ struct Arguments {
     /// Measure only contenders and defences whose names contain one of these.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
-    /// Measure only this; without it, all but the service.
+    /// Measure only this; without it, all but real servers.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<Measure>,
     /// Measure the service only under floods whose names contain one of these.
@@ -122,6 +122,11 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
         if service.is_whole {
             report::write_service(&results, &directory)?;
         }
+        if let Some(courses) = &results.course {
+            let file = directory.join("flood.svg");
+            report::draw_course(courses, &file)?;
+            println!("The course of the flood is drawn in {}.", file.display());
+        }
     }
     Ok(())
 }
@@ -172,6 +177,7 @@ fn measure(
         step,
     )?;
     let services = service.measure(interrupt, step)?;
+    let course = plan.course.then(|| course::measure(service.limiter.as_deref(), interrupt, step));
     bar.finish_and_clear();
     Ok(Results {
         machine,
@@ -181,6 +187,7 @@ fn measure(
         costs,
         qualities,
         services,
+        course: course.transpose()?,
         footprint: footprint::measure()?,
         missing: CONTENDERS
             .iter()
@@ -211,7 +218,8 @@ fn progress_bar(plan: &Plan, service: &Measurement) -> Result<ProgressBar> {
             .map(|flood| plan.in_cost(flood).len() * per_contender)
             .sum::<usize>()
         + plan.in_quality().len() * plan.quality_rounds
-        + service.runs();
+        + service.runs()
+        + if plan.course { course::runs() } else { 0 };
     ensure!(
         steps > 0,
         "nothing to be measured has such a name; there are:\n{}\n{}",

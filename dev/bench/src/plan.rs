@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     pub(crate) service_rounds: usize,
     /// How long their clients ask.
     pub(crate) service_time: Duration,
+    /// Whether the course of a flood is measured.
+    pub(crate) course: bool,
     quick: bool,
     only: Vec<String>,
 }
@@ -81,6 +83,8 @@ pub(crate) enum Measure {
     Clients,
     /// What good clients get from real servers during a flood.
     Service,
+    /// What they get before a flood, in it, and after it: a picture.
+    Course,
 }
 
 impl Plan {
@@ -102,8 +106,8 @@ impl Plan {
         self
     }
 
-    /// Returns the plan with only `measures`; if empty, with all but the service, which takes
-    /// hours.
+    /// Returns the plan with only `measures`; if empty, with all but real servers: the
+    /// service takes hours.
     pub(crate) fn restricted_to(mut self, measures: &[Measure]) -> Self {
         let left_out = |measure| !measures.is_empty() && !measures.contains(&measure);
         if left_out(Measure::Rates) {
@@ -118,6 +122,7 @@ impl Plan {
         if !measures.contains(&Measure::Service) {
             self.service_rounds = 0;
         }
+        self.course = measures.contains(&Measure::Course);
         self
     }
 
@@ -156,6 +161,7 @@ impl Plan {
             quality_rounds: 3,
             service_rounds: SERVICE_ROUNDS,
             service_time: Duration::from_secs(8),
+            course: false,
             quick: false,
             only,
         }
@@ -179,6 +185,7 @@ impl Plan {
             quality_rounds: 1,
             service_rounds: 3,
             service_time: Duration::from_secs(4),
+            course: false,
             quick: true,
             only,
         }

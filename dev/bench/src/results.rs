@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     contender::Found, footprint::Footprint, machine::Machine, plan::Effort, quality::Quality,
-    scenario::Scenario, service::Under, stats::Spread, target::Target,
+    scenario::Scenario, service::{Under, course::Courses}, stats::Spread, target::Target,
 };
 
 /// A contender under a flood.
@@ -34,6 +34,8 @@ pub(crate) struct Results {
     pub(crate) qualities: Vec<Quality>,
     /// Good clients of real servers.
     pub(crate) services: Vec<Under>,
+    /// What they get before a flood, in it and after it; `None`: not measured.
+    pub(crate) course: Option<Courses>,
     pub(crate) footprint: Footprint,
     /// Contenders that could not take part, and why.
     pub(crate) missing: Vec<(&'static str, String)>,

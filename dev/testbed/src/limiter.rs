@@ -161,6 +161,20 @@ impl Limiter {
         Ok(fs::read_to_string(self.site.log())?)
     }
 
+    /// Waits until the log contains the text, for the kernel and other commands show what was done
+    /// before the log does; fails after a minute.
+    pub fn wait_for_log(&self, text: &str) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let log = self.log()?;
+            if log.contains(text) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "{text} is not in\n{log}");
+            thread::sleep(PACE);
+        }
+    }
+
     /// Returns the daemon's process id.
     #[must_use]
     pub fn id(&self) -> u32 {

@@ -171,13 +171,12 @@ fn interfaces_that_come_and_go() -> Result<()> {
     wait_for(|| attached(1))?;
     let link = pair.server.ip(&["-details", "link", "show", "extra0"])?;
     ensure!(link.contains("xdp"), "{link}");
-    let log = limiter.log()?;
     for told in [
         "ERROR extra0 has vanished",
         "ERROR server0 has vanished",
         "INFO attached to extra0",
     ] {
-        ensure!(log.contains(told), "{log}");
+        limiter.wait_for_log(told)?;
     }
     ensure!(limiter.stop()?.success());
     Ok(())

@@ -65,11 +65,8 @@ impl Scene {
     }
 
     fn assert_told(&self, expected: &[&str]) -> Result<()> {
-        let log = self.limiter.log()?;
-        for expected in expected {
-            ensure!(log.contains(expected), "{expected} is not in\n{log}");
-        }
-        Ok(())
+        let mut expected = expected.iter();
+        expected.try_for_each(|expected| self.limiter.wait_for_log(expected))
     }
 }
 

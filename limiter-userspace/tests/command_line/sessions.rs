@@ -194,11 +194,6 @@ fn bans(limiter: &Limiter) -> Result<Vec<String>> {
     Ok(prefixes)
 }
 
-/// Waits for a line of the log.
-fn wait_for_line(limiter: &Limiter, line: &str) -> Result<()> {
-    wait_for(|| Ok(limiter.log()?.contains(line)))
-}
-
 const PEER_OF: &str = "it is the peer of an SSH session";
 
 #[test]
@@ -226,7 +221,7 @@ fn a_peer_that_logged_in_is_not_banned_while_connected() -> Result<()> {
     flood(&pair, PEER)?;
     flood(&pair, OTHER)?;
     wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))?;
-    wait_for_line(&limiter, "does not ban 10.77.0.2 for ")?;
+    limiter.wait_for_log("does not ban 10.77.0.2 for ")?;
     // A record alone protects nobody: an attacker who writes utmp could name any address.
     drop(ssh);
     wait_for(|| Ok(banned(&limiter, PEER).is_ok()))?;
@@ -241,7 +236,7 @@ fn a_protected_peer_is_banned_soon_after_its_session_ends() -> Result<()> {
     let ssh = Connection::new(&pair, "10.77.0.1:22")?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     flood(&pair, PEER)?;
-    wait_for_line(&limiter, "does not ban 10.77.0.2 for ")?;
+    limiter.wait_for_log("does not ban 10.77.0.2 for ")?;
     drop(ssh);
     wait_for(|| {
         flood(&pair, PEER)?;
@@ -320,7 +315,7 @@ fn the_session_that_the_daemon_was_started_from_is_known() -> Result<()> {
     banned(&limiter, OTHER)?;
     flood(&pair, PEER)?;
     flood(&pair, OTHER)?;
-    wait_for_line(&limiter, "does not ban 10.77.0.2 for ")?;
+    limiter.wait_for_log("does not ban 10.77.0.2 for ")?;
     wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))
 }
 
@@ -345,7 +340,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
     ensure!(bans(&limiter)?.is_empty());
     let told =
         format!("the guard cannot tell whom not to ban, so nobody is banned automatically: {why}");
-    wait_for_line(&limiter, &told)?;
+    limiter.wait_for_log(&told)?;
     assert_metric(&pair.server, "limiter_guard_blind 1")?;
     let shown = limiter.show(&["status"])?;
     ensure!(shown.contains("GUARD BLIND since "), "{shown}");
@@ -358,7 +353,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
         flood(&pair, OTHER)?;
         Ok(bans(&limiter)? == ["10.77.0.9/32"])
     })?;
-    wait_for_line(&limiter, "the guard can tell again whom not to ban")?;
+    limiter.wait_for_log("the guard can tell again whom not to ban")?;
     wait_for(|| Ok(assert_metric(&pair.server, "limiter_guard_blind 0").is_ok()))?;
     let shown = limiter.show(&["status"])?;
     ensure!(shown.contains("guard: "), "{shown}");
@@ -421,7 +416,7 @@ fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     limit_descriptors(&limiter, lowest_free(&limiter)?)?;
     flood(&pair, GATEWAY)?;
     flood(&pair, OTHER)?;
-    let told = wait_for_line(&limiter, "does not ban 10.77.0.254 for ");
+    let told = limiter.wait_for_log("does not ban 10.77.0.254 for ");
     limit_descriptors(&limiter, 512)?;
     let found = bans(&limiter)?;
     ensure!(!found.contains(&"10.77.0.254/32".to_owned()), "{found:?}");
@@ -446,7 +441,7 @@ fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
     limit_descriptors(&limiter, 3)?;
     let why = "the guard cannot tell whom not to ban, so nobody is banned automatically: the \
                kernel has not listed the addresses within 10s";
-    let told = wait_for_line(&limiter, why);
+    let told = limiter.wait_for_log(why);
     flood(&pair, GATEWAY)?;
     flood(&pair, OTHER)?;
     thread::sleep(Duration::from_secs(3));
@@ -457,13 +452,13 @@ fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
         !log.contains(CAN_TELL) && !log.contains("PacketsPerIPAddress bans "),
         "{log}"
     );
-    wait_for_line(&limiter, CAN_TELL)?;
+    limiter.wait_for_log(CAN_TELL)?;
     wait_for(|| {
         flood(&pair, GATEWAY)?;
         flood(&pair, OTHER)?;
         Ok(bans(&limiter)? == ["10.77.0.9/32"])
     })?;
-    wait_for_line(&limiter, "does not ban 10.77.0.254 for ")
+    limiter.wait_for_log("does not ban 10.77.0.254 for ")
 }
 
 /// `limiter check` warns about the peers that have logged in.

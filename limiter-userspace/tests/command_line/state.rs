@@ -245,11 +245,9 @@ fn a_place_where_nothing_can_be_saved() -> Result<()> {
     fs::create_dir(&place)?;
     let limiter = scene.start("{}", LIMITS)?;
     wait_for(|| Ok(limiter.status()?["daemon"]["state"]["errors"] == 1))?;
-    let log = limiter.log()?;
-    ensure!(
-        log.contains("it is a directory, not a file) nor set aside (another program may need it"),
-        "{log}"
-    );
+    limiter.wait_for_log(
+        "it is a directory, not a file) nor set aside (another program may need it",
+    )?;
     let shown = limiter.show(&["status"])?;
     ensure!(
         shown.contains("not saved yet\n  NOT saved since: the state file "),

@@ -71,9 +71,9 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
     let client = limiter(&pair.client, CLIENT_INTERFACE, "native", PASSING)?;
     wait(&server, false)?;
     assert!(is_answered(&pair)?);
+    server.wait_for_log("server0: answers leave")?;
     let log = server.log()?;
     assert_eq!(log.matches(LOST).count(), 1, "{log}");
-    ensure!(log.contains("server0: answers leave"), "{log}");
     assert!(client.stop()?.success());
     wait(&server, true)?;
     // Nothing is told of a policy that answers nothing.

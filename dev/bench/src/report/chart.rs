@@ -7,7 +7,7 @@ use bench_common::Layout;
 use plotters::{
     backend::SVGBackend,
     chart::ChartBuilder,
-    coord::combinators::IntoLogRange as _,
+    coord::combinators::{BindKeyPoints as _, IntoLogRange as _},
     drawing::IntoDrawingArea as _,
     element::{Circle, PathElement, Text},
     series::LineSeries,
@@ -99,7 +99,10 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
         .margin(15)
         .x_label_area_size(45)
         .y_label_area_size(65)
-        .build_cartesian_2d(-0.5..24.5, (low..high).log_scale())?;
+        .build_cartesian_2d(
+            -0.5..24.5,
+            (low..high).log_scale().with_key_points(ticks(low, high)),
+        )?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -128,6 +131,13 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
     }
     area.present()?;
     Ok(())
+}
+
+/// Returns 1, 2, … 9 of each decade between the two: the chart's own ticks repeat the last decade.
+fn ticks(low: f64, high: f64) -> Vec<f64> {
+    let decades = (-3..12).map(|power| 10_f64.powi(power));
+    let ticks = decades.flat_map(|decade| (1..10).map(move |digit| f64::from(digit) * decade));
+    ticks.filter(|tick| (low..=high).contains(tick)).collect()
 }
 
 /// Returns the number of sources, from its power of two.
@@ -174,6 +184,12 @@ mod tests {
         {
             assert!(svg.contains(text), "{text} is not in the chart");
         }
+        let labels: Vec<_> = svg
+            .lines()
+            .filter(|line| line.chars().all(|c| c.is_ascii_digit()) && !line.is_empty())
+            .collect();
+        let hundreds = labels.iter().filter(|label| **label == "1000").count();
+        assert_eq!(hundreds, 1, "a tick is printed twice: {labels:?}");
         assert!(!draw(&figures, Layout::V6Far, Unit::Cost, &file).unwrap());
     }
 }

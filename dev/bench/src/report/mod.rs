@@ -1,6 +1,7 @@
 //! The results, for people.
 
 mod chart;
+mod course;
 mod grid;
 mod markdown;
 mod method;
@@ -8,4 +9,4 @@ mod screen;
 mod servers;
 mod service;
 
-pub(crate) use self::{markdown::write, screen::show, servers::write as write_service};
+pub(crate) use self::{course::draw as draw_course, markdown::write, screen::show, servers::write as write_service};

@@ -8,6 +8,7 @@ mod awake;
 mod clients;
 mod configured;
 mod counters;
+pub(crate) mod course;
 mod defence;
 mod dns;
 mod flood;
@@ -182,9 +183,7 @@ impl Measurement {
         if self.runs() == 0 {
             return Ok(Vec::new());
         }
-        place::check()?;
-        let _hurry = HurryingSession::of(process::id())?;
-        let _awake = Awake::on(place::SERVER_CPU)?;
+        let _held = hold()?;
         self.floods
             .iter()
             .map(|flood| {
@@ -239,6 +238,13 @@ impl Measurement {
         let site = Site::new(flood, defence, &planned, self.limiter.as_deref(), interrupt)?;
         site.run(flood, &planned, per_second, interrupt)
     }
+}
+
+/// Keeps the machine ready to be measured until both are dropped; fails if it is too small.
+fn hold() -> Result<(Option<HurryingSession>, Awake)> {
+    place::check()?;
+    let hurry = HurryingSession::of(process::id())?;
+    Ok((hurry, Awake::on(place::SERVER_CPU)?))
 }
 
 /// A server behind its defence. All of it is removed on drop.

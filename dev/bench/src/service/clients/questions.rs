@@ -1,9 +1,14 @@
 //! What was asked, at which try it was answered, and how long that took.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use bench_common::Group;
 use serde::Serialize;
+
+use crate::float::to_f64;
 
 /// The tries of a question; the second comes a second after the first, the third two seconds later.
 pub(crate) const TRIES: usize = 3;
@@ -109,6 +114,32 @@ impl Questions {
         self.latest
     }
 
+    /// Returns the percentages of some clients' questions that were answered within 250 ms, by when
+    /// they were asked: for each `step` its middle, in seconds from the start.
+    pub(in crate::service) fn promptly(
+        &self,
+        start: Instant,
+        step: Duration,
+        of: impl Fn(Group, u32) -> bool,
+    ) -> Vec<(f64, f64)> {
+        let mut steps = BTreeMap::<u128, (usize, usize)>::new();
+        for question in &self.all {
+            if of(question.group, question.member) {
+                let since = question.asked.saturating_duration_since(start);
+                let (prompt, asked) = steps.entry(since.as_nanos() / step.as_nanos()).or_default();
+                *asked += 1;
+                *prompt += usize::from(question.answered.is_some_and(|(_, time)| time <= PROMPT));
+            }
+        }
+        let middle = |number: u128| {
+            step.as_secs_f64() * (to_f64(u64::try_from(number).unwrap_or(u64::MAX)) + 0.5)
+        };
+        let points = steps.into_iter();
+        points
+            .map(|(number, (prompt, asked))| (middle(number), percent(prompt, asked)))
+            .collect()
+    }
+
     /// Returns what became of some clients' questions.
     pub(in crate::service) fn tally(&self, of: impl Fn(Group, u32) -> bool) -> Tally {
         let of_them = || {
@@ -182,6 +213,28 @@ mod tests {
         questions.answer(new, Some(2), after(1100));
         let new = questions.tally(|group, _| group == Group::New);
         assert_eq!((new.answered, new.prompt), ([0, 1, 0], 0));
+    }
+
+    #[test]
+    fn the_course_has_a_point_for_each_step() {
+        let start = Instant::now();
+        let mut questions = Questions::default();
+        for (asked, answered) in [(0, Some(1)), (499, Some(750)), (500, Some(800)), (1_999, None)] {
+            let asked = start + Duration::from_millis(asked);
+            let number = questions.ask((Group::New, 0), asked, Duration::ZERO);
+            if let Some(answered) = answered {
+                questions.answer(number, None, start + Duration::from_millis(answered));
+            }
+        }
+        let points = |group| {
+            let step = Duration::from_millis(500);
+            questions.promptly(start, step, |of, _| of == group)
+        };
+        assert_eq!(
+            points(Group::New),
+            [(0.25, 50.0), (0.75, 0.0), (1.75, 0.0)]
+        );
+        assert_eq!(points(Group::Known), []);
     }
 
     #[test]
