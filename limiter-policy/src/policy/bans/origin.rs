@@ -66,6 +66,13 @@ impl Origin {
         BanText::new(reason, self.in_ban())
     }
 
+    /// Returns the names of some.
+    #[must_use]
+    pub fn list(origins: &[Self]) -> String {
+        let names: Vec<_> = origins.iter().map(Self::as_str).collect();
+        names.join(", ")
+    }
+
     /// Returns its name.
     #[must_use]
     pub fn as_str(&self) -> &str {

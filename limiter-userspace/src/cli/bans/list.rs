@@ -1,11 +1,14 @@
 //! `limiter bans`.
 
-use std::io::{self, BufWriter, Write};
+use std::{
+    cmp::Reverse,
+    io::{self, BufWriter, Write},
+};
 
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
-use limiter_policy::text::short;
+use limiter_policy::{policy::bans::Origin, text::short};
 use serde::Serialize;
 
 use super::parse;
@@ -26,6 +29,10 @@ pub(in crate::cli) struct BansArgs {
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
     prefix: Option<IpNet>,
 
+    /// Only the bans of this origin, such as fail2ban, automatic or operator
+    #[arg(long, value_name = "NAME")]
+    origin: Option<Origin>,
+
     /// Show at most this many; all by default
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
@@ -44,12 +51,12 @@ struct List {
     capacity: u32,
     /// How many were found.
     found: usize,
-    /// Sorted by prefix.
+    /// Sorted by prefix, those of a prefix by their ends, the longest first.
     bans: Vec<BanStatus>,
 }
 
 pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
-    let mut list = fetch(&args.read, args.prefix)?;
+    let mut list = fetch(args)?;
     list.bans.truncate(args.limit.unwrap_or(usize::MAX));
     let mut out = BufWriter::new(io::stdout().lock());
     if args.output.json {
@@ -62,12 +69,16 @@ pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
 }
 
 /// Fetches all bans, a few thousand per answer.
-fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
-    let mut conversation = read.conversation();
+fn fetch(args: &BansArgs) -> anyhow::Result<List> {
+    let mut conversation = args.read.conversation();
     let mut all = Vec::new();
     let mut position = None;
     let capacity = loop {
-        let query = BansQuery { prefix, position };
+        let query = BansQuery {
+            prefix: args.prefix,
+            origin: args.origin.clone(),
+            position,
+        };
         let Answer::Bans(page) = conversation.ask(&Request::Bans(query))? else {
             bail!("the daemon gave an unexpected answer");
         };
@@ -77,9 +88,13 @@ fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
             break page.capacity;
         }
     };
-    all.sort_unstable_by_key(|ban: &BanStatus| ban.prefix);
-    // A ban that was renewed between two answers is in both.
-    all.dedup_by_key(|ban| ban.prefix);
+    // A ban that was renewed or took another place between two answers is in both.
+    all.sort_unstable_by(|one: &BanStatus, other| {
+        (one.prefix, &one.origin).cmp(&(other.prefix, &other.origin))
+    });
+    all.dedup_by(|one, other| one.prefix == other.prefix && one.origin == other.origin);
+    let ends_in = |ban: &BanStatus| ban.ends_in_ns.unwrap_or(u64::MAX);
+    all.sort_by_key(|ban| (ban.prefix, Reverse(ends_in(ban))));
     Ok(List {
         capacity,
         found: all.len(),
@@ -116,7 +131,10 @@ fn print(out: &mut impl Write, list: &List) -> anyhow::Result<()> {
 fn cells(ban: &BanStatus) -> [String; 6] {
     [
         short(ban.prefix),
-        ban.limit.clone().unwrap_or_else(|| "operator".to_owned()),
+        match &ban.limit {
+            None => ban.origin.to_string(),
+            Some(limit) => format!("{} ({limit})", ban.origin),
+        },
         format!("{:.0}", ban.since),
         ban.ends_in_ns.map_or_else(|| "–".to_owned(), duration),
         count(ban.times.into()),

@@ -30,7 +30,7 @@ fn every_changed_byte_is_seen() {
     for snapshot in [of_table(), of_hash()] {
         let bytes = format::encode(&snapshot).unwrap();
         for index in 0..bytes.len() {
-            for flipped in [1, 0xff] {
+            for flipped in [2, 0xff] {
                 let mut bytes = bytes.clone();
                 bytes[index] ^= flipped;
                 let error = refused(&bytes);
@@ -84,7 +84,7 @@ fn a_foreign_file_or_version_is_refused() {
 }
 
 /// Returns the bytes of a file with other sections.
-fn with_sections(file: &[u8], sections: &[u8]) -> Vec<u8> {
+pub(super) fn with_sections(file: &[u8], sections: &[u8]) -> Vec<u8> {
     let mut bytes = file[..12].to_vec();
     bytes.extend((sections.len() as u64).to_le_bytes());
     bytes.extend(sections);
