@@ -129,6 +129,7 @@ log_mode: stdout
 log_level: info
 api_url: http://{}/
 api_key: key
+prometheus: {{enabled: false}}
 ",
             dist("crowdsec/limiter-bouncer").display(),
             directory.display(),
