@@ -162,10 +162,10 @@ impl Ban {
     /// Returns whether two bans have the same origin. Limits are one, whichever of them bans.
     #[must_use]
     pub fn is_of_origin_of(&self, other: &Self) -> bool {
-        match (self.is_automatic(), other.is_automatic()) {
-            (false, false) => self.text.origin() == other.text.origin(),
-            (this, other) => this && other,
+        if self.is_automatic() || other.is_automatic() {
+            return self.is_automatic() && other.is_automatic();
         }
+        self.text.origin() == other.text.origin()
     }
 
     /// Returns whether the ban holds at `now_ns`, in nanoseconds of the decision's clock.

@@ -73,6 +73,10 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
             writeln!(out, "{}", line(*prefix, outcome, args.origin.as_ref()))?;
         }
     }
+    if args.origin.is_some() {
+        // What else bans it was not to be lifted, and each line says so.
+        return Ok(());
+    }
     let still_banned = args.prefixes.iter().zip(&outcomes);
     let still_banned = still_banned.filter_map(|(prefix, outcome)| match outcome {
         BanOutcome::Lifted {
@@ -98,9 +102,11 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
 /// Says whose bans of a prefix were lifted, and whose hold that were not to be lifted.
 fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String {
     let prefix = short(prefix);
-    let (mut line, still_by) = match outcome {
+    let (mut line, still_by, still_in) = match outcome {
         BanOutcome::Lifted {
-            origins, still_by, ..
+            origins,
+            still_by,
+            still_in,
         } => {
             let whose = Origin::list(origins);
             let lifted = if origins.len() == 1 {
@@ -108,16 +114,22 @@ fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String 
             } else {
                 format!("the bans of {prefix} are lifted: {whose}")
             };
-            (lifted, &still_by[..])
+            (lifted, still_by, still_in)
         }
-        BanOutcome::NotBanned { still_by, .. } => match origin {
-            Some(origin) => (format!("{prefix} had no ban by {origin}"), &still_by[..]),
-            None => (format!("{prefix} had no ban of its own"), &still_by[..]),
-        },
-        _ => (String::new(), &[][..]),
+        BanOutcome::NotBanned { still_by, still_in } => {
+            let none = match origin {
+                Some(origin) => format!("{prefix} had no ban by {origin}"),
+                None => format!("{prefix} had no ban of its own"),
+            };
+            (none, still_by, still_in)
+        }
+        BanOutcome::Banned { .. } | BanOutcome::Refused { .. } => return String::new(),
     };
     if !still_by.is_empty() {
         let _ = write!(line, "; it is still banned by {}", Origin::list(still_by));
+    }
+    if let (Some(_), Some(wider)) = (origin, still_in) {
+        let _ = write!(line, "; it is still banned in {wider}");
     }
     line
 }

@@ -122,6 +122,14 @@ impl BanStore {
         }
     }
 
+    /// Has a ban forgotten when it is due, wherever the search is that may not have met it: a ban is
+    /// new, or changed places.
+    fn look_again(&mut self, ban: &Ban) {
+        let forgotten_at = forgotten_at(ban);
+        self.earliest_ns = self.earliest_ns.min(forgotten_at);
+        self.quiet_until_ns = self.quiet_until_ns.min(forgotten_at);
+    }
+
     fn count(&mut self, table: &impl BanTable, now_ns: u64) -> Result<(), DatapathError> {
         self.counted = None;
         self.position = None;
@@ -186,9 +194,9 @@ impl<T: BanTable> Bans<'_, T> {
             self.store.tally.remove(&key, before);
         }
         self.store.tally.add(&key, &ban);
-        let forgotten_at = forgotten_at(&ban);
-        self.store.earliest_ns = self.store.earliest_ns.min(forgotten_at);
-        self.store.quiet_until_ns = self.store.quiet_until_ns.min(forgotten_at);
+        for moved in present.iter().chain([&ban]) {
+            self.store.look_again(moved);
+        }
         self.done(&ban).made += 1;
         let others = present.into_iter().filter(|other| !is_own(other));
         let last = others.max_by_key(|other| other.until_ns);
@@ -391,6 +399,9 @@ impl<T: BanTable> Bans<'_, T> {
             return Ok(());
         };
         prefix::write(self.table, key, without(&present, place))?;
+        for moved in &present {
+            self.store.look_again(moved);
+        }
         if self.store.tally.remove(key, &present[place]) {
             // Afterwards: a length is looked for as long as it has a ban.
             self.table.keep_lengths(self.store.tally.lengths())?;

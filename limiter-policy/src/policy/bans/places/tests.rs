@@ -64,7 +64,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let name = prop::sample::select(&NAMES[..]);
+    let name = prop::sample::select(NAMES.to_vec());
     prop_oneof![
         3 => (name.clone(), 1u64..6).prop_map(|(name, until)| Step::Ban(name, until)),
         1 => name.prop_map(Step::Unban),

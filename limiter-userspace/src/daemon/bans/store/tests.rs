@@ -10,8 +10,8 @@ use limiter_common::{
 };
 use proptest::prelude::*;
 
-use super::{super::new::By, *};
-use crate::protocol::bans::BanReason;
+use super::*;
+use crate::{daemon::bans::new::By, protocol::bans::BanReason};
 
 const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
@@ -136,7 +136,7 @@ fn prefix() -> impl Strategy<Value = IpNet> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let name = prop::sample::select(&NAMES[..]);
+    let name = prop::sample::select(NAMES.to_vec());
     let ban = (name.clone(), prefix(), prop::option::of(1u64..20));
     prop_oneof![
         4 => ban.prop_map(|(name, prefix, seconds)| Step::Ban(name, prefix, seconds)),
