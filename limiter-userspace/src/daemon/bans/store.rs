@@ -194,12 +194,12 @@ impl<T: BanTable> Bans<'_, T> {
             self.store.tally.remove(&key, before);
         }
         self.store.tally.add(&key, &ban);
-        for moved in present.iter().chain([&ban]) {
+        let others = present.iter().filter(|other| !is_own(other));
+        for moved in others.clone().chain([&ban]) {
             self.store.look_again(moved);
         }
         self.done(&ban).made += 1;
-        let others = present.into_iter().filter(|other| !is_own(other));
-        let last = others.max_by_key(|other| other.until_ns);
+        let last = others.max_by_key(|other| other.until_ns).copied();
         Ok(Banned {
             ban,
             replaced: before.filter(|before| before.holds(self.now_ns)),
@@ -399,9 +399,8 @@ impl<T: BanTable> Bans<'_, T> {
             return Ok(());
         };
         prefix::write(self.table, key, without(&present, place))?;
-        for moved in &present {
-            self.store.look_again(moved);
-        }
+        let others = present.iter().filter(|other| !other.is_of_origin_of(ban));
+        others.for_each(|moved| self.store.look_again(moved));
         if self.store.tally.remove(key, &present[place]) {
             // Afterwards: a length is looked for as long as it has a ban.
             self.table.keep_lengths(self.store.tally.lengths())?;
