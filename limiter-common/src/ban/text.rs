@@ -28,7 +28,10 @@ impl BanText {
 
     /// Keeps an origin's name, and as much of a reason as there is room for beside it.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "both are at most `MAX_TEXT`")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "both are at most `MAX_TEXT`"
+    )]
     pub fn new(reason: &str, origin: &str) -> Self {
         let origin = &origin[..origin.floor_char_boundary(MAX_TEXT)];
         let reason = &reason[..reason.floor_char_boundary(MAX_TEXT - origin.len())];

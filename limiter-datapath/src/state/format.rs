@@ -46,7 +46,9 @@ pub enum FormatError {
     #[error("it is not a state file of the limiter")]
     Foreign,
     /// Another release wrote them.
-    #[error("its version is {0}, but this limiter reads only versions {BEFORE_ORIGINS} and {VERSION}")]
+    #[error(
+        "its version is {0}, but this limiter reads only versions {BEFORE_ORIGINS} and {VERSION}"
+    )]
     Version(u32),
     /// They are more or fewer than they say.
     #[error("it has {found} bytes instead of {expected}")]

@@ -140,7 +140,14 @@ mod tests {
 
     #[test]
     fn names_are_short_and_plain() {
-        for name in ["operator", "automatic", "fail2ban", "9", "a-b_c.d", "sixteen-letters-"] {
+        for name in [
+            "operator",
+            "automatic",
+            "fail2ban",
+            "9",
+            "a-b_c.d",
+            "sixteen-letters-",
+        ] {
             assert_eq!(name.parse::<Origin>().unwrap().as_str(), name);
         }
         for (name, expected) in [

@@ -6,10 +6,7 @@ use ipnet::IpNet;
 use limiter_common::ban::Ban;
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
-    policy::{
-        NeverBanned, Policy,
-        bans::Origin,
-    },
+    policy::{NeverBanned, Policy, bans::Origin},
     text::short,
 };
 use tokio::task::spawn_blocking;

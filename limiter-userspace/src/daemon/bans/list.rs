@@ -39,7 +39,8 @@ pub(in crate::daemon) fn page(
     };
     let told = some.iter().filter_map(|(key, ban)| {
         let prefix = prefix_of(key);
-        (is_meant(&prefix, ban) && ban.holds(teller.now_ns)).then(|| teller.tell(prefix, ban, prefix))
+        (is_meant(&prefix, ban) && ban.holds(teller.now_ns))
+            .then(|| teller.tell(prefix, ban, prefix))
     });
     Ok(BansPage {
         capacity,

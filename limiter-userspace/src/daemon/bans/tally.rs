@@ -59,7 +59,7 @@ impl Tally {
     }
 
     /// Returns how many of those have ended.
-    pub(super) const fn automatic_ended(&self) -> u32 {
+    pub(super) fn automatic_ended(&self) -> u32 {
         self.automatic - self.sum(Maker::is_limit)
     }
 

@@ -230,7 +230,10 @@ fn wrong_usage() -> Result<()> {
             &["ban", "192.0.2.1", "--origin", "Fail2ban"],
             "an origin has only a-z, 0-9, '-', '_' and '.'",
         ),
-        (&["unban", "192.0.2.1", "--origin", ""], "1 to 16 characters"),
+        (
+            &["unban", "192.0.2.1", "--origin", ""],
+            "1 to 16 characters",
+        ),
         (&["unban", "--origin", "fail2ban"], "<ADDRESS|PREFIX|--all>"),
         (&["unban"], "<ADDRESS|PREFIX|--all>"),
         (&["unban", "--all", "192.0.2.1"], "cannot be used with"),

@@ -30,7 +30,13 @@ fn the_longest_holds_and_each_lifts_its_own() -> Result<()> {
         anyhow::Ok(shown.lines().next().unwrap_or_default().to_owned())
     };
     let ban = ["ban", CLIENT, "--for"];
-    let shown = first_line(&[&ban[..], &["1h", "--origin", "fail2ban", "--reason", "sshd"]].concat())?;
+    let shown = first_line(
+        &[
+            &ban[..],
+            &["1h", "--origin", "fail2ban", "--reason", "sshd"],
+        ]
+        .concat(),
+    )?;
     assert_eq!(shown, format!("{CLIENT} is banned for 1 h"));
     let shown = first_line(&[&ban[..], &["10m"]].concat())?;
     let longer = "; the ban by fail2ban holds longer";
@@ -57,9 +63,7 @@ fn the_longest_holds_and_each_lifts_its_own() -> Result<()> {
     let shown = limiter.show(&["unban", CLIENT, "--origin", "fail2ban"])?;
     assert_eq!(
         shown,
-        format!(
-            "{CLIENT} had no ban by fail2ban; it is still banned by night-shift, operator\n"
-        )
+        format!("{CLIENT} had no ban by fail2ban; it is still banned by night-shift, operator\n")
     );
     ensure!(is_banned(&pair, &limiter, CLIENT)?);
     let shown = limiter.show(&["unban", CLIENT])?;
@@ -85,7 +89,10 @@ fn a_stream_lifts_what_its_origin_banned() -> Result<()> {
     let decision = json!({
         "type": "ban", "scope": "Ip", "value": CLIENT, "duration": "1h", "scenario": "ssh-bf",
     });
-    feed(&mut limiter.command(&["ban", "--stdin"]), &json!([decision]).to_string())?;
+    feed(
+        &mut limiter.command(&["ban", "--stdin"]),
+        &json!([decision]).to_string(),
+    )?;
     let bans = limiter.show(&["bans", CLIENT, "--json"])?;
     assert_eq!(told(&bans, "origin")?, of_client(&["operator", "crowdsec"]));
     let shown = limiter.show(&["unban", "--all", "--origin", "operator"])?;
@@ -134,7 +141,10 @@ fn pins_and_reloads_keep_origins() -> Result<()> {
     ensure!(pinned.limiter.terminate()?.success());
     let mut unban = pinned.with_pins("unban");
     succeed(unban.args(["--all", "--origin", "crowdsec"]))?;
-    assert_eq!(listed(&pinned, "origin")?, of_client(&["fail2ban", "operator"]));
+    assert_eq!(
+        listed(&pinned, "origin")?,
+        of_client(&["fail2ban", "operator"])
+    );
     ensure!(is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
     Ok(())
 }

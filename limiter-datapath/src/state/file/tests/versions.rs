@@ -15,10 +15,7 @@ const CHECKSUM: usize = 4;
 /// Where version 4 has a ban without an origin, the operator or a limit made it.
 #[test]
 fn bans_without_origins_are_read() {
-    let with = |bans| Snapshot {
-        bans,
-        ..of_table()
-    };
+    let with = |bans| Snapshot { bans, ..of_table() };
     let operators = with(vec![ban("")]);
     let file = format::encode(&operators).unwrap();
     let without = format::encode(&with(Vec::new())).unwrap();

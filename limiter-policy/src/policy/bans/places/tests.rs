@@ -33,7 +33,9 @@ struct Places(BTreeMap<u32, Ban>);
 
 impl Places {
     fn read(&self) -> Vec<Ban> {
-        (0..).map_while(|place| self.0.get(&place).copied()).collect()
+        (0..)
+            .map_while(|place| self.0.get(&place).copied())
+            .collect()
     }
 
     fn write(&mut self, (place, ban): Change) {

@@ -304,7 +304,12 @@ fn bans_are_counted_by_who_made_them() {
     let others = counts.done(Maker::Other);
     assert_eq!((others.made, others.ended), (1, 1));
     assert_eq!(store.holding(), [2, 0]);
-    for (name, held) in [("automatic", 1), ("fail2ban", 1), ("operator", 0), ("other", 0)] {
+    for (name, held) in [
+        ("automatic", 1),
+        ("fail2ban", 1),
+        ("operator", 0),
+        ("other", 0),
+    ] {
         assert_eq!(counts.holding(name), [held, 0], "{name}");
     }
 }
@@ -418,14 +423,23 @@ fn an_origin_lengthens_and_shortens_its_own_ban() {
     let by = |ban: Option<Ban>| ban.as_ref().map(Origin::of);
     assert!(ban("fail2ban", 10).outlasted_by.is_none());
     assert!(ban("operator", 20).outlasted_by.is_none());
-    assert_eq!(standing(&table), expected([("operator", 120), ("fail2ban", 110)]));
+    assert_eq!(
+        standing(&table),
+        expected([("operator", 120), ("fail2ban", 110)])
+    );
     let longer = ban("fail2ban", 30);
     assert_eq!((longer.ban.times, longer.outlasted_by), (2, None));
-    assert_eq!(standing(&table), expected([("fail2ban", 130), ("operator", 120)]));
+    assert_eq!(
+        standing(&table),
+        expected([("fail2ban", 130), ("operator", 120)])
+    );
     let shorter = ban("fail2ban", 5);
     assert_eq!(shorter.ban.times, 3);
     assert_eq!(by(shorter.outlasted_by), Some(Origin::OPERATOR));
-    assert_eq!(standing(&table), expected([("operator", 120), ("fail2ban", 105)]));
+    assert_eq!(
+        standing(&table),
+        expected([("operator", 120), ("fail2ban", 105)])
+    );
 }
 
 #[test]
@@ -489,7 +503,11 @@ fn what_stands_twice_or_behind_a_gap_is_put_right() {
         ban.first(100 * SECOND).unwrap()
     };
     let front = key(prefix_of_test()).unwrap();
-    let twice = [(0, made("operator", 20)), (1, made("fail2ban", 10)), (2, made("operator", 20))];
+    let twice = [
+        (0, made("operator", 20)),
+        (1, made("fail2ban", 10)),
+        (2, made("operator", 20)),
+    ];
     let gap = [(1, made("fail2ban", 10)), (4, made("operator", 20))];
     for found in [&twice[..], &gap] {
         let (table, mut store) = (Memory::default(), BanStore::default());

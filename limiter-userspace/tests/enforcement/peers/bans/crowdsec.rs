@@ -53,7 +53,9 @@ impl Api {
                     break;
                 }
                 // The bouncer asks again.
-                let _ = stream.map_err(Into::into).and_then(|stream| answer(stream, &told));
+                let _ = stream
+                    .map_err(Into::into)
+                    .and_then(|stream| answer(stream, &told));
             }
         });
         Ok(Self {
