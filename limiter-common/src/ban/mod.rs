@@ -6,10 +6,17 @@
 //! one bit for each ban spares it nearly every source that is not banned: with half a million bans
 //! and 16 million sources that costs some 100 ns, not 376 (with SipHash as its hash, 160). An LPM
 //! trie takes ten times as long.
+//!
+//! Several origins may ban one prefix. The ban that ends last is at [`BanKey::FRONT`], which is all
+//! that packets look for; the others are in the same map at the places behind it.
 
 mod filter;
+mod text;
 
-pub use self::filter::{BITS_PER_BAN, Filter, HEADER_WORDS};
+pub use self::{
+    filter::{BITS_PER_BAN, Filter, HEADER_WORDS},
+    text::{BanText, MAX_TEXT},
+};
 use crate::address::{Address, Family};
 
 /// The number of words of prefix lengths. Bit `n` of the first word stands for IPv4 prefixes of
@@ -19,10 +26,7 @@ pub const LENGTH_WORDS: u32 = 3;
 /// The end of a ban that holds until it is lifted.
 pub const FOREVER: u64 = u64::MAX;
 
-/// The maximum length of a ban's reason in bytes.
-pub const MAX_REASON: usize = 88;
-
-/// Names one ban: a prefix.
+/// Names one ban: a prefix, and a place among its bans.
 ///
 /// Every byte is defined and there is no padding: the kernel hashes the key as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +36,8 @@ pub struct BanKey {
     family: u16,
     /// At least 1: nobody bans everybody.
     prefix_length: u16,
-    /// Always 0.
-    reserved: u32,
+    /// Which of the prefix's bans.
+    place: u32,
     /// The first address in network byte order, IPv4 in the first four bytes.
     address: [[u8; 8]; 2],
 }
@@ -41,7 +45,10 @@ pub struct BanKey {
 const _: () = assert!(size_of::<BanKey>() == 24, "no padding in a hashed key");
 
 impl BanKey {
-    /// Returns the prefix of that length that contains an address.
+    /// The place of the ban that ends last, by which packets are judged.
+    pub const FRONT: u32 = 0;
+
+    /// Returns the prefix of that length that contains an address, at the front.
     #[must_use]
     #[inline(always)]
     pub const fn new(address: &Address, prefix_length: u8) -> Self {
@@ -49,7 +56,7 @@ impl BanKey {
         Self {
             family: first.family as u16,
             prefix_length: prefix_length as u16,
-            reserved: 0,
+            place: Self::FRONT,
             address: [first.high.to_be_bytes(), first.low.to_be_bytes()],
         }
     }
@@ -69,7 +76,7 @@ impl BanKey {
         Self {
             family: address.family as u16,
             prefix_length: (bit + 1 + (whole & 64) as u32) as u16,
-            reserved: 0,
+            place: Self::FRONT,
             address: [high.to_be_bytes(), low.to_be_bytes()],
         }
     }
@@ -91,6 +98,18 @@ impl BanKey {
         } else {
             Address::v6(high, low)
         }
+    }
+
+    /// Returns the key of the same prefix at another place.
+    #[must_use]
+    pub const fn at(self, place: u32) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Returns the place among the prefix's bans.
+    #[must_use]
+    pub const fn place(&self) -> u32 {
+        self.place
     }
 
     /// Returns the prefix's length in bits.
@@ -120,17 +139,15 @@ pub struct Ban {
     /// When it began, in nanoseconds of the decision's clock; a time before that clock's zero,
     /// such as before a boot, wraps.
     pub since_ns: u64,
-    /// How often the prefix was banned, including this time.
+    /// How often its origin banned the prefix, including this time.
     pub times: u16,
-    /// The interned id of the limit that caused the ban; [`Self::BY_HAND`]: an operator banned it.
+    /// The interned id of the limit that caused the ban; [`Self::BY_HAND`]: no limit did.
     pub limit: u16,
-    /// The length of the reason in bytes.
-    pub reason_length: u32,
-    /// Why, in UTF-8.
-    pub reason: [u8; MAX_REASON],
+    /// Why, and which origin banned if it was neither a limit nor the operator.
+    pub text: BanText,
 }
 
-const _: () = assert!(size_of::<Ban>() == 24 + MAX_REASON, "no padding");
+const _: () = assert!(size_of::<Ban>() == 24 + MAX_TEXT, "no padding");
 
 impl Ban {
     /// In place of a limit: no limit caused the ban.
@@ -140,6 +157,15 @@ impl Ban {
     #[must_use]
     pub const fn is_automatic(&self) -> bool {
         self.limit != Self::BY_HAND
+    }
+
+    /// Returns whether two bans have the same origin. Limits are one, whichever of them bans.
+    #[must_use]
+    pub fn is_of_origin_of(&self, other: &Self) -> bool {
+        if self.is_automatic() || other.is_automatic() {
+            return self.is_automatic() && other.is_automatic();
+        }
+        self.text.origin() == other.text.origin()
     }
 
     /// Returns whether the ban holds at `now_ns`, in nanoseconds of the decision's clock.
@@ -214,6 +240,11 @@ mod tests {
             let key = BanKey::new(&address, length);
             assert_eq!(key.address(), address.masked(length));
             assert_eq!(key.prefix_length(), length.into());
+            assert_eq!(key.place(), BanKey::FRONT);
+            let behind = key.at(3);
+            assert_eq!((behind.place(), behind.address()), (3, key.address()));
+            assert_ne!(behind, key);
+            assert_eq!(behind.at(BanKey::FRONT), key);
         }
         // An IPv6 address whose first four bytes are those of the IPv4 address.
         let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);

@@ -3,7 +3,7 @@
 use aya::Pod;
 use limiter_common::{
     answer::{OwnAddress, SocketFields},
-    ban::{Ban, BanKey, MAX_REASON},
+    ban::{Ban, BanKey, MAX_TEXT},
     cookie::{CookieKeys, MAX_SECRETS},
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
@@ -47,7 +47,7 @@ macro_rules! plain_bytes {
 }
 
 plain_bytes! {
-    Ban: 2 * 8 + 2 * 2 + 4 + MAX_REASON,
+    Ban: 2 * 8 + 2 * 2 + (2 * 2 + MAX_TEXT),
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
     CookieKeys: 8 + MAX_SECRETS * 2 * 8,

@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use limiter_common::{
     address::Address,
-    ban::{Ban, BanKey, FOREVER, MAX_REASON},
+    ban::{Ban, BanKey, BanText, FOREVER},
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,41 @@ pub struct SavedBan {
     times: u16,
     limit: u16,
     reason: Box<[u8]>,
+    /// The origin's name; empty for limits and the operator.
+    origin: Box<[u8]>,
+}
+
+/// A ban as version 4 of the state file has it, when only limits and the operator banned.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedBan4 {
+    prefix: IpNet,
+    until_ns: Option<u64>,
+    since_ns: u64,
+    times: u16,
+    limit: u16,
+    reason: Box<[u8]>,
+}
+
+impl From<SavedBan4> for SavedBan {
+    fn from(saved: SavedBan4) -> Self {
+        let SavedBan4 {
+            prefix,
+            until_ns,
+            since_ns,
+            times,
+            limit,
+            reason,
+        } = saved;
+        Self {
+            prefix,
+            until_ns,
+            since_ns,
+            times,
+            limit,
+            reason,
+            origin: Box::default(),
+        }
+    }
 }
 
 /// One moment by both clocks.
@@ -64,18 +99,19 @@ impl SavedBan {
             |left| now.wall_ns.saturating_add(left),
         );
         let age = now.monotonic_ns.wrapping_sub(ban.since_ns);
-        let length = usize::try_from(ban.reason_length).unwrap_or_default();
         Self {
             prefix,
             until_ns: (ban.until_ns != FOREVER).then_some(until_ns),
             since_ns: now.wall_ns.saturating_sub(age),
             times: ban.times,
             limit: ban.limit,
-            reason: ban.reason.get(..length).unwrap_or_default().into(),
+            reason: ban.text.reason().into(),
+            origin: ban.text.origin().into(),
         }
     }
 
-    /// Converts to a ban of the kernel's table, at this moment. A ban that ended before the
+    /// Converts to a ban of the kernel's table, at this moment; it is at the front of its prefix,
+    /// which other origins' bans may claim, too. A ban that ended before the
     /// kernel's clock started ends at that start, after the same duration.
     #[must_use]
     pub fn restore(&self, now: Moment) -> (BanKey, Ban) {
@@ -91,17 +127,15 @@ impl SavedBan {
                 .monotonic_ns
                 .wrapping_sub(now.wall_ns.saturating_sub(self.since_ns)),
         };
-        let mut reason = [0; MAX_REASON];
-        let length = self.reason.len().min(MAX_REASON);
-        reason[..length].copy_from_slice(&self.reason[..length]);
+        let reason = String::from_utf8_lossy(&self.reason);
+        let origin = String::from_utf8_lossy(&self.origin);
         let address = Address::from(self.prefix.addr());
         let ban = Ban {
             until_ns: self.until_ns.map_or(FOREVER, monotonic),
             since_ns,
             times: self.times,
             limit: self.limit,
-            reason_length: u32::try_from(length).unwrap_or_default(),
-            reason,
+            text: BanText::new(&reason, &origin),
         };
         (BanKey::new(&address, self.prefix.prefix_len()), ban)
     }
@@ -114,15 +148,12 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn ban(since: u64, until: Option<u64>) -> Ban {
-        let mut reason = [0; MAX_REASON];
-        reason[..2].copy_from_slice("é".as_bytes());
         Ban {
             until_ns: until.map_or(FOREVER, |until| until * SECOND),
             since_ns: since * SECOND,
             times: 3,
             limit: 7,
-            reason_length: 2,
-            reason,
+            text: BanText::new("é", "fail2ban"),
         }
     }
 
@@ -177,7 +208,7 @@ mod tests {
                 assert_eq!(age, (5_000 - since + 100) * SECOND);
             }
             let (times, limit) = (restored.times, restored.limit);
-            assert_eq!((times, limit, restored.reason), (3, 7, made.reason));
+            assert_eq!((times, limit, restored.text), (3, 7, made.text));
         }
     }
 }

@@ -10,19 +10,22 @@
 //!
 //! The sections are the names with the time, the debts, the bans, the sieves, and the known
 //! sources. Nothing in the bytes tells where a value ends, so a reader cannot skip unknown ones: it
-//! reads only its own version.
+//! reads only its own version, and [`BEFORE_ORIGINS`].
 
 use jiff::Timestamp;
 use limiter_policy::policy::{Names, Sieve};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{SavedBan, SavedSieve, SavedSources, SetDebts, Snapshot, known};
+use super::{SavedBan, SavedSieve, SavedSources, SetDebts, Snapshot, bans::SavedBan4, known};
 
 const MAGIC: [u8; 8] = *b"limiter\0";
 
 /// The version that is written. Raise it whenever a section changes.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
+
+/// The version whose bans have no origin, and which is otherwise the same.
+const BEFORE_ORIGINS: u32 = 4;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
 
@@ -31,7 +34,7 @@ const CHECKSUM: usize = 4;
 /// The size limit in bytes: all buckets of the largest table in debt, and the most bans, sieve
 /// addresses and known sources, each with the most bytes.
 pub(super) const MAX_BYTES: u64 = 64 * 1024 * 1024 * 25
-    + 4 * 1024 * 1024 * 136
+    + 4 * 1024 * 1024 * 137
     + 3 * Sieve::MOST_ENTRIES * 32
     + known::MOST as u64 * 20
     + 1024 * 1024;
@@ -43,7 +46,9 @@ pub enum FormatError {
     #[error("it is not a state file of the limiter")]
     Foreign,
     /// Another release wrote them.
-    #[error("its version is {0}, but this limiter reads only version {VERSION}")]
+    #[error(
+        "its version is {0}, but this limiter reads only versions {BEFORE_ORIGINS} and {VERSION}"
+    )]
     Version(u32),
     /// They are more or fewer than they say.
     #[error("it has {found} bytes instead of {expected}")]
@@ -106,7 +111,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (version, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let (length, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let version = u32::from_le_bytes(*version);
-    if version != VERSION {
+    if ![BEFORE_ORIGINS, VERSION].contains(&version) {
         return Err(FormatError::Version(version));
     }
     let expected = u64::from_le_bytes(*length).saturating_add(least as u64);
@@ -122,7 +127,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     }
     let (head, sections) = postcard::take_from_bytes::<Head<Names>>(sections)?;
     let (sets, sections) = postcard::take_from_bytes::<Vec<SetDebts>>(sections)?;
-    let (bans, sections) = postcard::take_from_bytes::<Vec<SavedBan>>(sections)?;
+    let (bans, sections) = if version == BEFORE_ORIGINS {
+        let (bans, sections) = postcard::take_from_bytes::<Vec<SavedBan4>>(sections)?;
+        (bans.into_iter().map(SavedBan::from).collect(), sections)
+    } else {
+        postcard::take_from_bytes::<Vec<SavedBan>>(sections)?
+    };
     let (sieves, sections) = postcard::take_from_bytes::<Vec<SavedSieve>>(sections)?;
     let (known, sections) = postcard::take_from_bytes::<SavedSources>(sections)?;
     if !sections.is_empty() {

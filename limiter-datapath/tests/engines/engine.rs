@@ -9,7 +9,7 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::{
     answer::{Answer, AssumedSocket, Exchange},
-    ban::{Ban, BanKey, MAX_REASON},
+    ban::{Ban, BanKey, BanText},
     bucket::Bucket,
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
@@ -175,8 +175,7 @@ impl Engines {
             since_ns: START,
             times: 1,
             limit: Ban::BY_HAND,
-            reason_length: 0,
-            reason: [0; MAX_REASON],
+            text: BanText::EMPTY,
         };
         self.trial.reputation().bans().insert(key, ban)
     }

@@ -1,9 +1,18 @@
-//! What follows from a ban itself: its prefix, how long it is remembered, and its worth.
+//! What follows from a ban itself: its prefix, how long it is remembered, and its worth; whose it
+//! is; and the places of several bans of a prefix.
+
+mod origin;
+mod places;
 
 use std::{cmp::Reverse, net::IpAddr};
 
 use ipnet::IpNet;
 use limiter_common::ban::{Ban, BanKey};
+
+pub use self::{
+    origin::{InvalidOrigin, Origin},
+    places::{Change, MOST_ORIGINS, arranged, with, without},
+};
 
 /// The longest time that an ended ban is remembered, in nanoseconds: a day.
 const LONGEST_MEMORY: u64 = 24 * 3_600_000_000_000;

@@ -109,7 +109,7 @@ pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
 /// Prints a line for each ban that contains the address; bans come before all limits.
 fn print_bans(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
     for ban in &explanation.bans {
-        let by = ban.limit.as_deref().unwrap_or("an operator");
+        let by = ban.by();
         let until = match (ban.ends_in_ns, ban.until) {
             (Some(ns), Some(until)) => format!("for {} more, until {until:.0}", duration(ns)),
             _ => "until it is lifted".to_owned(),

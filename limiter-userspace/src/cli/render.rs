@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub(super) use limiter_policy::text::count;
 
-pub(super) use self::tables::{table, table_without};
+pub(super) use self::tables::{GAP, table, table_without, terminal_width};
 
 /// Formats a count of things: `1 override`, `2 048 overrides`, `2 addresses`.
 pub(super) fn counted(number: usize, thing: &str) -> String {

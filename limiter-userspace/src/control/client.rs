@@ -24,7 +24,7 @@ const fn patience(request: &Request) -> Duration {
         Request::Reload
         | Request::AcceptList { .. }
         | Request::Confirm
-        | Request::LiftBans
+        | Request::LiftBans { .. }
         | Request::ChangeKnown(_) => LONG_PATIENCE,
         _ => PATIENCE,
     }

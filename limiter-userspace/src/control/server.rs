@@ -359,16 +359,16 @@ mod tests {
     #[test]
     fn requests_in_another_version_are_told_so() {
         assert!(matches!(
-            parse(r#"{"version":1,"command":"status"}"#),
+            parse(r#"{"version":2,"command":"status"}"#),
             Ok(Request::Status)
         ));
         assert!(matches!(
-            parse(r#"{"version":1,"command":"explain","address":"::1"}"#),
+            parse(r#"{"version":2,"command":"explain","address":"::1"}"#),
             Ok(Request::Explain { .. })
         ));
         let refused = |line: &str| parse(line).unwrap_err().to_string();
-        assert!(refused(r#"{"version":2,"command":"unheard-of"}"#).contains("version 2"));
-        assert!(refused(r#"{"version":1,"command":"unheard-of"}"#).contains("not a request"));
+        assert!(refused(r#"{"version":3,"command":"unheard-of"}"#).contains("version 3"));
+        assert!(refused(r#"{"version":2,"command":"unheard-of"}"#).contains("not a request"));
         assert!(refused("GET / HTTP/1.1").contains("not a request"));
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
         // The daemon ends once the answer is sent.
         Request::Detach => Answer::Detaching,
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
-        Request::LiftBans => bans::lift_all(&daemon).await,
+        Request::LiftBans { origin } => bans::lift_all(&daemon, origin).await,
         Request::ChangeKnown(changes) => known::change(&daemon, changes).await,
         request => {
             // Large maps take long to read, and a change of the policy may hold the lock.
@@ -105,7 +105,7 @@ fn read(
         | Request::Confirm
         | Request::Detach
         | Request::ChangeBans(_)
-        | Request::LiftBans
+        | Request::LiftBans { .. }
         | Request::ChangeKnown(_) => {
             Answer::Error("only a daemon can do that: start one with `limiter run`".to_owned())
         }

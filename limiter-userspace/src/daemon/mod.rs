@@ -54,7 +54,7 @@ use tracing::info;
 
 pub use self::{
     answers::look,
-    bans::{BanCounts, BansDone, change_pinned, lift_pinned},
+    bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
     error::{DaemonError, ReloadError, StartupError},
     exporter::{BindMetrics, MetricsListener},
     known::change_known_pinned,

@@ -4,7 +4,8 @@ use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 use jiff::Timestamp;
-use limiter_common::ban::MAX_REASON;
+use limiter_common::ban::MAX_TEXT;
+use limiter_policy::policy::bans::Origin;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -35,8 +36,8 @@ pub struct Session {
 pub enum BanChange {
     /// Make a ban.
     Ban(BanRequest),
-    /// Lift the ban of a prefix.
-    Unban(IpNet),
+    /// Lift bans.
+    Unban(UnbanRequest),
 }
 
 impl BanChange {
@@ -45,7 +46,7 @@ impl BanChange {
     pub const fn prefix(&self) -> IpNet {
         match self {
             Self::Ban(request) => request.prefix,
-            Self::Unban(prefix) => *prefix,
+            Self::Unban(request) => request.prefix,
         }
     }
 }
@@ -59,6 +60,17 @@ pub struct BanRequest {
     pub for_ns: Option<u64>,
     /// The reason.
     pub reason: BanReason,
+    /// Who bans; not [`Origin::AUTOMATIC`].
+    pub origin: Origin,
+}
+
+/// Bans to lift.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnbanRequest {
+    /// The address or the range; those within it keep their bans.
+    pub prefix: IpNet,
+    /// Whose ban; `None`: everybody's.
+    pub origin: Option<Origin>,
 }
 
 /// The outcomes of changes.
@@ -77,23 +89,31 @@ pub struct BansChanged {
 pub enum BanOutcome {
     /// The prefix is banned.
     Banned {
-        /// How often it was banned by now, as far as is remembered.
+        /// How often its origin banned it by now, as far as is remembered.
         times: u16,
-        /// Whether this replaced a ban in force.
+        /// Whether this replaced a ban of the origin in force.
         replaced: bool,
+        /// Another origin, whose ban of the prefix ends later; `None`: none does.
+        outlasted_by: Option<Origin>,
         /// The list that excludes the prefix, so that the ban has no effect; `None`: none does.
         excluded_by: Option<String>,
         /// The limit's ban that was lifted to make room; `None`: there was room.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_place_of: Option<IpNet>,
     },
-    /// The ban of the prefix itself was lifted.
+    /// Bans of the prefix itself were lifted.
     Lifted {
+        /// Whose.
+        origins: Vec<Origin>,
+        /// Whose bans of the prefix still hold.
+        still_by: Vec<Origin>,
         /// A wider prefix that is banned, so that this one is still banned.
         still_in: Option<IpNet>,
     },
-    /// The prefix had no ban of its own.
+    /// The prefix had no such ban of its own.
     NotBanned {
+        /// Whose bans of the prefix hold.
+        still_by: Vec<Origin>,
         /// A wider prefix that is banned, so that this one is too.
         still_in: Option<IpNet>,
     },
@@ -109,6 +129,8 @@ pub enum BanOutcome {
 pub struct BansQuery {
     /// Only bans that contain this prefix or lie within it; `None`: all.
     pub prefix: Option<IpNet>,
+    /// Only bans of this origin; `None`: of all.
+    pub origin: Option<Origin>,
     /// Where to continue, from [`BansPage::next`]; `None`: at the start.
     pub position: Option<u32>,
 }
@@ -129,7 +151,9 @@ pub struct BansPage {
 pub struct BanStatus {
     /// The address or range that it is for.
     pub prefix: IpNet,
-    /// The limit that made it; `None`: an operator did.
+    /// Who made it.
+    pub origin: Origin,
+    /// The limit that made it; `None`: none did.
     pub limit: Option<String>,
     /// The reason.
     pub reason: String,
@@ -139,11 +163,23 @@ pub struct BanStatus {
     pub until: Option<Timestamp>,
     /// Nanoseconds until it ends; `None`: not until it is lifted.
     pub ends_in_ns: Option<u64>,
-    /// How often the prefix was banned, including this time, as far as is remembered.
+    /// How often its origin banned the prefix, including this time, as far as is remembered.
     pub times: u16,
     /// The list that excludes it, or the address asked about, so that the ban has no effect there;
     /// `None`: none does.
     pub excluded_by: Option<String>,
+}
+
+impl BanStatus {
+    /// Returns who banned, in the words of a sentence: the limit, or the origin.
+    #[must_use]
+    pub fn by(&self) -> &str {
+        match &self.limit {
+            Some(limit) => limit,
+            None if self.origin == Origin::OPERATOR => "an operator",
+            None => self.origin.as_str(),
+        }
+    }
 }
 
 /// The reason for a ban: one short line.
@@ -155,7 +191,7 @@ pub struct BanReason(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidReason {
     /// It is too long.
-    #[error("a reason has at most {MAX_REASON} bytes, and this one has {0}")]
+    #[error("a reason has at most {MAX_TEXT} bytes, and this one has {0}")]
     TooLong(usize),
     /// It has control characters, which would garble a terminal.
     #[error("a reason is one line of text, without control characters")]
@@ -165,7 +201,7 @@ pub enum InvalidReason {
 impl BanReason {
     /// Makes a reason of a text, cut to the longest allowed.
     pub fn cut(text: &str) -> Result<Self, InvalidReason> {
-        let end = text.floor_char_boundary(MAX_REASON);
+        let end = text.floor_char_boundary(MAX_TEXT);
         text[..end].to_owned().try_into()
     }
 
@@ -183,7 +219,7 @@ impl TryFrom<String> for BanReason {
         if text.chars().any(char::is_control) {
             return Err(InvalidReason::Control);
         }
-        if text.len() > MAX_REASON {
+        if text.len() > MAX_TEXT {
             return Err(InvalidReason::TooLong(text.len()));
         }
         Ok(Self(text))

@@ -18,7 +18,7 @@ use std::{error::Error, net::IpAddr, path::PathBuf};
 use ipnet::IpNet;
 use limiter_policy::{
     lists::{Findings, ListStatus},
-    policy::Policy,
+    policy::{Policy, bans::Origin},
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ pub use self::{
 };
 
 /// The version of the protocol; a daemon accepts no other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest request that the daemon reads, in bytes.
 pub const MAX_REQUEST: u64 = 1 << 20;
@@ -95,7 +95,10 @@ pub enum Request {
     /// Make or lift bans.
     ChangeBans(BanChanges),
     /// Lift all bans.
-    LiftBans,
+    LiftBans {
+        /// Only those of this origin; `None`: everybody's.
+        origin: Option<Origin>,
+    },
     /// Get how many sources are known, and the newest.
     Known(KnownQuery),
     /// Get what is known of the source of an address.
@@ -154,7 +157,7 @@ impl Request {
             | Self::Sieves { .. }
             | Self::Policy => true,
             Self::ChangeBans(_)
-            | Self::LiftBans
+            | Self::LiftBans { .. }
             | Self::ChangeKnown(_)
             | Self::Reset(_)
             | Self::Refund(_)

@@ -376,7 +376,7 @@ fn strange_clients_are_answered_and_keep_nobody_waiting() -> Result<()> {
     let silent: Vec<_> = (0..8)
         .map(|_| UnixStream::connect(scene.socket()))
         .collect::<Result<_, _>>()?;
-    let answer = ask(b"{\"version\":1,\"command\":\"status\"}\n")?;
+    let answer = ask(b"{\"version\":2,\"command\":\"status\"}\n")?;
     ensure!(answer.contains("\"interfaces\""), "{answer}");
     // They are still connected: the answer did not wait for them to time out.
     ensure!(

@@ -142,7 +142,8 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     let shown = operators(256, 300)?;
     assert_eq!(shown.matches(gives_way).count(), 44, "{shown}");
     assert_eq!(banned(&limiter, true)?.len(), 724);
-    let metric = "limiter_bans_evicted_total{limit=\"PacketsPerIPAddress\"} 44";
+    let metric =
+        "limiter_bans_evicted_total{limit=\"PacketsPerIPAddress\",origin=\"automatic\"} 44";
     assert_metric(&pair.server, metric)?;
     let told = "automatic bans were lifted for bans by hand (bans: 44)";
     ensure!(limiter.log()?.contains(told), "{}", limiter.log()?);

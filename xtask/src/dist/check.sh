@@ -59,6 +59,9 @@ done
 for file in rules.yaml dashboard.json mixin.libsonnet; do
     [ -s "$root/usr/share/limiter/monitoring/$file" ] || fail "$file is not installed"
 done
+for file in fail2ban/limiter.conf crowdsec/limiter-bouncer; do
+    [ -s "$root/usr/share/limiter/$file" ] || fail "$file is not installed"
+done
 ! [ -e "$link" ] || fail "an example's limits are enabled"
 
 step unit

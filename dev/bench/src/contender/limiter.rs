@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use bench_common::Sink;
 use limiter_common::{
     address::Address,
-    ban::{Ban, BanKey, FOREVER, MAX_REASON},
+    ban::{Ban, BanKey, BanText, FOREVER},
     sieve::{Pressure, pressure_of_sieve},
     strategy::Strategy,
 };
@@ -166,8 +166,7 @@ fn ban(bans: &BanMaps) -> Result<()> {
         since_ns: 0,
         times: 1,
         limit: Ban::BY_HAND,
-        reason_length: 0,
-        reason: [0; MAX_REASON],
+        text: BanText::EMPTY,
     };
     for address in (FIRST..).take(BANS as usize) {
         let address = Address::v4(address.to_be_bytes());

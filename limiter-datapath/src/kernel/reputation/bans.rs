@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
-use limiter_policy::policy::bans::worth;
+use limiter_policy::policy::bans::{arranged, worth};
 
 use super::ban_filter::BanFilter;
 use crate::kernel::{DatapathError, batch, hash, map::error, pod::InMap};
@@ -68,7 +68,7 @@ impl BanMaps {
         hash::read_some(&self.bans, position, bans).map_err(error(BANS))
     }
 
-    /// Reads the ban of exactly this prefix, even one that has ended.
+    /// Reads the ban of exactly this prefix and place, even one that has ended.
     pub fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError> {
         match self.bans.get(&InMap(*key), 0) {
             Ok(InMap(ban)) => Ok(Some(ban)),
@@ -77,12 +77,12 @@ impl BanMaps {
         }
     }
 
-    /// Bans a prefix; replaces its present ban.
+    /// Bans a prefix; replaces its present ban at this place.
     pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
         self.insert_all(&[(key, ban)])
     }
 
-    /// Lifts the ban of a prefix; returns whether there was one.
+    /// Removes the ban of a prefix at this place; returns whether there was one.
     pub fn remove(&self, key: &BanKey) -> Result<bool, DatapathError> {
         hash::remove(&self.bans, *key).map_err(error(BANS))
     }
@@ -154,7 +154,7 @@ impl BanMaps {
                 capacity,
             });
         }
-        self.insert_all(&bans)
+        self.insert_all(&arranged(bans))
     }
 
     /// Replaces its bans with those of other maps, unless they are the same. If there is no room
@@ -168,6 +168,7 @@ impl BanMaps {
         let kept = bans.len().min(self.capacity()? as usize);
         let lost = bans.len() - kept;
         bans.truncate(kept);
+        let bans = arranged(bans);
         let theirs: HashSet<_> = bans.iter().map(|(key, _)| *key).collect();
         for (key, _) in self.read()? {
             if !theirs.contains(&key) {

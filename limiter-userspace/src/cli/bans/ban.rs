@@ -34,7 +34,7 @@ pub(in crate::cli) struct BanArgs {
     prefixes: Vec<IpNet>,
 
     /// Read a stream of bans from stdin: lines `ADDRESS|PREFIX [DURATION] [REASON]`, with
-    /// `-ADDRESS` to lift a ban; or CrowdSec decisions in JSON
+    /// `-ADDRESS` to lift the origin's ban; or CrowdSec decisions in JSON
     #[arg(long)]
     stdin: bool,
 
@@ -61,6 +61,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
             prefix,
             for_ns: args.terms.length.ns,
             reason: args.terms.reason.clone(),
+            origin: args.terms.origin.clone().unwrap_or_default(),
         })
     };
     let wanted = BanChanges {
@@ -107,6 +108,7 @@ fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<Stri
     let BanOutcome::Banned {
         times,
         replaced,
+        outlasted_by,
         excluded_by,
         in_place_of,
     } = outcome
@@ -123,6 +125,9 @@ fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<Stri
     }
     if *times > 1 {
         let _ = write!(line, " (its ban number {times})");
+    }
+    if let Some(origin) = outlasted_by {
+        let _ = write!(line, "; the ban by {origin} holds longer");
     }
     if let Some(list) = excluded_by {
         let _ = write!(

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use limiter_datapath::kernel::Datapath;
+use limiter_policy::policy::bans::Origin;
 
 use crate::{
     cli::args::ReadArgs,
@@ -32,10 +33,11 @@ pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<Ban
     }
 }
 
-/// Lifts all bans; returns how many were in force.
-pub(super) fn lift_all(read: &ReadArgs) -> anyhow::Result<u64> {
-    let lift = |datapath: &Datapath| Ok(daemon::lift_pinned(datapath));
-    match read.change(&Request::LiftBans, lift)? {
+/// Lifts all bans, or all of an origin; returns how many were in force.
+pub(super) fn lift_all(read: &ReadArgs, origin: Option<&Origin>) -> anyhow::Result<u64> {
+    let lift = |datapath: &Datapath| Ok(daemon::lift_pinned(datapath, origin));
+    let origin = origin.cloned();
+    match read.change(&Request::LiftBans { origin }, lift)? {
         Answer::BansLifted { lifted } => Ok(lifted),
         _ => bail!("the daemon gave an unexpected answer"),
     }

@@ -1,18 +1,22 @@
 //! `limiter bans`.
 
-use std::io::{self, BufWriter, Write};
+use std::{
+    cmp::Reverse,
+    fmt::Write as _,
+    io::{self, BufWriter, Write},
+};
 
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
-use limiter_policy::text::short;
+use limiter_policy::{policy::bans::Origin, text::short};
 use serde::Serialize;
 
 use super::parse;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        render::{count, counted, duration},
+        render::{GAP, count, counted, duration, terminal_width},
     },
     protocol::{
         Answer, Request,
@@ -25,6 +29,10 @@ pub(in crate::cli) struct BansArgs {
     /// Only the bans that contain this address or prefix or lie within it
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
     prefix: Option<IpNet>,
+
+    /// Only the bans of this origin, such as fail2ban, automatic or operator
+    #[arg(long, value_name = "NAME")]
+    origin: Option<Origin>,
 
     /// Show at most this many; all by default
     #[arg(long, value_name = "NUMBER")]
@@ -44,30 +52,34 @@ struct List {
     capacity: u32,
     /// How many were found.
     found: usize,
-    /// Sorted by prefix.
+    /// Sorted by prefix, those of a prefix by their ends, the longest first.
     bans: Vec<BanStatus>,
 }
 
 pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
-    let mut list = fetch(&args.read, args.prefix)?;
+    let mut list = fetch(args)?;
     list.bans.truncate(args.limit.unwrap_or(usize::MAX));
     let mut out = BufWriter::new(io::stdout().lock());
     if args.output.json {
         serde_json::to_writer(&mut out, &list).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        print(&mut out, &list)?;
+        print(&mut out, &list, terminal_width())?;
     }
     Ok(out.flush()?)
 }
 
 /// Fetches all bans, a few thousand per answer.
-fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
-    let mut conversation = read.conversation();
+fn fetch(args: &BansArgs) -> anyhow::Result<List> {
+    let mut conversation = args.read.conversation();
     let mut all = Vec::new();
     let mut position = None;
     let capacity = loop {
-        let query = BansQuery { prefix, position };
+        let query = BansQuery {
+            prefix: args.prefix,
+            origin: args.origin.clone(),
+            position,
+        };
         let Answer::Bans(page) = conversation.ask(&Request::Bans(query))? else {
             bail!("the daemon gave an unexpected answer");
         };
@@ -77,9 +89,13 @@ fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
             break page.capacity;
         }
     };
-    all.sort_unstable_by_key(|ban: &BanStatus| ban.prefix);
-    // A ban that was renewed between two answers is in both.
-    all.dedup_by_key(|ban| ban.prefix);
+    // A ban that was renewed or took another place between two answers is in both.
+    all.sort_unstable_by(|one: &BanStatus, other| {
+        (one.prefix, &one.origin).cmp(&(other.prefix, &other.origin))
+    });
+    all.dedup_by(|one, other| one.prefix == other.prefix && one.origin == other.origin);
+    let ends_in = |ban: &BanStatus| ban.ends_in_ns.unwrap_or(u64::MAX);
+    all.sort_by_key(|ban| (ban.prefix, Reverse(ends_in(ban))));
     Ok(List {
         capacity,
         found: all.len(),
@@ -87,10 +103,19 @@ fn fetch(read: &ReadArgs, prefix: Option<IpNet>) -> anyhow::Result<List> {
     })
 }
 
-const HEADER: [&str; 6] = ["prefix", "by", "since", "ends in", "times", "reason"];
+const HEADER: [&str; 6] = ["prefix", "origin", "since", "ends in", "times", "reason"];
+
+/// The columns to leave out on a narrow terminal, in this order.
+const LESS_WANTED: [usize; 2] = [2, 4];
+
+/// The columns of numbers, which are aligned right.
+const RIGHT: [usize; 2] = [3, 4];
+
+/// The room that reasons need.
+const REASON: usize = 20;
 
 /// Prints line by line: laying out half a million bans as one table takes much memory.
-fn print(out: &mut impl Write, list: &List) -> anyhow::Result<()> {
+fn print(out: &mut impl Write, list: &List, room: Option<usize>) -> anyhow::Result<()> {
     if !list.bans.is_empty() {
         let mut widths = HEADER.map(str::len);
         for ban in &list.bans {
@@ -98,14 +123,15 @@ fn print(out: &mut impl Write, list: &List) -> anyhow::Result<()> {
                 *width = (*width).max(cell.chars().count());
             }
         }
-        print_row(out, widths, &HEADER.map(ToOwned::to_owned))?;
+        let shown = shown(widths, room);
+        print_row(out, &shown, widths, &HEADER.map(ToOwned::to_owned))?;
         for ban in &list.bans {
-            print_row(out, widths, &cells(ban))?;
+            print_row(out, &shown, widths, &cells(ban))?;
         }
         writeln!(out)?;
     }
-    let room = count(list.capacity.into());
-    write!(out, "{} of up to {room}", counted(list.found, "ban"))?;
+    let capacity = count(list.capacity.into());
+    write!(out, "{} of up to {capacity}", counted(list.found, "ban"))?;
     if list.bans.len() < list.found {
         write!(out, ", the first {} shown", count(list.bans.len() as u64))?;
     }
@@ -113,27 +139,114 @@ fn print(out: &mut impl Write, list: &List) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the columns for which there is room.
+fn shown(mut widths: [usize; 6], room: Option<usize>) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..widths.len()).collect();
+    widths[5] = widths[5].min(REASON);
+    for column in LESS_WANTED {
+        let cells: usize = shown.iter().map(|shown| widths[*shown] + GAP).sum();
+        if room.is_some_and(|room| cells - GAP > room) {
+            shown.retain(|shown| *shown != column);
+        }
+    }
+    shown
+}
+
 fn cells(ban: &BanStatus) -> [String; 6] {
+    let mut reason = match &ban.limit {
+        None => ban.reason.clone(),
+        Some(limit) => format!("{limit}: {}", ban.reason),
+    };
+    if let Some(list) = &ban.excluded_by {
+        let _ = write!(reason, " (no effect: excluded by the list {list})");
+    }
     [
         short(ban.prefix),
-        ban.limit.clone().unwrap_or_else(|| "operator".to_owned()),
+        ban.origin.to_string(),
         format!("{:.0}", ban.since),
         ban.ends_in_ns.map_or_else(|| "–".to_owned(), duration),
         count(ban.times.into()),
-        match &ban.excluded_by {
-            None => ban.reason.clone(),
-            Some(list) => format!("{} (no effect: excluded by the list {list})", ban.reason),
-        },
+        reason,
     ]
 }
 
-/// Prints one row, with numbers aligned right.
-fn print_row(out: &mut impl Write, widths: [usize; 6], row: &[String; 6]) -> io::Result<()> {
-    let [prefix, by, since, ends_in, times, reason] = row;
-    let [of_prefix, of_by, of_since, of_ends_in, of_times, _] = widths;
-    let line = format!(
-        "{prefix:of_prefix$}  {by:of_by$}  {since:of_since$}  {ends_in:>of_ends_in$}  \
-         {times:>of_times$}  {reason}"
-    );
+fn print_row(
+    out: &mut impl Write,
+    shown: &[usize],
+    widths: [usize; 6],
+    row: &[String; 6],
+) -> io::Result<()> {
+    let cells = shown.iter().map(|column| {
+        let (cell, width) = (&row[*column], widths[*column]);
+        if RIGHT.contains(column) {
+            format!("{cell:>width$}")
+        } else {
+            format!("{cell:width$}")
+        }
+    });
+    let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
     writeln!(out, "{}", line.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn ban(origin: &str, limit: Option<&str>, reason: &str) -> BanStatus {
+        BanStatus {
+            prefix: "192.0.2.0/24".parse().unwrap(),
+            origin: origin.parse().unwrap(),
+            limit: limit.map(ToOwned::to_owned),
+            reason: reason.to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            until: None,
+            ends_in_ns: None,
+            times: 2,
+            excluded_by: None,
+        }
+    }
+
+    #[test]
+    fn narrow_terminals_show_less() {
+        let list = List {
+            capacity: 1_024,
+            found: 2,
+            bans: vec![
+                ban("sixteen-letters-", None, "x"),
+                ban("automatic", Some("PacketsPerIPAddress"), "9 drops in 1s"),
+            ],
+        };
+        let print = |room| {
+            let mut out = Vec::new();
+            print(&mut out, &list, room).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let wide = "\
+prefix        origin            since                 ends in  times  reason
+192.0.2.0/24  sixteen-letters-  1970-01-01T00:00:00Z        –      2  x
+192.0.2.0/24  automatic         1970-01-01T00:00:00Z        –      2  PacketsPerIPAddress: 9 drops in 1s
+
+2 bans of up to 1 024
+";
+        assert_eq!(print(None), wide);
+        assert_eq!(print(Some(120)), wide);
+        let of_80 = "\
+prefix        origin            ends in  times  reason
+192.0.2.0/24  sixteen-letters-        –      2  x
+192.0.2.0/24  automatic               –      2  PacketsPerIPAddress: 9 drops in 1s
+
+2 bans of up to 1 024
+";
+        assert_eq!(print(Some(80)), of_80);
+        let of_60 = "\
+prefix        origin            ends in  reason
+192.0.2.0/24  sixteen-letters-        –  x
+192.0.2.0/24  automatic               –  PacketsPerIPAddress: 9 drops in 1s
+
+2 bans of up to 1 024
+";
+        assert_eq!(print(Some(60)), of_60);
+    }
 }

@@ -1,6 +1,7 @@
-//! How long a ban lasts, and why it was made.
+//! How long a ban lasts, why it was made, and who makes it.
 
 use clap::Args;
+use limiter_policy::policy::bans::Origin;
 
 use super::parse::{self, BanLength};
 use crate::protocol::bans::BanReason;
@@ -19,7 +20,12 @@ pub(super) struct Terms {
     )]
     pub(super) length: BanLength,
 
-    /// The reason for the ban, of which 88 bytes are kept
+    /// The reason for the ban, of which 88 bytes less those of --origin are kept
     #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
     pub(super) reason: BanReason,
+
+    /// Who bans, such as fail2ban, and alone has these bans replaced or, in a stream, lifted;
+    /// without it, the operator, and crowdsec for its decisions
+    #[arg(long, value_name = "NAME")]
+    pub(super) origin: Option<Origin>,
 }

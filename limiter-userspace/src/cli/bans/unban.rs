@@ -1,11 +1,14 @@
 //! `limiter unban`.
 
-use std::io::{self, Write as _};
+use std::{
+    fmt::Write as _,
+    io::{self, Write as _},
+};
 
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
-use limiter_policy::text::short;
+use limiter_policy::{policy::bans::Origin, text::short};
 use serde_json::json;
 
 use super::{
@@ -18,7 +21,7 @@ use crate::{
         output::print_json,
         render::counted,
     },
-    protocol::bans::{BanChange, BanChanges, BanOutcome},
+    protocol::bans::{BanChange, BanChanges, BanOutcome, UnbanRequest},
 };
 
 #[derive(Debug, Args)]
@@ -32,6 +35,11 @@ pub(in crate::cli) struct UnbanArgs {
     #[arg(long)]
     all: bool,
 
+    /// Lift only the bans of this origin, such as fail2ban, automatic or operator; without it,
+    /// everybody's
+    #[arg(long, value_name = "NAME")]
+    origin: Option<Origin>,
+
     #[command(flatten)]
     read: ReadArgs,
 
@@ -43,13 +51,14 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
     if args.all {
         return unban_all(args);
     }
+    let request = |prefix| {
+        BanChange::Unban(UnbanRequest {
+            prefix,
+            origin: args.origin.clone(),
+        })
+    };
     let changes = BanChanges {
-        changes: args
-            .prefixes
-            .iter()
-            .copied()
-            .map(BanChange::Unban)
-            .collect(),
+        changes: args.prefixes.iter().copied().map(request).collect(),
         together: true,
         ..BanChanges::default()
     };
@@ -61,20 +70,22 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
     } else {
         let mut out = io::stdout();
         for (prefix, outcome) in lifted {
-            let prefix = short(*prefix);
-            match outcome {
-                BanOutcome::Lifted { .. } => writeln!(out, "the ban of {prefix} is lifted")?,
-                _ => writeln!(out, "{prefix} had no ban of its own")?,
-            }
+            writeln!(out, "{}", line(*prefix, outcome, args.origin.as_ref()))?;
         }
+    }
+    if args.origin.is_some() {
+        // What else bans it was not to be lifted, and each line says so.
+        return Ok(());
     }
     let still_banned = args.prefixes.iter().zip(&outcomes);
     let still_banned = still_banned.filter_map(|(prefix, outcome)| match outcome {
         BanOutcome::Lifted {
             still_in: Some(wider),
+            ..
         }
         | BanOutcome::NotBanned {
             still_in: Some(wider),
+            ..
         } => Some(format!(
             "{} is still banned: it is in {wider}, which is banned",
             short(*prefix)
@@ -88,8 +99,43 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Says whose bans of a prefix were lifted, and whose hold that were not to be lifted.
+fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String {
+    let prefix = short(prefix);
+    let (mut line, still_by, still_in) = match outcome {
+        BanOutcome::Lifted {
+            origins,
+            still_by,
+            still_in,
+        } => {
+            let whose = Origin::list(origins);
+            let lifted = if origins.len() == 1 {
+                format!("the ban of {prefix} is lifted: {whose}")
+            } else {
+                format!("the bans of {prefix} are lifted: {whose}")
+            };
+            (lifted, still_by, still_in)
+        }
+        BanOutcome::NotBanned { still_by, still_in } => {
+            let none = match origin {
+                Some(origin) => format!("{prefix} had no ban by {origin}"),
+                None => format!("{prefix} had no ban of its own"),
+            };
+            (none, still_by, still_in)
+        }
+        BanOutcome::Banned { .. } | BanOutcome::Refused { .. } => return String::new(),
+    };
+    if !still_by.is_empty() {
+        let _ = write!(line, "; it is still banned by {}", Origin::list(still_by));
+    }
+    if let (Some(_), Some(wider)) = (origin, still_in) {
+        let _ = write!(line, "; it is still banned in {wider}");
+    }
+    line
+}
+
 fn unban_all(args: &UnbanArgs) -> anyhow::Result<()> {
-    let lifted = lift_all(&args.read)?;
+    let lifted = lift_all(&args.read, args.origin.as_ref())?;
     if args.output.json {
         return print_json(&json!({"lifted": lifted}));
     }

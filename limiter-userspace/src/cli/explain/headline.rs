@@ -73,10 +73,7 @@ fn fate(explanation: &Explanation) -> String {
 }
 
 fn banned(ban: &BanStatus) -> String {
-    let by = match &ban.limit {
-        Some(limit) => limit.as_str(),
-        None => "an operator",
-    };
+    let by = ban.by();
     let until = match (ban.ends_in_ns, ban.until) {
         (Some(ns), Some(until)) => format!("for {} more, until {until:.0}", duration(ns)),
         _ => "until the ban is lifted".to_owned(),
@@ -114,7 +111,7 @@ fn refused(limit: &LimitExplanation, ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::lists::Findings;
+    use limiter_policy::{lists::Findings, policy::bans::Origin};
 
     use super::*;
     use crate::{cli::top::testing, protocol::ReserveExplanation, testing::policy};
@@ -184,6 +181,7 @@ mod tests {
         let mut explanation = explanation();
         explanation.bans = vec![BanStatus {
             prefix: "192.0.2.0/24".parse().unwrap(),
+            origin: Origin::OPERATOR,
             limit: None,
             reason: String::new(),
             since: jiff::Timestamp::UNIX_EPOCH,

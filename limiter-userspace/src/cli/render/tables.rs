@@ -8,7 +8,7 @@ use std::{
 use comfy_table::{CellAlignment, ColumnConstraint, Table, Width, presets::NOTHING};
 
 /// The blanks between two columns.
-const GAP: usize = 2;
+pub(in crate::cli) const GAP: usize = 2;
 
 /// The least width of a text that is wrapped.
 const LEAST_TEXT: usize = 20;
@@ -37,7 +37,7 @@ pub(in crate::cli) fn table_without<const N: usize, const R: usize>(
 }
 
 /// Returns how many columns there are room for; `None`: nobody limits them.
-fn terminal_width() -> Option<usize> {
+pub(in crate::cli) fn terminal_width() -> Option<usize> {
     let said = env::var("COLUMNS").ok().and_then(|said| said.parse().ok());
     let terminal = || {
         let (width, _) = crossterm::terminal::size().ok()?;

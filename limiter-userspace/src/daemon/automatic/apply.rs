@@ -1,9 +1,12 @@
 //! Bans the sources that the decider finds, unless the guard or the policy protects them.
 
-use limiter_common::limit::LimitId;
+use limiter_common::{ban::Ban, limit::LimitId};
 use limiter_datapath::kernel::{BanMaps, DatapathError, monotonic_now};
 use limiter_policy::{
-    policy::{AutomaticBan, BanMode, Policy, bans::prefix_of},
+    policy::{
+        AutomaticBan, BanMode, Policy,
+        bans::{Origin, prefix_of},
+    },
     text::short,
 };
 use tracing::info;
@@ -14,7 +17,7 @@ use super::{
 };
 use crate::{
     daemon::{
-        bans::{BanError, Bans, NewBan},
+        bans::{BanError, Bans, By, NewBan},
         offenders::limit_name,
         shared::Daemon,
     },
@@ -114,18 +117,19 @@ fn one(
             for_ns: terms.for_ns,
         }));
     }
-    let before = bans.remembered(prefix)?;
-    if let Some(before) = before.filter(|before| before.holds(now_ns)) {
-        decider.banned(offence, before.until_ns);
+    let remembered = bans.remembered(prefix)?;
+    if let Some(ban) = remembered.first().filter(|ban| ban.holds(now_ns)) {
+        decider.banned(offence, ban.until_ns);
         return Ok(None);
     }
-    let ban = offence.ban(terms, before.as_ref(), now_ns);
+    let before = remembered.iter().find(|ban| ban.is_automatic());
+    let ban = offence.ban(terms, before, now_ns);
     let for_ns = ban.until_ns.saturating_sub(now_ns);
     let made = bans.ban(&NewBan {
         prefix,
         for_ns: Some(for_ns),
         reason: BanReason::try_from(offence.reason(terms)).unwrap_or_default(),
-        limit: Some(offence.limit()),
+        by: By::Limit(offence.limit()),
     });
     match made {
         Ok(made) => {
@@ -153,9 +157,9 @@ fn replace(
     part: ipnet::IpNet,
     until_ns: u64,
 ) -> Result<(), DatapathError> {
-    let ban = bans.remembered(part)?;
-    if ban.is_some_and(|ban| ban.limit == offence.limit().0 && ban.until_ns <= until_ns) {
-        bans.unban(part)?;
+    let is_replaced = |ban: &Ban| ban.limit == offence.limit().0 && ban.until_ns <= until_ns;
+    if bans.remembered(part)?.iter().any(is_replaced) {
+        bans.unban(part, Some(&Origin::AUTOMATIC))?;
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use limiter_common::ban::Ban;
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
-    policy::{NeverBanned, Policy},
+    policy::{NeverBanned, Policy, bans::Origin},
     text::short,
 };
 use tokio::task::spawn_blocking;
@@ -14,14 +15,15 @@ use tracing::{info, warn};
 use super::{
     keeper::with_bans_of,
     list::{covering, excluded_by},
-    store::{BanError, BanStore, Bans, NewBan},
+    new::{BanError, By, NewBan},
+    store::{BanStore, Bans},
 };
 use crate::{
     daemon::{guard::GuardUnavailable, shared::Daemon},
     guard::{ProbeError, Protected, Refusal},
     protocol::{
         Answer,
-        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
+        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged, UnbanRequest},
     },
 };
 
@@ -97,15 +99,31 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
     }
 }
 
-/// Lifts all bans, some thousand at a time, so that other changes can come in between.
-pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>) -> Answer {
+/// Lifts all bans, or all of an origin, some thousand at a time, so that other changes can come in
+/// between.
+pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Origin>) -> Answer {
     let daemon = Arc::clone(daemon);
     let lifted = spawn_blocking(move || {
-        let mut lifted = 0;
-        while let Some(some) = daemon.with_bans(|_, bans| bans.unban_some())? {
+        let (mut lifted, mut position) = (0, None);
+        loop {
+            let some = daemon.with_bans(|_, bans| {
+                bans.unban_some(position, |_, ban| is_of(origin.as_ref(), ban))
+            });
+            let (some, next) = some?;
             lifted += u64::from(some);
+            position = next;
+            if position.is_none() {
+                break;
+            }
         }
-        info!(lifted, "all bans are lifted (bans: {lifted})");
+        match origin {
+            None => info!(lifted, "all bans are lifted (bans: {lifted})"),
+            Some(origin) => info!(
+                lifted,
+                origin = origin.as_str(),
+                "all bans by {origin} are lifted (bans: {lifted})"
+            ),
+        }
         Ok::<_, DatapathError>(lifted)
     });
     match lifted.await {
@@ -134,17 +152,20 @@ pub fn change_pinned(
     }))
 }
 
-/// Lifts all pinned bans while no daemon runs.
+/// Lifts all pinned bans, or all of an origin, while no daemon runs.
 #[must_use]
-pub fn lift_pinned(datapath: &Datapath) -> Answer {
+pub fn lift_pinned(datapath: &Datapath, origin: Option<&Origin>) -> Answer {
     let lifted = with_bans_of(datapath, &mut BanStore::default(), |_, bans| {
-        let mut lifted = 0;
-        while let Some(some) = bans.unban_some()? {
-            lifted += u64::from(some);
-        }
-        Ok::<_, DatapathError>(lifted)
+        bans.unban_chosen(|_, ban| is_of(origin, ban))
     });
-    Answer::told(lifted.map(|lifted| Answer::BansLifted { lifted }))
+    Answer::told(lifted.map(|lifted| Answer::BansLifted {
+        lifted: lifted.into(),
+    }))
+}
+
+/// Returns whether a ban is of an origin, or of any if none is given.
+fn is_of(origin: Option<&Origin>, ban: &Ban) -> bool {
+    origin.is_none_or(|origin| origin.has_made(ban))
 }
 
 /// Logs bans asked for by hand; a stream would log too much.
@@ -158,9 +179,13 @@ fn log(changes: &[BanChange], outcomes: &[BanOutcome]) {
                     || "until it is lifted".to_owned(),
                     |ns| format!("for {:?}", Duration::from_nanos(ns)),
                 );
-                info!(prefix, reason, "{prefix} is banned {end}");
+                let origin = request.origin.as_str();
+                info!(prefix, origin, reason, "{prefix} is banned {end}");
             }
-            (_, BanOutcome::Lifted { .. }) => info!(prefix, "the ban of {prefix} is lifted"),
+            (_, BanOutcome::Lifted { origins, .. }) => {
+                let origins = Origin::list(origins);
+                info!(prefix, origins, "the ban of {prefix} is lifted: {origins}");
+            }
             _ => {}
         }
     }
@@ -212,7 +237,7 @@ fn all(
             reason: refusal.to_string(),
         }),
         (BanChange::Ban(request), None) => ban(policy, bans, request),
-        (BanChange::Unban(prefix), None) => unban(datapath, bans, *prefix),
+        (BanChange::Unban(request), None) => unban(datapath, bans, request),
     })
     .collect()
 }
@@ -237,12 +262,13 @@ fn ban(
         prefix: request.prefix,
         for_ns: request.for_ns,
         reason: request.reason.clone(),
-        limit: None,
+        by: By::Origin(request.origin.clone()),
     };
     match bans.ban(&new) {
         Ok(banned) => Ok(BanOutcome::Banned {
             times: banned.ban.times,
             replaced: banned.replaced.is_some(),
+            outlasted_by: banned.outlasted_by.as_ref().map(Origin::of),
             excluded_by: excluded_by(policy, request.prefix),
             in_place_of: banned.evicted.map(|(prefix, _)| prefix),
         }),
@@ -256,16 +282,25 @@ fn ban(
 fn unban(
     datapath: &Datapath,
     bans: &mut Bans<'_, BanMaps>,
-    prefix: IpNet,
+    request: &UnbanRequest,
 ) -> Result<BanOutcome, ChangeError> {
-    let lifted = bans.unban(prefix)?;
-    let wider = match datapath.reputation() {
-        Some(maps) => covering(maps.bans(), prefix, monotonic_now())?,
+    let lifted = bans.unban(request.prefix, request.origin.as_ref())?;
+    let covering = match datapath.reputation() {
+        Some(maps) => covering(maps.bans(), request.prefix, monotonic_now())?,
         None => Vec::new(),
     };
+    let (own, wider): (Vec<_>, Vec<_>) = covering
+        .into_iter()
+        .partition(|(prefix, _)| *prefix == request.prefix);
+    let still_by = own.iter().map(|(_, ban)| Origin::of(ban)).collect();
     let still_in = wider.first().map(|(wider, _)| *wider);
-    Ok(match lifted {
-        Some(_) => BanOutcome::Lifted { still_in },
-        None => BanOutcome::NotBanned { still_in },
+    Ok(if lifted.is_empty() {
+        BanOutcome::NotBanned { still_by, still_in }
+    } else {
+        BanOutcome::Lifted {
+            origins: lifted.iter().map(Origin::of).collect(),
+            still_by,
+            still_in,
+        }
     })
 }

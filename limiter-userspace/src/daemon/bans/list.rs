@@ -10,7 +10,10 @@ use limiter_common::{
     limit::LimitId,
 };
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now};
-use limiter_policy::policy::{Names, Policy, bans::prefix_of};
+use limiter_policy::policy::{
+    Names, Policy,
+    bans::{MOST_ORIGINS, Origin, prefix_of},
+};
 
 use crate::{
     daemon::listed::list_of_all,
@@ -29,13 +32,15 @@ pub(in crate::daemon) fn page(
         None => None,
     };
     let teller = Teller::new(datapath);
-    let is_meant = |prefix: &IpNet| {
-        let wanted = query.prefix.as_ref();
-        wanted.is_none_or(|wanted| wanted.contains(prefix) || prefix.contains(wanted))
+    let is_meant = |prefix: &IpNet, ban: &Ban| {
+        let (whom, whose) = (query.prefix.as_ref(), query.origin.as_ref());
+        whom.is_none_or(|whom| whom.contains(prefix) || prefix.contains(whom))
+            && whose.is_none_or(|whose| whose.has_made(ban))
     };
     let told = some.iter().filter_map(|(key, ban)| {
         let prefix = prefix_of(key);
-        (is_meant(&prefix) && ban.holds(teller.now_ns)).then(|| teller.tell(prefix, ban, prefix))
+        (is_meant(&prefix, ban) && ban.holds(teller.now_ns))
+            .then(|| teller.tell(prefix, ban, prefix))
     });
     Ok(BansPage {
         capacity,
@@ -44,7 +49,7 @@ pub(in crate::daemon) fn page(
     })
 }
 
-/// Returns the bans that contain an address, the widest first.
+/// Returns the bans that contain an address, the widest first, and of a prefix the longest.
 pub(in crate::daemon) fn of_address(
     datapath: &Datapath,
     address: IpAddr,
@@ -80,7 +85,8 @@ pub(in crate::daemon) fn count(datapath: &Datapath) -> Result<[u32; 2], Datapath
     }
 }
 
-/// Returns the bans that hold at `now_ns` on a prefix or one that contains it, the widest first.
+/// Returns the bans that hold at `now_ns` on a prefix or one that contains it, the widest first, and
+/// of a prefix the longest.
 pub(super) fn covering(
     maps: &BanMaps,
     prefix: IpNet,
@@ -91,10 +97,16 @@ pub(super) fn covering(
     let mut bans = Vec::new();
     for length in 1..=prefix.prefix_len() {
         let key = BanKey::new(&address, length);
-        if is_among(lengths, &key)
-            && let Some(ban) = maps.get(&key)?.filter(|ban| ban.holds(now_ns))
-        {
-            bans.push((prefix_of(&key), ban));
+        if !is_among(lengths, &key) {
+            continue;
+        }
+        for place in (0..).take(MOST_ORIGINS) {
+            let Some(ban) = maps.get(&key.at(place))? else {
+                break;
+            };
+            if ban.holds(now_ns) {
+                bans.push((prefix_of(&key), ban));
+            }
         }
     }
     Ok(bans)
@@ -136,12 +148,13 @@ impl<'d> Teller<'d> {
         let ago = nanoseconds(self.now_ns.wrapping_sub(ban.since_ns));
         BanStatus {
             prefix,
-            limit: (ban.limit != Ban::BY_HAND).then(|| {
+            origin: Origin::of(ban),
+            limit: ban.is_automatic().then(|| {
                 // Also a limit that the policy no longer has, unless its id was given to another.
                 let name = self.names.name(LimitId(ban.limit));
                 name.map_or_else(|| format!("limit {}", ban.limit), ToOwned::to_owned)
             }),
-            reason: reason(ban),
+            reason: String::from_utf8_lossy(ban.text.reason()).into_owned(),
             since: self.now.saturating_sub(ago).unwrap_or(self.now),
             until: ends_in_ns.and_then(|ns| self.now.checked_add(nanoseconds(ns)).ok()),
             ends_in_ns,
@@ -153,11 +166,4 @@ impl<'d> Teller<'d> {
 
 fn nanoseconds(ns: u64) -> SignedDuration {
     SignedDuration::try_from(Duration::from_nanos(ns)).unwrap_or(SignedDuration::MAX)
-}
-
-/// Returns a ban's reason.
-pub(super) fn reason(ban: &Ban) -> String {
-    let length = usize::try_from(ban.reason_length).unwrap_or(usize::MAX);
-    let bytes = ban.reason.get(..length).unwrap_or_default();
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -4,6 +4,9 @@
 mod change;
 mod keeper;
 mod list;
+mod maker;
+mod new;
+mod prefix;
 mod saved;
 mod store;
 mod table;
@@ -23,11 +26,13 @@ pub(super) use self::{
     change::{change, lift_all},
     keeper::BanKeeper,
     list::{count, of_address, page},
+    new::{BanError, By, NewBan},
     saved::{restore, save},
-    store::{BanError, Bans, NewBan},
+    store::Bans,
 };
 pub use self::{
     change::{change_pinned, lift_pinned},
+    maker::Maker,
     store::{BanCounts, BansDone},
 };
 use super::shared::Daemon;

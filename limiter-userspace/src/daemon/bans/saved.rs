@@ -4,7 +4,7 @@ use limiter_datapath::{
     kernel::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
     state::{Moment, SavedBan},
 };
-use limiter_policy::policy::bans::{forgotten_at, prefix_of, worth};
+use limiter_policy::policy::bans::{arranged, forgotten_at, prefix_of, worth};
 use tracing::{info, warn};
 
 /// How many bans are restored at once.
@@ -43,12 +43,13 @@ pub(in crate::daemon) fn restore(
     let now = Moment::new(now_ns, wall_clock_now());
     let mut known: Vec<_> = saved
         .iter()
-        .filter(|ban| now_ns < forgotten_at(&ban.restore(now).1))
+        .map(|ban| ban.restore(now))
+        .filter(|(_, ban)| now_ns < forgotten_at(ban))
         .collect();
     let capacity = maps.bans().capacity()? as usize;
     let lost = known.len().saturating_sub(capacity);
     if lost > 0 {
-        known.sort_unstable_by_key(|ban| worth(&ban.restore(now).1));
+        known.sort_unstable_by_key(|(_, ban)| worth(ban));
         known.truncate(capacity);
         warn!(
             lost,
@@ -56,9 +57,9 @@ pub(in crate::daemon) fn restore(
              those that end first (bans: {lost})"
         );
     }
+    let known = arranged(known);
     for some in known.chunks(AT_ONCE) {
-        let some: Vec<_> = some.iter().map(|ban| ban.restore(now)).collect();
-        maps.bans().insert_all(&some)?;
+        maps.bans().insert_all(some)?;
     }
     let bans = known.len();
     if bans > 0 {

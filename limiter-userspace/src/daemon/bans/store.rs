@@ -1,22 +1,25 @@
 //! Makes, lifts and forgets bans, in the table, which alone holds them, and in the counts of it.
 
-use std::{collections::BTreeMap, mem};
+use std::{
+    collections::{BTreeMap, HashSet},
+    mem,
+};
 
 use ipnet::IpNet;
 use limiter_common::{
     address::Address,
-    ban::{Ban, BanKey, FOREVER, MAX_REASON},
-    limit::LimitId,
+    ban::{Ban, BanKey},
 };
 use limiter_datapath::kernel::DatapathError;
-use limiter_policy::policy::bans::{forgotten_at, prefix_of};
-use thiserror::Error;
+use limiter_policy::policy::bans::{MOST_ORIGINS, Origin, forgotten_at, prefix_of, with, without};
 
 use super::{
+    maker::Maker,
+    new::{BanError, Banned, NewBan},
+    prefix,
     table::BanTable,
-    tally::{Origin, Tally},
+    tally::Tally,
 };
-use crate::protocol::bans::BanReason;
 
 /// How many bans may be removed before the filter is cleared of them; as many as are left in the
 /// table, if these are more.
@@ -25,59 +28,7 @@ const MOST_REMOVED: u32 = 10_000;
 /// One part in so many of the table is reserved for bans by hand.
 const KEPT_PART: u32 = 4;
 
-/// A prefix was not banned; nothing has changed.
-#[derive(Debug, Error)]
-pub(in crate::daemon) enum BanError {
-    /// The prefix length is 0.
-    #[error("a prefix of length 0 would ban everybody")]
-    Everybody,
-    /// As many bans hold as there may be.
-    #[error(
-        "there is no room for more than {capacity} bans: raise `bans: {{capacity: …}}`, or lift some"
-    )]
-    Full {
-        /// How many there may be.
-        capacity: u32,
-    },
-    /// As many of limits' bans hold as there may be.
-    #[error(
-        "there is no room for more than {most} automatic bans, because the rest is reserved for bans \
-         by hand: raise `bans: {{capacity: …}}`"
-    )]
-    FullOfAutomatic {
-        /// How many bans limits may make.
-        most: u32,
-    },
-    /// The kernel refused.
-    #[error(transparent)]
-    Datapath(#[from] DatapathError),
-}
-
-/// A ban to be made.
-#[derive(Clone, Debug)]
-pub(in crate::daemon) struct NewBan {
-    /// The prefix to ban.
-    pub(in crate::daemon) prefix: IpNet,
-    /// How long, in nanoseconds; `None`: until it is lifted.
-    pub(in crate::daemon) for_ns: Option<u64>,
-    /// Why.
-    pub(in crate::daemon) reason: BanReason,
-    /// The limit that bans; `None`: an operator does.
-    pub(in crate::daemon) limit: Option<LimitId>,
-}
-
-/// A ban that was made.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::daemon) struct Banned {
-    /// The ban as it is in the table.
-    pub(in crate::daemon) ban: Ban,
-    /// The ban that held until then.
-    pub(in crate::daemon) replaced: Option<Ban>,
-    /// A limit's ban of another prefix, lifted to make room.
-    pub(in crate::daemon) evicted: Option<(IpNet, Ban)>,
-}
-
-/// Counts of what was done with bans of one limit, or of operators, since the daemon started.
+/// Counts of what was done with bans of one maker since the daemon started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BansDone {
     /// Bans made, including those that replaced another.
@@ -93,23 +44,26 @@ pub struct BansDone {
 /// How many bans there are, and what was done with them since the daemon started.
 #[derive(Clone, Debug, Default)]
 pub struct BanCounts {
-    /// How many hold, by family, as of a second ago at most.
-    pub holding: [u32; 2],
-    done: BTreeMap<Origin, BansDone>,
+    holding: BTreeMap<Maker, [u32; 2]>,
+    done: BTreeMap<Maker, BansDone>,
 }
 
 impl BanCounts {
-    /// Returns what was done with the bans of a limit; `None`: of operators.
+    /// Returns how many bans of the makers of that name hold, by family, as of a second ago at most.
     #[must_use]
-    pub fn done(&self, limit: Option<LimitId>) -> BansDone {
-        let done = self.done.get(&origin(limit));
+    pub fn holding(&self, name: &str) -> [u32; 2] {
+        let makers = self.holding.iter();
+        sum(makers
+            .filter(|(maker, _)| maker.name() == name)
+            .map(|(_, holding)| holding))
+    }
+
+    /// Returns what was done with the bans of a maker.
+    #[must_use]
+    pub fn done(&self, maker: Maker) -> BansDone {
+        let done = self.done.get(&maker);
         done.copied().unwrap_or_default()
     }
-}
-
-/// Returns the number that stands for a limit, or for operators, in a ban.
-fn origin(limit: Option<LimitId>) -> Origin {
-    limit.map_or(Ban::BY_HAND, |limit| limit.0)
 }
 
 /// The counts and positions kept beside a table of bans.
@@ -118,7 +72,7 @@ pub(in crate::daemon) struct BanStore {
     /// The number of the table that was counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
-    done: BTreeMap<Origin, BansDone>,
+    done: BTreeMap<Maker, BansDone>,
     /// How many were removed since the filter was cleared.
     removed: u32,
     /// How far the search for ended bans has come.
@@ -144,8 +98,8 @@ impl BanStore {
             self.count(table, now_ns)?;
             self.counted = Some(id);
         }
-        for (origin, count) in self.tally.advance(now_ns) {
-            self.done.entry(origin).or_default().ended += u64::from(count);
+        for (maker, count) in self.tally.advance(now_ns) {
+            self.done.entry(maker).or_default().ended += u64::from(count);
         }
         Ok(Bans {
             store: self,
@@ -156,16 +110,24 @@ impl BanStore {
 
     /// Returns how many bans held, by family, when they were last opened; an ended ban counts for
     /// up to a second more.
-    pub(in crate::daemon) const fn holding(&self) -> [u32; 2] {
-        self.tally.holding()
+    pub(in crate::daemon) fn holding(&self) -> [u32; 2] {
+        sum(self.tally.holding().values())
     }
 
-    /// Returns the same, and what was done.
+    /// Returns the same by maker, and what was done.
     pub(in crate::daemon) fn counts(&self) -> BanCounts {
         BanCounts {
-            holding: self.holding(),
+            holding: self.tally.holding().clone(),
             done: self.done.clone(),
         }
+    }
+
+    /// Has a ban forgotten when it is due, wherever the search is that may not have met it: a ban is
+    /// new, or changed places.
+    fn look_again(&mut self, ban: &Ban) {
+        let forgotten_at = forgotten_at(ban);
+        self.earliest_ns = self.earliest_ns.min(forgotten_at);
+        self.quiet_until_ns = self.quiet_until_ns.min(forgotten_at);
     }
 
     fn count(&mut self, table: &impl BanTable, now_ns: u64) -> Result<(), DatapathError> {
@@ -178,13 +140,23 @@ impl BanStore {
         self.tally.advance(now_ns);
         let mut some = Vec::new();
         let mut position = None;
+        // Nearly always each prefix has one ban.
+        let mut several = HashSet::new();
         loop {
             position = table.read_some(position, &mut some)?;
             for (key, ban) in some.drain(..) {
                 self.tally.add(&key, &ban);
+                if key.place() != BanKey::FRONT {
+                    several.insert(key.at(BanKey::FRONT));
+                }
             }
             if position.is_none() {
                 break;
+            }
+        }
+        for key in several {
+            for ban in prefix::repair(table, &key)? {
+                self.tally.remove(&key, &ban);
             }
         }
         table.keep_lengths(self.tally.lengths())?;
@@ -201,79 +173,71 @@ pub(in crate::daemon) struct Bans<'s, T> {
 }
 
 impl<T: BanTable> Bans<'_, T> {
-    /// Bans a prefix; replaces a ban that it has.
+    /// Bans a prefix; replaces a ban that it has of the same origin.
     pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
-        let before = self.remembered(new.prefix)?;
-        if new.limit.is_some() && !before.is_some_and(|before| before.is_automatic()) {
-            self.make_automatic_room()?;
-        }
+        let first = new.first(self.now_ns)?;
+        let is_own = |other: &Ban| other.is_of_origin_of(&first);
+        let before = prefix::read(self.table, &key)?.into_iter().find(is_own);
         let evicted = match before {
             Some(_) => None,
-            None => self.make_room(new.limit.is_none())?,
+            None => self.make_room(&key, first.is_automatic())?,
         };
-        let mut reason = [0; MAX_REASON];
-        let text = new.reason.as_str().as_bytes();
-        reason[..text.len()].copy_from_slice(text);
         let ban = Ban {
-            until_ns: new
-                .for_ns
-                .map_or(FOREVER, |for_ns| self.now_ns.saturating_add(for_ns)),
-            since_ns: self.now_ns,
             times: before.map_or(1, |before| before.times.saturating_add(1)),
-            limit: origin(new.limit),
-            reason_length: u32::try_from(text.len()).unwrap_or_default(),
-            reason,
+            ..first
         };
-        self.table.insert(key, ban)?;
+        // Not before now: what made room may have been among them.
+        let present = prefix::read(self.table, &key)?;
+        prefix::write(self.table, &key, with(&present, ban))?;
         if let Some(before) = &before {
             self.store.tally.remove(&key, before);
         }
         self.store.tally.add(&key, &ban);
-        let forgotten_at = forgotten_at(&ban);
-        self.store.earliest_ns = self.store.earliest_ns.min(forgotten_at);
-        self.store.quiet_until_ns = self.store.quiet_until_ns.min(forgotten_at);
+        let others = present.iter().filter(|other| !is_own(other));
+        for moved in others.clone().chain([&ban]) {
+            self.store.look_again(moved);
+        }
         self.done(&ban).made += 1;
+        let last = others.max_by_key(|other| other.until_ns).copied();
         Ok(Banned {
             ban,
             replaced: before.filter(|before| before.holds(self.now_ns)),
+            outlasted_by: last.filter(|last| last.until_ns > ban.until_ns),
             evicted,
         })
     }
 
-    /// Lifts the ban of exactly this prefix and forgets how often it was banned. Returns the ban;
-    /// `None`: none held.
-    pub(in crate::daemon) fn unban(&mut self, prefix: IpNet) -> Result<Option<Ban>, DatapathError> {
+    /// Lifts the bans of exactly this prefix, or an origin's, and forgets how often it was banned.
+    /// Returns those that held.
+    pub(in crate::daemon) fn unban(
+        &mut self,
+        prefix: IpNet,
+        origin: Option<&Origin>,
+    ) -> Result<Vec<Ban>, DatapathError> {
         let Some(key) = key(prefix) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
-        let Some(ban) = self.table.get(&key)? else {
-            return Ok(None);
-        };
-        self.remove(&key, &ban)?;
-        let held = Some(ban).filter(|ban| ban.holds(self.now_ns));
-        if held.is_some() {
-            self.done(&ban).lifted += 1;
-        }
-        Ok(held)
+        self.lift(&key, |ban| origin.is_none_or(|origin| origin.has_made(ban)))
     }
 
-    /// Lifts and forgets some thousand bans; returns how many held. `None`: none are left.
-    pub(in crate::daemon) fn unban_some(&mut self) -> Result<Option<u32>, DatapathError> {
+    /// Lifts and forgets the chosen bans among the next some thousand. Returns how many held, and
+    /// where to continue; `None`: that was all.
+    pub(in crate::daemon) fn unban_some(
+        &mut self,
+        position: Option<u32>,
+        is_chosen: impl Fn(IpNet, &Ban) -> bool,
+    ) -> Result<(u32, Option<u32>), DatapathError> {
         let mut some = Vec::new();
-        self.table.read_some(None, &mut some)?;
-        if some.is_empty() {
-            return Ok(None);
-        }
+        let next = self.table.read_some(position, &mut some)?;
+        some.retain(|(key, ban)| is_chosen(prefix_of(key), ban));
         let mut lifted = 0;
-        for (key, ban) in some {
-            self.remove(&key, &ban)?;
-            if ban.holds(self.now_ns) {
-                self.done(&ban).lifted += 1;
-                lifted += 1;
-            }
+        for (key, _) in some {
+            // All at once: one that takes another's place may stand where nobody looks any more.
+            let held = self.lift(&key, |ban| is_chosen(prefix_of(&key), ban))?;
+            lifted += u32::try_from(held.len()).unwrap_or(u32::MAX);
         }
-        Ok(Some(lifted))
+        Ok((lifted, next))
     }
 
     /// Lifts and forgets all chosen bans; returns how many held.
@@ -283,24 +247,19 @@ impl<T: BanTable> Bans<'_, T> {
     ) -> Result<u32, DatapathError> {
         let (mut lifted, mut position) = (0, None);
         loop {
-            let mut some = Vec::new();
-            position = self.table.read_some(position, &mut some)?;
-            some.retain(|(key, ban)| is_chosen(prefix_of(key), ban));
-            for (key, _) in some {
-                lifted += u32::from(self.unban(prefix_of(&key))?.is_some());
-            }
+            let (some, next) = self.unban_some(position, &is_chosen)?;
+            lifted += some;
+            position = next;
             if position.is_none() {
                 return Ok(lifted);
             }
         }
     }
 
-    /// Returns the ban of exactly this prefix, also one that has ended and is remembered.
-    pub(in crate::daemon) fn remembered(
-        &self,
-        prefix: IpNet,
-    ) -> Result<Option<Ban>, DatapathError> {
-        key(prefix).map_or(Ok(None), |key| self.table.get(&key))
+    /// Returns the bans of exactly this prefix, also those that have ended and are remembered. The
+    /// first ends last.
+    pub(in crate::daemon) fn remembered(&self, prefix: IpNet) -> Result<Vec<Ban>, DatapathError> {
+        key(prefix).map_or(Ok(Vec::new()), |key| prefix::read(self.table, &key))
     }
 
     /// Forgets the ended bans that are due, among the next some thousand. Does nothing if none is
@@ -313,19 +272,32 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(())
     }
 
-    /// If the table is full, forgets ended bans that were to be remembered. If there are none, a
-    /// limit's ban that holds gives way to a ban by hand, and is returned.
-    fn make_room(&mut self, by_hand: bool) -> Result<Option<(IpNet, Ban)>, BanError> {
+    /// Makes room for another origin's ban of a prefix: forgets ended bans that were to be
+    /// remembered. If there are none, a limit's ban that holds gives way to a ban by hand, and is
+    /// returned.
+    fn make_room(
+        &mut self,
+        key: &BanKey,
+        is_automatic: bool,
+    ) -> Result<Option<(IpNet, Ban)>, BanError> {
+        if is_automatic {
+            self.make_automatic_room()?;
+        }
+        let now_ns = self.now_ns;
+        let present = prefix::read(self.table, key)?;
+        if present.len() >= MOST_ORIGINS {
+            let over = present.iter().find(|ban| !ban.holds(now_ns));
+            self.remove(key, over.ok_or(BanError::TooManyOrigins)?)?;
+        }
         let capacity = self.table.capacity()?;
         if self.store.tally.entries() < capacity {
             return Ok(None);
         }
-        let now_ns = self.now_ns;
         let forgotten = self.forget_until_found(Tally::ended, |ban| !ban.holds(now_ns))?;
         if forgotten {
             return Ok(None);
         }
-        let evicted = if by_hand { self.evict()? } else { None };
+        let evicted = if is_automatic { None } else { self.evict()? };
         evicted.map(Some).ok_or(BanError::Full { capacity })
     }
 
@@ -401,9 +373,35 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(forgotten)
     }
 
+    /// Lifts and forgets the chosen bans of a prefix; returns those that held.
+    fn lift(
+        &mut self,
+        key: &BanKey,
+        is_chosen: impl Fn(&Ban) -> bool,
+    ) -> Result<Vec<Ban>, DatapathError> {
+        let mut bans = prefix::read(self.table, key)?;
+        bans.retain(is_chosen);
+        for ban in &bans {
+            self.remove(key, ban)?;
+        }
+        bans.retain(|ban| ban.holds(self.now_ns));
+        for ban in &bans {
+            self.done(ban).lifted += 1;
+        }
+        Ok(bans)
+    }
+
+    /// Removes the ban of a prefix that has the same origin.
     fn remove(&mut self, key: &BanKey, ban: &Ban) -> Result<(), DatapathError> {
-        self.table.remove(key)?;
-        if self.store.tally.remove(key, ban) {
+        let present = prefix::read(self.table, key)?;
+        let mut places = present.iter();
+        let Some(place) = places.position(|other| other.is_of_origin_of(ban)) else {
+            return Ok(());
+        };
+        prefix::write(self.table, key, without(&present, place))?;
+        let others = present.iter().filter(|other| !other.is_of_origin_of(ban));
+        others.for_each(|moved| self.store.look_again(moved));
+        if self.store.tally.remove(key, &present[place]) {
             // Afterwards: a length is looked for as long as it has a ban.
             self.table.keep_lengths(self.store.tally.lengths())?;
         }
@@ -417,8 +415,13 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     fn done(&mut self, ban: &Ban) -> &mut BansDone {
-        self.store.done.entry(ban.limit).or_default()
+        self.store.done.entry(Maker::of(ban)).or_default()
     }
+}
+
+/// Adds up numbers by family.
+fn sum<'n>(numbers: impl Iterator<Item = &'n [u32; 2]>) -> [u32; 2] {
+    numbers.fold([0; 2], |[v4, v6], more| [v4 + more[0], v6 + more[1]])
 }
 
 /// Returns a prefix's key; `None`: it is everybody.

@@ -8,10 +8,9 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
 };
 
-const SECOND: u64 = 1_000_000_000;
+use super::maker::Maker;
 
-/// The origin of a ban, as in [`Ban::limit`]: a limit's interned id, or [`Ban::BY_HAND`].
-pub(in crate::daemon) type Origin = u16;
+const SECOND: u64 = 1_000_000_000;
 
 /// How many bans a table has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,13 +19,12 @@ pub(super) struct Tally {
     entries: u32,
     /// The same by prefix length.
     by_length: BTreeMap<(u32, u64), u32>,
-    /// Those that hold: by the second in which they end, their origin and their family.
-    ends: BTreeMap<(u64, Origin, usize), u32>,
-    /// The sums of `ends`, by family.
-    holding: [u32; 2],
-    /// How many of all bans limits made, and how many of these hold.
+    /// Those that hold: by the second in which they end, their maker and their family.
+    ends: BTreeMap<(u64, Maker, usize), u32>,
+    /// The sums of `ends`, by maker and family.
+    holding: BTreeMap<Maker, [u32; 2]>,
+    /// How many of all bans limits made.
     automatic: u32,
-    automatic_holding: u32,
     /// In whole seconds: a ban that has ended by then does not count as holding.
     now: u64,
 }
@@ -50,9 +48,9 @@ impl Tally {
         self.entries
     }
 
-    /// Returns how many hold, by family; an ended ban counts for up to a second more.
-    pub(super) const fn holding(&self) -> [u32; 2] {
-        self.holding
+    /// Returns how many hold, by maker and family; an ended ban counts for up to a second more.
+    pub(super) const fn holding(&self) -> &BTreeMap<Maker, [u32; 2]> {
+        &self.holding
     }
 
     /// Returns how many bans limits made, including ended ones.
@@ -61,13 +59,19 @@ impl Tally {
     }
 
     /// Returns how many of those have ended.
-    pub(super) const fn automatic_ended(&self) -> u32 {
-        self.automatic.saturating_sub(self.automatic_holding)
+    pub(super) fn automatic_ended(&self) -> u32 {
+        self.automatic - self.sum(Maker::is_limit)
     }
 
     /// Returns how many bans have ended.
     pub(super) fn ended(&self) -> u32 {
-        self.entries.saturating_sub(self.holding.iter().sum())
+        self.entries - self.sum(|_| true)
+    }
+
+    /// Returns how many bans of some makers hold.
+    fn sum(&self, is_among: impl Fn(Maker) -> bool) -> u32 {
+        let makers = self.holding.iter().filter(|(maker, _)| is_among(**maker));
+        makers.map(|(_, [v4, v6])| v4 + v6).sum()
     }
 
     /// Returns the prefix lengths in use, as words of bits: see [`BanKey::length_bit`].
@@ -85,10 +89,9 @@ impl Tally {
         self.automatic += u32::from(ban.is_automatic());
         *self.by_length.entry(key.length_bit()).or_default() += 1;
         if end(ban) > self.now {
-            let family = family(key).index();
-            self.holding[family] += 1;
-            self.automatic_holding += u32::from(ban.is_automatic());
-            *self.ends.entry((end(ban), ban.limit, family)).or_default() += 1;
+            let (maker, family) = (Maker::of(ban), family(key).index());
+            self.holding.entry(maker).or_default()[family] += 1;
+            *self.ends.entry((end(ban), maker, family)).or_default() += 1;
         }
     }
 
@@ -97,28 +100,24 @@ impl Tally {
         self.entries -= 1;
         self.automatic -= u32::from(ban.is_automatic());
         if end(ban) > self.now {
-            let family = family(key).index();
-            self.holding[family] -= 1;
-            self.automatic_holding -= u32::from(ban.is_automatic());
-            take_one(&mut self.ends, &(end(ban), ban.limit, family));
+            let (maker, family) = (Maker::of(ban), family(key).index());
+            self.holding.entry(maker).or_default()[family] -= 1;
+            take_one(&mut self.ends, &(end(ban), maker, family));
         }
         take_one(&mut self.by_length, &key.length_bit())
     }
 
-    /// Sets the time to `now_ns`, in nanoseconds of the decision's clock. Returns the origins of
+    /// Sets the time to `now_ns`, in nanoseconds of the decision's clock. Returns the makers of
     /// the bans that have ended since the last call, and how many of each.
-    pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(Origin, u32)> {
+    pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(Maker, u32)> {
         self.now = now_ns / SECOND;
         let mut over = Vec::new();
         while let Some(first) = self.ends.first_entry()
             && first.key().0 <= self.now
         {
-            let ((_, origin, family), count) = first.remove_entry();
-            self.holding[family] -= count;
-            if origin != Ban::BY_HAND {
-                self.automatic_holding -= count;
-            }
-            over.push((origin, count));
+            let ((_, maker, family), count) = first.remove_entry();
+            self.holding.entry(maker).or_default()[family] -= count;
+            over.push((maker, count));
         }
         over
     }

@@ -67,7 +67,7 @@ fn hash(bans: &[SavedBan], at: Moment) -> u64 {
         // As it was in the kernel's table.
         let (key, ban) = ban.restore(at);
         key.hash(&mut hasher);
-        (ban.until_ns, ban.since_ns, ban.times, ban.limit, ban.reason).hash(&mut hasher);
+        (ban.until_ns, ban.since_ns, ban.times, ban.limit, ban.text).hash(&mut hasher);
     }
     hasher.finish()
 }

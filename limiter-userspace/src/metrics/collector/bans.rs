@@ -9,7 +9,7 @@ use prometheus_client::{
 };
 
 use super::labelled::{Labelled, counters};
-use crate::daemon::{BanCounts, BansDone};
+use crate::daemon::{BanCounts, BansDone, Maker};
 
 pub(super) fn encode(
     counts: &BanCounts,
@@ -18,13 +18,15 @@ pub(super) fn encode(
 ) -> fmt::Result {
     let mut holding = encoder.encode_descriptor(
         "limiter_bans",
-        "Bans in force, by address family",
+        "Bans in force, by address family and origin",
         None,
         MetricType::Gauge,
     )?;
-    for (family, count) in [("ipv4", counts.holding[0]), ("ipv6", counts.holding[1])] {
-        let labels = [("family", family)];
-        ConstGauge::new(i64::from(count)).encode(holding.encode_family(&labels)?)?;
+    for origin in Maker::NAMES {
+        for (family, count) in ["ipv4", "ipv6"].into_iter().zip(counts.holding(origin)) {
+            let labels = [("family", family), ("origin", origin)];
+            ConstGauge::new(i64::from(count)).encode(holding.encode_family(&labels)?)?;
+        }
     }
     ConstGauge::new(i64::from(datapath.settings().bans.capacity)).encode(
         encoder.encode_descriptor(
@@ -35,36 +37,42 @@ pub(super) fn encode(
         )?,
     )?;
     let limits = &datapath.manifest().policy.limits;
-    let by_limit = |number: fn(&BansDone) -> u64| -> Vec<Labelled<1, u64>> {
-        let mut rows = vec![([("limit", String::new())], number(&counts.done(None)))];
-        rows.extend(limits.iter().map(|limit| {
-            let done = counts.done(Some(limit.id));
-            ([("limit", limit.name.clone())], number(&done))
-        }));
-        rows
+    let rows = |number: fn(&BansDone) -> u64| -> Vec<Labelled<2, u64>> {
+        let row = |maker: Maker, limit: &str| {
+            let labels = [
+                ("limit", limit.to_owned()),
+                ("origin", maker.name().to_owned()),
+            ];
+            (labels, number(&counts.done(maker)))
+        };
+        let by_hand = Maker::BY_HAND.into_iter().map(|maker| row(maker, ""));
+        let by_limit = limits
+            .iter()
+            .map(|limit| row(Maker::limit(limit.id), &limit.name));
+        by_hand.chain(by_limit).collect()
     };
     counters(
         encoder,
         "limiter_bans_made",
-        "Bans made since the daemon started, by limit; an operator's have none",
-        &by_limit(|done| done.made),
+        "Bans made since the daemon started, by origin and, if automatic, limit",
+        &rows(|done| done.made),
     )?;
     counters(
         encoder,
         "limiter_bans_lifted",
-        "Bans lifted since the daemon started, by the limit that made them",
-        &by_limit(|done| done.lifted),
+        "Bans lifted since the daemon started, by the origin and limit that made them",
+        &rows(|done| done.lifted),
     )?;
     counters(
         encoder,
         "limiter_bans_ended",
-        "Bans that expired since the daemon started, by the limit that made them",
-        &by_limit(|done| done.ended),
+        "Bans that expired since the daemon started, by the origin and limit that made them",
+        &rows(|done| done.ended),
     )?;
     counters(
         encoder,
         "limiter_bans_evicted",
-        "Limits' bans lifted since the daemon started to make room for an operator's, by limit",
-        &by_limit(|done| done.evicted),
+        "Automatic bans lifted since the daemon started to make room for others, by origin and limit",
+        &rows(|done| done.evicted),
     )
 }

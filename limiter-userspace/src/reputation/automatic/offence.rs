@@ -1,10 +1,13 @@
 //! An offence: whom to ban, and why.
 
 use limiter_common::{
-    ban::{Ban, BanKey, MAX_REASON},
+    ban::{Ban, BanKey},
     limit::LimitId,
 };
-use limiter_policy::{policy::AutomaticBan, text};
+use limiter_policy::{
+    policy::{AutomaticBan, bans::Origin},
+    text,
+};
 
 use super::subject::Subject;
 
@@ -37,18 +40,12 @@ impl Offence {
     #[must_use]
     pub fn ban(&self, terms: &AutomaticBan, before: Option<&Ban>, now_ns: u64) -> Ban {
         let times = before.map_or(1, |before| before.times.saturating_add(1));
-        let text = self.reason(terms);
-        let text = text.as_bytes();
-        let length = text.len().min(MAX_REASON);
-        let mut reason = [0; MAX_REASON];
-        reason[..length].copy_from_slice(&text[..length]);
         Ban {
             until_ns: now_ns.saturating_add(terms.length_ns(times)),
             since_ns: now_ns,
             times,
             limit: self.subject.limit,
-            reason_length: u32::try_from(length).unwrap_or_default(),
-            reason,
+            text: Origin::AUTOMATIC.text(&self.reason(terms)),
         }
     }
 

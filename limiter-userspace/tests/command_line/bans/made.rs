@@ -45,7 +45,7 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
         ensure!(explained.contains(&line), "{explained}");
         let lifted = limiter.show(&["unban", ban])?;
         ensure!(
-            lifted == format!("the ban of {ban} is lifted\n"),
+            lifted == format!("the ban of {ban} is lifted: operator\n"),
             "{lifted}"
         );
         ensure!(!is_banned(&pair, &limiter, inside)?);
@@ -106,7 +106,7 @@ fn lists_are_sorted_and_say_what_is_known() -> Result<()> {
     let shown = limiter.show(&["bans", "203.0.113.0/24"])?;
     let lines: Vec<_> = shown.lines().collect();
     ensure!(
-        lines[0].starts_with("prefix       by        since"),
+        lines[0].starts_with("prefix       origin    since"),
         "{shown}"
     );
     ensure!(lines[1].starts_with("203.0.113.9  operator  20"), "{shown}");
@@ -194,15 +194,16 @@ fn metrics_tell_how_many() -> Result<()> {
     succeed(pinned.with_pins("ban").args([NEIGHBOUR, "198.51.100.7"]))?;
     succeed(pinned.with_pins("unban").arg("198.51.100.7"))?;
     let server = &pinned.pair.server;
-    let ended = "limiter_bans_ended_total{limit=\"\"} 2";
+    let ended = "limiter_bans_ended_total{limit=\"\",origin=\"operator\"} 2";
     wait_for(|| Ok(metrics(server)?.lines().any(|line| line == ended)))?;
     for line in [
-        "limiter_bans{family=\"ipv4\"} 1",
-        "limiter_bans{family=\"ipv6\"} 0",
+        "limiter_bans{family=\"ipv4\",origin=\"operator\"} 1",
+        "limiter_bans{family=\"ipv6\",origin=\"operator\"} 0",
+        "limiter_bans{family=\"ipv4\",origin=\"fail2ban\"} 0",
         "limiter_bans_capacity 524288",
-        "limiter_bans_made_total{limit=\"\"} 4",
-        "limiter_bans_lifted_total{limit=\"\"} 1",
-        "limiter_bans_made_total{limit=\"PacketsPerIPAddress\"} 0",
+        "limiter_bans_made_total{limit=\"\",origin=\"operator\"} 4",
+        "limiter_bans_lifted_total{limit=\"\",origin=\"operator\"} 1",
+        "limiter_bans_made_total{limit=\"PacketsPerIPAddress\",origin=\"automatic\"} 0",
     ] {
         assert_metric(server, line)?;
     }
@@ -225,6 +226,15 @@ fn wrong_usage() -> Result<()> {
             &["ban", "192.0.2.1", "--reason", "a\nb"],
             "one line of text",
         ),
+        (
+            &["ban", "192.0.2.1", "--origin", "Fail2ban"],
+            "an origin has only a-z, 0-9, '-', '_' and '.'",
+        ),
+        (
+            &["unban", "192.0.2.1", "--origin", ""],
+            "1 to 16 characters",
+        ),
+        (&["unban", "--origin", "fail2ban"], "<ADDRESS|PREFIX|--all>"),
         (&["unban"], "<ADDRESS|PREFIX|--all>"),
         (&["unban", "--all", "192.0.2.1"], "cannot be used with"),
         (&["bans", "eth0"], "expected an address or a prefix"),

@@ -4,6 +4,7 @@ mod carried;
 mod guard;
 mod kept;
 mod made;
+mod origins;
 mod stream;
 
 use std::{net::IpAddr, path::Path};

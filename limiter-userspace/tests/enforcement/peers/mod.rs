@@ -1,6 +1,8 @@
 //! Answers as real programs take them: a DNS server and a web server behind the limiter; dig, kdig,
-//! unbound and curl in front of them. And metrics, rules and the dashboard, as Prometheus' promtool takes them.
+//! unbound and curl in front of them. Bans as fail2ban and CrowdSec's bouncer make them. And metrics,
+//! rules and the dashboard, as Prometheus' promtool takes them.
 
+mod bans;
 mod cookies;
 mod dns;
 mod metrics;

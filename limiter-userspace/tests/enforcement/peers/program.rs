@@ -15,8 +15,9 @@ use super::binary;
 /// Where `xtask/src/peers.rs` unpacks Debian's packages, below target/.
 const UNPACKED: &str = "peers/root";
 
-/// The directories of programs and libraries in them.
+/// The directories of programs, Python's modules and libraries in them.
 const PROGRAMS: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
+const MODULES: [&str; 1] = ["usr/lib/python3/dist-packages"];
 const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
 /// Returns a command that runs a program in a namespace.
@@ -30,6 +31,14 @@ pub(super) fn command(namespace: &Namespace, name: &str) -> Result<Command> {
 pub(super) fn local(name: &str) -> Result<Command> {
     let mut command = Command::new(find(name)?);
     command.env("LD_LIBRARY_PATH", libraries()?);
+    Ok(command)
+}
+
+/// Returns a command that runs a program written in Python in a namespace.
+pub(super) fn python(namespace: &Namespace, name: &str) -> Result<Command> {
+    let mut command = command(namespace, "python3")?;
+    let modules = env::join_paths(unpacked(&MODULES)).context("a strange path")?;
+    command.env("PYTHONPATH", modules).arg(find(name)?);
     Ok(command)
 }
 

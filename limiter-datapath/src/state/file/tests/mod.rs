@@ -2,6 +2,7 @@ mod ages;
 mod aside;
 mod damaged;
 mod snapshots;
+mod versions;
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,7 +1,7 @@
 //! Snapshots with something in each section.
 
 use limiter_common::{
-    ban::{Ban, MAX_REASON},
+    ban::{Ban, BanText},
     limit::{Cost, LimitId},
     owner::BucketKey,
     sieve::HeldSource,
@@ -74,7 +74,7 @@ fn snapshot(stored: StoredDebts) -> Snapshot {
                 stored,
             },
         }],
-        bans: vec![ban()],
+        bans: vec![ban("fail2ban")],
         sieves: vec![sieve()],
         known: known(),
     }
@@ -98,16 +98,14 @@ fn known() -> SavedSources {
     SavedSources::new([(source, record)].into_iter(), &at)
 }
 
-fn ban() -> SavedBan {
-    let mut reason = [0; MAX_REASON];
-    reason[..4].copy_from_slice(b"spam");
+/// A ban of an origin of this name; empty: of the operator.
+pub(super) fn ban(origin: &str) -> SavedBan {
     let ban = Ban {
         until_ns: u64::MAX,
         since_ns: 7,
         times: 2,
         limit: Ban::BY_HAND,
-        reason_length: 4,
-        reason,
+        text: BanText::new("spam", origin),
     };
     let now = Moment::new(8, "2026-03-01T12:00:00Z".parse().unwrap());
     SavedBan::new("192.0.2.0/24".parse().unwrap(), &ban, now)

@@ -5,7 +5,10 @@
 
 use std::io::BufRead;
 
-use limiter_policy::config::duration::{self, InvalidDuration};
+use limiter_policy::{
+    config::duration::{self, InvalidDuration},
+    policy::bans::Origin,
+};
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
@@ -13,7 +16,7 @@ use crate::{
         bans::{parse, terms::Terms},
         stream::item::{Ended, Item, ItemNumber, Sink},
     },
-    protocol::bans::{BanChange, BanReason, BanRequest},
+    protocol::bans::{BanChange, BanReason, BanRequest, UnbanRequest},
 };
 
 #[derive(Deserialize)]
@@ -131,8 +134,12 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<B
         return Ok(None);
     }
     let prefix = parse::streamed(&decision.value)?;
+    let origin = terms.origin.clone().unwrap_or(Origin::CROWDSEC);
     if matches!(action, Action::Del) {
-        return Ok(Some(BanChange::Unban(prefix)));
+        return Ok(Some(BanChange::Unban(UnbanRequest {
+            prefix,
+            origin: Some(origin),
+        })));
     }
     let for_ns = match decision.duration.as_deref().map(duration::parse) {
         None => terms.length.ns,
@@ -148,5 +155,6 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<B
         prefix,
         for_ns,
         reason,
+        origin,
     })))
 }

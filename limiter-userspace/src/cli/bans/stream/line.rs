@@ -1,16 +1,17 @@
 //! Parses lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban
-//! ADDRESS|PREFIX` lifts a ban.
+//! ADDRESS|PREFIX` lifts the ban of the stream's origin.
 
 use crate::{
     cli::{
         bans::{parse, terms::Terms},
         stream::lines::word,
     },
-    protocol::bans::{BanChange, BanRequest},
+    protocol::bans::{BanChange, BanRequest, UnbanRequest},
 };
 
 /// Parses a line that is neither empty nor a comment.
 pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
+    let origin = terms.origin.clone().unwrap_or_default();
     let (whom, rest) = word(line);
     let lifted = match whom.strip_prefix('-') {
         Some(whom) => Some((whom, rest)),
@@ -20,7 +21,10 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
     if let Some((whom, rest)) = lifted {
         let prefix = parse::streamed(whom)?;
         return if rest.is_empty() {
-            Ok(BanChange::Unban(prefix))
+            Ok(BanChange::Unban(UnbanRequest {
+                prefix,
+                origin: Some(origin),
+            }))
         } else {
             Err(format!(
                 "nothing may follow the address to unban, but '{rest}' does"
@@ -49,11 +53,14 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
         prefix,
         for_ns: length.ns,
         reason,
+        origin,
     }))
 }
 
 #[cfg(test)]
 mod tests {
+    use limiter_policy::policy::bans::Origin;
+
     use super::*;
     use crate::{cli::bans::parse::BanLength, protocol::bans::BanReason};
 
@@ -61,6 +68,7 @@ mod tests {
         Terms {
             length: BanLength { ns: Some(60) },
             reason: BanReason::try_from("the stream's".to_owned()).unwrap(),
+            origin: Some(Origin::FAIL2BAN),
         }
     }
 
@@ -71,9 +79,15 @@ mod tests {
                 prefix: prefix.parse().unwrap(),
                 for_ns,
                 reason: BanReason::try_from(reason.to_owned()).unwrap(),
+                origin: Origin::FAIL2BAN,
             }))
         };
-        let unban = |prefix: &str| Ok(BanChange::Unban(prefix.parse().unwrap()));
+        let unban = |prefix: &str| {
+            Ok(BanChange::Unban(UnbanRequest {
+                prefix: prefix.parse().unwrap(),
+                origin: Some(Origin::FAIL2BAN),
+            }))
+        };
         let error = |text: &str| Err(text.to_owned());
         let rows = [
             ("192.0.2.1", ban("192.0.2.1/32", Some(60), "the stream's")),

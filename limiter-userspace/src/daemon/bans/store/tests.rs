@@ -4,10 +4,14 @@ use std::{
     net::{IpAddr, Ipv6Addr},
 };
 
-use limiter_common::ban::{self, LENGTH_WORDS};
+use limiter_common::{
+    ban::{self, LENGTH_WORDS},
+    limit::LimitId,
+};
 use proptest::prelude::*;
 
 use super::*;
+use crate::{daemon::bans::new::By, protocol::bans::BanReason};
 
 const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
@@ -16,13 +20,13 @@ const CHAINS: u32 = 3;
 /// A table in memory, read chain by chain, as the kernel's are.
 #[derive(Default)]
 struct Memory {
-    bans: RefCell<BTreeMap<(IpAddr, u8), Ban>>,
+    bans: RefCell<BTreeMap<(IpAddr, u8, u32), Ban>>,
     lengths: Cell<[u64; LENGTH_WORDS as usize]>,
 }
 
-fn place(key: &BanKey) -> (IpAddr, u8) {
+fn place(key: &BanKey) -> (IpAddr, u8, u32) {
     let length = u8::try_from(key.prefix_length()).unwrap();
-    (key.address().into(), length)
+    (key.address().into(), length, key.place())
 }
 
 impl BanTable for Memory {
@@ -57,9 +61,11 @@ impl BanTable for Memory {
         some: &mut Vec<(BanKey, Ban)>,
     ) -> Result<Option<u32>, DatapathError> {
         let chain = position.unwrap_or_default();
-        for ((address, length), ban) in &*self.bans.borrow() {
-            if u32::from(*length) % CHAINS == chain {
-                some.push((BanKey::new(&(*address).into(), *length), *ban));
+        for ((address, length, place), ban) in &*self.bans.borrow() {
+            // Another place may be in another chain.
+            if (u32::from(*length) + place) % CHAINS == chain {
+                let key = BanKey::new(&(*address).into(), *length);
+                some.push((key.at(*place), *ban));
             }
         }
         Ok(Some(chain + 1).filter(|next| *next < CHAINS))
@@ -92,18 +98,24 @@ impl ban::BanStore for Memory {
 }
 
 fn new(prefix: IpNet, seconds: Option<u64>) -> NewBan {
+    new_by("operator", prefix, seconds)
+}
+
+fn new_by(origin: &str, prefix: IpNet, seconds: Option<u64>) -> NewBan {
     NewBan {
         prefix,
         for_ns: seconds.map(|seconds| seconds * SECOND),
         reason: BanReason::try_from("a test".to_owned()).unwrap(),
-        limit: None,
+        by: By::Origin(origin.parse().unwrap()),
     }
 }
 
+const NAMES: [&str; 3] = ["operator", "fail2ban", "crowdsec"];
+
 #[derive(Clone, Debug)]
 enum Step {
-    Ban(IpNet, Option<u64>),
-    Unban(IpNet),
+    Ban(&'static str, IpNet, Option<u64>),
+    Unban(Option<&'static str>, IpNet),
     Pass(u64),
     Sweep,
     Restart,
@@ -124,25 +136,27 @@ fn prefix() -> impl Strategy<Value = IpNet> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    let name = prop::sample::select(NAMES.to_vec());
+    let ban = (name.clone(), prefix(), prop::option::of(1u64..20));
     prop_oneof![
-        4 => (prefix(), prop::option::of(1u64..20)).prop_map(|(prefix, ns)| Step::Ban(prefix, ns)),
-        1 => prefix().prop_map(Step::Unban),
+        4 => ban.prop_map(|(name, prefix, seconds)| Step::Ban(name, prefix, seconds)),
+        1 => (prop::option::of(name), prefix()).prop_map(|(name, prefix)| Step::Unban(name, prefix)),
         3 => (1u64..15).prop_map(Step::Pass),
         2 => Just(Step::Sweep),
         1 => Just(Step::Restart),
     ]
 }
 
-/// A naive store: prefixes with the seconds in which their ban began and ends, and how often they
-/// were banned.
+/// A naive store: prefixes and origins with the seconds in which their ban began and ends, and how
+/// often they were banned.
 #[derive(Default)]
-struct Model(BTreeMap<IpNet, (u64, u64, u16)>);
+struct Model(BTreeMap<(IpNet, &'static str), (u64, u64, u16)>);
 
 impl Model {
-    fn holding(&self, now: u64) -> impl Iterator<Item = &IpNet> {
+    fn holding(&self, now: u64) -> impl Iterator<Item = &(IpNet, &'static str)> {
         let bans = self.0.iter();
         bans.filter(move |(_, (_, until, _))| now < *until)
-            .map(|(prefix, _)| prefix)
+            .map(|(whose, _)| whose)
     }
 }
 
@@ -156,18 +170,26 @@ proptest! {
         for step in steps {
             let mut bans = store.open(&table, now * SECOND).unwrap();
             match step {
-                Step::Ban(prefix, seconds) => {
+                Step::Ban(name, prefix, seconds) => {
+                    let origin: Origin = name.parse().unwrap();
                     let before = bans.remembered(prefix).unwrap();
-                    let made = bans.ban(&new(prefix, seconds));
+                    let before = before.iter().any(|ban| origin.has_made(ban));
+                    let made = bans.ban(&new_by(name, prefix, seconds));
                     let until = seconds.map_or(u64::MAX, |seconds| now + seconds);
+                    let others = model.0.iter().filter(|((other, by), _)| {
+                        *other == prefix && *by != name
+                    });
+                    let longest = others.map(|(_, (_, until, _))| *until).max();
                     match made {
                         Ok(banned) => {
                             // A forgotten prefix begins anew.
-                            let times = before.map_or(1, |_| model.0[&prefix].2 + 1);
+                            let times = if before { model.0[&(prefix, name)].2 + 1 } else { 1 };
                             prop_assert_eq!(banned.ban.times, times);
-                            let held = model.holding(now).any(|held| *held == prefix);
+                            let held = model.holding(now).any(|held| *held == (prefix, name));
                             prop_assert_eq!(banned.replaced.is_some(), held);
-                            model.0.insert(prefix, (now, until, times));
+                            let outlasted = longest.is_some_and(|longest| longest > until);
+                            prop_assert_eq!(banned.outlasted_by.is_some(), outlasted);
+                            model.0.insert((prefix, name), (now, until, times));
                         }
                         Err(error) => {
                             let is_full = matches!(error, BanError::Full { capacity: CAPACITY });
@@ -177,25 +199,35 @@ proptest! {
                     }
                     prop_assert!(table.bans.borrow().len() <= CAPACITY as usize);
                 }
-                Step::Unban(prefix) => {
-                    let held = model.holding(now).any(|held| *held == prefix);
-                    prop_assert_eq!(bans.unban(prefix).unwrap().is_some(), held);
-                    model.0.remove(&prefix);
+                Step::Unban(name, prefix) => {
+                    let is_meant = |(other, by): &(IpNet, &'static str)| {
+                        *other == prefix && name.is_none_or(|name| *by == name)
+                    };
+                    let held = model.holding(now).filter(|held| is_meant(held)).count();
+                    let origin = name.map(|name| name.parse::<Origin>().unwrap());
+                    let lifted = bans.unban(prefix, origin.as_ref()).unwrap();
+                    prop_assert_eq!(lifted.len(), held);
+                    model.0.retain(|whose, _| !is_meant(whose));
                 }
                 Step::Pass(seconds) => now += seconds,
                 Step::Sweep => {
-                    // First to the end of the table from where it stands, then through all of it.
-                    for _ in 0..2 * CHAINS {
+                    // First to the end of the table from where it stands, then through all of it;
+                    // and again, as a ban may take the place of one that is forgotten.
+                    for _ in 0..4 * CHAINS {
                         bans.sweep().unwrap();
                     }
                     model.0.retain(|_, (since, until, _)| {
                         *until == u64::MAX || now < *until + (*until - *since)
                     });
                     let known = bans.remembered("192.0.2.0/24".parse().unwrap()).unwrap();
-                    prop_assert!(known.is_none_or(|ban| now * SECOND < forgotten_at(&ban)));
-                    for (address, length) in table.bans.borrow().keys() {
+                    prop_assert!(known.iter().all(|ban| now * SECOND < forgotten_at(ban)));
+                    for ((address, length, _), ban) in &*table.bans.borrow() {
                         let prefix = IpNet::new(*address, *length).unwrap();
-                        prop_assert!(model.0.contains_key(&prefix), "{prefix} is forgotten");
+                        let origin = Origin::of(ban);
+                        let is_known = model.0.keys().any(|(known, by)| {
+                            *known == prefix && *by == origin.as_str()
+                        });
+                        prop_assert!(is_known, "{prefix} of {origin} is forgotten");
                     }
                 }
                 Step::Restart => store = BanStore::default(),
@@ -203,17 +235,19 @@ proptest! {
             store.open(&table, now * SECOND).unwrap();
             let count = |v6: bool| {
                 let holding = model.holding(now);
-                holding.filter(|prefix| prefix.addr().is_ipv6() == v6).map(|_| 1u32).sum::<u32>()
+                let holding = holding.filter(|(prefix, _)| prefix.addr().is_ipv6() == v6);
+                holding.map(|_| 1u32).sum::<u32>()
             };
             prop_assert_eq!(store.holding(), [count(false), count(true)]);
-            for prefix in model.0.keys() {
-                let is_banned = model.holding(now).any(|held| held.contains(&prefix.network()));
+            for (prefix, _) in model.0.keys() {
+                let mut holding = model.holding(now);
+                let is_banned = holding.any(|(held, _)| held.contains(&prefix.network()));
                 let source = Address::from(prefix.network());
                 prop_assert_eq!(ban::is_banned(&table, &source, || now * SECOND), is_banned);
             }
             // No length is looked for in vain, and no used one is missing.
             let mut lengths = [0; LENGTH_WORDS as usize];
-            for (address, length) in table.bans.borrow().keys() {
+            for (address, length, _) in table.bans.borrow().keys() {
                 let (word, bit) = BanKey::new(&(*address).into(), *length).length_bit();
                 lengths[word as usize] |= bit;
             }
@@ -228,7 +262,8 @@ fn everybody_is_not_banned() {
     let mut bans = store.open(&table, SECOND).unwrap();
     let refused = bans.ban(&new("0.0.0.0/0".parse().unwrap(), None));
     assert!(matches!(refused, Err(BanError::Everybody)));
-    assert!(bans.unban("::/0".parse().unwrap()).unwrap().is_none());
+    let lifted = bans.unban("::/0".parse().unwrap(), None).unwrap();
+    assert!(lifted.is_empty());
 }
 
 #[test]
@@ -240,13 +275,16 @@ fn bans_are_counted_by_who_made_them() {
         bans.ban(&new(prefix(last), Some(10))).unwrap();
     }
     let by_limit = NewBan {
-        limit: Some(LimitId(7)),
+        by: By::Limit(LimitId(7)),
         ..new(prefix(3), Some(20))
     };
     bans.ban(&by_limit).unwrap();
+    bans.ban(&new_by("fail2ban", prefix(3), Some(30))).unwrap();
+    bans.ban(&new_by("night-shift", prefix(3), Some(5)))
+        .unwrap();
     bans.ban(&new(prefix(0), Some(10))).unwrap();
-    assert!(bans.unban(prefix(1)).unwrap().is_some());
-    assert!(bans.unban(prefix(1)).unwrap().is_none());
+    assert_eq!(bans.unban(prefix(1), None).unwrap().len(), 1);
+    assert!(bans.unban(prefix(1), None).unwrap().is_empty());
     store.open(&table, 12 * SECOND).unwrap();
     let counts = store.counts();
     let by_hand = BansDone {
@@ -259,16 +297,27 @@ fn bans_are_counted_by_who_made_them() {
         made: 1,
         ..BansDone::default()
     };
-    assert_eq!(counts.done(None), by_hand);
-    assert_eq!(counts.done(Some(LimitId(7))), by_limit);
-    assert_eq!(counts.done(Some(LimitId(8))), BansDone::default());
-    assert_eq!(store.holding(), [1, 0]);
+    assert_eq!(counts.done(Maker::Operator), by_hand);
+    assert_eq!(counts.done(Maker::Limit(7)), by_limit);
+    assert_eq!(counts.done(Maker::Limit(8)), BansDone::default());
+    assert_eq!(counts.done(Maker::Fail2ban).made, 1);
+    let others = counts.done(Maker::Other);
+    assert_eq!((others.made, others.ended), (1, 1));
+    assert_eq!(store.holding(), [2, 0]);
+    for (name, held) in [
+        ("automatic", 1),
+        ("fail2ban", 1),
+        ("operator", 0),
+        ("other", 0),
+    ] {
+        assert_eq!(counts.holding(name), [held, 0], "{name}");
+    }
 }
 
 fn made_by(limit: u16, last: u8) -> NewBan {
     let address = IpAddr::from([203, 0, 113, last]);
     NewBan {
-        limit: Some(LimitId(limit)),
+        by: By::Limit(LimitId(limit)),
         ..new(address.into(), Some(u64::from(100 - last)))
     }
 }
@@ -303,10 +352,10 @@ fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
     let error = bans.ban(&by_hand(8)).unwrap_err();
     assert!(matches!(error, BanError::Full { capacity: 8 }), "{error}");
     let counts = store.counts();
-    assert_eq!(counts.holding, [8, 0]);
-    assert_eq!(counts.done(Some(LimitId(7))).evicted, 5);
-    assert_eq!(counts.done(Some(LimitId(8))).evicted, 1);
-    assert_eq!(counts.done(None).evicted, 0);
+    assert_eq!(counts.holding("operator"), [8, 0]);
+    assert_eq!(counts.done(Maker::Limit(7)).evicted, 5);
+    assert_eq!(counts.done(Maker::Limit(8)).evicted, 1);
+    assert_eq!(counts.done(Maker::Operator).evicted, 0);
 }
 
 #[test]
@@ -339,8 +388,135 @@ fn those_who_are_chosen_are_lifted() {
         .bans
         .borrow()
         .keys()
-        .map(|(address, _)| address.to_string())
+        .map(|(address, ..)| address.to_string())
         .collect();
     assert_eq!(left, ["192.0.2.0", "203.0.113.1"]);
-    assert_eq!(store.counts().done(Some(LimitId(7))).lifted, 2);
+    assert_eq!(store.counts().done(Maker::Limit(7)).lifted, 2);
+}
+
+fn prefix_of_test() -> IpNet {
+    "192.0.2.0/24".parse().unwrap()
+}
+
+/// Returns whose ban stands where, and in which second it ends.
+fn standing(table: &Memory) -> Vec<(u32, String, u64)> {
+    let bans = table.bans.borrow();
+    let bans = bans.iter();
+    bans.map(|((_, _, place), ban)| (*place, Origin::of(ban).to_string(), ban.until_ns / SECOND))
+        .collect()
+}
+
+fn expected<const N: usize>(bans: [(&str, u64); N]) -> Vec<(u32, String, u64)> {
+    let bans = bans.into_iter().zip(0..);
+    bans.map(|((name, until), place)| (place, name.to_owned(), until))
+        .collect()
+}
+
+#[test]
+fn an_origin_lengthens_and_shortens_its_own_ban() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, 100 * SECOND).unwrap();
+    let mut ban = |name: &str, seconds| {
+        bans.ban(&new_by(name, prefix_of_test(), Some(seconds)))
+            .unwrap()
+    };
+    let by = |ban: Option<Ban>| ban.as_ref().map(Origin::of);
+    assert!(ban("fail2ban", 10).outlasted_by.is_none());
+    assert!(ban("operator", 20).outlasted_by.is_none());
+    assert_eq!(
+        standing(&table),
+        expected([("operator", 120), ("fail2ban", 110)])
+    );
+    let longer = ban("fail2ban", 30);
+    assert_eq!((longer.ban.times, longer.outlasted_by), (2, None));
+    assert_eq!(
+        standing(&table),
+        expected([("fail2ban", 130), ("operator", 120)])
+    );
+    let shorter = ban("fail2ban", 5);
+    assert_eq!(shorter.ban.times, 3);
+    assert_eq!(by(shorter.outlasted_by), Some(Origin::OPERATOR));
+    assert_eq!(
+        standing(&table),
+        expected([("operator", 120), ("fail2ban", 105)])
+    );
+}
+
+#[test]
+fn one_s_ban_ends_while_another_s_holds() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, 100 * SECOND).unwrap();
+    for (name, seconds) in [("fail2ban", 10), ("crowdsec", 50)] {
+        bans.ban(&new_by(name, prefix_of_test(), Some(seconds)))
+            .unwrap();
+    }
+    let bans = store.open(&table, 115 * SECOND).unwrap();
+    assert_eq!(bans.remembered(prefix_of_test()).unwrap().len(), 2);
+    assert_eq!(store.counts().holding("fail2ban"), [0, 0]);
+    assert_eq!(store.counts().holding("crowdsec"), [1, 0]);
+    // fail2ban's is remembered for ten seconds after its end.
+    let mut bans = store.open(&table, 121 * SECOND).unwrap();
+    for _ in 0..2 * CHAINS {
+        bans.sweep().unwrap();
+    }
+    assert_eq!(standing(&table), expected([("crowdsec", 150)]));
+}
+
+#[test]
+fn a_prefix_has_so_many_origins_at_most() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, 100 * SECOND).unwrap();
+    let name = |number: usize| format!("n{number}");
+    for number in 0..MOST_ORIGINS {
+        // One frees a place later. The table has just as many.
+        let seconds = if number == 3 { 1 } else { 90 };
+        bans.ban(&new_by(&name(number), prefix_of_test(), Some(seconds)))
+            .unwrap();
+    }
+    let more = new_by("more", prefix_of_test(), Some(9));
+    let error = bans.ban(&more).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "8 origins ban it already, and there is room for no more: lift one's ban"
+    );
+    let mut bans = store.open(&table, 102 * SECOND).unwrap();
+    bans.ban(&more).unwrap();
+    let standing = standing(&table);
+    assert_eq!(standing.len(), MOST_ORIGINS);
+    assert!(!standing.iter().any(|(_, by, _)| *by == name(3)));
+}
+
+#[test]
+fn nobody_says_to_be_a_limit() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, SECOND).unwrap();
+    let error = bans.ban(&new_by("automatic", prefix_of_test(), None));
+    assert!(matches!(error, Err(BanError::OnlyLimits)));
+    assert!(table.bans.borrow().is_empty());
+}
+
+/// As after a kill, or under a limiter that knows no places.
+#[test]
+fn what_stands_twice_or_behind_a_gap_is_put_right() {
+    let made = |name: &str, seconds| {
+        let ban = new_by(name, prefix_of_test(), Some(seconds));
+        ban.first(100 * SECOND).unwrap()
+    };
+    let front = key(prefix_of_test()).unwrap();
+    let twice = [
+        (0, made("operator", 20)),
+        (1, made("fail2ban", 10)),
+        (2, made("operator", 20)),
+    ];
+    let gap = [(1, made("fail2ban", 10)), (4, made("operator", 20))];
+    for found in [&twice[..], &gap] {
+        let (table, mut store) = (Memory::default(), BanStore::default());
+        for (place, ban) in found {
+            table.insert(front.at(*place), *ban).unwrap();
+        }
+        store.open(&table, 101 * SECOND).unwrap();
+        let expected = expected([("operator", 120), ("fail2ban", 110)]);
+        assert_eq!(standing(&table), expected);
+        assert_eq!(store.holding(), [2, 0]);
+    }
 }

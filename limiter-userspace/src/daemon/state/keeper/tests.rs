@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 use limiter_common::{
     address::Address,
-    ban::{Ban, MAX_REASON},
+    ban::{Ban, BanText},
     limit::{Cost, LimitId},
     owner::BucketKey,
     strategy::{Parameters, Strategy},
@@ -55,8 +55,7 @@ impl Scene {
                 since_ns: 4_000 * SECOND,
                 times: 1,
                 limit: Ban::BY_HAND,
-                reason_length: 0,
-                reason: [0; MAX_REASON],
+                text: BanText::EMPTY,
             };
             SavedBan::new("192.0.2.0/24".parse().unwrap(), &ban, at)
         });

@@ -1,0 +1,107 @@
+//! The places of a prefix's bans, one of each origin. The one that ends last is at the front, where
+//! packets find it; the others stand behind it without a gap, in any order.
+//!
+//! A change is a few writes, one after another. Wherever a kill cuts them off, no other origin has
+//! lost its ban, and what is there twice [`arranged`] finds.
+
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
+
+use limiter_common::ban::{Ban, BanKey};
+
+/// The most origins whose bans of one prefix are kept.
+pub const MOST_ORIGINS: usize = 8;
+
+/// A place to write to; `None`: to clear.
+pub type Change = (u32, Option<Ban>);
+
+/// Returns the changes that bring a ban among those of its prefix, which are in the order of their
+/// places. It takes the place of an earlier one of the same origin.
+#[must_use]
+pub fn with(present: &[Ban], new: Ban) -> Vec<Change> {
+    let own = present.iter().position(|ban| ban.is_of_origin_of(&new));
+    let last_other = last(present, |place| Some(place) != own);
+    let place = own.unwrap_or(present.len());
+    match last_other {
+        Some((front, ban)) if new.until_ns <= ban.until_ns => {
+            if place == 0 {
+                vec![(0, Some(ban)), (number(front), Some(new))]
+            } else {
+                vec![(number(place), Some(new))]
+            }
+        }
+        Some(_) if place != 0 => vec![(number(place), Some(present[0])), (0, Some(new))],
+        _ => vec![(0, Some(new))],
+    }
+}
+
+/// Returns the changes that take the ban at a place away; none if there is none.
+#[must_use]
+pub fn without(present: &[Ban], place: usize) -> Vec<Change> {
+    let Some(end) = present.len().checked_sub(1).filter(|end| place <= *end) else {
+        return Vec::new();
+    };
+    let mut changes = Vec::new();
+    let mut gap = place;
+    if place == 0
+        && let Some((next, ban)) = last(present, |place| place != 0)
+    {
+        changes.push((0, Some(ban)));
+        gap = next;
+    }
+    if gap != end {
+        changes.push((number(gap), Some(present[end])));
+    }
+    changes.push((number(end), None));
+    changes
+}
+
+/// Puts bans of any prefixes in their places: of each origin the one that ends last, and in front
+/// the one that ends last of all.
+#[must_use]
+pub fn arranged(bans: Vec<(BanKey, Ban)>) -> Vec<(BanKey, Ban)> {
+    // Nearly always each prefix has one ban.
+    if bans.iter().all(|(key, _)| key.place() == BanKey::FRONT) {
+        let prefixes = bans.iter().map(|(key, _)| key);
+        let distinct: HashSet<_> = prefixes.collect();
+        if distinct.len() == bans.len() {
+            return bans;
+        }
+    }
+    let mut by_prefix: HashMap<BanKey, Vec<Ban>> = HashMap::new();
+    for (key, ban) in bans {
+        let of_prefix = by_prefix.entry(key.at(BanKey::FRONT)).or_default();
+        match of_prefix
+            .iter_mut()
+            .find(|other| other.is_of_origin_of(&ban))
+        {
+            Some(other) if other.until_ns < ban.until_ns => *other = ban,
+            Some(_) => {}
+            None => of_prefix.push(ban),
+        }
+    }
+    let mut arranged = Vec::new();
+    for (key, mut bans) in by_prefix {
+        bans.sort_by_key(|ban| Reverse(ban.until_ns));
+        bans.truncate(MOST_ORIGINS);
+        arranged.extend((0..).zip(bans).map(|(place, ban)| (key.at(place), ban)));
+    }
+    arranged
+}
+
+/// Returns the first of the bans that end last, and its place, among some places.
+fn last(present: &[Ban], is_among: impl Fn(usize) -> bool) -> Option<(usize, Ban)> {
+    let bans = present.iter().copied().enumerate().rev();
+    bans.filter(|(place, _)| is_among(*place))
+        .max_by_key(|(_, ban)| ban.until_ns)
+}
+
+/// Returns a place as keys have it.
+fn number(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

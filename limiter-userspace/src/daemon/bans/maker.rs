@@ -1,0 +1,87 @@
+//! Under what name a ban is counted.
+
+use limiter_common::{ban::Ban, limit::LimitId};
+use limiter_policy::policy::bans::Origin;
+
+/// Who made a ban, as far as bans are counted apart: anybody can think of more names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Maker {
+    /// Whoever gave no name.
+    Operator,
+    /// CrowdSec.
+    CrowdSec,
+    /// fail2ban.
+    Fail2ban,
+    /// Somebody by another name.
+    Other,
+    /// The limit of this interned id.
+    Limit(u16),
+}
+
+impl Maker {
+    /// All but limits.
+    pub const BY_HAND: [Self; 4] = [Self::Operator, Self::CrowdSec, Self::Fail2ban, Self::Other];
+
+    /// All names.
+    pub const NAMES: [&str; 5] = ["operator", "crowdsec", "fail2ban", "other", "automatic"];
+
+    /// Returns who made a ban.
+    pub(super) fn of(ban: &Ban) -> Self {
+        if ban.is_automatic() {
+            return Self::Limit(ban.limit);
+        }
+        let origin = Origin::of(ban);
+        let mut makers = Self::BY_HAND.into_iter();
+        let named = makers.find(|maker| maker.name() == origin.as_str());
+        named.unwrap_or(Self::Other)
+    }
+
+    /// Returns the limit of this interned id.
+    #[must_use]
+    pub const fn limit(id: LimitId) -> Self {
+        Self::Limit(id.0)
+    }
+
+    /// Returns the name of its origin; of several, `other`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::CrowdSec => "crowdsec",
+            Self::Fail2ban => "fail2ban",
+            Self::Other => "other",
+            Self::Limit(_) => "automatic",
+        }
+    }
+
+    /// Returns whether it is a limit.
+    pub(super) const fn is_limit(self) -> bool {
+        matches!(self, Self::Limit(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_anybody_can_think_of_are_counted_together() {
+        let ban = |origin: &str, limit| Ban {
+            until_ns: 1,
+            since_ns: 0,
+            times: 1,
+            limit,
+            text: origin.parse::<Origin>().unwrap().text(""),
+        };
+        for (origin, limit, expected) in [
+            ("operator", Ban::BY_HAND, Maker::Operator),
+            ("crowdsec", Ban::BY_HAND, Maker::CrowdSec),
+            ("fail2ban", Ban::BY_HAND, Maker::Fail2ban),
+            ("night-shift", Ban::BY_HAND, Maker::Other),
+            ("other", Ban::BY_HAND, Maker::Other),
+            ("automatic", 7, Maker::Limit(7)),
+        ] {
+            assert_eq!(Maker::of(&ban(origin, limit)), expected, "{origin}");
+        }
+    }
+}

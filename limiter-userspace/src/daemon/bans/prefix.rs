@@ -1,0 +1,70 @@
+//! The bans of one prefix in a table, one of each origin, in their places.
+
+use limiter_common::ban::{Ban, BanKey};
+use limiter_datapath::kernel::DatapathError;
+use limiter_policy::policy::bans::{Change, MOST_ORIGINS, with, without};
+
+use super::table::BanTable;
+
+/// Returns the bans in the order of their places: the first ends last.
+pub(super) fn read(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, DatapathError> {
+    let mut bans = Vec::new();
+    for place in (0..).take(MOST_ORIGINS) {
+        match table.get(&key.at(place))? {
+            Some(ban) => bans.push(ban),
+            None => break,
+        }
+    }
+    Ok(bans)
+}
+
+/// Makes changes, one after another.
+pub(super) fn write(
+    table: &impl BanTable,
+    key: &BanKey,
+    changes: Vec<Change>,
+) -> Result<(), DatapathError> {
+    for (place, ban) in changes {
+        match ban {
+            Some(ban) => table.insert(key.at(place), ban)?,
+            None => {
+                table.remove(&key.at(place))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts the bans in their places, if a kill left one there twice, or a limiter that knows no places
+/// left a gap. Returns those that were there twice.
+pub(super) fn repair(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, DatapathError> {
+    let mut next = 0;
+    for place in (0..).take(MOST_ORIGINS) {
+        if let Some(ban) = table.get(&key.at(place))? {
+            if place != next {
+                table.remove(&key.at(place))?;
+                table.insert(key.at(next), ban)?;
+            }
+            next += 1;
+        }
+    }
+    let mut twice = Vec::new();
+    let mut bans = read(table, key)?;
+    while let Some(place) = (1..bans.len()).find(|place| is_again(&bans, *place)) {
+        write(table, key, without(&bans, place))?;
+        twice.push(bans[place]);
+        bans = read(table, key)?;
+    }
+    if let Some(last) = bans.iter().max_by_key(|ban| ban.until_ns)
+        && last.until_ns > bans[0].until_ns
+    {
+        write(table, key, with(&bans, *last))?;
+    }
+    Ok(twice)
+}
+
+/// Returns whether an origin has another ban before the one at a place.
+fn is_again(bans: &[Ban], place: usize) -> bool {
+    let mut before = bans[..place].iter();
+    before.any(|other| other.is_of_origin_of(&bans[place]))
+}
