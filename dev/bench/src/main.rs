@@ -177,7 +177,9 @@ fn measure(
         step,
     )?;
     let services = service.measure(interrupt, step)?;
-    let course = plan.course.then(|| course::measure(service.limiter.as_deref(), interrupt, step));
+    let course = plan
+        .course
+        .then(|| course::measure(service.limiter.as_deref(), interrupt, step));
     bar.finish_and_clear();
     Ok(Results {
         machine,

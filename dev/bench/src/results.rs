@@ -3,8 +3,15 @@
 use serde::Serialize;
 
 use crate::{
-    contender::Found, footprint::Footprint, machine::Machine, plan::Effort, quality::Quality,
-    scenario::Scenario, service::{Under, course::Courses}, stats::Spread, target::Target,
+    contender::Found,
+    footprint::Footprint,
+    machine::Machine,
+    plan::Effort,
+    quality::Quality,
+    scenario::Scenario,
+    service::{Under, course::Courses},
+    stats::Spread,
+    target::Target,
 };
 
 /// A contender under a flood.

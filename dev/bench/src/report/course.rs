@@ -118,7 +118,11 @@ mod tests {
         }
         for color in ["#D55E00", "#E69F00"] {
             let drawn = svg.lines().filter(|line| line.contains("<polyline"));
-            assert_eq!(drawn.filter(|line| line.contains(color)).count(), 2, "{svg}");
+            assert_eq!(
+                drawn.filter(|line| line.contains(color)).count(),
+                2,
+                "{svg}"
+            );
         }
     }
 }

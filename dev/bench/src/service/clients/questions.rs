@@ -219,7 +219,12 @@ mod tests {
     fn the_course_has_a_point_for_each_step() {
         let start = Instant::now();
         let mut questions = Questions::default();
-        for (asked, answered) in [(0, Some(1)), (499, Some(750)), (500, Some(800)), (1_999, None)] {
+        for (asked, answered) in [
+            (0, Some(1)),
+            (499, Some(750)),
+            (500, Some(800)),
+            (1_999, None),
+        ] {
             let asked = start + Duration::from_millis(asked);
             let number = questions.ask((Group::New, 0), asked, Duration::ZERO);
             if let Some(answered) = answered {
@@ -230,10 +235,7 @@ mod tests {
             let step = Duration::from_millis(500);
             questions.promptly(start, step, |of, _| of == group)
         };
-        assert_eq!(
-            points(Group::New),
-            [(0.25, 50.0), (0.75, 0.0), (1.75, 0.0)]
-        );
+        assert_eq!(points(Group::New), [(0.25, 50.0), (0.75, 0.0), (1.75, 0.0)]);
         assert_eq!(points(Group::Known), []);
     }
 
