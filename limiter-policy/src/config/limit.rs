@@ -6,7 +6,7 @@ use limiter_common::{
 };
 
 use super::{
-    automatic_ban, deny,
+    automatic_ban, connections, deny,
     diagnostics::FilePosition,
     flat_metrics,
     ip_rep::NamedSieve,
@@ -26,7 +26,6 @@ const COST: &str = "cost";
 const MATCH: &str = "match";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
-const BAN: &str = "ban";
 const IP_REP: &str = "ip-rep";
 const METRICS: &str = "metrics";
 
@@ -152,7 +151,8 @@ pub(super) fn read<'n>(
         reserve::FIELD,
         deny::FIELD,
         deny::SLIP,
-        BAN,
+        automatic_ban::FIELD,
+        connections::LIMIT,
         IP_REP,
         METRICS,
     ];
@@ -185,7 +185,39 @@ pub(super) fn read<'n>(
     });
     let exclude = list_names::read_field(reader, &fields, EXCLUDE, Some(name.text));
     let block = list_names::read_field(reader, &fields, BLOCK, Some(name.text));
-    let ban = fields.named(BAN).and_then(|(name, node)| {
+    let metrics = fields.get(METRICS);
+    let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
+    if cost == Some(Cost::Connections) {
+        connections::refuse_others(reader, &fields);
+        let rate = connections::read(reader, &fields);
+        let has_rate = !fields.is_missing(connections::LIMIT);
+        return Some(Definition {
+            name: name.text.to_owned(),
+            position: reader.position(name.at),
+            id_format: id_format?,
+            cost: Cost::Connections,
+            strategy: Some(Strategy::default()),
+            matching,
+            mode: mode.unwrap_or_default(),
+            reserve: None,
+            deny: None,
+            ban: None,
+            rates: rate.into_iter().collect(),
+            ceiling: None,
+            lacks_rate: !has_rate,
+            needs_overrides: !has_rate
+                && fields.get(BLOCK).is_none()
+                && mode.is_some_and(|mode| mode != Mode::Off),
+            exclude,
+            block,
+            ip_rep: None,
+            metrics,
+        });
+    }
+    if cost.is_some() {
+        connections::refuse(reader, &fields);
+    }
+    let ban = fields.named(automatic_ban::FIELD).and_then(|(name, node)| {
         let ban = automatic_ban::read(reader, name, node, id_format)?;
         automatic_ban::check_counted(reader, name, &ban, &matching.standing);
         Some((ban, reader.position(name.at)))
@@ -210,8 +242,6 @@ pub(super) fn read<'n>(
     };
     let deny = deny::read(reader, &fields, counted);
     let ip_rep = read_sieve(reader, &fields);
-    let metrics = fields.get(METRICS);
-    let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
     Some(Definition {
         name: name.text.to_owned(),
         position: reader.position(name.at),
@@ -314,13 +344,12 @@ fn read_definition<'n>(
         }
     }
     let id_formats = IdFormat::ALL.map(|format| (format.name(), format));
-    let costs = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
     let id_format = fields
         .get(ID)
         .and_then(|node| reader.choice(node, ID, id_formats));
     let cost = fields
         .get(COST)
-        .and_then(|node| reader.choice(node, COST, costs.map(|cost| (cost.name(), cost))));
+        .and_then(|node| reader.choice(node, COST, Cost::ALL.map(|cost| (cost.name(), cost))));
     (id_format, cost)
 }
 
