@@ -103,10 +103,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     if stage == Stage::Cookies {
         answers::find_cookie::<FRAGS, _>(context, workspace);
     }
-    let progress = if matches!(
-        stage,
-        Stage::Connections | Stage::Standing | Stage::Cookies
-    ) {
+    let progress = if matches!(stage, Stage::Connections | Stage::Standing | Stage::Cookies) {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)
     } else if MapTables.shape().windows == 0 {

@@ -95,8 +95,13 @@ impl Places {
     #[must_use]
     #[inline(always)]
     pub const fn are_none(&self) -> bool {
-        let [a, b, c, d, e, f, g, h] = self.0;
-        a | b | c | d | e | f | g | h == 0
+        let mut any = 0;
+        let mut place = 0;
+        while place < MOST_LIMITS {
+            any |= self.0[place];
+            place += 1;
+        }
+        any == 0
     }
 }
 
@@ -125,8 +130,7 @@ pub fn places<T: Tables>(tables: &T, ends: &Ends) -> Places {
             // The policy compiler rules this out.
             return Places::NONE;
         };
-        let found =
-            Place::of_packet(&shape.hash_key, limit, &facts, &class.subscriber, family);
+        let found = Place::of_packet(&shape.hash_key, limit, &facts, &class.subscriber, family);
         // Not a branch: the verifier would walk each set of limits.
         let is_counted = tables.opaque(matched >> limit_index & 1);
         *place = found.0 & 0u64.wrapping_sub(is_counted);

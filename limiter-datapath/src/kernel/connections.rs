@@ -30,7 +30,11 @@ impl Datapath {
         if orders.is_empty() || !self.counts_connections() {
             return Ok(());
         }
-        let mut loaded = self.recounting.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self
+            .recounting
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let generation = self.manifest.generation;
         let program = match loaded.take() {
             Some((of, program)) if of == generation => program,

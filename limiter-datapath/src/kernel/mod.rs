@@ -90,8 +90,8 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, PressureMaps, RateMap, ReputationMaps, RmemMaxMap,
-        SieveMaps, StandingMaps, StandingSizes,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, PressureMaps, RateMap,
+        ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
@@ -384,12 +384,12 @@ impl Datapath {
         parameters: &Parameters,
         now_ns: u64,
     ) -> Result<Level, DatapathError> {
-        if let Some(open) = self.open_connections(key)? {
+        let open = self.open_connections(key)?;
+        let state = |key: &BucketKey, unit| match open {
             // A token for each comes back in a nanosecond, by the rate of such limits.
-            let state = now_ns.saturating_add(open);
-            return Ok(parameters.level(now_ns, Some(state), &Default::default()));
-        }
-        let state = |key: &BucketKey, unit| self.state_of_bucket(interface, key, unit, now_ns);
+            Some(open) => Ok(Some(now_ns.saturating_add(open))),
+            None => self.state_of_bucket(interface, key, unit, now_ns),
+        };
         let log = parameters.log(|number| {
             let stamp = state(&key.of_part(number), parameters.stamp_unit);
             stamp.map(Option::unwrap_or_default)

@@ -29,7 +29,8 @@ const LENGTH_V6: u32 = 36;
 /// segment's SYN cookie.
 #[inline(always)]
 pub(super) fn is_opening(context: &XdpContext, facts: &Facts) -> bool {
-    let ports = u32::from(facts.source_port.to_be()) | u32::from(facts.destination_port.to_be()) << 16;
+    let ports =
+        u32::from(facts.source_port.to_be()) | u32::from(facts.destination_port.to_be()) << 16;
     let (source, destination_high) = (&facts.source, facts.destination_high);
     let (tuple, length) = match source.family {
         Family::V4 => {
@@ -37,9 +38,9 @@ pub(super) fn is_opening(context: &XdpContext, facts: &Facts) -> bool {
             (Tuple([peer, own, ports, 0, 0, 0, 0, 0, 0]), LENGTH_V4)
         }
         Family::V6 => {
-            let [a, b, c, d] = words(source.high, source.low);
-            let [e, f, g, h] = words(destination_high, facts.destination_low);
-            (Tuple([a, b, c, d, e, f, g, h, ports]), LENGTH_V6)
+            let [p0, p1, p2, p3] = words(source.high, source.low);
+            let [o0, o1, o2, o3] = words(destination_high, facts.destination_low);
+            (Tuple([p0, p1, p2, p3, o0, o1, o2, o3, ports]), LENGTH_V6)
         }
     };
     let tuple = (&raw const tuple).cast_mut().cast::<bpf_sock_tuple>();

@@ -122,7 +122,12 @@ fn ends(context: &SockOpsContext) -> Option<Ends> {
     };
     // The kernel gives the peer's in network byte order, in the word's upper half.
     let peer_port = u32::from_be(context.remote_port()) as u16;
-    Some(Ends::new(&peer, peer_port, &own, context.local_port() as u16))
+    Some(Ends::new(
+        &peer,
+        peer_port,
+        &own,
+        context.local_port() as u16,
+    ))
 }
 
 /// Makes an address of a word in network byte order.

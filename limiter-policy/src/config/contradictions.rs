@@ -102,7 +102,9 @@ fn check_connections(matching: &Match, error: &mut impl FnMut(&'static str, Stri
     for field in [TCP_FLAGS, FRAGMENTS, STANDING] {
         error(
             field,
-            format!("'{field}' is of packets, but cost connections counts what is open: leave it out"),
+            format!(
+                "'{field}' is of packets, but cost connections counts what is open: leave it out"
+            ),
         );
     }
 }

@@ -72,10 +72,19 @@ impl Definition {
     /// Returns a built-in limit that is configured only by overrides.
     pub(super) fn of(limit: &BuiltIn, position: FilePosition) -> Self {
         Self {
-            name: limit.name.to_owned(),
-            position,
             id_format: limit.id_format,
             cost: limit.cost,
+            ..Self::named(limit.name, position)
+        }
+    }
+
+    /// Returns a limit of which only the name is known.
+    fn named(name: &str, position: FilePosition) -> Self {
+        Self {
+            name: name.to_owned(),
+            position,
+            id_format: IdFormat::IpAddress,
+            cost: Cost::Packets,
             strategy: Some(Strategy::default()),
             matching: Match::default(),
             mode: Mode::default(),
@@ -127,16 +136,11 @@ pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|limit| limit.name == name)
 }
 
-/// Reads the limit with this name.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    name: Name<'n>,
-    body: &'n Node<'n>,
-) -> Option<Definition> {
-    let built_in = built_in(name.text);
+/// Returns the fields that every limit may have.
+fn known_fields() -> [&'static str; 18] {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
-    let known = [
+    [
         burst,
         count,
         period,
@@ -155,7 +159,17 @@ pub(super) fn read<'n>(
         connections::LIMIT,
         IP_REP,
         METRICS,
-    ];
+    ]
+}
+
+/// Reads the limit with this name.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: Name<'n>,
+    body: &'n Node<'n>,
+) -> Option<Definition> {
+    let built_in = built_in(name.text);
+    let known = known_fields();
     let fields = match built_in {
         Some(_) => reader.fields_and(body, rate::EXPECTED, &known, &DEFINITION),
         None => reader.fields(body, rate::EXPECTED, &[&known[..], &DEFINITION].concat()),
@@ -188,31 +202,17 @@ pub(super) fn read<'n>(
     let metrics = fields.get(METRICS);
     let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
     if cost == Some(Cost::Connections) {
-        connections::refuse_others(reader, &fields);
-        let rate = connections::read(reader, &fields);
-        let has_rate = !fields.is_missing(connections::LIMIT);
-        return Some(Definition {
-            name: name.text.to_owned(),
-            position: reader.position(name.at),
-            id_format: id_format?,
-            cost: Cost::Connections,
-            strategy: Some(Strategy::default()),
+        let limit = Definition {
             matching,
             mode: mode.unwrap_or_default(),
-            reserve: None,
-            deny: None,
-            ban: None,
-            rates: rate.into_iter().collect(),
-            ceiling: None,
-            lacks_rate: !has_rate,
-            needs_overrides: !has_rate
-                && fields.get(BLOCK).is_none()
-                && mode.is_some_and(|mode| mode != Mode::Off),
             exclude,
             block,
-            ip_rep: None,
             metrics,
-        });
+            id_format: id_format?,
+            cost: Cost::Connections,
+            ..Definition::named(name.text, reader.position(name.at))
+        };
+        return Some(of_connections(reader, &fields, limit));
     }
     if cost.is_some() {
         connections::refuse(reader, &fields);
@@ -264,6 +264,23 @@ pub(super) fn read<'n>(
         ip_rep,
         metrics,
     })
+}
+
+/// Reads the rest of a limit on connections.
+fn of_connections<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    limit: Definition,
+) -> Definition {
+    connections::refuse_others(reader, fields);
+    let rate = connections::read(reader, fields);
+    let lacks_rate = fields.is_missing(connections::LIMIT);
+    Definition {
+        rates: rate.into_iter().collect(),
+        lacks_rate,
+        needs_overrides: lacks_rate && fields.get(BLOCK).is_none() && limit.mode != Mode::Off,
+        ..limit
+    }
 }
 
 /// Reads the name of the sieve that scores the sources of its packets.

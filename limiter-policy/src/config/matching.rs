@@ -8,8 +8,7 @@ use limiter_common::{
 
 use super::{
     contradictions::{
-        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING,
-        TCP_FLAGS,
+        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING, TCP_FLAGS,
     },
     flags, nearest,
     node::{Node, Value},

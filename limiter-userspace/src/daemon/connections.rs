@@ -90,7 +90,10 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     loop {
         let (is_needed, generation) = {
             let datapath = daemon.datapath();
-            (datapath.counts_connections(), datapath.manifest().generation)
+            (
+                datapath.counts_connections(),
+                datapath.manifest().generation,
+            )
         };
         let is_new = generation != looks.generation;
         if is_new {
@@ -99,12 +102,17 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
         }
         if is_needed && (is_new || Instant::now() >= next) {
             let began = Instant::now();
-            let error = looks.look(daemon).await.err().map(|error| error.to_string());
+            let error = looks
+                .look(daemon)
+                .await
+                .err()
+                .map(|error| error.to_string());
             next = Instant::now() + INTERVAL.max(began.elapsed() * SHARE);
             if error != before {
-                match &error {
-                    Some(error) => warn!("connections are not counted anew: {error}"),
-                    None => info!("connections are counted anew again"),
+                if let Some(error) = &error {
+                    warn!("connections are not counted anew: {error}");
+                } else {
+                    info!("connections are counted anew again");
                 }
                 before = error;
             }
@@ -123,7 +131,9 @@ impl Looks {
             Err(_) => return Err(Uncounted::Late),
         };
         let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
-        let new = open.iter().filter(|(cookie, _)| !self.settled.contains(cookie));
+        let new = open
+            .iter()
+            .filter(|(cookie, _)| !self.settled.contains(cookie));
         let new = new.map(|(cookie, ends)| ConnectionOrder::open(*cookie, *ends));
         let missing: HashSet<u64> = counted.difference(&found).copied().collect();
         let closed = missing.intersection(&self.missed);
@@ -170,9 +180,11 @@ async fn open(sockets: &mut Channel) -> Result<Vec<(u64, Ends)>, DumpError> {
 
 /// Returns the cookie, of which the kernel sends the lower half first.
 fn cookie(id: &SocketId) -> u64 {
-    let [a, b, c, d, e, f, g, h] = id.cookie;
-    let [low, high] = [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes);
-    u64::from(high) << 32 | u64::from(low)
+    let halves = id.cookie.chunks_exact(4);
+    let halves = halves.map(|half| half.try_into().map_or(0, u32::from_ne_bytes));
+    halves
+        .rev()
+        .fold(0, |higher, half| higher << 32 | u64::from(half))
 }
 
 fn ends(id: &SocketId) -> Ends {
@@ -183,7 +195,10 @@ fn ends(id: &SocketId) -> Ends {
 
 /// Returns what is counted; `None`: the policy limits no connections.
 pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
-    let Some(maps) = datapath.reputation().filter(|_| datapath.counts_connections()) else {
+    let Some(maps) = datapath
+        .reputation()
+        .filter(|_| datapath.counts_connections())
+    else {
         return Ok(None);
     };
     let maps = maps.connections();

@@ -11,10 +11,7 @@ use super::number::gauge_of;
 use crate::protocol::ConnectionsStatus;
 
 /// Encodes what is counted, under a policy that limits connections.
-pub(super) fn encode(
-    status: &ConnectionsStatus,
-    encoder: &mut DescriptorEncoder,
-) -> fmt::Result {
+pub(super) fn encode(status: &ConnectionsStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let counted = ConstGauge::new(gauge_of(status.counted));
     counted.encode(encoder.encode_descriptor(
         "limiter_connections_open",

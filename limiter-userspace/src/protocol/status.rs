@@ -14,7 +14,9 @@ use limiter_policy::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{connections::ConnectionsStatus, reload::History, sieves::SieveBrief, standing::StandingStatus};
+use super::{
+    connections::ConnectionsStatus, reload::History, sieves::SieveBrief, standing::StandingStatus,
+};
 
 /// The status: what is enforced, where, and the counters.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{Adopted, Previous, names_by_link};
 use crate::kernel::{
     Attachment, Datapath, DatapathError,
+    connections::Recounting,
     handshakes::{self, Handshakes},
     kept::KeptMaps,
-    connections::Recounting,
     pins::{PinnedPolicy, Pins},
     possible_cpus,
     program::Program,

@@ -54,9 +54,7 @@ impl LimitSets {
             with_default: set(|limit| limit.default.is_some()),
             by_subscriber: set(|limit| limit.id_format.number() == Some(NumberOf::Subscriber)),
             observing: set(|limit| limit.mode == Mode::Observe),
-            connections: set(|limit| {
-                limit.cost == Cost::Connections && limit.mode != Mode::Off
-            }),
+            connections: set(|limit| limit.cost == Cost::Connections && limit.mode != Mode::Off),
             without_tcp: set(|limit| !needs_tcp(limit)),
             without_ports: set(|limit| !limit.matching.needs_ports()),
             later_fragments: set(|limit| {

@@ -45,9 +45,7 @@ fn by_number(limits: &[Limit]) -> Vec<u64> {
             protocols.is_empty() || protocols.contains(&protocol)
         })
     });
-    let tcp_flags = (0..=u8::MAX).map(|flags| {
-        set_of(limits, |limit| limit.counts_segment(flags))
-    });
+    let tcp_flags = (0..=u8::MAX).map(|flags| set_of(limits, |limit| limit.counts_segment(flags)));
     protocols.chain(tcp_flags).collect()
 }
 

@@ -81,7 +81,9 @@ fn too_small(limit: &Limit) -> Option<String> {
     let (rate, step) = steps.min_by_key(|(_, step)| step.tokens)?;
     let (least, tokens, all_of) = match limit.cost {
         Cost::Bytes => (LEAST_BYTES, "bytes", "a hundred frames"),
-        Cost::Packets | Cost::NewConnections | Cost::Connections => (LEAST_TOKENS, "tokens", "a hundred tokens"),
+        Cost::Packets | Cost::NewConnections | Cost::Connections => {
+            (LEAST_TOKENS, "tokens", "a hundred tokens")
+        }
     };
     // An automatic rate has no burst in the file.
     let raise = if limit.automatic().is_some() {

@@ -15,7 +15,9 @@ use super::{
     },
     health::why_detached,
 };
-use crate::protocol::{ConnectionsStatus, GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status};
+use crate::protocol::{
+    ConnectionsStatus, GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status,
+};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;
@@ -222,14 +224,11 @@ fn print_answers(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_connections(
-    out: &mut impl Write,
-    connections: &ConnectionsStatus,
-) -> anyhow::Result<()> {
+fn print_connections(out: &mut impl Write, connections: &ConnectionsStatus) -> anyhow::Result<()> {
     writeln!(
         out,
-        "{} counted by limits",
-        counted(connections.counted, "open connection")
+        "open connections that limits count: {}",
+        count(connections.counted)
     )?;
     if connections.uncounted > 0 {
         let uncounted = count(connections.uncounted);
