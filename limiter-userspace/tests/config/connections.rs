@@ -75,13 +75,10 @@ fn what_has_no_meaning() {
 #[test]
 fn numbers() {
     for (number, expected) in [
-        (
-            "0",
-            "3:10: invalid limit '0', expected a whole number from 1 to 1000000",
-        ),
+        ("0", "3:10: invalid limit '0', must be from 1 to 1000000"),
         (
             "1000001",
-            "3:10: invalid limit '1000001', expected a whole number from 1 to 1000000",
+            "3:10: invalid limit '1000001', must be from 1 to 1000000",
         ),
     ] {
         check_web(&format!("limit: {number}"), &[expected]);

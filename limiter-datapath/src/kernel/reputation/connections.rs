@@ -1,7 +1,7 @@
 //! The maps of connections open at once. The kernel's programs change them; userspace only reads, and
 //! orders changes.
 
-use std::path::Path;
+use std::{cell::Cell, path::Path};
 
 use aya::{
     EbpfLoader,
@@ -102,9 +102,24 @@ impl ConnectionMaps {
         if self.sizes.lines == 0 {
             return Ok(0);
         }
+        Ok(connection::open(&self.line(place)?, place))
+    }
+
+    fn line(&self, place: Place) -> Result<Line, DatapathError> {
         let line = self.counts.get(&place.line(self.sizes.lines), 0);
         let line = line.map_err(error(CONNECTION_COUNTS))?;
-        Ok(connection::open(&Line(line), place))
+        Ok(Line(line.map(Cell::new)))
+    }
+
+    /// Counts a connection at a place, beside running programs.
+    #[cfg(feature = "testing")]
+    pub fn add(&mut self, place: Place) -> Result<(), DatapathError> {
+        let line = self.line(place)?;
+        connection::add(&line, place);
+        let index = place.line(self.sizes.lines);
+        let line = line.0.map(Cell::into_inner);
+        let set = self.counts.set(index, line, 0);
+        set.map_err(error(CONNECTION_COUNTS))
     }
 
     /// Returns how many connections a limit did not count for want of room.
@@ -114,15 +129,19 @@ impl ConnectionMaps {
 }
 
 /// A copy of a line.
-struct Line([u64; SLOTS]);
+struct Line([Cell<u64>; SLOTS]);
 
 impl Slots for Line {
     fn get(&self, slot: usize) -> u64 {
-        self.0[slot]
+        self.0[slot].get()
     }
 
-    fn compare_and_swap(&self, _slot: usize, _seen: u64, _wanted: u64) -> bool {
-        false
+    fn compare_and_swap(&self, slot: usize, seen: u64, wanted: u64) -> bool {
+        let holds = self.get(slot) == seen;
+        if holds {
+            self.0[slot].set(wanted);
+        }
+        holds
     }
 }
 

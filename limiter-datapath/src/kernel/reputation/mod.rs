@@ -178,6 +178,12 @@ impl ReputationMaps {
         &self.connections
     }
 
+    /// Returns the connections open at once, to be changed by tests.
+    #[cfg(feature = "testing")]
+    pub const fn connections_mut(&mut self) -> &mut ConnectionMaps {
+        &mut self.connections
+    }
+
     /// Returns the setting of receive buffers.
     #[must_use]
     pub const fn rmem_max(&self) -> &RmemMaxMap {
