@@ -400,12 +400,15 @@ impl Engines {
             .entry(verdict.reason)
             .or_default()
             .add(length);
-        // A source that a list blocks for a limit is no offender, nor one that gives way; one that
-        // a sieve drops is, even for no limit.
+        // A source that a list blocks for a limit is no offender, nor one that gives way, nor one
+        // that has too many connections; one that a sieve drops is, even for no limit.
         let by_sieve = verdict.reason.is_of_sieve();
         let by_budget = verdict.denied_by().is_some()
             && !verdict.reason.is_of_list()
-            && verdict.reason != Reason::Reserved;
+            && !matches!(
+                verdict.reason,
+                Reason::Reserved | Reason::TooManyConnections
+            );
         let after_all = matches!(
             verdict.reason,
             Reason::ValidSynCookie | Reason::ListenerHasRoom
