@@ -40,7 +40,7 @@ fn policy(id: &str, more: &str) -> String {
 }
 
 fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
-    start_with(pair, configuration, &[])
+    start_with(pair, configuration, &["--mode", "generic"])
 }
 
 fn start_with(pair: &Pair, configuration: &str, more: &[&str]) -> Result<Limiter> {
@@ -48,7 +48,7 @@ fn start_with(pair: &Pair, configuration: &str, more: &[&str]) -> Result<Limiter
         Path::new(env!("CARGO_BIN_EXE_limiter")),
         &pair.server,
         configuration,
-        &[&["-i", SERVER_INTERFACE, "--mode", "generic"][..], more].concat(),
+        &[&["-i", SERVER_INTERFACE][..], more].concat(),
     )
 }
 
