@@ -40,6 +40,7 @@ pub mod answer;
 pub mod ban;
 pub mod bucket;
 pub mod clock;
+pub mod connection;
 pub mod cookie;
 pub mod counters;
 pub mod decide;

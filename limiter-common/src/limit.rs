@@ -35,9 +35,20 @@ pub enum Cost {
     Bytes = 1,
     /// One token per TCP segment with SYN and without ACK; other packets are not counted.
     NewConnections = 2,
+    /// The TCP connections that are open at once, as the network stack counts them. No packet spends
+    /// anything.
+    Connections = 3,
 }
 
 impl Cost {
+    /// Every cost.
+    pub const ALL: [Self; 4] = [
+        Self::Packets,
+        Self::Bytes,
+        Self::NewConnections,
+        Self::Connections,
+    ];
+
     /// Returns the cost's name in configuration files and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -45,6 +56,7 @@ impl Cost {
             Self::Packets => "packets",
             Self::Bytes => "bytes",
             Self::NewConnections => "new-connections",
+            Self::Connections => "connections",
         }
     }
 }

@@ -138,6 +138,8 @@ reasons! {
         "A limit that answers with SYN cookies refused the SYN, but the listening socket still has room.",
     ValidSynCookie "valid_syn_cookie" Pass
         "A limit that answers with SYN cookies refused the ACK, but it has a valid one.",
+    TooManyConnections "too_many_connections" Drop
+        "It opens a TCP connection, and a matching limit allows no more of them at once; nothing was charged.",
 }
 
 impl Reason {

@@ -3,6 +3,7 @@
 use crate::{
     address::Address,
     clock::Clock,
+    connection::Place,
     cookie::{CookieCheck, CookieKeys},
     judged::Packet,
     policy::Tables,
@@ -28,6 +29,11 @@ pub trait Reputation {
 
     /// Returns what DNS cookies are checked with. Not called under a policy that checks none.
     fn cookie_keys(&self) -> CookieKeys;
+
+    /// Returns how many connections are open at a place. Only the native pipeline calls it.
+    fn connections(&self, _place: Place) -> u64 {
+        0
+    }
 
     /// Counts what a query said by its cookie.
     fn count_cookie(&self, check: CookieCheck);

@@ -15,6 +15,7 @@ mod answers;
 mod bench;
 mod buckets;
 mod clock;
+mod connections;
 mod counters;
 mod frame;
 mod globals;

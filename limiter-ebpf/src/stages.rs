@@ -22,7 +22,7 @@ use crate::{
     answers,
     buckets::{self, BucketLocation, IN_ANY, MapBuckets},
     clock::KernelClock,
-    finish,
+    connections, finish,
     offenders::MapOffenders,
     reputation::MapReputation,
     tables::MapTables,
@@ -75,6 +75,7 @@ macro_rules! programs {
 }
 
 programs! {
+    limiter_connections limiter_connections_linear Connections;
     limiter_standing limiter_standing_linear Standing;
     limiter_cookies limiter_cookies_linear Cookies;
     limiter_sieves limiter_sieves_linear Sieves;
@@ -96,10 +97,13 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     if stage == Stage::Answer {
         return answer::<FRAGS>(context, workspace);
     }
+    if stage == Stage::Connections {
+        connections::note_full(context, workspace);
+    }
     if stage == Stage::Cookies {
         answers::find_cookie::<FRAGS, _>(context, workspace);
     }
-    let progress = if matches!(stage, Stage::Standing | Stage::Cookies) {
+    let progress = if matches!(stage, Stage::Connections | Stage::Standing | Stage::Cookies) {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)
     } else if MapTables.shape().windows == 0 {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
     answer::Answer,
+    connection::MOST_LIMITS,
     limit::{ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
     sieve::MAX_SIEVES,
     standing::Standing,
@@ -63,7 +64,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
 }
 
 /// Returns the policy with fewer limits, as many as there may be beside those of answers, which
-/// answer, by standing; and with DNS cookies.
+/// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be.
 #[must_use]
 pub fn answering(mut policy: Policy) -> Policy {
     policy
@@ -77,6 +78,18 @@ pub fn answering(mut policy: Policy) -> Policy {
             slip: 2,
             ..Deny::everybody(Answer::Prohibited)
         });
+    }
+    for limit in policy.limits.iter_mut().rev().take(MOST_LIMITS) {
+        let rate = Rate::of_connections(50);
+        limit.cost = Cost::Connections;
+        limit.strategy = Strategy::Gcra;
+        limit.reserve = None;
+        limit.deny = None;
+        limit.ip_rep = None;
+        limit.default = Some(rate);
+        for other in &mut limit.overrides {
+            other.rate = rate;
+        }
     }
     policy.dns_cookies = Some(DnsCookies {
         secret_file: PathBuf::new(),

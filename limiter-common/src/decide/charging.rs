@@ -76,7 +76,7 @@ fn charge<T: Tables, B: Outline>(
     tables: &T,
     workspace: &mut Workspace<B::Location>,
 ) -> bool {
-    let limits = workspace.verdict.matched & !tables.shape().observing;
+    let limits = workspace.verdict.matched & tables.shape().enforcing();
     workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
     let mut charging = Charging {
         tables,
@@ -110,7 +110,7 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
         would_drop,
         ..
     } = workspace.verdict;
-    let limits = matched & tables.shape().observing & !would_drop;
+    let limits = matched & tables.shape().charged_observing() & !would_drop;
     workspace.search.single = 1;
     let mut charging = Charging {
         tables,

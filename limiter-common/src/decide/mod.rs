@@ -1,14 +1,17 @@
 //! The decision: a pipeline of stages, from a frame to its verdict.
 //!
 //! ```text
-//! entry: parse, match, lists ─▶ standing ─▶ sieves ─▶ charge ─▶ observe ─▶ verdict
-//!                             ▲ │   └───── refused ─────┴─▶ answer ─────────┘
-//!                             └─┴─ cookies
+//! entry: parse, match, lists ─▶ connections ─▶ standing ─▶ sieves ─▶ charge ─▶ observe ─▶ verdict
+//!                                            ▲ │   └───── refused ─────┴─▶ answer ─────────┘
+//!                                            └─┴─ cookies
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
 //! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
 //! dropped, and so is one that a limit that counts the packet blocks.
+//!
+//! Then limits on [connections](crate::connection) refuse a packet that would open one more than
+//! they allow at once. They count what the network stack has open, so no packet is charged to them.
 //!
 //! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
 //! the source must give way to others. That refusal is the cheapest: no other bucket is read. If the
@@ -39,6 +42,7 @@ mod account;
 mod answer;
 mod charge;
 mod charging;
+mod connections;
 mod cookies;
 mod entry;
 mod indices;
@@ -106,6 +110,9 @@ where
         }
         let mut next = Stage::first(self.tables.shape());
         while let Some(stage) = next {
+            if stage == Stage::Connections {
+                workspace.note_full(self.tables, |place| self.reputation.connections(place));
+            }
             next = match self.run(stage, workspace) {
                 Progress::Decided => None,
                 Progress::Undecided => stage.next(self.tables.shape()),

@@ -75,6 +75,8 @@ macro_rules! stages {
 }
 
 stages! {
+    /// Refuses packets that would open a connection more than a limit allows at once.
+    Connections "connections" limit_connections if |shape: &Shape| shape.connections != 0;
     /// Asks for the standing of the source, and drops packets that would take what a limit
     /// reserves for sources of a higher one.
     Standing "standing" give_way if |shape: &Shape| shape.uses_standing();
@@ -86,7 +88,7 @@ stages! {
     /// Charges the packet to the limits that enforce.
     Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
-    Observe "observe" observe if |shape: &Shape| shape.observing != 0;
+    Observe "observe" observe if |shape: &Shape| shape.charged_observing() != 0;
     /// Charges the answer to a refused packet, which is written, to the limits of answers. Only
     /// [`Progress::Answer`] leads to it.
     Answer "answer" answer if |shape: &Shape| shape.answers();
@@ -159,24 +161,33 @@ mod tests {
         };
         assert_eq!(path(&observing), only(Stage::Observe));
         let all = Shape {
-            limit_count: 2,
+            limit_count: 3,
             observing: 0b10,
             sieve_uses: 1,
             cookie_port: 53,
+            connections: 0b100,
             standing: Settings {
                 lines: 1,
                 ..Settings::NONE
             },
             ..nothing
         };
+        let counting = Shape {
+            limit_count: 2,
+            observing: 0b10,
+            connections: 0b11,
+            ..nothing
+        };
+        assert_eq!(path(&counting), only(Stage::Connections));
         let stages = [
+            Stage::Connections,
             Stage::Standing,
             Stage::Sieves,
             Stage::Charge,
             Stage::Observe,
         ];
-        assert_eq!(path(&all)[..4], stages.map(Some));
-        assert_eq!(path(&all)[4..], [None; 2]);
+        assert_eq!(path(&all)[..5], stages.map(Some));
+        assert_eq!(path(&all)[5..], [None; 2]);
         assert!(Stage::Cookies.is_used(&all));
         assert_eq!(Stage::Cookies.next(&all), Some(Stage::Sieves));
     }

@@ -30,6 +30,9 @@ pub struct Workspace<Location> {
     pub(crate) strictest: Strictest,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
+    /// The indices of the limits on connections that have no room for one more, if the packet would
+    /// open one; only in the stage that asks.
+    pub(crate) full: u64,
     /// The indices of the limits that the stage of standing has asked and that let the packet
     /// pass; only under a policy that reserves.
     pub(crate) asked: u64,
@@ -57,6 +60,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
             refused: 0,
+            full: 0,
             asked: 0,
             visits: VisitCount::default(),
             slips: [0; MAX_LIMITS as usize],

@@ -13,7 +13,7 @@ use self::payload::Payload;
 pub use self::{
     facts::{Facts, Transport},
     frame::Frame,
-    tcp::{FLAG_ACK, FLAG_SYN},
+    tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
     transport::{PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };
 use crate::{address::Family, reason::Reason};

@@ -7,6 +7,8 @@ const MIN_HEADER: usize = 20;
 
 /// The flag of a segment that opens a connection, or of the answer to it.
 pub const FLAG_SYN: u8 = 0x02;
+/// The flag of a segment that ends a connection at once.
+pub const FLAG_RST: u8 = 0x04;
 /// The flag of every segment except the one that opens a connection.
 pub const FLAG_ACK: u8 = 0x10;
 

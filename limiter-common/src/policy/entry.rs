@@ -48,7 +48,7 @@ impl LimitEntry {
         Self {
             id: id.0,
             cost: match cost {
-                Cost::Packets | Cost::NewConnections => PACKETS,
+                Cost::Packets | Cost::NewConnections | Cost::Connections => PACKETS,
                 Cost::Bytes => BYTES,
             },
             number: match id_format.number() {

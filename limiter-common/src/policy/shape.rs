@@ -89,6 +89,13 @@ pub struct Shape {
     /// The UDP port of queries whose DNS cookies are checked if limits refuse them for their
     /// reserves; 0: none are. A policy with one has limits that reserve.
     pub cookie_port: u64,
+    /// The limits on connections open at once, at most [`connection::MOST_LIMITS`]. No packet is
+    /// charged to them.
+    ///
+    /// [`connection::MOST_LIMITS`]: crate::connection::MOST_LIMITS
+    pub connections: u64,
+    /// The number of lines of the table of open connections, a power of two; 0: there is none.
+    pub connection_lines: u64,
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
@@ -127,6 +134,8 @@ impl Shape {
         automatic: 0,
         answering_by_standing: 0,
         cookie_port: 0,
+        connections: 0,
+        connection_lines: 0,
         of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
         standing: Settings::NONE,
@@ -190,7 +199,7 @@ impl Shape {
         proven & familiar & fresh & retried & unknown
     }
 
-    /// Returns the limits that do more than observe.
+    /// Returns the limits that packets are charged to and that do more than observe.
     #[must_use]
     #[inline(always)]
     pub const fn enforcing(&self) -> u64 {
@@ -198,7 +207,14 @@ impl Shape {
             Some(bit) => bit - 1,
             None => u64::MAX,
         };
-        all & !self.observing
+        all & !self.observing & !self.connections
+    }
+
+    /// Returns the limits that packets are charged to and that only observe.
+    #[must_use]
+    #[inline(always)]
+    pub const fn charged_observing(&self) -> u64 {
+        self.observing & !self.connections
     }
 
     /// Returns the child in which the look-up of a dimension's values starts.

@@ -42,6 +42,14 @@ impl Parameters {
         self.window.layout.strategy()
     }
 
+    /// Returns how many connections may be open at once, if the limit is on connections: its rate is
+    /// one that comes back in a nanosecond.
+    #[must_use]
+    #[inline(always)]
+    pub const fn connections(&self) -> u64 {
+        self.gcra.burst_offset
+    }
+
     /// Converts a duration in the ticks of the states to nanoseconds, rounded down.
     #[must_use]
     #[inline(always)]

@@ -22,7 +22,7 @@ use limiter_policy::{config::Offenders, policy::CompiledPolicy};
 pub use self::testing::VerifierCost;
 use super::{
     DatapathError, Settings, array,
-    buckets::{BucketSizes, UNITS},
+    buckets::BucketSizes,
     maps::SharedMaps,
     named::NamedMaps as _,
     pod::{InMap, RawVerdict},
@@ -30,6 +30,7 @@ use super::{
     reputation::ReputationMaps,
     socket_fields,
     stages::{self, Frames, Stages},
+    tables,
 };
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
@@ -93,16 +94,8 @@ impl Instance {
             .override_global("SHAPE", &shape_in_map, true)
             .override_global("SOCKET_FIELDS", &socket_fields, true)
             .override_global("ON_TRIAL", &on_trial, true)
-            .override_global("RECORDS_OFFENDERS", &records_offenders, true)
-            .map_max_entries("NODES", entries(policy.nodes.len()))
-            .map_max_entries("STRETCHES", entries(policy.stretches.len()))
-            .map_max_entries("CHILDREN", entries(policy.children.len()))
-            .map_max_entries("CLASSES", entries(policy.classes.len()))
-            .map_max_entries("RATES", entries(policy.rates.len()))
-            .map_max_entries("RESERVES", entries(policy.reserves.len()))
-            .map_max_entries("MASKS", entries(policy.masks.len()))
-            .map_max_entries("SIEVES", entries(policy.sieves.len()))
-            .map_max_entries("SIEVE_USES", entries(policy.sieve_uses.len()));
+            .override_global("RECORDS_OFFENDERS", &records_offenders, true);
+        tables::size(&mut loader, policy);
         if let Some(directory) = shared {
             let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
             for name in names {
@@ -110,17 +103,7 @@ impl Instance {
             }
         }
         let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
-        array::write(&mut ebpf, "LIMITS", &policy.limits)?;
-        array::write(&mut ebpf, "NODES", &policy.nodes)?;
-        array::write(&mut ebpf, "STRETCHES", &policy.stretches)?;
-        array::write(&mut ebpf, "CHILDREN", &policy.children)?;
-        array::write(&mut ebpf, "CLASSES", &policy.classes)?;
-        array::write(&mut ebpf, "RATES", &policy.rates)?;
-        array::write(&mut ebpf, "RESERVES", &policy.reserves)?;
-        array::write_at(&mut ebpf, UNITS, policy.units.iter())?;
-        array::write(&mut ebpf, "MASKS", &policy.masks)?;
-        array::write(&mut ebpf, "SIEVES", &policy.sieves)?;
-        array::write(&mut ebpf, "SIEVE_USES", &policy.sieve_uses)?;
+        tables::write(&mut ebpf, policy)?;
         Ok(Self {
             ebpf,
             frames: Frames::of_this_kernel(),
@@ -208,9 +191,4 @@ impl Instance {
         let InMap(raw) = array.get(&0, 0).map_err(error)?;
         raw.verdict().ok_or(DatapathError::NoVerdict)
     }
-}
-
-/// Returns an array's size, which is at least one entry.
-fn entries(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX).max(1)
 }

@@ -14,6 +14,7 @@ mod buckets;
 mod carry;
 mod chain;
 mod clock;
+mod connections;
 mod cpus;
 mod error;
 mod follow;
@@ -46,6 +47,7 @@ mod socket_fields;
 mod stages;
 mod standing;
 mod syscall;
+mod tables;
 mod trial;
 
 use std::net::IpAddr;
@@ -88,8 +90,8 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, CookieMaps, OwnAddressMap, PressureMaps, RateMap, ReputationMaps, RmemMaxMap,
-        SieveMaps, StandingMaps, StandingSizes,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, PressureMaps, RateMap,
+        ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
@@ -97,7 +99,7 @@ pub use self::{
     standing::KnownSources,
     trial::Trial,
 };
-use self::{handshakes::Handshakes, kept::KeptMaps};
+use self::{connections::Recounting, handshakes::Handshakes, kept::KeptMaps};
 use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program, unless it is pinned.
@@ -107,6 +109,7 @@ pub struct Datapath {
     kept: KeptMaps,
     attachments: Vec<Attachment>,
     handshakes: Handshakes,
+    recounting: Recounting,
     pins: Option<Pins>,
 }
 
@@ -135,6 +138,7 @@ impl Datapath {
             kept: KeptMaps::new(manifest.kept, settings),
             attachments: Vec::new(),
             handshakes: Handshakes::NONE,
+            recounting: Recounting::default(),
             manifest,
             pins: None,
         })
@@ -380,7 +384,12 @@ impl Datapath {
         parameters: &Parameters,
         now_ns: u64,
     ) -> Result<Level, DatapathError> {
-        let state = |key: &BucketKey, unit| self.state_of_bucket(interface, key, unit, now_ns);
+        let open = self.open_connections(key)?;
+        let state = |key: &BucketKey, unit| match open {
+            // A token for each comes back in a nanosecond, by the rate of such limits.
+            Some(open) => Ok(Some(now_ns.saturating_add(open))),
+            None => self.state_of_bucket(interface, key, unit, now_ns),
+        };
         let log = parameters.log(|number| {
             let stamp = state(&key.of_part(number), parameters.stamp_unit);
             stamp.map(Option::unwrap_or_default)

@@ -1,6 +1,10 @@
 //! The settings of instances.
 
-use limiter_common::{policy::Shape, standing, table::HashKey};
+use limiter_common::{
+    policy::Shape,
+    standing::{self, Settings as Standing},
+    table::HashKey,
+};
 use limiter_policy::{
     config::{Bans, Buckets, Config, Offenders},
     policy::{CompiledPolicy, SieveSizes},
@@ -8,7 +12,7 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    StandingSizes,
+    ConnectionSizes, StandingSizes,
     error::DatapathError,
     object::{OBJECT, OBJECT_WITH_LOG},
 };
@@ -29,6 +33,8 @@ pub struct Settings {
     pub(super) sieves_since: u64,
     /// The sizes of the maps of standings.
     pub standing: StandingSizes,
+    /// The sizes of the maps of open connections.
+    pub connections: ConnectionSizes,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
@@ -70,6 +76,7 @@ impl Settings {
             sieves: SieveSizes::default(),
             sieves_since: 0,
             standing: StandingSizes::default(),
+            connections: ConnectionSizes::default(),
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -102,12 +109,33 @@ impl Settings {
         }
     }
 
+    /// Returns all of the shape by which the handshakes and connections of a policy are counted.
+    pub(super) const fn shape_of_handshakes(&self, shape: &Shape) -> Shape {
+        Shape {
+            hash_key: self.hash_key,
+            interface: 0,
+            sieve_uses: 0,
+            windows: 0,
+            reserving: 0,
+            automatic: 0,
+            cookie_port: 0,
+            of_answers: [0; 2],
+            standing: if shape.standing.handshakes_prove == 0 {
+                Standing::NONE
+            } else {
+                shape.standing
+            },
+            ..*shape
+        }
+    }
+
     /// Takes the sizes that a policy needs.
     #[must_use]
     pub fn sized_for(self, policy: &CompiledPolicy) -> Self {
         Self {
             sieves: SieveSizes::of(&policy.sieves),
             standing: StandingSizes::of(&policy.shape),
+            connections: ConnectionSizes::of(&policy.shape),
             ..self
         }
     }

@@ -20,7 +20,10 @@ pub use self::{
     buckets::{BucketLocation, MemoryBuckets},
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
-    reputation::{MemoryBans, MemoryCookies, MemoryOwnAddresses, MemoryReputation, MemorySieves},
+    reputation::{
+        MemoryBans, MemoryConnections, MemoryCookies, MemoryOwnAddresses, MemoryReputation,
+        MemorySieves,
+    },
     sieve::{ShardLists, SieveMemory, SieveSnapshot},
     standing::MemoryStanding,
 };

@@ -11,6 +11,7 @@ use limiter_common::{
     answer::{Answer, AssumedSocket, Exchange},
     ban::{Ban, BanKey, BanText},
     bucket::Bucket,
+    connection::Place,
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
     decide::{Pipeline, Verdict, Workspace},
@@ -184,6 +185,19 @@ impl Engines {
     pub(crate) fn set_own(&mut self, addresses: &BTreeSet<IpAddr>) -> Result<(), DatapathError> {
         self.reputation.own = addresses.iter().copied().collect();
         self.trial.reputation().own().set(addresses)
+    }
+
+    /// Counts an open connection of a source by the limit with that index in both.
+    pub(crate) fn open(&mut self, source: IpAddr, limit_index: usize) -> Result<(), DatapathError> {
+        let facts = Facts {
+            source: source.into(),
+            ..Facts::NONE
+        };
+        let limit = &self.tables.limits[limit_index];
+        let family = facts.source.family.index();
+        let place = Place::of_packet(&HASH_KEY, limit, &facts, &0, family);
+        self.reputation.connections.add(place);
+        self.trial.reputation_mut().connections_mut().add(place)
     }
 
     /// Sets what DNS cookies are checked with in both.
@@ -385,12 +399,15 @@ impl Engines {
             .entry(verdict.reason)
             .or_default()
             .add(length);
-        // A source that a list blocks for a limit is no offender, nor one that gives way; one that
-        // a sieve drops is, even for no limit.
+        // A source that a list blocks for a limit is no offender, nor one that gives way, nor one
+        // that has too many connections; one that a sieve drops is, even for no limit.
         let by_sieve = verdict.reason.is_of_sieve();
         let by_budget = verdict.denied_by().is_some()
             && !verdict.reason.is_of_list()
-            && verdict.reason != Reason::Reserved;
+            && !matches!(
+                verdict.reason,
+                Reason::Reserved | Reason::TooManyConnections
+            );
         let after_all = matches!(
             verdict.reason,
             Reason::ValidSynCookie | Reason::ListenerHasRoom

@@ -8,6 +8,7 @@ mod answers;
 mod automatic;
 mod bans;
 mod brute_force;
+mod connections;
 mod contention;
 mod differential;
 mod dns_cookies;

@@ -49,6 +49,15 @@ fn the_largest_policy_is_within_the_budget_with_log_statements() -> Result<()> {
 
 fn check(object: budget::Object) -> Result<()> {
     for cost in budget::measure(object)? {
+        let verified = cost.verifications.iter();
+        let verified = verified.map(|one| one.verified_instructions).max();
+        // For `--show-output`, such as on another kernel.
+        println!(
+            "{} {}: {} verified instructions at most",
+            cost.object,
+            cost.program,
+            verified.unwrap_or_default()
+        );
         let excesses = cost.excesses();
         assert!(excesses.is_empty(), "{excesses:?}, of {cost:#?}");
     }

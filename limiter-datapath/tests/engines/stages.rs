@@ -23,6 +23,7 @@ const ANSWERING: &str =
     "Answering: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, deny: truncate}";
 const OBSERVING: &str = "PacketsPerIPv4Range: {burst: 10, count: 1, period: 1h, mode: observe}";
 const RESERVING: &str = "Everybody: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, reserve: {unknown: 100}}";
+const COUNTING: &str = "Open: {id: ipAddress, cost: connections, limit: 5}";
 const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
 
 struct Scene {
@@ -82,7 +83,8 @@ impl Scene {
 
 #[test]
 fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
-    let [standing, sieves, charge, observe, answer] = [
+    let [connections, standing, sieves, charge, observe, answer] = [
+        Stage::Connections,
         Stage::Standing,
         Stage::Sieves,
         Stage::Charge,
@@ -95,6 +97,8 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[ENFORCING, OBSERVING], "", &[charge, observe]),
         (&[ANSWERING], "", &[charge, answer]),
         (&[RESERVING], "", &[standing, charge]),
+        (&[COUNTING], "", &[connections]),
+        (&[COUNTING, ENFORCING], "", &[connections, charge]),
         (&[ENFORCING], SIEVE, &[sieves, charge]),
         (&[], SIEVE, &[sieves]),
         (&[ENFORCING, OBSERVING], SIEVE, &[sieves, charge, observe]),
@@ -111,7 +115,8 @@ fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
     // Only refused packets meet the others.
     let met = |stage: &&Stage| !matches!(stage, Stage::Cookies | Stage::Answer);
     for stage in Stage::ALL.iter().filter(met) {
-        let mut scene = Scene::new(&[ENFORCING, OBSERVING, RESERVING], SIEVE)?;
+        let limits = [COUNTING, ENFORCING, OBSERVING, RESERVING];
+        let mut scene = Scene::new(&limits, SIEVE)?;
         assert_eq!(scene.send(Reason::WithinLimits)?, 1, "{stage:?}");
         scene.array()?.clear_index(&(*stage as u32))?;
         assert_eq!(scene.send(Reason::MissedTailCall)?, 1, "{stage:?}");

@@ -1,4 +1,5 @@
-//! Handshakes: a source that completed one with this host is proven, since no forged packet can.
+//! Handshakes: a source that completed one with this host is proven, since no forged packet can. The
+//! same events say which connections are open.
 //!
 //! The program is on the root cgroup, where the kernel runs it at the events of every TCP
 //! connection. Which event counts was measured:
@@ -8,18 +9,22 @@
 //!   handshake ever ends is open. So the first call only asks to be told of states.
 //! * For a connection that this host made, the state is already established when the kernel first
 //!   calls. The peer has answered then, with the number of the SYN, which a forger cannot know.
+//! * A connection is closed in the state of that name. Half-closed ones are not; one in `TIME_WAIT`
+//!   is, whose socket is gone.
 
 use aya_ebpf::{
     EbpfContext as _, Global,
     bindings::{
         BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB, BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB,
-        BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG, BPF_TCP_ESTABLISHED,
+        BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG, BPF_TCP_CLOSE, BPF_TCP_ESTABLISHED,
     },
-    helpers::bpf_get_netns_cookie,
+    helpers::{bpf_get_netns_cookie, bpf_get_socket_cookie},
     macros::sock_ops,
     programs::SockOpsContext,
 };
-use limiter_common::address::Address;
+use limiter_common::{address::Address, connection::Ends};
+
+use crate::{connections, globals};
 
 /// The cookie of the network namespace whose connections count; 0: none's do.
 #[unsafe(no_mangle)]
@@ -29,7 +34,7 @@ static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 
-/// Notes sources that complete a handshake.
+/// Notes sources that complete a handshake, and counts open connections.
 #[sock_ops]
 #[expect(
     clippy::needless_pass_by_value,
@@ -41,9 +46,21 @@ fn limiter_handshakes(context: SockOpsContext) -> u32 {
         BPF_SOCK_OPS_STATE_CB
             if context.arg(NEW_STATE) == BPF_TCP_ESTABLISHED && is_guarded(&context) =>
         {
-            prove_peer(&context);
+            established(&context);
         }
-        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB if is_guarded(&context) => prove_peer(&context),
+        BPF_SOCK_OPS_STATE_CB
+            if connections::are_counted()
+                && context.arg(NEW_STATE) == BPF_TCP_CLOSE
+                && is_guarded(&context) =>
+        {
+            connections::closed(cookie(&context));
+        }
+        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB if is_guarded(&context) => {
+            if connections::are_counted() {
+                ask_for_states(&context);
+            }
+            established(&context);
+        }
         _ => {}
     }
     // Allows what other programs may have answered.
@@ -70,23 +87,47 @@ fn ask_for_states(context: &SockOpsContext) {
     let _ = context.set_cb_flags(flags.cast_signed());
 }
 
+/// Notes that a handshake is complete, unless it is one of this host with itself.
 #[inline(always)]
-fn prove_peer(context: &SockOpsContext) {
-    if let Some(peer) = peer(context) {
-        super::prove(&peer);
+fn established(context: &SockOpsContext) {
+    let Some(ends) = ends(context) else {
+        return;
+    };
+    if ends.are_both_own() {
+        return;
+    }
+    if globals::shape().standing.handshakes_prove != 0 {
+        super::prove(&ends.peer());
+    }
+    if connections::are_counted() {
+        connections::opened(cookie(context), &ends);
     }
 }
 
-/// Returns the connection's peer; `None`: this host itself, which has all of 127.0.0.0/8.
+/// Returns the cookie of the connection's socket, which no other socket gets.
 #[inline(always)]
-fn peer(context: &SockOpsContext) -> Option<Address> {
-    let ends = match context.family() {
+fn cookie(context: &SockOpsContext) -> u64 {
+    // SAFETY: the context is the program's own.
+    unsafe { bpf_get_socket_cookie(context.as_ptr()) }
+}
+
+/// Returns the ends of the connection.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "ports have 16 bits")]
+fn ends(context: &SockOpsContext) -> Option<Ends> {
+    let [peer, own] = match context.family() {
         AF_INET => [context.remote_ip4(), context.local_ip4()].map(of_ipv4),
         AF_INET6 => of_ipv6(context).map(unmapped),
         _ => return None,
     };
-    let [peer, own] = ends;
-    (peer != own && !peer.is_v4_loopback()).then_some(peer)
+    // The kernel gives the peer's in network byte order, in the word's upper half.
+    let peer_port = u32::from_be(context.remote_port()) as u16;
+    Some(Ends::new(
+        &peer,
+        peer_port,
+        &own,
+        context.local_port() as u16,
+    ))
 }
 
 /// Makes an address of a word in network byte order.

@@ -2,7 +2,11 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
-use limiter_common::{limit::NumberOf, reason::Action};
+use limiter_common::{
+    connection::MOST_LIMITS,
+    limit::{Cost, NumberOf},
+    reason::Action,
+};
 
 use super::{
     Offenders,
@@ -55,6 +59,7 @@ pub(super) fn policy(
         check_needs(&parts, index, limit, problems);
     }
     parts.limits.check_number(problems);
+    check_connections(&parts.limits, problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
     parts.lists.check(&parts.never_ban, problems);
@@ -148,6 +153,11 @@ fn limits_of(
 /// Notes what a limit needs from other sections and does not find.
 fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
     let name = &limit.name;
+    let needed = if limit.cost == Cost::Connections {
+        "limit"
+    } else {
+        "burst, count and period, or rate"
+    };
     parts.lists.check(&limit.exclude, problems);
     parts.lists.check(&limit.block, problems);
     if limit.id_format.number() == Some(NumberOf::Subscriber) && parts.subscribers_missing {
@@ -164,11 +174,22 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         .number()
         .is_some_and(|of| of.why_no_overrides().is_some())
     {
-        let message = format!("{name} limits nothing: it needs burst, count and period, or rate");
+        let message = format!("{name} limits nothing: it needs {needed}");
         problems.note_at(limit.position, message);
     } else if parts.overrides_known && !parts.overrides.contains_key(&(index, 0)) {
+        let message = format!("{name} limits nothing: it needs {needed}, or overrides");
+        problems.note_at(limit.position, message);
+    }
+}
+
+/// Notes limits on connections of which the datapath cannot count so many.
+fn check_connections(limits: &Limits, problems: &mut Problems) {
+    let of_connections = |limit: &&Definition| limit.cost == Cost::Connections;
+    let mut limits = limits.iter().map(|(_, limit)| limit);
+    if let Some(limit) = limits.by_ref().filter(of_connections).nth(MOST_LIMITS) {
         let message = format!(
-            "{name} limits nothing: it needs burst, count and period, or rate, or overrides"
+            "{} is one too many: at most {MOST_LIMITS} limits have cost connections",
+            limit.name
         );
         problems.note_at(limit.position, message);
     }

@@ -14,6 +14,9 @@ use crate::{
     text,
 };
 
+/// The field's name.
+pub(super) const FIELD: &str = "ban";
+
 const AFTER: &str = "after";
 const WITHIN: &str = "within";
 const FOR: &str = "for";

@@ -15,6 +15,7 @@ pub(super) const SOURCE_PORT: &str = "source-port";
 pub(super) const TCP_FLAGS: &str = "tcp-flags";
 pub(super) const DESTINATION: &str = "destination";
 pub(super) const FRAGMENTS: &str = "fragments";
+pub(super) const STANDING: &str = "standing";
 
 /// Notes the contradictions within a match and with its limit. A part that is already wrong is not
 /// in `matching` and is not checked.
@@ -70,6 +71,9 @@ pub(super) fn check(
     if cost == Some(Cost::NewConnections) {
         check_new_connections(matching, &mut error);
     }
+    if cost == Some(Cost::Connections) {
+        check_connections(matching, &mut error);
+    }
     if let Some(id_format) = id_format {
         check_family(matching, id_format, &mut error);
     }
@@ -86,6 +90,21 @@ fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, 
         error(
             TCP_FLAGS,
             format!("no packet matches: a new connection has syn without ack, never '{flags}'"),
+        );
+    }
+}
+
+/// Notes a match on what a connection does not have, only its packets.
+fn check_connections(matching: &Match, error: &mut impl FnMut(&'static str, String)) {
+    if !is_tcp(matching) {
+        error(PROTOCOL, "cost connections counts only tcp".to_owned());
+    }
+    for field in [TCP_FLAGS, FRAGMENTS, STANDING] {
+        error(
+            field,
+            format!(
+                "'{field}' is of packets, but cost connections counts what is open: leave it out"
+            ),
         );
     }
 }

@@ -6,7 +6,7 @@ use limiter_common::{
 };
 
 use super::{
-    automatic_ban, deny,
+    automatic_ban, connections, deny,
     diagnostics::FilePosition,
     flat_metrics,
     ip_rep::NamedSieve,
@@ -26,7 +26,6 @@ const COST: &str = "cost";
 const MATCH: &str = "match";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
-const BAN: &str = "ban";
 const IP_REP: &str = "ip-rep";
 const METRICS: &str = "metrics";
 
@@ -73,10 +72,19 @@ impl Definition {
     /// Returns a built-in limit that is configured only by overrides.
     pub(super) fn of(limit: &BuiltIn, position: FilePosition) -> Self {
         Self {
-            name: limit.name.to_owned(),
-            position,
             id_format: limit.id_format,
             cost: limit.cost,
+            ..Self::named(limit.name, position)
+        }
+    }
+
+    /// Returns a limit of which only the name is known.
+    fn named(name: &str, position: FilePosition) -> Self {
+        Self {
+            name: name.to_owned(),
+            position,
+            id_format: IdFormat::IpAddress,
+            cost: Cost::Packets,
             strategy: Some(Strategy::default()),
             matching: Match::default(),
             mode: Mode::default(),
@@ -128,16 +136,11 @@ pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|limit| limit.name == name)
 }
 
-/// Reads the limit with this name.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    name: Name<'n>,
-    body: &'n Node<'n>,
-) -> Option<Definition> {
-    let built_in = built_in(name.text);
+/// Returns the fields that every limit may have.
+fn known_fields() -> [&'static str; 18] {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
-    let known = [
+    [
         burst,
         count,
         period,
@@ -152,10 +155,21 @@ pub(super) fn read<'n>(
         reserve::FIELD,
         deny::FIELD,
         deny::SLIP,
-        BAN,
+        automatic_ban::FIELD,
+        connections::LIMIT,
         IP_REP,
         METRICS,
-    ];
+    ]
+}
+
+/// Reads the limit with this name.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: Name<'n>,
+    body: &'n Node<'n>,
+) -> Option<Definition> {
+    let built_in = built_in(name.text);
+    let known = known_fields();
     let fields = match built_in {
         Some(_) => reader.fields_and(body, rate::EXPECTED, &known, &DEFINITION),
         None => reader.fields(body, rate::EXPECTED, &[&known[..], &DEFINITION].concat()),
@@ -185,7 +199,25 @@ pub(super) fn read<'n>(
     });
     let exclude = list_names::read_field(reader, &fields, EXCLUDE, Some(name.text));
     let block = list_names::read_field(reader, &fields, BLOCK, Some(name.text));
-    let ban = fields.named(BAN).and_then(|(name, node)| {
+    let metrics = fields.get(METRICS);
+    let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
+    if cost == Some(Cost::Connections) {
+        let limit = Definition {
+            matching,
+            mode: mode.unwrap_or_default(),
+            exclude,
+            block,
+            metrics,
+            id_format: id_format?,
+            cost: Cost::Connections,
+            ..Definition::named(name.text, reader.position(name.at))
+        };
+        return Some(of_connections(reader, &fields, limit));
+    }
+    if cost.is_some() {
+        connections::refuse(reader, &fields);
+    }
+    let ban = fields.named(automatic_ban::FIELD).and_then(|(name, node)| {
         let ban = automatic_ban::read(reader, name, node, id_format)?;
         automatic_ban::check_counted(reader, name, &ban, &matching.standing);
         Some((ban, reader.position(name.at)))
@@ -210,8 +242,6 @@ pub(super) fn read<'n>(
     };
     let deny = deny::read(reader, &fields, counted);
     let ip_rep = read_sieve(reader, &fields);
-    let metrics = fields.get(METRICS);
-    let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
     Some(Definition {
         name: name.text.to_owned(),
         position: reader.position(name.at),
@@ -234,6 +264,23 @@ pub(super) fn read<'n>(
         ip_rep,
         metrics,
     })
+}
+
+/// Reads the rest of a limit on connections.
+fn of_connections<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    limit: Definition,
+) -> Definition {
+    connections::refuse_others(reader, fields);
+    let rate = connections::read(reader, fields);
+    let lacks_rate = fields.is_missing(connections::LIMIT);
+    Definition {
+        rates: rate.into_iter().collect(),
+        lacks_rate,
+        needs_overrides: lacks_rate && fields.get(BLOCK).is_none() && limit.mode != Mode::Off,
+        ..limit
+    }
 }
 
 /// Reads the name of the sieve that scores the sources of its packets.
@@ -314,13 +361,12 @@ fn read_definition<'n>(
         }
     }
     let id_formats = IdFormat::ALL.map(|format| (format.name(), format));
-    let costs = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
     let id_format = fields
         .get(ID)
         .and_then(|node| reader.choice(node, ID, id_formats));
     let cost = fields
         .get(COST)
-        .and_then(|node| reader.choice(node, COST, costs.map(|cost| (cost.name(), cost))));
+        .and_then(|node| reader.choice(node, COST, Cost::ALL.map(|cost| (cost.name(), cost))));
     (id_format, cost)
 }
 

@@ -8,7 +8,7 @@ use limiter_common::{
 
 use super::{
     contradictions::{
-        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, TCP_FLAGS,
+        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING, TCP_FLAGS,
     },
     flags, nearest,
     node::{Node, Value},
@@ -16,8 +16,6 @@ use super::{
     reader::{Reader, Seen},
 };
 use crate::policy::{Fragments, Match};
-
-const STANDING: &str = "standing";
 
 const FIELDS: [&str; 7] = [
     PROTOCOL,

@@ -9,6 +9,7 @@ mod assemble;
 mod automatic_ban;
 mod bans;
 mod buckets;
+mod connections;
 mod contradictions;
 mod deny;
 mod diagnostics;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use limiter_common::limit::NumberOf;
+use limiter_common::limit::{Cost, NumberOf};
 
 use super::{
+    connections,
     diagnostics::Position,
     id,
     limit::Definition,
@@ -111,7 +112,8 @@ impl Collected<'_> {
                 );
             }
             let expected = "burst, count and period, or rate";
-            let fields = reader.fields_and(body, expected, &rate::FIELDS, &REFUSED);
+            let known = [&rate::FIELDS[..], &[connections::LIMIT]].concat();
+            let fields = reader.fields_and(body, expected, &known, &REFUSED);
             let rates = fields.and_then(|fields| self.rates(reader, limit, &fields, key.at));
             if let (Some(limit), Some(text)) = (limit, id) {
                 let id = WrittenId {
@@ -151,7 +153,7 @@ impl Collected<'_> {
             let Some(fields) = reader.fields_and(
                 body,
                 "burst, count, period and ids",
-                &[burst, count, period, rate, IDS],
+                &[burst, count, period, rate, connections::LIMIT, IDS],
                 &REFUSED,
             ) else {
                 continue;
@@ -192,6 +194,19 @@ impl Collected<'_> {
         strategy::refuse_in_override(reader, fields);
         reserve::refuse_in_override(reader, fields);
         let limit = limit.map(|limit| self.limits.get(limit));
+        if limit.is_some_and(|limit| limit.cost == Cost::Connections) {
+            if fields.is_missing(connections::LIMIT) {
+                let message = format!("missing field '{}'", connections::LIMIT);
+                reader.error(owner, message);
+            }
+            let rate = connections::read(reader, fields)?;
+            return Some(vec![rate]);
+        }
+        if limit.is_some() && connections::refuse(reader, fields)
+            || !fields.is_missing(connections::LIMIT)
+        {
+            return None;
+        }
         let parts = limit.and_then(Definition::parts);
         if let (Some(limit), Some(parts @ 2..)) = (limit, parts)
             && fields.is_missing(rate::RATE)

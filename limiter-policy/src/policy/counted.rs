@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Family,
     limit::Cost,
-    packet::{FLAG_ACK, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
+    packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
     standing::Standing,
 };
 
@@ -40,6 +40,18 @@ impl Limit {
         self.matching.tcp_flags.into_iter().chain(opens_connection)
     }
 
+    /// Returns whether it counts a TCP segment with these flags.
+    #[must_use]
+    pub fn counts_segment(&self, flags: u8) -> bool {
+        // Of connections, those that may open one: the first, and the last of the handshake.
+        let may_open = match flags & (FLAG_SYN | FLAG_ACK | FLAG_RST) {
+            FLAG_SYN | FLAG_ACK => true,
+            _ => self.cost != Cost::Connections,
+        };
+        let has = |one: TcpFlags| flags & one.set == one.set && flags & one.clear == 0;
+        may_open && self.tcp_flags().all(has)
+    }
+
     /// Returns whether it counts any packets of that family.
     #[must_use]
     pub fn counts_any(&self, family: Family) -> bool {
@@ -57,6 +69,7 @@ impl Limit {
     pub fn counts_all(&self, family: Family, other: &Self) -> bool {
         let (mine, its) = (&self.matching, &other.matching);
         self.counts_any(family)
+            && self.cost != Cost::Connections
             && (self.cost == Cost::Packets || self.cost == other.cost)
             && self.counts_protocols(family, other)
             && has_ports(&mine.source_ports, &its.source_ports)
@@ -75,7 +88,7 @@ impl Limit {
     fn counts_protocols(&self, family: Family, other: &Self) -> bool {
         let mine = self.protocols();
         let its = match other.cost {
-            Cost::NewConnections => &[PROTOCOL_TCP],
+            Cost::NewConnections | Cost::Connections => &[PROTOCOL_TCP],
             Cost::Packets | Cost::Bytes => other.protocols(),
         };
         let is_never_or_mine = |one: &u8| is_never(family, *one) || mine.contains(one);

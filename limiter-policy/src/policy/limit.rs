@@ -23,6 +23,18 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Returns the rate of a limit on connections, by which so many may be open at once: a burst, and a
+    /// token that comes back each nanosecond.
+    #[must_use]
+    pub const fn of_connections(limit: u64) -> Self {
+        const IN_A_SECOND: u64 = 1_000_000_000;
+        Self {
+            burst: limit,
+            count: IN_A_SECOND,
+            period_ns: IN_A_SECOND,
+        }
+    }
+
     /// Formats the rate as in a configuration file, without a burst if the strategy has none.
     #[must_use]
     pub fn shown(&self, strategy: Strategy) -> String {

@@ -163,7 +163,7 @@ impl KnownUnits for Units {
 /// Returns whether a limit may use this unit under this number.
 fn is_unit(number: u32, unit: &Unit) -> bool {
     (1..=MAX_BURST_OFFSET).contains(&unit.interval)
-        && unit.cost <= Cost::NewConnections as u32
+        && unit.cost <= Cost::Connections as u32
         && number < MAX_UNITS
         && unit.is_odd() == (number & ODD_UNIT != 0)
 }
@@ -270,10 +270,9 @@ mod tests {
     #[test]
     fn what_a_token_is_makes_another_unit() {
         let gcra = Gcra::new(1, 1, 5).unwrap();
-        let units = [Cost::Packets, Cost::Bytes, Cost::NewConnections];
-        let units = units.map(|cost| Unit::new(&Parameters::of_gcra(gcra), cost));
+        let units = Cost::ALL.map(|cost| Unit::new(&Parameters::of_gcra(gcra), cost));
         let (_, numbers) = Units::default().intern(&units).unwrap();
-        assert_eq!(numbers, [0, 1, 2]);
+        assert_eq!(numbers, [0, 1, 2, 3]);
         // The burst makes no difference.
         let larger = Gcra::new(9, 1, 5).unwrap();
         assert_eq!(
@@ -360,6 +359,6 @@ mod tests {
         refused("\"number\":32768", "\"number\":65536");
         refused("\"emission_interval\":6", "\"emission_interval\":5");
         refused("\"emission_interval\":6", "\"emission_interval\":0");
-        refused("\"cost\":0", "\"cost\":3");
+        refused("\"cost\":0", "\"cost\":4");
     }
 }

@@ -67,7 +67,8 @@ impl Hearing {
         let matching = &limit.matching;
         let counts =
             |protocol| matching.protocols.is_empty() || matching.protocols.contains(&protocol);
-        let only_tcp = limit.cost == Cost::NewConnections || matching.tcp_flags.is_some();
+        let of_connections = matches!(limit.cost, Cost::NewConnections | Cost::Connections);
+        let only_tcp = of_connections || matching.tcp_flags.is_some();
         Self {
             udp: counts(Match::UDP) && !only_tcp,
             tcp: counts(Match::TCP),

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use limiter_common::{answer::Answer::Truncate, counters::LimitTraffic, reason::Reason};
+use limiter_common::{
+    answer::Answer::Truncate, counters::LimitTraffic, limit::Cost, reason::Reason,
+};
 use limiter_datapath::kernel::{
     Attachment, Datapath, DatapathError, LimitBucket, Present, SourceStanding, wall_clock_now,
 };
@@ -13,7 +15,7 @@ use limiter_policy::{
 use tokio::task::spawn_blocking;
 
 use super::{
-    bans, capacity, confirm, known,
+    bans, capacity, confirm, connections, known,
     named::{NamedBucket, bucket_named},
     offenders, refill,
     requests::Accept,
@@ -191,6 +193,7 @@ fn status(
         lists: manifest.list_statuses(wall_clock_now()),
         sieves: sieves::brief(datapath, measured)?,
         standing: standing::status(datapath)?,
+        connections: connections::status(datapath)?,
     })
 }
 
@@ -300,6 +303,8 @@ fn explain_limit(
         answer: limit.answers().map(|deny| deny.other),
         slip: (limit.answers().map(|deny| deny.slip)).filter(|slip| *slip > 1),
         source,
+        connections: (limit.cost == Cost::Connections)
+            .then(|| rate.burst.saturating_sub(limit_bucket.level.remaining)),
         burst: limit.strategy.has_burst().then_some(rate.burst),
         count: rate.count,
         period_ns: rate.period_ns,

@@ -62,10 +62,16 @@ pub(super) async fn put_in_force(
         log_attached(attachment);
     }
     if let Err(error) = datapath.are_handshakes_noted() {
-        warn!(
-            "handshakes prove nobody: {error}; sources still get a standing by their visits and \
-             retries, by lists and by operators; `limiter reload` tries again"
-        );
+        if datapath.counts_connections() {
+            warn!(
+                "connections are counted only once a second: {error}; `limiter reload` tries again"
+            );
+        } else {
+            warn!(
+                "handshakes prove nobody: {error}; sources still get a standing by their visits \
+                 and retries, by lists and by operators; `limiter reload` tries again"
+            );
+        }
     }
     let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
     drop(datapath);

@@ -8,6 +8,7 @@ mod candidate;
 mod capacity;
 mod changes;
 mod confirm;
+mod connections;
 mod dns_cookies;
 mod enforce;
 mod error;
@@ -55,6 +56,7 @@ use tracing::info;
 pub use self::{
     answers::look,
     bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
+    connections::status as connections,
     error::{DaemonError, ReloadError, StartupError},
     exporter::{BindMetrics, MetricsListener},
     known::change_known_pinned,
@@ -157,6 +159,7 @@ async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonEr
         never = Box::pin(dns_cookies::keep(&daemon)) => match never {},
         never = Box::pin(syn_cookies::keep(&daemon)) => match never {},
         never = Box::pin(rmem_max::keep(&daemon)) => match never {},
+        never = Box::pin(connections::keep(&daemon)) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

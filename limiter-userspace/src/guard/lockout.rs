@@ -235,7 +235,8 @@ impl Packets {
             Why::Gateway => true,
         };
         (matching.protocols.is_empty() || matching.protocols.contains(&self.protocol))
-            && (limit.cost != Cost::NewConnections || self.open_connections())
+            && (!matches!(limit.cost, Cost::NewConnections | Cost::Connections)
+                || self.open_connections())
             && ports
             && flags
             && destination
@@ -245,6 +246,7 @@ impl Packets {
     fn least(&self, limit: &Limit) -> Rate {
         let least = match limit.cost {
             Cost::Packets | Cost::NewConnections if self.open_connections() => CONNECTIONS,
+            Cost::Connections => Rate::of_connections(CONNECTIONS.burst),
             Cost::Bytes if self.open_connections() => CONNECTION_BYTES,
             Cost::Packets | Cost::NewConnections => PACKETS,
             Cost::Bytes => BYTES,

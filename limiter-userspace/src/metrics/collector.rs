@@ -26,7 +26,7 @@ use prometheus_client::{
 use self::labelled::{Labelled, counters};
 use super::{capacity, census::Census, number::gauge_of, sieves, standing::Standings};
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, connections},
     protocol::{History, StateStatus},
 };
 
@@ -150,6 +150,9 @@ impl Collector for DaemonCollector {
         capacity::encode(&rates, &mut encoder)?;
         if let Some(standings) = self.read(Standings::read(datapath, &self.known))? {
             standings.encode(&mut encoder)?;
+        }
+        if let Some(status) = self.read(connections(datapath))? {
+            super::connections::encode(&status, &mut encoder)?;
         }
         reloads(&self.daemon.history(), &mut encoder)?;
         if let Some(status) = self.daemon.state_status() {

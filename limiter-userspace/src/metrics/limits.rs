@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use limiter_policy::policy::{Policy, Rate};
+use limiter_common::limit::Cost;
+use limiter_policy::policy::{Limit, Policy, Rate};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
@@ -18,8 +19,9 @@ const SECOND: f64 = 1e9;
 pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let rates = || {
         let limits = policy.limits.iter();
-        limits.filter_map(|limit| Some(([("limit", limit.name.as_str())], limit.default?)))
+        limits.filter_map(|limit| Some((limit, limit.default?)))
     };
+    let labels = |limit: &'_ Limit| [("limit", limit.name.clone())];
     let mut family = encoder.encode_descriptor(
         "limiter_limit_rate",
         "Tokens that a limit grants an owner without an override in a second: its count over its \
@@ -27,17 +29,19 @@ pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Re
         None,
         MetricType::Gauge,
     )?;
-    for (labels, rate) in rates() {
-        ConstGauge::new(per_second(rate)).encode(family.encode_family(&labels)?)?;
+    // What is open at once has no rate.
+    for (limit, rate) in rates().filter(|(limit, _)| limit.cost != Cost::Connections) {
+        ConstGauge::new(per_second(rate)).encode(family.encode_family(&labels(limit))?)?;
     }
     let mut family = encoder.encode_descriptor(
         "limiter_limit_burst",
-        "Tokens in such an owner's full bucket; of a window, its count",
+        "Tokens in such an owner's full bucket; of a window, its count; of connections, how many may be \
+         open at once",
         None,
         MetricType::Gauge,
     )?;
-    for (labels, rate) in rates() {
-        ConstGauge::new(gauge_of(rate.burst)).encode(family.encode_family(&labels)?)?;
+    for (limit, rate) in rates() {
+        ConstGauge::new(gauge_of(rate.burst)).encode(family.encode_family(&labels(limit))?)?;
     }
     Ok(())
 }

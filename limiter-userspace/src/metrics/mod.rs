@@ -5,6 +5,7 @@
 mod capacity;
 mod census;
 mod collector;
+mod connections;
 mod format;
 mod limits;
 mod lists;

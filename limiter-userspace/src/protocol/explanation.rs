@@ -80,6 +80,9 @@ pub struct LimitExplanation {
     pub slip: Option<u8>,
     /// `default`, `automatic`, or `override` and its id.
     pub source: String,
+    /// How many connections the owner has open, of `burst`; `None`: the limit is not on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
     /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,

@@ -2,6 +2,7 @@
 //! neither.
 
 pub mod bans;
+mod connections;
 mod explanation;
 pub mod known;
 mod offenders;
@@ -28,6 +29,7 @@ use self::{
     sieves::SieveStatus,
 };
 pub use self::{
+    connections::ConnectionsStatus,
     explanation::{Explanation, LastDrop, LimitExplanation},
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,

@@ -14,7 +14,9 @@ use limiter_policy::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{reload::History, sieves::SieveBrief, standing::StandingStatus};
+use super::{
+    connections::ConnectionsStatus, reload::History, sieves::SieveBrief, standing::StandingStatus,
+};
 
 /// The status: what is enforced, where, and the counters.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub struct Status {
     pub sieves: Vec<SieveBrief>,
     /// What sources of each standing got; `None`: no limit uses standing.
     pub standing: Option<StandingStatus>,
+    /// The connections that limits count; `None`: none limits them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsStatus>,
 }
 
 /// The daemon.

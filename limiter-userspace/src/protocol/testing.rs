@@ -57,5 +57,6 @@ pub(crate) fn status() -> Status {
         lists: Vec::new(),
         sieves: Vec::new(),
         standing: None,
+        connections: None,
     }
 }

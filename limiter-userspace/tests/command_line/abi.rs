@@ -16,7 +16,8 @@ struct Shape<'n> {
     key: u32,
     /// Bytes, for one CPU.
     value: u32,
-    /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN` and `FIRST_TRIES`.
+    /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`, `CONNECTIONS` and
+    /// `CONNECTION_COUNTS`.
     entries: u32,
     flags: u32,
 }
@@ -25,14 +26,14 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 9;
+const TABLE_OF: u32 = 10;
 
-const SHAPES: [Shape<'static>; 26] = [
+const SHAPES: [Shape<'static>; 29] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1600, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1664, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STANDING_TRAFFIC", MapType::PerCpuArray, 4, 48, 1280, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
@@ -54,6 +55,15 @@ const SHAPES: [Shape<'static>; 26] = [
         8,
         3,
         BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
+    ),
+    shape("CONNECTIONS", MapType::Hash, 8, 64, 1, 0),
+    shape(
+        "CONNECTION_COUNTS",
+        MapType::Array,
+        4,
+        128,
+        1,
+        BPF_F_MMAPABLE,
     ),
     shape("COOKIE_CHECKS", MapType::PerCpuArray, 4, 8, 6, 0),
     shape("COOKIE_KEYS", MapType::Array, 4, 56, 1, BPF_F_RDONLY_PROG),
@@ -82,6 +92,7 @@ const SHAPES: [Shape<'static>; 26] = [
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_SHARDS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_TRAFFIC", MapType::PerCpuArray, 4, 64, 320, 0),
+    shape("UNCOUNTED", MapType::Array, 4, 8, 1, 0),
 ];
 
 // From linux/bpf.h.
@@ -90,7 +101,7 @@ const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, in the order of their counters.
-const REASONS: [&str; 25] = [
+const REASONS: [&str; 26] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -116,6 +127,7 @@ const REASONS: [&str; 25] = [
     "reserved",
     "listener_has_room",
     "valid_syn_cookie",
+    "too_many_connections",
 ];
 
 const fn shape(

@@ -12,6 +12,7 @@
 mod answers;
 mod automatic;
 mod built_in;
+mod connections;
 mod forwarding;
 mod jumbo;
 mod own_addresses;

@@ -3,6 +3,7 @@
 mod answers;
 mod bans;
 mod command;
+mod connections;
 mod dns_cookies;
 mod documents;
 mod engines;

@@ -76,7 +76,7 @@ share() {
             'NR % machines == machine' >/tmp/share
     # Without a name all would run.
     # shellcheck disable=SC2046 # No name has a space.
-    [ -s /tmp/share ] && "$program" --test-threads 1 --exact $(cat /tmp/share)
+    [ -s /tmp/share ] && "$program" --test-threads 1 --show-output --exact $(cat /tmp/share)
 }
 
 # Skips what needs programs that are missing here, two CPUs, or more time than emulation has.

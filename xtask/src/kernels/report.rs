@@ -13,6 +13,8 @@ pub(super) struct Report {
     passed: Vec<String>,
     tests: TestResults,
     failed_tests: Vec<String>,
+    /// Whether the output of tests that passed is being shown.
+    shows_passed: bool,
     ended: bool,
     /// What is shown of a failure: the tests' own words, or what came last.
     part: VecDeque<String>,
@@ -32,9 +34,15 @@ impl Report {
         {
             self.passed.push(name.to_owned());
         }
-        if let Some(name) = line
-            .strip_prefix("---- ")
-            .and_then(|heading| heading.strip_suffix(" stdout ----"))
+        match line {
+            "successes:" => self.shows_passed = true,
+            "failures:" => self.shows_passed = false,
+            _ => {}
+        }
+        if !self.shows_passed
+            && let Some(name) = line
+                .strip_prefix("---- ")
+                .and_then(|heading| heading.strip_suffix(" stdout ----"))
         {
             self.failed_tests.push(name.to_owned());
         }
@@ -139,6 +147,15 @@ mod tests {
         read(&mut report, 0..100);
         assert!(report.part().starts_with("failures:\n---- limits::bursts"));
         assert!(report.part().ends_with(&format!("line {}", PART - 3)));
+    }
+
+    #[test]
+    fn what_passed_tests_write_is_no_failure() {
+        let shown = ["successes:", "---- object::budget stdout ----", "9 at most"];
+        assert_eq!(
+            problems(shown.into_iter().chain(GOOD)),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

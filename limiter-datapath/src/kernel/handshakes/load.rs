@@ -1,7 +1,7 @@
 //! Loads the program over kept maps.
 
-use aya::{EbpfLoader, programs::SockOps};
-use limiter_common::policy::Shape;
+use aya::{Ebpf, EbpfLoader, programs::SockOps};
+use limiter_policy::policy::CompiledPolicy;
 
 use super::{HandshakesError, OfPolicy};
 use crate::kernel::{
@@ -11,28 +11,24 @@ use crate::kernel::{
     pod::InMap,
     program::Program,
     shared::SharedDirectory,
+    tables,
 };
 
-/// Loads the program if handshakes prove under a policy of that shape. It notes those of this
+/// Loads the program if handshakes prove by a policy, or it limits connections. It notes those of this
 /// process's network namespace.
 pub(in crate::kernel) fn load(
     maps: &ReputationMaps,
     settings: Settings,
-    shape: &Shape,
+    policy: &CompiledPolicy,
 ) -> OfPolicy {
-    if !shape.uses_standing() || shape.standing.handshakes_prove == 0 {
+    let shape = &policy.shape;
+    let do_prove = shape.uses_standing() && shape.standing.handshakes_prove != 0;
+    if !do_prove && shape.connections == 0 {
         return Ok(None);
     }
     let namespace = NetworkNamespace::current()?;
     let cookie = namespace.cookie.ok_or(HandshakesError::NoCookie)?;
-    let shape = InMap(settings.shape_of_standing(shape.standing));
-    let directory = SharedDirectory::new()?;
-    let mut loader = EbpfLoader::new();
-    loader
-        .override_global("SHAPE", &shape, true)
-        .override_global("NETWORK_NAMESPACE", &cookie, true);
-    maps.standing().share(&mut loader, directory.path())?;
-    let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
+    let mut ebpf = prepare(maps, settings, policy, cookie)?;
     let program: &mut SockOps = ebpf
         .program_mut(PROGRAM_HANDSHAKES)
         .and_then(|program| program.try_into().ok())
@@ -42,14 +38,36 @@ pub(in crate::kernel) fn load(
     Ok(Some(program.map_err(HandshakesError::Verify)?))
 }
 
+/// Makes and fills the maps of programs that note handshakes and count connections; verifies none.
+/// `cookie`: that of the network namespace whose connections count as they come and go; 0: of none.
+pub(in crate::kernel) fn prepare(
+    maps: &ReputationMaps,
+    settings: Settings,
+    policy: &CompiledPolicy,
+    cookie: u64,
+) -> Result<Ebpf, DatapathError> {
+    let shape = InMap(settings.shape_of_handshakes(&policy.shape));
+    let directory = SharedDirectory::new()?;
+    let mut loader = EbpfLoader::new();
+    loader
+        .override_global("SHAPE", &shape, true)
+        .override_global("NETWORK_NAMESPACE", &cookie, true);
+    tables::size(&mut loader, policy);
+    maps.standing().share(&mut loader, directory.path())?;
+    maps.connections().share(&mut loader, directory.path())?;
+    let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
+    tables::write(&mut ebpf, policy)?;
+    Ok(ebpf)
+}
+
 /// Does [`load`] for a policy that is pinned, and adds the program to its pins.
 pub(in crate::kernel) fn load_pinned(
     maps: &ReputationMaps,
     manifest: &Manifest,
-    shape: &Shape,
+    policy: &CompiledPolicy,
     pins: &Pins,
 ) -> OfPolicy {
-    let program = load(maps, manifest.settings, shape)?;
+    let program = load(maps, manifest.settings, policy)?;
     if let Some(program) = &program {
         pins.add_handshakes_of(manifest.generation, program)?;
     }

@@ -1,5 +1,5 @@
-//! The program that notes sources that complete a TCP handshake with this host, and its link to the
-//! root cgroup. It runs beside other people's programs.
+//! The program that notes sources that complete a TCP handshake with this host, and counts the TCP
+//! connections that are open, and its link to the root cgroup. It runs beside other people's programs.
 //!
 //! The limiter also works without it: the XDP programs see visits and retries.
 
@@ -10,7 +10,7 @@ mod load;
 use std::mem;
 
 pub use self::error::HandshakesError;
-pub(super) use self::load::{load, load_pinned};
+pub(super) use self::load::{load, load_pinned, prepare};
 use super::{
     link::Link,
     pins::{Pins, PinsError},

@@ -14,7 +14,7 @@ use super::{Clocking, Instance};
 use crate::kernel::{
     DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _,
-    object::{PROGRAM_HANDSHAKES, PROGRAM_KNOW, PROGRAM_ORDER},
+    object::{PROGRAM_HANDSHAKES, PROGRAM_KNOW, PROGRAM_ORDER, PROGRAM_RECOUNT},
     stages::Frames,
 };
 
@@ -34,7 +34,7 @@ pub struct VerifierCost {
 impl Instance {
     /// Returns the names of the programs in an object: the entry and the stages, for frames in any
     /// number of pieces and for frames of one piece, those that carry out orders, and the one that
-    /// notes handshakes.
+    /// notes handshakes and counts connections.
     #[must_use]
     pub fn programs() -> Vec<String> {
         let mut programs = Vec::new();
@@ -42,7 +42,13 @@ impl Instance {
             programs.push(frames.entry().to_owned());
             programs.extend(Stage::ALL.iter().map(|stage| frames.program(*stage)));
         }
-        programs.extend([PROGRAM_ORDER, PROGRAM_KNOW, PROGRAM_HANDSHAKES].map(str::to_owned));
+        let others = [
+            PROGRAM_ORDER,
+            PROGRAM_KNOW,
+            PROGRAM_HANDSHAKES,
+            PROGRAM_RECOUNT,
+        ];
+        programs.extend(others.map(str::to_owned));
         programs
     }
 

@@ -7,6 +7,7 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{Adopted, Previous, names_by_link};
 use crate::kernel::{
     Attachment, Datapath, DatapathError,
+    connections::Recounting,
     handshakes::{self, Handshakes},
     kept::KeptMaps,
     pins::{PinnedPolicy, Pins},
@@ -85,7 +86,7 @@ impl Datapath {
         let handshakes = match (handshakes, kept.reputation()) {
             // Its predecessor could not load it, perhaps on another kernel or with fewer rights.
             (None, Some(maps)) if pins.are_taken() => {
-                handshakes::load_pinned(maps, &manifest, &policy.shape, &pins)
+                handshakes::load_pinned(maps, &manifest, &policy, &pins)
             }
             (handshakes, _) => Ok(handshakes),
         };
@@ -95,6 +96,7 @@ impl Datapath {
             kept,
             attachments,
             handshakes: Handshakes::adopt(handshakes, &pins)?,
+            recounting: Recounting::default(),
             pins: Some(pins),
         };
         datapath.learn_units()?;

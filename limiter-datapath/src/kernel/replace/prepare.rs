@@ -25,8 +25,8 @@ impl Datapath {
         let mut prepared = self.prepare_programs(manifest, policy, interfaces)?;
         let reputation = prepared.kept.reputation();
         if let Some(maps) = reputation.or_else(|| self.kept.reputation()) {
-            let (settings, shape) = (prepared.manifest.settings, &prepared.policy.shape);
-            prepared.handshakes = handshakes::load(maps, settings, shape);
+            let (settings, policy) = (prepared.manifest.settings, &prepared.policy);
+            prepared.handshakes = handshakes::load(maps, settings, policy);
         }
         Ok(prepared)
     }

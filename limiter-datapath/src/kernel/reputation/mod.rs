@@ -1,8 +1,9 @@
-//! The maps of reputations, of the rates in force, of what is known of the host, and of DNS cookies: one
-//! set for all interfaces, whatever the buckets' scope.
+//! The maps of reputations, of the rates in force, of what is known of the host, of DNS cookies, and of
+//! open connections: one set for all interfaces, whatever the buckets' scope.
 
 mod ban_filter;
 mod bans;
+mod connections;
 mod cookies;
 mod own;
 mod rates;
@@ -18,6 +19,7 @@ use limiter_common::ban::Filter;
 
 pub use self::{
     bans::BanMaps,
+    connections::{ConnectionMaps, ConnectionSizes},
     cookies::CookieMaps,
     own::OwnAddressMap,
     rates::RateMap,
@@ -27,6 +29,7 @@ pub use self::{
 };
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
+use connections::{CONNECTION_COUNTS, CONNECTIONS, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
 use own::OWN_ADDRESSES;
 use rates::CURRENT_RATES;
@@ -43,6 +46,7 @@ pub struct ReputationMaps {
     own: OwnAddressMap,
     cookies: CookieMaps,
     rmem_max: RmemMaxMap,
+    connections: ConnectionMaps,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -63,6 +67,9 @@ impl NamedMaps for ReputationMaps {
         COOKIE_KEYS,
         COOKIE_CHECKS,
         RMEM_MAX,
+        CONNECTIONS,
+        CONNECTION_COUNTS,
+        UNCOUNTED,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -71,6 +78,7 @@ impl NamedMaps for ReputationMaps {
             .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
         sieves::size(loader, settings.sieves);
         standing::size(loader, settings.standing);
+        connections::size(loader, settings.connections);
     }
 
     fn new(
@@ -84,6 +92,7 @@ impl NamedMaps for ReputationMaps {
             own: OwnAddressMap::new(&mut open)?,
             cookies: CookieMaps::new(&mut open)?,
             rmem_max: RmemMaxMap::new(&mut open)?,
+            connections: ConnectionMaps::new(&mut open, settings.connections)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -94,6 +103,7 @@ impl NamedMaps for ReputationMaps {
         bans.chain(others)
             .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
             .chain(self.cookies.maps())
+            .chain(self.connections.maps())
             .collect()
     }
 
@@ -108,7 +118,8 @@ impl NamedMaps for ReputationMaps {
             BANS => Some(settings.bans.capacity),
             BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
             _ => sieves::entries(map, settings.sieves)
-                .or_else(|| standing::entries(map, settings.standing)),
+                .or_else(|| standing::entries(map, settings.standing))
+                .or_else(|| connections::entries(map, settings.connections)),
         }
     }
 }
@@ -159,6 +170,18 @@ impl ReputationMaps {
     #[must_use]
     pub const fn cookies(&self) -> &CookieMaps {
         &self.cookies
+    }
+
+    /// Returns the connections open at once.
+    #[must_use]
+    pub const fn connections(&self) -> &ConnectionMaps {
+        &self.connections
+    }
+
+    /// Returns the connections open at once, to be changed by tests.
+    #[cfg(feature = "testing")]
+    pub const fn connections_mut(&mut self) -> &mut ConnectionMaps {
+        &mut self.connections
     }
 
     /// Returns the setting of receive buffers.

@@ -1,6 +1,7 @@
 //! Reputations over plain memory.
 
 mod bans;
+mod connections;
 mod cookies;
 mod own;
 mod sieves;
@@ -9,6 +10,7 @@ use limiter_common::{
     address::Address,
     answer, ban,
     clock::Clock,
+    connection::Place,
     cookie::{CookieCheck, CookieKeys},
     decide::{self, Verdict},
     judged::Packet,
@@ -18,11 +20,13 @@ use limiter_common::{
 };
 
 pub use self::{
-    bans::MemoryBans, cookies::MemoryCookies, own::MemoryOwnAddresses, sieves::MemorySieves,
+    bans::MemoryBans, connections::MemoryConnections, cookies::MemoryCookies,
+    own::MemoryOwnAddresses, sieves::MemorySieves,
 };
 use super::MemoryStanding;
 
-/// Bans, sieves, known sources, the host's own addresses and what checks cookies, in memory.
+/// Bans, sieves, known sources, the host's own addresses, what checks cookies, and open connections, in
+/// memory.
 #[derive(Debug, Default)]
 pub struct MemoryReputation {
     /// The bans.
@@ -35,6 +39,8 @@ pub struct MemoryReputation {
     pub own: MemoryOwnAddresses,
     /// What checks cookies.
     pub cookies: MemoryCookies,
+    /// The connections open at once.
+    pub connections: MemoryConnections,
 }
 
 impl Reputation for MemoryReputation {
@@ -56,6 +62,10 @@ impl Reputation for MemoryReputation {
 
     fn cookie_keys(&self) -> CookieKeys {
         self.cookies.keys
+    }
+
+    fn connections(&self, place: Place) -> u64 {
+        self.connections.open(place)
     }
 
     fn count_cookie(&self, check: CookieCheck) {

@@ -32,6 +32,8 @@ pub(super) struct LimitSets {
     /// Those whose owners are subscribers.
     by_subscriber: u64,
     pub(super) observing: u64,
+    /// Those on connections open at once.
+    pub(super) connections: u64,
     /// Those that count packets other than TCP.
     pub(super) without_tcp: u64,
     /// Those that count packets without ports.
@@ -52,6 +54,7 @@ impl LimitSets {
             with_default: set(|limit| limit.default.is_some()),
             by_subscriber: set(|limit| limit.id_format.number() == Some(NumberOf::Subscriber)),
             observing: set(|limit| limit.mode == Mode::Observe),
+            connections: set(|limit| limit.cost == Cost::Connections && limit.mode != Mode::Off),
             without_tcp: set(|limit| !needs_tcp(limit)),
             without_ports: set(|limit| !limit.matching.needs_ports()),
             later_fragments: set(|limit| {
@@ -85,10 +88,14 @@ impl LimitSets {
 /// that it matches on.
 fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
     // Only a first fragment opens a connection.
-    limit.cost != Cost::NewConnections && (!guesses || limit.matching.fragments == Fragments::Count)
+    !is_of_connections(limit) && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 
 /// Returns whether it counts only TCP segments, and only some of them.
 pub(super) fn needs_tcp(limit: &Limit) -> bool {
-    limit.cost == Cost::NewConnections || limit.matching.tcp_flags.is_some()
+    is_of_connections(limit) || limit.matching.tcp_flags.is_some()
+}
+
+const fn is_of_connections(limit: &Limit) -> bool {
+    matches!(limit.cost, Cost::NewConnections | Cost::Connections)
 }

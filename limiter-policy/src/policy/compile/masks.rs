@@ -7,7 +7,7 @@ use super::{
     limit_sets::{needs_tcp, set_of},
     number::index,
 };
-use crate::policy::{Limit, TcpFlags};
+use crate::policy::Limit;
 
 /// Sets of limits, at the indices of [`limiter_common::policy::Masks`].
 pub(super) struct Sets {
@@ -45,11 +45,7 @@ fn by_number(limits: &[Limit]) -> Vec<u64> {
             protocols.is_empty() || protocols.contains(&protocol)
         })
     });
-    let tcp_flags = (0..=u8::MAX).map(|flags| {
-        set_of(limits, |limit| {
-            limit.tcp_flags().all(|one| matches(one, flags))
-        })
-    });
+    let tcp_flags = (0..=u8::MAX).map(|flags| set_of(limits, |limit| limit.counts_segment(flags)));
     protocols.chain(tcp_flags).collect()
 }
 
@@ -59,8 +55,4 @@ pub(super) fn matches_protocols(limits: &[Limit]) -> bool {
 
 pub(super) fn matches_tcp_flags(limits: &[Limit]) -> bool {
     limits.iter().any(needs_tcp)
-}
-
-const fn matches(wanted: TcpFlags, flags: u8) -> bool {
-    flags & wanted.set == wanted.set && flags & wanted.clear == 0
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use limiter_common::strategy::Strategy;
+use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
     BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
@@ -158,6 +158,7 @@ impl Terms {
             Part::Match => self.matching.to_string(),
             Part::Rate => match (self.rate, self.ceiling) {
                 (Some(floor), Some(ceiling)) => automatic::shown(&floor, ceiling),
+                (terms, _) if self.cost == Cost::Connections => connections(terms),
                 (terms, _) => rate(terms, self.strategy),
             },
             Part::Mode => self.mode.name().to_owned(),
@@ -243,6 +244,13 @@ fn list_names(names: &[String]) -> String {
 
 fn rate(rate: Option<Rate>, strategy: Strategy) -> String {
     rate.map_or_else(|| "none".to_owned(), |rate| rate.shown(strategy))
+}
+
+fn connections(rate: Option<Rate>) -> String {
+    rate.map_or_else(
+        || "none".to_owned(),
+        |rate| format!("{{limit: {}}}", rate.burst),
+    )
 }
 
 /// Says how many items of a list are not shown, if any.

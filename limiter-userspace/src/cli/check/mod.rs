@@ -15,7 +15,10 @@ use std::io::{self, Write};
 
 use clap::Args;
 use jiff::Timestamp;
-use limiter_common::strategy::{Strategy, gcra::Gcra};
+use limiter_common::{
+    limit::Cost,
+    strategy::{Strategy, gcra::Gcra},
+};
 use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
@@ -64,6 +67,9 @@ struct Interned<'a> {
     /// `None`: it matches every packet.
     #[serde(rename = "match")]
     matching: Option<&'a Match>,
+    /// How many connections may be open at once; `None`: the limit is not on them.
+    #[serde(rename = "connections_limit", skip_serializing_if = "Option::is_none")]
+    connections: Option<u64>,
     /// `None`: it has no rate, or it is a window, which admits `count`.
     burst: Option<u64>,
     count: Option<u64>,
@@ -166,7 +172,8 @@ fn warn_of_this_machine(policy: &Policy) -> anyhow::Result<()> {
 
 impl<'a> Interned<'a> {
     fn new(limit: &'a Limit) -> Self {
-        let rate = limit.default;
+        let connections = limit.default.filter(|_| limit.cost == Cost::Connections);
+        let rate = limit.default.filter(|_| limit.cost != Cost::Connections);
         let refilled = rate.filter(|_| limit.strategy.has_burst());
         let gcra = refilled.and_then(|rate| Gcra::new(rate.burst, rate.count, rate.period_ns));
         Self {
@@ -178,6 +185,7 @@ impl<'a> Interned<'a> {
             cost: limit.cost.name(),
             strategy: limit.strategy.name(),
             matching: (!limit.matching.is_everything()).then_some(&limit.matching),
+            connections: connections.map(|rate| rate.burst),
             burst: refilled.map(|rate| rate.burst),
             count: rate.map(|rate| rate.count),
             period_ns: rate.map(|rate| rate.period_ns),
@@ -237,7 +245,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
                 .matching
                 .as_ref()
                 .map_or_else(none, ToString::to_string),
-            limit.burst.map_or_else(none, count),
+            limit.burst.or(limit.connections).map_or_else(none, count),
             match (limit.count, limit.ceiling) {
                 (Some(floor), Some(ceiling)) => format!("{} to {}", count(floor), count(ceiling)),
                 (rate, _) => rate.map_or_else(none, count),

@@ -81,7 +81,9 @@ fn too_small(limit: &Limit) -> Option<String> {
     let (rate, step) = steps.min_by_key(|(_, step)| step.tokens)?;
     let (least, tokens, all_of) = match limit.cost {
         Cost::Bytes => (LEAST_BYTES, "bytes", "a hundred frames"),
-        Cost::Packets | Cost::NewConnections => (LEAST_TOKENS, "tokens", "a hundred tokens"),
+        Cost::Packets | Cost::NewConnections | Cost::Connections => {
+            (LEAST_TOKENS, "tokens", "a hundred tokens")
+        }
     };
     // An automatic rate has no burst in the file.
     let raise = if limit.automatic().is_some() {
@@ -128,7 +130,7 @@ fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> Str
     }
     let cost = match limit.cost {
         Cost::NewConnections => Cost::NewConnections,
-        Cost::Packets | Cost::Bytes => Cost::Packets,
+        Cost::Packets | Cost::Bytes | Cost::Connections => Cost::Packets,
     };
     let (source, id) = match family {
         Family::V4 => (

@@ -65,12 +65,15 @@ fn row(limit: &LimitExplanation) -> [String; HEADER.len()] {
         limit.id.clone(),
         limit.interface.clone().unwrap_or_default(),
         limit.source.clone(),
-        format!("{} per {}", count(limit.count), duration(limit.period_ns)),
+        match limit.connections {
+            Some(open) => format!("{} open", count(open)),
+            None => format!("{} per {}", count(limit.count), duration(limit.period_ns)),
+        },
         limit.burst.map_or_else(none, count),
         count(limit.remaining),
         counted.map_or_else(none, reserve),
-        duration(limit.retry_in_ns),
-        duration(limit.reset_in_ns),
+        (limit.connections).map_or_else(|| duration(limit.retry_in_ns), |_| none()),
+        (limit.connections).map_or_else(|| duration(limit.reset_in_ns), |_| none()),
     ]
 }
 

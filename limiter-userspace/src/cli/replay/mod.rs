@@ -17,10 +17,11 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
+use limiter_common::limit::Cost;
 use limiter_datapath::kernel::{possible_cpus, preflight, wall_clock_now};
 use limiter_policy::{
     config::{self, Config, Offenders},
-    policy::{CompiledPolicy, Policy},
+    policy::{CompiledPolicy, Limit, Mode, Policy},
 };
 
 use self::{answers::AnswersFile, sieves::SievesAt, standing::KnownBy};
@@ -97,8 +98,22 @@ fn svg(text: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// Refuses a policy that limits what no capture has: which connections the network stack has open.
+fn refuse_connections(policy: &Policy) -> anyhow::Result<()> {
+    let counts = |limit: &&Limit| limit.cost == Cost::Connections && limit.mode != Mode::Off;
+    match policy.limits.iter().find(counts) {
+        None => Ok(()),
+        Some(limit) => bail!(
+            "limit {} has cost connections, and a capture does not tell which the network stack had \
+             open: replay without it, such as with `mode: off`",
+            limit.name
+        ),
+    }
+}
+
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let mut config = config::load(&args.config.config, wall_clock_now())?;
+    refuse_connections(&config.policy)?;
     let assumed = standing::assume(&mut config.policy, args.assume_known.as_deref())?;
     automatic::assume(&mut config.policy, args.assume_rate)?;
     let cpus = args.cpus.unwrap_or_else(possible_cpus);

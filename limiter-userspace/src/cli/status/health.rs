@@ -51,6 +51,9 @@ pub(super) fn all(status: &Status) -> Vec<(Level, String)> {
     let standing = status.standing.iter();
     let handshakes = standing.filter_map(|standing| standing.handshakes_error.as_ref());
     warnings.extend(handshakes.map(|error| format!("handshakes prove nobody: {error}")));
+    let connections = status.connections.iter();
+    let errors = connections.filter_map(|connections| connections.error.as_ref());
+    warnings.extend(errors.map(|error| format!("connections are counted once a second: {error}")));
     for list in &status.lists {
         let of_list = troubles(list).into_iter();
         warnings.extend(of_list.map(|trouble| format!("list {}: {trouble}", list.list)));

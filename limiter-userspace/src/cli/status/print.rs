@@ -15,7 +15,9 @@ use super::{
     },
     health::why_detached,
 };
-use crate::protocol::{GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status};
+use crate::protocol::{
+    ConnectionsStatus, GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status,
+};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;
@@ -145,6 +147,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         print_standing(out, standing)?;
     }
 
+    if let Some(connections) = &status.connections {
+        print_connections(out, connections)?;
+    }
+
     let malformed = status.policy.malformed;
     // In the order of the table of reasons, without those that never occurred.
     let reasons = Reason::ALL.iter().filter_map(|reason| {
@@ -215,6 +221,23 @@ fn print_answers(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     if has_any {
         writeln!(out)?;
     }
+    Ok(())
+}
+
+fn print_connections(out: &mut impl Write, connections: &ConnectionsStatus) -> anyhow::Result<()> {
+    writeln!(
+        out,
+        "open connections that limits count: {}",
+        count(connections.counted)
+    )?;
+    if connections.uncounted > 0 {
+        let uncounted = count(connections.uncounted);
+        writeln!(out, "NOT COUNTED for lack of room: {uncounted}")?;
+    }
+    if let Some(error) = &connections.error {
+        writeln!(out, "COUNTED ONCE A SECOND: {error}")?;
+    }
+    writeln!(out)?;
     Ok(())
 }
 

@@ -119,6 +119,7 @@ pub(in crate::cli) fn explanation(address: &str) -> Explanation {
             answer: None,
             slip: None,
             source: "default".to_owned(),
+            connections: None,
             burst: Some(2000),
             count: 1000,
             period_ns: SECOND_NS,

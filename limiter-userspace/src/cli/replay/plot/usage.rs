@@ -66,6 +66,7 @@ fn label(limit: &Limit, rate: &Rate, most: u64) -> String {
         Cost::Packets => "",
         Cost::Bytes => " bytes",
         Cost::NewConnections => " new connections",
+        Cost::Connections => " connections",
     };
     format!(
         "{}: at most {}{things} passed within {}; count {}",

@@ -1,0 +1,113 @@
+//! The two ends of a connection, and what userspace orders about it.
+
+use crate::{
+    address::{Address, Family},
+    packet::{FLAG_SYN, Facts, PROTOCOL_TCP, Transport},
+};
+
+/// The two ends of a TCP connection. It consists of plain numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ends {
+    /// 0: IPv4, 1: IPv6.
+    family: u32,
+    peer_port: u16,
+    own_port: u16,
+    peer: [u64; 2],
+    own: [u64; 2],
+}
+
+/// An order of userspace about one connection, which the kernel carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct ConnectionOrder {
+    /// The cookie of its socket.
+    pub cookie: u64,
+    /// 0: it is open, and counted where the policy says. Else it is closed.
+    pub is_closed: u64,
+    /// Its ends, if it is open.
+    pub ends: Ends,
+}
+
+impl Ends {
+    /// Those of no connection.
+    pub const NONE: Self = Self {
+        family: 0,
+        peer_port: 0,
+        own_port: 0,
+        peer: [0; 2],
+        own: [0; 2],
+    };
+
+    /// Makes the ends of their addresses, which are of one family, and ports.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(peer: &Address, peer_port: u16, own: &Address, own_port: u16) -> Self {
+        Self {
+            family: peer.family.number(),
+            peer_port,
+            own_port,
+            peer: [peer.high, peer.low],
+            own: [own.high, own.low],
+        }
+    }
+
+    /// Returns the facts of the packet that opened the connection, or would have, had the peer
+    /// opened it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn facts(&self) -> Facts {
+        Facts {
+            source: self.peer(),
+            destination_high: self.own[0],
+            destination_low: self.own[1],
+            length: 0,
+            source_port: self.peer_port,
+            destination_port: self.own_port,
+            transport: Transport::Tcp,
+            protocol: PROTOCOL_TCP,
+            tcp_flags: FLAG_SYN,
+        }
+    }
+
+    /// Returns the peer's address.
+    #[must_use]
+    #[inline(always)]
+    pub const fn peer(&self) -> Address {
+        Address {
+            family: Family::of_index(self.family as usize),
+            high: self.peer[0],
+            low: self.peer[1],
+        }
+    }
+
+    /// Returns whether the peer is this host itself, which has all of 127.0.0.0/8.
+    #[must_use]
+    #[inline(always)]
+    pub const fn are_both_own(&self) -> bool {
+        let is_same = self.peer[0] == self.own[0] && self.peer[1] == self.own[1];
+        is_same || self.peer().is_v4_loopback()
+    }
+}
+
+impl ConnectionOrder {
+    /// Orders that an open connection is counted, where the policy says.
+    #[must_use]
+    pub const fn open(cookie: u64, ends: Ends) -> Self {
+        Self {
+            cookie,
+            is_closed: 0,
+            ends,
+        }
+    }
+
+    /// Orders that a closed connection is taken off.
+    #[must_use]
+    pub const fn closed(cookie: u64) -> Self {
+        Self {
+            cookie,
+            is_closed: 1,
+            ends: Ends::NONE,
+        }
+    }
+}

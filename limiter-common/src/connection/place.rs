@@ -1,0 +1,200 @@
+//! Where the connections of an owner are counted, and which limits have no room for another.
+
+use crate::{
+    judged::Packet,
+    owner::{BucketKey, OwnerFields},
+    packet::Facts,
+    policy::{Class, LimitEntry, Tables, classify, matching, parameters_of},
+    table::HashKey,
+};
+
+use super::Ends;
+
+/// The most limits on connections in a policy: each connection has a place for each.
+pub const MOST_LIMITS: usize = 8;
+
+/// Where the connections of one owner by one limit are counted: a line by the low bits, and a tag by
+/// the others, of a keyed hash. Two owners of one line have the same tag by a chance of 2^-43. 0:
+/// nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Place(pub u64);
+
+/// The places of one connection, in the order of the policy's limits on connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Places(pub [u64; MOST_LIMITS]);
+
+/// In place of an interface's number: a connection may change its interface.
+const EVERY_INTERFACE: u32 = 0;
+
+impl Place {
+    /// The bits of a word below the tag.
+    pub(super) const BELOW_TAG: u64 = (1 << 20) - 1;
+
+    /// The lowest bit of a tag, which each has, so that no tag is 0.
+    pub(super) const LOWEST_OF_TAG: u64 = Self::BELOW_TAG + 1;
+
+    /// Returns the place of an owner.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(hash_key: &HashKey, key: &BucketKey) -> Self {
+        let owner = hash_key.owner_hash(key).0;
+        let hash = hash_key.word_hash(owner ^ key.limit as u64);
+        Self(hash | Self::LOWEST_OF_TAG)
+    }
+
+    /// Returns the place of the owner by a limit of a connection whose incoming packets have these
+    /// facts. `family` is the [`index`](crate::address::Family::index) of that of the source.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_packet(
+        hash_key: &HashKey,
+        limit: &LimitEntry,
+        facts: &Facts,
+        subscriber: &u64,
+        family: usize,
+    ) -> Self {
+        let owner_fields = OwnerFields {
+            facts,
+            subscriber,
+            interface: &EVERY_INTERFACE,
+        };
+        Self::new(hash_key, &limit.bucket(&owner_fields, family))
+    }
+
+    /// Returns the index of the line in a table of `lines` lines, a power of two.
+    #[must_use]
+    #[inline(always)]
+    pub const fn line(self, lines: u32) -> u32 {
+        (self.0 & Self::BELOW_TAG) as u32 & lines.wrapping_sub(1)
+    }
+
+    /// Returns the tag, in its bits of a word.
+    #[inline(always)]
+    pub(super) const fn tag(self) -> u64 {
+        self.0 & !Self::BELOW_TAG
+    }
+
+    /// Returns how many connections of the place a word counts.
+    #[inline(always)]
+    pub(super) const fn count_in(self, word: u64) -> u64 {
+        if (word ^ self.0) & !Self::BELOW_TAG == 0 {
+            word & Self::BELOW_TAG
+        } else {
+            0
+        }
+    }
+}
+
+impl Places {
+    /// Those of a connection that no limit counts.
+    pub const NONE: Self = Self([0; MOST_LIMITS]);
+
+    /// Returns whether it is counted anywhere.
+    #[must_use]
+    #[inline(always)]
+    pub const fn are_none(&self) -> bool {
+        let mut any = 0;
+        let mut place = 0;
+        while place < MOST_LIMITS {
+            any |= self.0[place];
+            place += 1;
+        }
+        any == 0
+    }
+}
+
+/// Returns where a connection is to be counted.
+#[inline(always)]
+pub fn places<T: Tables>(tables: &T, ends: &Ends) -> Places {
+    let facts = ends.facts();
+    let shape = tables.shape();
+    let Some(class) = classify(tables, &facts.source) else {
+        return Places::NONE;
+    };
+    if class.listed() == Class::EXCLUDED {
+        return Places::NONE;
+    }
+    let matched = matching(tables, &facts, class);
+    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
+    let mut places = Places::NONE;
+    let mut rest = shape.connections;
+    for place in &mut places.0 {
+        if rest == 0 {
+            break;
+        }
+        let limit_index = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        let Some(limit) = tables.limit(limit_index) else {
+            // The policy compiler rules this out.
+            return Places::NONE;
+        };
+        let found = Place::of_packet(&shape.hash_key, limit, &facts, &class.subscriber, family);
+        // Not a branch: the verifier would walk each set of limits.
+        let is_counted = tables.opaque(matched >> limit_index & 1);
+        *place = found.0 & 0u64.wrapping_sub(is_counted);
+    }
+    places
+}
+
+/// Returns those of the limits on connections in `matched`, which count the packet, that have no room
+/// for another connection. `open` says how many are open at a place.
+#[inline(always)]
+pub fn full<T: Tables>(
+    tables: &T,
+    packet: &Packet,
+    matched: u64,
+    open: impl Fn(Place) -> u64,
+) -> u64 {
+    let shape = tables.shape();
+    let Packet { facts, class, .. } = packet;
+    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
+    // The verifier knows nothing of it from the start, and so walks each round once.
+    let mut full = tables.opaque(0);
+    let mut rest = shape.connections;
+    for _ in 0..MOST_LIMITS {
+        if rest == 0 {
+            break;
+        }
+        let limit_index = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        if matched >> limit_index & 1 == 0 {
+            continue;
+        }
+        let Some(limit) = tables.limit(limit_index) else {
+            continue;
+        };
+        let Some(parameters) = parameters_of(tables, class, limit_index) else {
+            continue;
+        };
+        let place = Place::of_packet(&shape.hash_key, limit, facts, &class.subscriber, family);
+        let is_full = u64::from(open(place) >= parameters.connections());
+        full |= tables.opaque(is_full) << limit_index;
+    }
+    full
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{address::Address, limit::LimitId};
+
+    #[test]
+    fn owners_and_limits_have_places_of_their_own() {
+        let key = HashKey {
+            first: 1,
+            second: 2,
+        };
+        let of = |limit, last| {
+            let source = Address::v4([192, 0, 2, last]);
+            Place::new(&key, &BucketKey::of_source(LimitId(limit), source, 32))
+        };
+        assert_eq!(of(40, 1), of(40, 1));
+        assert_ne!(of(40, 1), of(40, 2));
+        assert_ne!(of(40, 1), of(41, 1));
+        assert_eq!(of(40, 1).count_in(of(40, 1).tag() + 3), 3);
+        assert_eq!(of(40, 1).count_in(of(40, 2).tag() + 3), 0);
+        assert_eq!(of(40, 1).count_in(0), 0);
+    }
+}

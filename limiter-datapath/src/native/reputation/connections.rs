@@ -1,0 +1,20 @@
+//! The connections open at once, as somebody says.
+
+use std::collections::BTreeMap;
+
+use limiter_common::connection::Place;
+
+/// How many connections are open at each place; by default none.
+#[derive(Debug, Default)]
+pub struct MemoryConnections(BTreeMap<u64, u64>);
+
+impl MemoryConnections {
+    /// Counts a connection at a place.
+    pub fn add(&mut self, place: Place) {
+        *self.0.entry(place.0).or_default() += 1;
+    }
+
+    pub(super) fn open(&self, place: Place) -> u64 {
+        self.0.get(&place.0).copied().unwrap_or_default()
+    }
+}

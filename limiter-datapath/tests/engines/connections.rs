@@ -1,0 +1,101 @@
+//! Limits on connections open at once: both engines refuse the first segment of one too many.
+
+use anyhow::{Result, anyhow};
+use limiter_common::reason::Reason;
+use limiter_policy::{
+    config::{self, Store},
+    policy::Policy,
+};
+use testbed::Frame;
+
+use crate::engine::Engines;
+
+const WEB: &str = "match: {protocol: tcp, destination-port: 443}";
+
+fn policy(limits: &str, rest: &str) -> Result<Policy> {
+    let text = format!("limits: {{{limits}}}\n{rest}");
+    let config = config::parse(&text, "test").map_err(|errors| anyhow!("{errors}"))?;
+    Ok(config.policy)
+}
+
+fn frame(source: &str) -> Result<Frame> {
+    let destination = if source.contains(':') {
+        "2001:db8:f::1"
+    } else {
+        "198.51.100.1"
+    };
+    Ok(Frame::new(source.parse()?, destination.parse()?))
+}
+
+const FULL: &str = "192.0.2.7";
+const FULL_V6: &str = "2001:db8:1::7";
+const OTHER: &str = "192.0.2.8";
+
+#[test]
+fn the_first_segment_is_refused_where_there_is_no_room() -> Result<()> {
+    let limit = format!("Web: {{id: ipAddress, cost: connections, limit: 2, {WEB}}}");
+    for store in [Store::Table, Store::Hash] {
+        let overrides = format!("overrides: {{Web:{OTHER}: {{limit: 3}}}}");
+        let mut engines = Engines::with(&policy(&limit, &overrides)?, store)?;
+        for source in [FULL, FULL_V6, OTHER] {
+            let frame = frame(source)?;
+            let syn = frame.tcp_syn(4321, 443, 7)?;
+            for opened in 0..2 {
+                assert_eq!(engines.judge(opened, &syn), Reason::WithinLimits);
+                engines.open(source.parse()?, 0)?;
+            }
+            let expected = if source == OTHER {
+                Reason::WithinLimits
+            } else {
+                Reason::TooManyConnections
+            };
+            assert_eq!(engines.judge(2, &syn), expected);
+            // Other ports, and what opens no connection.
+            let elsewhere = frame.tcp_syn(4321, 80, 7)?;
+            assert_eq!(engines.judge(3, &elsewhere), Reason::Unlimited);
+            let udp = frame.udp(4321, 443, &[7; 9])?;
+            assert_eq!(engines.judge(4, &udp), Reason::Unlimited);
+        }
+        engines.assert_same_state();
+    }
+    Ok(())
+}
+
+/// What is refused is charged to no other limit; the limit charges nothing itself.
+#[test]
+fn beside_other_limits() -> Result<()> {
+    let limits = format!(
+        "Web: {{id: ipAddress, cost: connections, limit: 1, {WEB}}}, \
+         PacketsPerIPAddress: {{burst: 2, count: 1, period: 1h}}"
+    );
+    let policy = policy(&limits, "")?;
+    let of_connections = policy.limits.iter().position(|limit| limit.name == "Web");
+    let mut engines = Engines::new(&policy)?;
+    let syn = frame(FULL)?.tcp_syn(4321, 443, 7)?;
+    assert_eq!(engines.judge(0, &syn), Reason::WithinLimits);
+    engines.open(FULL.parse()?, of_connections.unwrap_or_default())?;
+    for at in 1..5 {
+        assert_eq!(engines.judge(at, &syn), Reason::TooManyConnections);
+    }
+    let elsewhere = frame(FULL)?.tcp_syn(4321, 80, 7)?;
+    assert_eq!(engines.judge(5, &elsewhere), Reason::WithinLimits);
+    assert_eq!(engines.judge(6, &elsewhere), Reason::OverLimit);
+    engines.assert_same_state();
+    Ok(())
+}
+
+#[test]
+fn an_observing_limit_lets_it_pass() -> Result<()> {
+    let limit = format!("Web: {{id: total, cost: connections, limit: 1, mode: observe, {WEB}}}");
+    let mut engines = Engines::new(&policy(&limit, "")?)?;
+    let syn = frame(FULL)?.tcp_syn(4321, 443, 7)?;
+    assert_eq!(engines.verdict(0, &syn).would_drop, 0);
+    engines.open(OTHER.parse()?, 0)?;
+    let verdict = engines.verdict(1, &syn);
+    assert_eq!(
+        (verdict.reason, verdict.would_drop),
+        (Reason::WithinLimits, 1)
+    );
+    engines.assert_same_state();
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The fields of limits on connections open at once, whose rate is only a number.
+
+use super::{
+    automatic_ban, deny,
+    node::Node,
+    rate::{self, automatic},
+    reader::{Fields, Reader},
+    reserve, strategy,
+};
+use crate::policy::Rate;
+
+/// How many connections may be open at once.
+pub(super) const LIMIT: &str = "limit";
+
+/// The most that a limit may allow: the datapath counts no more.
+const MOST: u64 = 1_000_000;
+
+/// Reads the number of connections that an owner may have open, if there is one, and notes the fields
+/// that have no meaning beside it.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<Rate> {
+    let [burst, count, period, rate] = rate::FIELDS;
+    let [floor, ceiling] = automatic::BOUNDS;
+    let of_rates = [burst, count, period, rate, floor, ceiling];
+    for field in of_rates {
+        if let Some((name, _)) = fields.named(field) {
+            let message = format!(
+                "'{field}' is not for cost connections: say how many may be open at once, such as \
+                 '{LIMIT}: 50'"
+            );
+            reader.error(name.at, message);
+        }
+    }
+    fields.get(LIMIT).and_then(|node| number(reader, node))
+}
+
+/// Notes the fields of a limit that need packets that spend something.
+pub(super) fn refuse_others(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
+    const OF_PACKETS: [&str; 6] = [
+        strategy::FIELD,
+        reserve::FIELD,
+        deny::FIELD,
+        deny::SLIP,
+        automatic_ban::FIELD,
+        "ip-rep",
+    ];
+    for field in OF_PACKETS {
+        if let Some((name, _)) = fields.named(field) {
+            let message = format!(
+                "'{field}' is not for cost connections, which no packet spends: leave it out, or give \
+                 it to a second limit with cost new-connections"
+            );
+            reader.error(name.at, message);
+        }
+    }
+}
+
+/// Notes the field in a limit with another cost, or in an override of one; returns whether it is
+/// there.
+pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
+    let Some((name, _)) = fields.named(LIMIT) else {
+        return false;
+    };
+    let message = format!(
+        "'{LIMIT}' is only for cost connections: other limits have {}",
+        rate::EXPECTED
+    );
+    reader.error(name.at, message);
+    true
+}
+
+fn number<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Rate> {
+    let most = reader.whole(node, LIMIT, 1..=MOST)?;
+    Some(Rate::of_connections(most))
+}

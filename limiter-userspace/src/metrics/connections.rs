@@ -1,0 +1,29 @@
+//! The metrics of connections open at once.
+
+use std::fmt;
+
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use super::number::gauge_of;
+use crate::protocol::ConnectionsStatus;
+
+/// Encodes what is counted, under a policy that limits connections.
+pub(super) fn encode(status: &ConnectionsStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let counted = ConstGauge::new(gauge_of(status.counted));
+    counted.encode(encoder.encode_descriptor(
+        "limiter_connections_open",
+        "Open TCP connections that limits with cost connections count",
+        None,
+        MetricType::Gauge,
+    )?)?;
+    let uncounted = ConstCounter::new(status.uncounted);
+    uncounted.encode(encoder.encode_descriptor(
+        "limiter_connections_uncounted",
+        "TCP connections that such a limit did not count for lack of room",
+        None,
+        MetricType::Counter,
+    )?)
+}

@@ -1,0 +1,118 @@
+//! Limits on connections open at once.
+
+use limiter_common::limit::Cost;
+use limiter_policy::policy::Rate;
+
+use crate::harness::{check, overridden, read};
+
+const WEB: &str = "id: ipAddress, cost: connections";
+
+#[test]
+fn limits() {
+    let policy = read(&format!(
+        "limits: {{Web: {{{WEB}, limit: 50, match: {{protocol: tcp, destination-port: 443}}}}}}\n\
+         overrides: {{Web:192.0.2.7: {{limit: 500}}}}\n"
+    ));
+    let web = &policy.limits[0];
+    assert_eq!(web.cost, Cost::Connections);
+    assert_eq!(web.default, Some(Rate::of_connections(50)));
+    let other = overridden("192.0.2.7/32", Rate::of_connections(500), None);
+    assert_eq!(web.overrides, [other]);
+    // As a list, and without a default.
+    let policy = read(&format!(
+        "limits: {{Web: {{{WEB}}}}}\noverrides: [{{Web: {{limit: 7, ids: [192.0.2.0/24]}}}}]\n"
+    ));
+    assert_eq!(policy.limits[0].default, None);
+    assert_eq!(policy.limits[0].overrides[0].rate, Rate::of_connections(7));
+}
+
+#[track_caller]
+fn check_web(more: &str, expected: &[&str]) {
+    check(
+        &format!("limits: {{Web: {{\n  {WEB},\n  {more}}}}}\n"),
+        expected,
+    );
+}
+
+#[test]
+fn what_has_no_meaning() {
+    for field in ["burst: 5", "count: 5", "period: 1s", "rate: 5/second"] {
+        let (name, _) = field.split_once(':').unwrap();
+        let expected = format!(
+            "3:13: '{name}' is not for cost connections: say how many may be open at once, such as \
+             'limit: 50'"
+        );
+        check_web(
+            &format!("limit: 50, {field}"),
+            &[&expected.replace("3:13", "3:14")],
+        );
+    }
+    for field in [
+        "strategy: gcra",
+        "reserve: {unknown: 10%}",
+        "deny: reset",
+        "ip-rep: busy",
+    ] {
+        let (name, _) = field.split_once(':').unwrap();
+        let expected = format!(
+            "3:14: '{name}' is not for cost connections, which no packet spends: leave it out, or \
+             give it to a second limit with cost new-connections"
+        );
+        check_web(&format!("limit: 50, {field}"), &[&expected]);
+    }
+    check_web(
+        "limit: 50, match: {tcp-flags: syn}",
+        &[
+            "3:33: 'tcp-flags' is of packets, but cost connections counts what is open: leave it out",
+        ],
+    );
+    check_web(
+        "limit: 50, match: {protocol: udp}",
+        &["3:32: cost connections counts only tcp"],
+    );
+}
+
+#[test]
+fn numbers() {
+    for (number, expected) in [
+        ("0", "3:10: invalid limit '0', must be from 1 to 1000000"),
+        (
+            "1000001",
+            "3:10: invalid limit '1000001', must be from 1 to 1000000",
+        ),
+    ] {
+        check_web(&format!("limit: {number}"), &[expected]);
+    }
+    check_web(
+        "mode: enforce",
+        &["1:10: Web limits nothing: it needs limit, or overrides"],
+    );
+    check(
+        "limits: {Web: {id: ipAddress, cost: packets, limit: 5, burst: 1, count: 1, period: 1s}}\n",
+        &[
+            "1:46: 'limit' is only for cost connections: other limits have burst, count and period, or \
+           rate",
+        ],
+    );
+    check(
+        &format!(
+            "limits: {{Web: {{{WEB}, limit: 5}}}}\noverrides: {{Web:192.0.2.1: {{burst: 5}}}}\n"
+        ),
+        &[
+            "2:13: missing field 'limit'",
+            "2:29: 'burst' is not for cost connections: say how many may be open at once, such as \
+             'limit: 50'",
+        ],
+    );
+}
+
+#[test]
+fn at_most_eight() {
+    let limits: Vec<_> = (1..=9)
+        .map(|number| format!("  W{number}: {{{WEB}, limit: 5}}\n"))
+        .collect();
+    check(
+        &format!("limits:\n{}", limits.concat()),
+        &["10:3: W9 is one too many: at most 8 limits have cost connections"],
+    );
+}

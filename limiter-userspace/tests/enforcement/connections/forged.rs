@@ -1,0 +1,112 @@
+//! What nobody can forge: only the network stack says what is open.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use limiter_datapath::kernel::possible_cpus;
+use testbed::{CLIENT_INTERFACE, CLIENT_MAC, Frame, RawSender, Recorder, SERVER_INTERFACE};
+
+use super::{
+    CLIENT, LIMIT, PORT, Server, assert_counted, assert_full, connect, counted, fill, policy,
+    start, start_with,
+};
+use crate::{pair, syn_cookies::set, take_turn};
+
+/// Forged SYNs and ACKs, of a client or of nobody, take no place and give none back.
+#[test]
+fn forged_segments_change_no_count() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let limiter = start(&pair, &policy("ipAddress", ""))?;
+    let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    let mut frames = Vec::new();
+    for source in [CLIENT, "10.77.0.99"] {
+        let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?);
+        for port in 1000..1100 {
+            frames.push(frame.tcp_syn(port, PORT, 1)?);
+            frames.push(frame.tcp_ack(port, PORT, 2, 3)?);
+        }
+    }
+    sender.send_frames(&frames)?;
+    assert_counted(&limiter, 0)?;
+    let mut open = fill(&pair, &server, CLIENT)?;
+    sender.send_frames(&frames)?;
+    assert_counted(&limiter, LIMIT as u64)?;
+    assert_full(&pair, CLIENT)?;
+    drop(open.pop());
+    let again = connect(&pair, CLIENT);
+    ensure!(again.is_ok(), "the place is not given back: {again:?}");
+    Ok(())
+}
+
+/// A source that nobody has, so that no network stack interferes.
+const RAW: &str = "10.77.0.99";
+
+/// Handshakes begun while there was room: more than the bound.
+const HANDSHAKES: u16 = 400;
+
+/// Returns the port of the client and the number of the server of an answer to a SYN.
+fn answered(frame: &[u8]) -> Option<(u16, u32)> {
+    const SYN_ACK: u8 = 0x12;
+    let ip = frame.get(14..)?;
+    let tcp = ip.get(usize::from(ip.first()? & 15) * 4..)?;
+    let port = |at| Some(u16::from_be_bytes(*tcp.get(at..)?.first_chunk()?));
+    let is_answer = ip.get(9) == Some(&6) && port(0)? == PORT && tcp.get(13) == Some(&SYN_ACK);
+    let number = u32::from_be_bytes(*tcp.get(4..)?.first_chunk()?);
+    is_answer.then_some((port(2)?, number))
+}
+
+/// Many handshakes begin while there is room. Their last ACKs are refused once there is none.
+#[test]
+fn handshakes_begun_together_do_not_pass_the_bound() -> Result<()> {
+    let _turn = take_turn();
+    for mode in ["generic", "native"] {
+        let open = complete_together(mode)?;
+        let bound = LIMIT as u64 + 64 * u64::from(possible_cpus());
+        println!("{mode}: {open} of {HANDSHAKES} are open, at most {bound} may be");
+        ensure!((LIMIT as u64..=bound).contains(&open), "{open} are open");
+    }
+    Ok(())
+}
+
+/// Returns how many of them become connections.
+fn complete_together(mode: &str) -> Result<u64> {
+    let pair = pair()?;
+    set(&pair.server, "tcp_max_syn_backlog", "4096")?;
+    let _server = Server::new(&pair.server)?;
+    let limiter = start_with(&pair, &policy("ipAddress", ""), &["--mode", mode])?;
+    let mac = CLIENT_MAC.map(|byte| format!("{byte:02x}")).join(":");
+    pair.server
+        .ip(&["neigh", "add", RAW, "lladdr", &mac, "dev", SERVER_INTERFACE])?;
+    let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
+    let recorder = Recorder::new(&pair.client, CLIENT_INTERFACE)?;
+    let ports = 2000..2000 + HANDSHAKES;
+    let syns: Vec<_> = ports
+        .map(|port| frame.tcp_syn(port, PORT, 100))
+        .collect::<Result<_>>()?;
+    // Not so many at once that the recorder misses answers.
+    for syns in syns.chunks(20) {
+        sender.send_frames(syns)?;
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_counted(&limiter, 0)?;
+    let answers = recorder.finish()?;
+    let answers: Vec<_> = answers
+        .iter()
+        .filter_map(|one| answered(&one.data))
+        .collect();
+    ensure!(
+        answers.len() >= usize::from(HANDSHAKES),
+        "only {} are answered",
+        answers.len()
+    );
+    let acks = answers.iter();
+    let acks: Vec<_> = acks
+        .map(|(port, number)| frame.tcp_ack(*port, PORT, 101, number.wrapping_add(1)))
+        .collect::<Result<_>>()?;
+    sender.send_frames(&acks)?;
+    thread::sleep(Duration::from_millis(100));
+    counted(&limiter)
+}
