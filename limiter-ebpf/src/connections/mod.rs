@@ -8,7 +8,6 @@ use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::HashMap, macros::btf_map, progra
 use limiter_common::{
     connection::{self, Ends, Places},
     decide::Workspace,
-    policy::Tables as _,
 };
 
 use crate::{buckets::BucketLocation, globals, tables::MapTables};
