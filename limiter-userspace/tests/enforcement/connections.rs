@@ -2,6 +2,7 @@
 //! open are let in.
 
 mod forged;
+mod others;
 
 use std::{
     io::Read as _,
