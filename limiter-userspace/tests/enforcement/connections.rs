@@ -3,6 +3,7 @@
 
 mod forged;
 mod others;
+mod soak;
 
 use std::{
     io::Read as _,
