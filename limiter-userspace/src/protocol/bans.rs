@@ -69,7 +69,7 @@ pub struct BanRequest {
 pub struct UnbanRequest {
     /// The address or the range; those within it keep their bans.
     pub prefix: IpNet,
-    /// Whose ban; `None`: everybody's.
+    /// The origin whose ban is lifted; `None`: everybody's.
     pub origin: Option<Origin>,
 }
 
@@ -103,16 +103,16 @@ pub enum BanOutcome {
     },
     /// Bans of the prefix itself were lifted.
     Lifted {
-        /// Whose.
+        /// Their origins.
         origins: Vec<Origin>,
-        /// Whose bans of the prefix still hold.
+        /// The origins whose bans of the prefix still hold.
         still_by: Vec<Origin>,
         /// A wider prefix that is banned, so that this one is still banned.
         still_in: Option<IpNet>,
     },
     /// The prefix had no such ban of its own.
     NotBanned {
-        /// Whose bans of the prefix hold.
+        /// The origins whose bans of the prefix hold.
         still_by: Vec<Origin>,
         /// A wider prefix that is banned, so that this one is too.
         still_in: Option<IpNet>,

@@ -455,7 +455,7 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
             pair.client
                 .ip(&["address", "add", &address, "dev", CLIENT_INTERFACE])?;
         }
-        // Of the three prefixes of clients, one has most of the hosts.
+        // One of the three prefixes of clients has most of the hosts.
         let rates = "per-prefix: {burst: 10, count: 10, period: 1s}, \
                      total: {burst: 20, count: 20, period: 1s}";
         let limiter = start_rates(&pair, rates)?;

@@ -115,7 +115,7 @@ fn limits(suggestion: &Value) -> Result<Vec<&Value>> {
     Ok(limits.flatten().collect())
 }
 
-/// What comes out goes in unchanged, only observes, and does what was estimated.
+/// The suggested limits are accepted unchanged, only observe, and do what was estimated.
 #[test]
 fn a_configuration_that_observes() -> Result<()> {
     let capture = capture()?;

@@ -14,7 +14,7 @@ use crate::{
     succeed, text,
 };
 
-/// Whose ban of the client is shown, in the order of the list.
+/// Returns the client's bans by these origins, as the list has them.
 fn of_client(origins: &[&str]) -> Vec<(String, serde_json::Value)> {
     let bans = origins.iter();
     bans.map(|origin| (format!("{CLIENT}/32"), json!(origin)))

@@ -18,7 +18,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use super::{PASSES, binary};
 
-/// Whom an operator bans as well, and whom only the program bans.
+/// The client that an operator bans as well, and the one that only the program bans.
 const BOTH: &str = "198.51.100.7";
 const ONE: &str = "198.51.100.8";
 
