@@ -3,7 +3,10 @@
 use crate::{
     address::Address,
     clock::Clock,
-    connection::Place,
+    connection::{
+        Place,
+        queue::{Flow, QueueSettings},
+    },
     cookie::{CookieCheck, CookieKeys},
     judged::Packet,
     policy::Tables,
@@ -33,6 +36,25 @@ pub trait Reputation {
     /// Returns how many connections are open at a place. Only the native pipeline calls it.
     fn connections(&self, _place: Place) -> u64 {
         0
+    }
+
+    /// Returns how many clients wait in the queue of a limit at a place. Only the native pipeline calls
+    /// it.
+    fn waiting(&self, _settings: &QueueSettings, _place: Place, _now_ns: u64) -> u64 {
+        0
+    }
+
+    /// Returns whether a client that tries to connect may, by the queue of a limit that has so much room
+    /// for its owner. Only the native pipeline calls it.
+    fn may_enter(
+        &self,
+        _settings: &QueueSettings,
+        _place: Place,
+        _flow: Flow,
+        room: u64,
+        _now_ns: u64,
+    ) -> bool {
+        room != 0
     }
 
     /// Counts what a query said by its cookie.

@@ -13,7 +13,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::{
     Deny, DnsCookies, Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock,
-    Policy, PressureOf, Rate, Reserve, Reserved, Sieve, TcpFlags,
+    Policy, PressureOf, Queue, Rate, Reserve, Reserved, Sieve, TcpFlags,
 };
 
 /// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
@@ -64,7 +64,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
 }
 
 /// Returns the policy with fewer limits, as many as there may be beside those of answers, which
-/// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be.
+/// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be, for which clients wait.
 #[must_use]
 pub fn answering(mut policy: Policy) -> Policy {
     policy
@@ -87,6 +87,10 @@ pub fn answering(mut policy: Policy) -> Policy {
         limit.deny = None;
         limit.ip_rep = None;
         limit.default = Some(rate);
+        limit.queue = Some(Queue {
+            size: 1000,
+            max_age_ns: 30_000_000_000,
+        });
         for other in &mut limit.overrides {
             other.rate = rate;
         }

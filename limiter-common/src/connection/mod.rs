@@ -8,9 +8,12 @@
 mod count;
 mod order;
 mod place;
+pub mod queue;
+mod waiting;
 
 pub use self::{
     count::{LINES, MOST_OPEN, SLOTS, Slots, add, open, take_off},
     order::{ConnectionOrder, Ends},
-    place::{MOST_LIMITS, Place, Places, full, places},
+    place::{MOST_LIMITS, Place, Places, full, place_at, places},
+    waiting::{Entrance, stand_in_line},
 };

@@ -1,8 +1,10 @@
 //! The two ends of a connection, and what userspace orders about it.
 
+use super::Place;
 use crate::{
     address::{Address, Family},
     packet::{FLAG_SYN, Facts, PROTOCOL_TCP, Transport},
+    table::HashKey,
 };
 
 /// The two ends of a TCP connection. It consists of plain numbers.
@@ -17,14 +19,14 @@ pub struct Ends {
     own: [u64; 2],
 }
 
-/// An order of userspace about one connection, which the kernel carries out.
+/// An order of userspace about one connection, or one queue, which the kernel carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ConnectionOrder {
-    /// The cookie of its socket.
-    pub cookie: u64,
-    /// 0: it is open, and counted where the policy says. Else it is closed.
-    pub is_closed: u64,
+    /// The cookie of its socket, or the queue's place.
+    pub of: u64,
+    /// [`Self::OPEN`], [`Self::CLOSED`] or [`Self::SWEEP`].
+    pub order: u64,
     /// Its ends, if it is open.
     pub ends: Ends,
 }
@@ -81,6 +83,33 @@ impl Ends {
         }
     }
 
+    /// Returns the ends of the connection that a packet with these facts belongs to.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_facts(facts: &Facts) -> Self {
+        let own = Address {
+            family: facts.source.family,
+            high: facts.destination_high,
+            low: facts.destination_low,
+        };
+        Self::new(
+            &facts.source,
+            facts.source_port,
+            &own,
+            facts.destination_port,
+        )
+    }
+
+    /// Returns the hash of the connection.
+    #[must_use]
+    #[inline(always)]
+    pub const fn hash(&self, hash_key: &HashKey) -> u64 {
+        let ports = (self.peer_port as u64) << 16 | self.own_port as u64;
+        let shape = (self.family as u64) << 32 | ports;
+        let [peer, own] = [self.peer, self.own];
+        hash_key.words_hash(&[shape, peer[0], peer[1], own[0], own[1]])
+    }
+
     /// Returns whether the peer is this host itself, which has all of 127.0.0.0/8.
     #[must_use]
     #[inline(always)]
@@ -91,12 +120,19 @@ impl Ends {
 }
 
 impl ConnectionOrder {
+    /// The connection is open, and counted where the policy says.
+    pub const OPEN: u64 = 0;
+    /// It is closed.
+    pub const CLOSED: u64 = 1;
+    /// Expired tickets are removed from the queue, and so is the queue if it is unused.
+    pub const SWEEP: u64 = 2;
+
     /// Orders that an open connection is counted, where the policy says.
     #[must_use]
     pub const fn open(cookie: u64, ends: Ends) -> Self {
         Self {
-            cookie,
-            is_closed: 0,
+            of: cookie,
+            order: Self::OPEN,
             ends,
         }
     }
@@ -105,8 +141,18 @@ impl ConnectionOrder {
     #[must_use]
     pub const fn closed(cookie: u64) -> Self {
         Self {
-            cookie,
-            is_closed: 1,
+            of: cookie,
+            order: Self::CLOSED,
+            ends: Ends::NONE,
+        }
+    }
+
+    /// Orders that the queue at a place is swept.
+    #[must_use]
+    pub const fn sweep(place: Place) -> Self {
+        Self {
+            of: place.0,
+            order: Self::SWEEP,
             ends: Ends::NONE,
         }
     }

@@ -63,6 +63,13 @@ impl Place {
         Self::new(hash_key, &limit.bucket(&owner_fields, family))
     }
 
+    /// Returns the place at which those of unknown standing wait for this one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_unknown(self) -> Self {
+        Self(self.0 ^ (1 << 63))
+    }
+
     /// Returns the index of the line in a table of `lines` lines, a power of two.
     #[must_use]
     #[inline(always)]
@@ -148,8 +155,6 @@ pub fn full<T: Tables>(
     open: impl Fn(Place) -> u64,
 ) -> u64 {
     let shape = tables.shape();
-    let Packet { facts, class, .. } = packet;
-    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
     // The verifier knows nothing of it from the start, and so walks each round once.
     let mut full = tables.opaque(0);
     let mut rest = shape.connections;
@@ -162,17 +167,34 @@ pub fn full<T: Tables>(
         if matched >> limit_index & 1 == 0 {
             continue;
         }
-        let Some(limit) = tables.limit(limit_index) else {
+        let place = place_at(tables, packet, limit_index);
+        let most = most_at(tables, packet, limit_index);
+        let (Some(place), Some(most)) = (place, most) else {
             continue;
         };
-        let Some(parameters) = parameters_of(tables, class, limit_index) else {
-            continue;
-        };
-        let place = Place::of_packet(&shape.hash_key, limit, facts, &class.subscriber, family);
-        let is_full = u64::from(open(place) >= parameters.connections());
+        let is_full = u64::from(open(place) >= most);
         full |= tables.opaque(is_full) << limit_index;
     }
     full
+}
+
+/// Returns where the connections of the packet's owner are counted by the limit at an index, if it counts
+/// the packet.
+#[inline(always)]
+pub fn place_at<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) -> Option<Place> {
+    let Packet { facts, class, .. } = packet;
+    let limit = tables.limit(limit_index)?;
+    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
+    let hash_key = &tables.shape().hash_key;
+    let subscriber = &class.subscriber;
+    Some(Place::of_packet(hash_key, limit, facts, subscriber, family))
+}
+
+/// Returns how many connections that owner may have open.
+#[inline(always)]
+pub(super) fn most_at<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) -> Option<u64> {
+    let parameters = parameters_of(tables, &packet.class, limit_index)?;
+    Some(parameters.connections())
 }
 
 #[cfg(test)]

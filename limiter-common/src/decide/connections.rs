@@ -1,14 +1,17 @@
 //! The stage of connections: a packet that would open one more than a limit allows is dropped.
 
 use super::{Outline, Pipeline, Progress, Workspace};
+#[cfg(not(target_arch = "bpf"))]
+use crate::connection::queue::Flow;
 use crate::{
     clock::Clock,
-    connection::{self, Place},
+    connection::{self, Ends, Entrance, Place},
     offender::OffenderStore,
     packet::{FLAG_ACK, FLAG_SYN, Facts},
     policy::Tables,
     reason::Reason,
     reputation::Reputation,
+    standing::Standing,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -71,6 +74,42 @@ impl<Location> Workspace<Location> {
         connection::full(tables, &self.packet, self.verdict.matched, open)
     }
 
+    /// Returns the hash of the connection that the packet belongs to.
+    #[inline(always)]
+    pub fn connection_hash<T: Tables>(&self, tables: &T) -> u64 {
+        Ends::of_facts(&self.packet.facts).hash(&tables.shape().hash_key)
+    }
+
+    /// Returns where the connections of the packet's owner are counted by the limit at an index.
+    #[inline(always)]
+    pub fn place_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<Place> {
+        connection::place_at(tables, &self.packet, limit_index)
+    }
+
+    /// Returns those of the limits on connections that count the packet, the first of the connection of
+    /// that hash, and do not let it in, where those in `full` have no room.
+    #[inline(always)]
+    pub fn stand_in_line<T: Tables, E: Entrance>(
+        &self,
+        tables: &T,
+        full: u64,
+        connection: u64,
+        entrance: &E,
+    ) -> u64 {
+        let Self {
+            packet, verdict, ..
+        } = self;
+        let matched = verdict.matched;
+        connection::stand_in_line(tables, packet, matched, full, connection, entrance)
+    }
+
+    /// Returns when the packet arrived, in nanoseconds.
+    #[must_use]
+    #[inline(always)]
+    pub const fn now_ns(&self) -> u64 {
+        self.packet.now
+    }
+
     /// Notes which limits on connections have no room for the connection that the packet would open.
     #[inline(always)]
     pub const fn set_full(&mut self, limits: u64) {
@@ -79,11 +118,84 @@ impl<Location> Workspace<Location> {
 
     /// Notes the same, as far as that shows without a network stack: of the first segment.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn note_full<T: Tables>(&mut self, tables: &T, open: impl Fn(Place) -> u64) {
-        self.full = if self.is_first_segment() {
-            self.full_limits(tables, open)
-        } else {
-            0
-        };
+    pub fn note_full<T: Tables, R: Reputation>(
+        &mut self,
+        tables: &T,
+        reputation: &R,
+        is_known: impl Fn(&Self) -> bool,
+    ) {
+        self.full = 0;
+        if self.is_first_segment() {
+            let entrance = NativeEntrance {
+                workspace: self,
+                tables,
+                reputation,
+                is_known,
+            };
+            let full = self.full_limits(tables, |place| entrance.open(place));
+            self.full = self.stand_in_line(tables, full, self.connection_hash(tables), &entrance);
+        }
+    }
+}
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Returns whether the source of the workspace's packet is known, before or since a shortage began,
+    /// if the policy asks for that; else true. It notes the visit.
+    #[inline(always)]
+    pub fn is_known(&self, workspace: &Workspace<B::Location>) -> bool {
+        !self.tables.shape().uses_standing()
+            || matches!(
+                self.standing_of(&workspace.packet),
+                Standing::Proven | Standing::Familiar | Standing::Fresh
+            )
+    }
+}
+
+/// Asks stores in memory.
+#[cfg(not(target_arch = "bpf"))]
+struct NativeEntrance<'a, Location, T, R, K> {
+    workspace: &'a Workspace<Location>,
+    tables: &'a T,
+    reputation: &'a R,
+    is_known: K,
+}
+
+#[cfg(not(target_arch = "bpf"))]
+impl<Location, T, R, K> Entrance for NativeEntrance<'_, Location, T, R, K>
+where
+    T: Tables,
+    R: Reputation,
+    K: Fn(&Workspace<Location>) -> bool,
+{
+    fn is_known(&self) -> bool {
+        (self.is_known)(self.workspace)
+    }
+
+    fn waiting(&self, index: usize, place: Place) -> u64 {
+        let settings = &self.tables.shape().queues[index];
+        self.reputation
+            .waiting(settings, place, self.workspace.now_ns())
+    }
+
+    fn place_at(&self, limit_index: u32) -> Option<Place> {
+        self.workspace.place_at(self.tables, limit_index)
+    }
+
+    fn open(&self, place: Place) -> u64 {
+        self.reputation.connections(place)
+    }
+
+    fn may_enter(&self, index: usize, place: Place, flow: Flow, room: u64) -> bool {
+        let settings = &self.tables.shape().queues[index];
+        let now_ns = self.workspace.now_ns();
+        self.reputation
+            .may_enter(settings, place, flow, room, now_ns)
     }
 }

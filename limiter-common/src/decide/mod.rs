@@ -111,7 +111,8 @@ where
         let mut next = Stage::first(self.tables.shape());
         while let Some(stage) = next {
             if stage == Stage::Connections {
-                workspace.note_full(self.tables, |place| self.reputation.connections(place));
+                let is_known = |workspace: &Workspace<_>| self.is_known(workspace);
+                workspace.note_full(self.tables, self.reputation, is_known);
             }
             next = match self.run(stage, workspace) {
                 Progress::Decided => None,

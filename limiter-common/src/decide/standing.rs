@@ -220,7 +220,7 @@ where
 
     /// Returns the standing of a packet's source, and notes its visit unless a list proves it.
     #[inline(always)]
-    fn standing_of(&self, packet: &Packet) -> Standing {
+    pub(super) fn standing_of(&self, packet: &Packet) -> Standing {
         if packet.class.is_proven() {
             return Standing::Proven;
         }

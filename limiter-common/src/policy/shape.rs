@@ -4,6 +4,7 @@
 use super::Child;
 use crate::{
     address::Family,
+    connection::{self, queue::QueueSettings},
     standing::{Settings, Standing},
     table::HashKey,
 };
@@ -91,11 +92,13 @@ pub struct Shape {
     pub cookie_port: u64,
     /// The limits on connections open at once, at most [`connection::MOST_LIMITS`]. No packet is
     /// charged to them.
-    ///
-    /// [`connection::MOST_LIMITS`]: crate::connection::MOST_LIMITS
     pub connections: u64,
     /// The number of lines of the table of open connections, a power of two; 0: there is none.
     pub connection_lines: u64,
+    /// Those of them that clients wait for.
+    pub queueing: u64,
+    /// How clients wait for each of the limits on connections, in their order.
+    pub queues: [QueueSettings; connection::MOST_LIMITS],
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
@@ -136,6 +139,8 @@ impl Shape {
         cookie_port: 0,
         connections: 0,
         connection_lines: 0,
+        queueing: 0,
+        queues: [QueueSettings::NONE; connection::MOST_LIMITS],
         of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
         standing: Settings::NONE,
@@ -215,6 +220,26 @@ impl Shape {
     #[inline(always)]
     pub const fn charged_observing(&self) -> u64 {
         self.observing & !self.connections
+    }
+
+    /// Returns how clients wait for the limit of that interned id. If they do not any more, those in its
+    /// lines are turned away.
+    #[must_use]
+    #[inline(always)]
+    pub const fn queue_of(&self, limit: u64) -> QueueSettings {
+        let mut index = 0;
+        while index < connection::MOST_LIMITS {
+            let queue = self.queues[index];
+            if queue.size != 0 && queue.limit == limit {
+                return queue;
+            }
+            index += 1;
+        }
+        QueueSettings {
+            limit,
+            size: 0,
+            max_age_ns: 1,
+        }
     }
 
     /// Returns the child in which the look-up of a dimension's values starts.

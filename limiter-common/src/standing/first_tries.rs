@@ -53,7 +53,7 @@ pub trait FirstTries {
 /// there are, a power of two.
 #[must_use]
 #[inline(always)]
-pub(crate) const fn line_of(hash: u64, lines: u32) -> u32 {
+pub const fn line_of(hash: u64, lines: u32) -> u32 {
     (hash >> 32) as u32 & lines.wrapping_sub(1)
 }
 
@@ -67,6 +67,27 @@ pub(crate) fn is_retry<F: FirstTries>(
     settings: &Settings,
     now_ns: u64,
 ) -> bool {
+    let age_ns = age(line, hash, settings.retry_within_ns, now_ns);
+    age_ns != NOT_FOUND && age_ns >= settings.retry_after_ns
+}
+
+/// Returns how long ago something of that hash was first tried, in nanoseconds, to 50 ms, if that is
+/// at most `within_ns`, which is at most [`Settings::LONGEST_RETRY_NS`]; else notes that this is the
+/// first try.
+#[inline(always)]
+pub fn age_of_first_try<F: FirstTries>(
+    line: &F,
+    hash: u64,
+    within_ns: u64,
+    now_ns: u64,
+) -> Option<u64> {
+    let age_ns = age(line, hash, within_ns, now_ns);
+    (age_ns != NOT_FOUND).then_some(age_ns)
+}
+
+/// Does the same; returns [`NOT_FOUND`] for a first try.
+#[inline(always)]
+fn age<F: FirstTries>(line: &F, hash: u64, within_ns: u64, now_ns: u64) -> u64 {
     let now = ((now_ns / STEP_NS) & 0xffff_ffff) as u32 & USED;
     let cursor = line.get(CURSOR);
     let used = cursor >> POSITION_BITS;
@@ -81,7 +102,7 @@ pub(crate) fn is_retry<F: FirstTries>(
         let steps = used.wrapping_sub(entry) & 0xff;
         let steps = if steps > 0xff - AHEAD { 0 } else { steps };
         let this_age_ns = u64::from(steps + unused) * STEP_NS;
-        if this_age_ns > settings.retry_within_ns {
+        if this_age_ns > within_ns {
             line.set(index, 0);
         } else if entry >> 8 == tag {
             age_ns = this_age_ns;
@@ -99,7 +120,7 @@ pub(crate) fn is_retry<F: FirstTries>(
     if cursor_now != cursor {
         line.set(CURSOR, cursor_now);
     }
-    age_ns != NOT_FOUND && age_ns >= settings.retry_after_ns
+    age_ns
 }
 
 /// Returns the bits of the hash that a first try keeps: never 0, and others than those of its line.

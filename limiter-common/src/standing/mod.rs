@@ -24,7 +24,7 @@ mod tick;
 
 pub use self::{
     event::Event,
-    first_tries::{FIRST_TRIES, FirstTries},
+    first_tries::{FIRST_TRIES, FirstTries, age_of_first_try, line_of as first_try_line},
     known::look,
     moment::Moment,
     order::KnowOrder,

@@ -94,9 +94,21 @@ impl HashKey {
     #[must_use]
     #[inline(always)]
     pub const fn word_hash(&self, word: u64) -> u64 {
+        self.words_hash(&[word])
+    }
+
+    /// Returns the hash of some words, other than two: an owner's message may have as many.
+    #[must_use]
+    #[inline(always)]
+    pub const fn words_hash<const WORDS: usize>(&self, words: &[u64; WORDS]) -> u64 {
+        const { assert!(WORDS == 1 || WORDS > 2, "owners have two words") };
         let mut state = State::new(self.first, self.second);
-        state.absorb(word);
-        state.absorb(8 << 56);
+        let mut index = 0;
+        while index < WORDS {
+            state.absorb(words[index]);
+            index += 1;
+        }
+        state.absorb((WORDS as u64 * 8) << 56);
         state.finish()
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use limiter_common::{
-    connection::{ConnectionOrder, Place},
+    connection::{ConnectionOrder, Place, queue::QueueSettings},
     limit::{LimitId, NumberOf},
     owner::{BucketKey, Owner},
 };
@@ -23,6 +23,28 @@ impl Datapath {
     #[must_use]
     pub const fn counts_connections(&self) -> bool {
         self.policy.shape.connections != 0
+    }
+
+    /// Returns how clients wait for the limit of that interned id, by the policy in force.
+    #[must_use]
+    pub const fn queue_of(&self, limit: u64) -> QueueSettings {
+        self.policy.shape.queue_of(limit)
+    }
+
+    /// Returns how many clients wait in line, or did a short time ago, for connections of the owner of a
+    /// bucket; `None`: nobody waits for its limit.
+    pub fn waiting(&self, key: &BucketKey) -> Result<Option<u64>, DatapathError> {
+        let settings = self.queue_of(key.limit.into());
+        let (true, Some(maps)) = (settings.size != 0, self.reputation()) else {
+            return Ok(None);
+        };
+        let place = self.place(key);
+        let mut waiting = 0;
+        for place in [place, place.of_unknown()] {
+            let queue = maps.connections().queues().queue(place)?;
+            waiting += queue.tail.saturating_sub(queue.head);
+        }
+        Ok(Some(waiting))
     }
 
     /// Has the kernel count connections as the policy in force says.
@@ -67,12 +89,16 @@ impl Datapath {
         let (true, Some(maps)) = (is_counted, self.reputation()) else {
             return Ok(None);
         };
+        maps.connections().open(self.place(key)).map(Some)
+    }
+
+    /// Returns where the connections of the owner of a bucket are counted.
+    fn place(&self, key: &BucketKey) -> Place {
         // A connection may change its interface.
         let key = match key.owner() {
             Owner::Number(NumberOf::Interface, _) => BucketKey::of_interface(LimitId(key.limit), 0),
             _ => *key,
         };
-        let place = Place::new(&self.settings().hash_key, &key);
-        maps.connections().open(place).map(Some)
+        Place::new(&self.settings().hash_key, &key)
     }
 }

@@ -90,8 +90,8 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, PressureMaps, RateMap,
-        ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps, StandingSizes,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, PressureMaps,
+        QueueMaps, RateMap, ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},

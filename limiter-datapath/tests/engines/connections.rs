@@ -99,3 +99,80 @@ fn an_observing_limit_lets_it_pass() -> Result<()> {
     engines.assert_same_state();
     Ok(())
 }
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Clients whose connections are never established hold their places in line until they give up; both
+/// engines let the same ones in.
+#[test]
+fn clients_stand_in_line_alike() -> Result<()> {
+    let limit =
+        format!("Web: {{id: total, cost: connections, limit: 2, queue: {{size: 2}}, {WEB}}}");
+    let mut engines = Engines::new(&policy(&limit, "")?)?;
+    let syn = |port| frame(FULL)?.tcp_syn(port, 443, 7);
+    let (refused, passes) = (Reason::TooManyConnections, Reason::WithinLimits);
+    engines.open(OTHER.parse()?, 0)?;
+    // There is room for one, and nobody waits.
+    assert_eq!(engines.judge(0, &syn(1)?), passes);
+    engines.open(OTHER.parse()?, 0)?;
+    for port in 2..5 {
+        assert_eq!(engines.judge(u64::from(port), &syn(port)?), refused);
+    }
+    for port in 2..5 {
+        assert_eq!(
+            engines.judge(SECOND + u64::from(port), &syn(port)?),
+            refused
+        );
+    }
+    assert_eq!(engines.waiting()?, 2, "the line has room for no more");
+    assert_eq!(engines.judge(5 * SECOND, &syn(4)?), refused);
+    assert_eq!(
+        engines.waiting()?,
+        1,
+        "two have given up, the third is in line now"
+    );
+    engines.assert_same_state();
+    Ok(())
+}
+
+/// Sources of unknown standing, which may be forged, wait behind all others.
+#[test]
+fn known_sources_wait_before_unknown_ones() -> Result<()> {
+    let limits = format!(
+        "Web: {{id: total, cost: connections, limit: 2, queue: {{size: 2}}, {WEB}}}, \
+         Dns: {{id: total, cost: packets, rate: 10/s, reserve: {{unknown: 1}}, \
+         match: {{protocol: udp, destination-port: 53}}}}"
+    );
+    let known = format!("lists: [{{name: known, cidr: [{FULL}]}}]\nstanding: {{proven: known}}");
+    let policy = policy(&limits, &known)?;
+    let web = policy.limits.iter().position(|limit| limit.name == "Web");
+    let web = web.unwrap_or_default();
+    let mut engines = Engines::new(&policy)?;
+    let unknown = |port| frame(OTHER)?.tcp_syn(port, 443, 7);
+    let known = |port| frame(FULL)?.tcp_syn(port, 443, 7);
+    let (refused, passes) = (Reason::TooManyConnections, Reason::WithinLimits);
+    engines.open(OTHER.parse()?, web)?;
+    engines.open(OTHER.parse()?, web)?;
+    // Unknown sources fill their queue first.
+    for round in 0..2 {
+        for port in 1..4 {
+            let at = round * SECOND + u64::from(port);
+            assert_eq!(engines.judge(at, &unknown(port)?), refused);
+        }
+    }
+    assert_eq!(engines.waiting()?, 2);
+    for round in 0..2 {
+        let at = round * SECOND + SECOND / 2;
+        assert_eq!(engines.judge(at + SECOND, &known(9)?), refused);
+    }
+    assert_eq!(
+        engines.waiting()?,
+        3,
+        "known ones have a queue of their own"
+    );
+    engines.close(OTHER.parse()?, web)?;
+    assert_eq!(engines.judge(3 * SECOND, &unknown(1)?), refused);
+    assert_eq!(engines.judge(3 * SECOND + 1, &known(9)?), passes);
+    engines.assert_same_state();
+    Ok(())
+}

@@ -189,15 +189,40 @@ impl Engines {
 
     /// Counts an open connection of a source by the limit with that index in both.
     pub(crate) fn open(&mut self, source: IpAddr, limit_index: usize) -> Result<(), DatapathError> {
+        let place = self.place(source, limit_index);
+        self.reputation.connections.add(place);
+        self.trial.reputation_mut().connections_mut().add(place)
+    }
+
+    /// Takes one off in both.
+    pub(crate) fn close(
+        &mut self,
+        source: IpAddr,
+        limit_index: usize,
+    ) -> Result<(), DatapathError> {
+        let place = self.place(source, limit_index);
+        self.reputation.connections.take_off(place);
+        let maps = self.trial.reputation_mut();
+        maps.connections_mut().take_off(place)
+    }
+
+    /// Returns where the connections of a source are counted by the limit with that index.
+    fn place(&self, source: IpAddr, limit_index: usize) -> Place {
         let facts = Facts {
             source: source.into(),
             ..Facts::NONE
         };
         let limit = &self.tables.limits[limit_index];
         let family = facts.source.family.index();
-        let place = Place::of_packet(&HASH_KEY, limit, &facts, &0, family);
-        self.reputation.connections.add(place);
-        self.trial.reputation_mut().connections_mut().add(place)
+        Place::of_packet(&HASH_KEY, limit, &facts, &0, family)
+    }
+
+    /// Returns how many tickets clients hold that stand in line, which must be the same in both.
+    pub(crate) fn waiting(&self) -> Result<usize, DatapathError> {
+        let queues = self.trial.reputation().connections().queues();
+        let waiting = queues.tickets()?.len();
+        assert_eq!(self.reputation.queues.waiting(), waiting, "in memory");
+        Ok(waiting)
     }
 
     /// Sets what DNS cookies are checked with in both.

@@ -42,6 +42,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         default: Some(rate(burst)),
         overrides: Vec::new(),
         ip_rep: None,
+        queue: None,
         ceiling: None,
         metrics: None,
         exclude: Vec::new(),

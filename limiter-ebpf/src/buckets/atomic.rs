@@ -28,6 +28,17 @@ pub(crate) unsafe fn store(word: *mut u64, wanted: u64) {
     unsafe { atomic_xchg::<u64, ORDER>(word, wanted) };
 }
 
+/// Adds 1 to the word; returns what it was.
+///
+/// # Safety
+///
+/// As for [`compare_and_swap`].
+#[inline(always)]
+pub(crate) unsafe fn count_up(word: *mut u64) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { atomic_xadd::<u64, u64, ORDER>(word, 1) }
+}
+
 /// Adds `summand` to the word, which wraps.
 ///
 /// # Safety

@@ -63,13 +63,12 @@ extern "C" fn limiter_open_connections(place: u64) -> u64 {
     line(place).map_or(0, |line| connection::open(&line, place))
 }
 
-/// Counts a connection at its places; returns those where there was room.
+/// Counts a connection at its places, and leaves those where there was room.
 #[inline(always)]
-pub(super) fn added(mut places: Places) -> Places {
+pub(super) fn add(places: &mut Places) {
     for place in &mut places.0 {
         *place = limiter_add_connection(*place);
     }
-    places
 }
 
 /// Calls [`connection::add`] on a place, which may be none; returns the place, or 0 if it was not

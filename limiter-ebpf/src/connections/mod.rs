@@ -2,15 +2,16 @@
 
 mod counts;
 pub(crate) mod orders;
+mod queues;
 mod socket;
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::HashMap, macros::btf_map, programs::XdpContext};
 use limiter_common::{
-    connection::{self, Ends, Places},
+    connection::{self, Ends, Entrance, Place, Places, queue::Flow},
     decide::Workspace,
 };
 
-use crate::{buckets::BucketLocation, globals, tables::MapTables};
+use crate::{buckets::BucketLocation, globals, stages, tables::MapTables};
 
 /// Where each open connection is counted, by its socket's cookie. The loader sets the capacity.
 #[btf_map]
@@ -23,8 +24,15 @@ static CONNECTIONS: HashMap<u64, Places, 1> = HashMap::new();
 #[inline(always)]
 pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
     let mut full = limiter_full_connections(workspace);
-    if !workspace.is_first_segment() {
-        full &= !globals::shape().observing;
+    let shape = globals::shape();
+    if workspace.is_first_segment() {
+        if shape.queueing != 0 {
+            let connection = limiter_connection_hash(workspace);
+            let entrance = MapEntrance(workspace);
+            full = workspace.stand_in_line(&MapTables, full, connection, &entrance);
+        }
+    } else {
+        full &= !shape.observing;
         if full != 0 && !socket::is_opening(context, workspace.facts()) {
             full = 0;
         }
@@ -50,6 +58,72 @@ extern "C" fn limiter_full_connections(workspace: *const Workspace<BucketLocatio
     }
 }
 
+/// Calls [`Workspace::connection_hash`].
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_connection_hash(workspace: *const Workspace<BucketLocation>) -> u64 {
+    // SAFETY: as above.
+    match unsafe { workspace.as_ref() } {
+        Some(workspace) => workspace.connection_hash(&MapTables),
+        None => 0,
+    }
+}
+
+/// Asks the maps, by functions that the verifier walks once.
+struct MapEntrance<'w>(&'w Workspace<BucketLocation>);
+
+impl Entrance for MapEntrance<'_> {
+    #[inline(always)]
+    fn place_at(&self, limit_index: u32) -> Option<Place> {
+        match limiter_connection_place(self.0, limit_index) {
+            0 => None,
+            place => Some(Place(place)),
+        }
+    }
+
+    #[inline(always)]
+    fn open(&self, place: Place) -> u64 {
+        counts::open(place)
+    }
+
+    #[inline(always)]
+    fn is_known(&self) -> bool {
+        stages::pipeline::<false, 0>().is_known(self.0)
+    }
+
+    #[inline(always)]
+    fn waiting(&self, index: usize, place: Place) -> u64 {
+        queues::waiting(index, place, self.0.now_ns())
+    }
+
+    #[inline(always)]
+    fn may_enter(&self, index: usize, place: Place, flow: Flow, room: u64) -> bool {
+        queues::may_enter(index, place, flow, room, self.0.now_ns())
+    }
+}
+
+/// Calls [`Workspace::place_at`]; returns 0 for none.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_connection_place(
+    workspace: *const Workspace<BucketLocation>,
+    limit_index: u32,
+) -> u64 {
+    // As above.
+    if globals::shape().queueing == 0 {
+        return 0;
+    }
+    // SAFETY: as above.
+    let workspace = unsafe { workspace.as_ref() };
+    workspace
+        .and_then(|workspace| workspace.place_at(&MapTables, limit_index))
+        .map_or(0, |place| place.0)
+}
+
 /// Returns where the policy has a connection counted.
 #[inline(always)]
 fn places(ends: &Ends) -> Places {
@@ -63,19 +137,35 @@ fn places(ends: &Ends) -> Places {
 /// Counts an open connection, unless it is counted already.
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
-    note(cookie, counts::added(places(ends)));
+    limiter_count_opened(cookie, ends);
+    queues::leave(ends);
+}
+
+/// Counts it; returns 0.
+///
+/// As above. It has a stack of its own, since its callers need theirs.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_count_opened(cookie: u64, ends: *const Ends) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    if let Some(ends) = (unsafe { ends.as_ref() }).filter(|_| are_counted()) {
+        let mut places = places(ends);
+        counts::add(&mut places);
+        note(cookie, &places);
+    }
+    0
 }
 
 /// Notes where a connection was counted; takes it off if it is noted already, or there is no room.
 #[inline(always)]
-fn note(cookie: u64, places: Places) {
+fn note(cookie: u64, places: &Places) {
     if places.are_none() {
         return;
     }
     match CONNECTIONS.insert(cookie, places, u64::from(BPF_NOEXIST)) {
         Ok(()) => {}
         Err(error) => {
-            counts::take_off(&places);
+            counts::take_off(places);
             if error != ALREADY_THERE {
                 counts::uncounted();
             }
@@ -89,24 +179,34 @@ const ALREADY_THERE: i32 = -17;
 /// Takes a closed connection off, if it was counted.
 #[inline(always)]
 pub(crate) fn closed(cookie: u64) {
-    if let Some(places) = noted(cookie) {
-        forget(cookie, &places);
+    limiter_take_off(cookie);
+}
+
+/// Takes a connection off where it was counted, if it was, unless somebody else does so; returns 0.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_take_off(cookie: u64) -> u32 {
+    if let Some(places) = take(cookie) {
+        counts::take_off(&places);
     }
+    0
+}
+
+/// Removes the note where a connection was counted, and returns it, unless somebody else does.
+#[inline(always)]
+fn take(cookie: u64) -> Option<Places> {
+    let places = *noted(cookie)?;
+    CONNECTIONS.remove(cookie).ok()?;
+    Some(places)
 }
 
 /// Returns where a connection was counted, if it was.
 #[inline(always)]
-fn noted(cookie: u64) -> Option<Places> {
-    // SAFETY: elements are never changed, and one that is removed meanwhile is not removed twice.
-    unsafe { CONNECTIONS.get(cookie) }.copied()
-}
-
-/// Takes a connection off where it was counted, unless somebody else has done so.
-#[inline(always)]
-fn forget(cookie: u64, places: &Places) {
-    if CONNECTIONS.remove(cookie).is_ok() {
-        counts::take_off(places);
-    }
+fn noted<'a>(cookie: u64) -> Option<&'a Places> {
+    // SAFETY: elements are never changed, and stay readable while the program runs.
+    unsafe { CONNECTIONS.get(cookie) }
 }
 
 /// Returns whether the policy counts connections.

@@ -14,12 +14,19 @@ static FIRST_TRIES: Array<[u32; IN_LINE + 1], 1, { BPF_F_MMAPABLE as usize }> = 
 #[inline(always)]
 pub(super) fn line(index: u32) -> Option<impl FirstTries> {
     let line = FIRST_TRIES.get_ptr_mut(index)?;
-    Some(MapLine(line.cast()))
+    Some(MapFirstTries::new(line))
 }
 
-struct MapLine(*mut u32);
+/// A line of first tries in a map.
+pub(crate) struct MapFirstTries(*mut u32);
 
-impl MapLine {
+impl MapFirstTries {
+    /// Takes a line of a map.
+    #[inline(always)]
+    pub(crate) const fn new(line: *mut [u32; IN_LINE + 1]) -> Self {
+        Self(line.cast())
+    }
+
     /// Returns the address of a word.
     #[inline(always)]
     fn word(&self, index: usize) -> *mut u32 {
@@ -34,7 +41,7 @@ impl MapLine {
     }
 }
 
-impl FirstTries for MapLine {
+impl FirstTries for MapFirstTries {
     #[inline(always)]
     fn get(&self, index: usize) -> u32 {
         // SAFETY: a word of the line, which stays mapped. Volatile, because other CPUs write it.

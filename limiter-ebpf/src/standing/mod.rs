@@ -1,6 +1,6 @@
 //! What is known of sources, in maps that all instances of the program share.
 
-mod first_tries;
+pub(crate) mod first_tries;
 mod handshakes;
 pub(crate) mod orders;
 mod shortage;

@@ -13,6 +13,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::queues::{self, QueueMaps, QueueSizes};
 use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const CONNECTIONS: &str = "CONNECTIONS";
@@ -29,6 +30,8 @@ pub struct ConnectionSizes {
     lines: u32,
     /// How many connections are noted.
     capacity: u32,
+    /// The sizes of the maps of queues.
+    queues: QueueSizes,
 }
 
 impl ConnectionSizes {
@@ -40,6 +43,7 @@ impl ConnectionSizes {
         Self {
             lines,
             capacity: if lines == 0 { 0 } else { CAPACITY },
+            queues: QueueSizes::of(shape),
         }
     }
 }
@@ -49,6 +53,7 @@ pub struct ConnectionMaps {
     connections: HashMap<MapData, InMap<u64>, InMap<Places>>,
     counts: Array<MapData, [u64; SLOTS]>,
     uncounted: Array<MapData, u64>,
+    queues: QueueMaps,
     sizes: ConnectionSizes,
 }
 
@@ -63,17 +68,25 @@ impl ConnectionMaps {
                 .try_into()
                 .map_err(error(CONNECTION_COUNTS))?,
             uncounted: open(UNCOUNTED)?.try_into().map_err(error(UNCOUNTED))?,
+            queues: QueueMaps::new(open)?,
             sizes,
         })
     }
 
     /// Returns the maps with their names.
-    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
-        [
+    pub(super) fn maps(&self) -> impl Iterator<Item = (&'static str, &MapData)> {
+        let counts = [
             (CONNECTIONS, self.connections.map()),
             (CONNECTION_COUNTS, self.counts.map()),
             (UNCOUNTED, self.uncounted.map()),
-        ]
+        ];
+        counts.into_iter().chain(self.queues.maps())
+    }
+
+    /// Returns the queues in which clients wait.
+    #[must_use]
+    pub const fn queues(&self) -> &QueueMaps {
+        &self.queues
     }
 
     /// Has a loader take these maps, by pinning them in a directory.
@@ -111,11 +124,26 @@ impl ConnectionMaps {
         Ok(Line(line.map(Cell::new)))
     }
 
-    /// Counts a connection at a place, beside running programs.
+    /// Counts a connection at a place.
     #[cfg(feature = "testing")]
     pub fn add(&mut self, place: Place) -> Result<(), DatapathError> {
+        self.change(place, connection::add)
+    }
+
+    /// Takes a connection off a place.
+    #[cfg(feature = "testing")]
+    pub fn take_off(&mut self, place: Place) -> Result<(), DatapathError> {
+        self.change(place, connection::take_off)
+    }
+
+    #[cfg(feature = "testing")]
+    fn change(
+        &mut self,
+        place: Place,
+        change: fn(&Line, Place) -> bool,
+    ) -> Result<(), DatapathError> {
         let line = self.line(place)?;
-        connection::add(&line, place);
+        change(&line, place);
         let index = place.line(self.sizes.lines);
         let line = line.0.map(Cell::into_inner);
         let set = self.counts.set(index, line, 0);
@@ -150,7 +178,7 @@ pub(super) fn entries(map: &str, sizes: ConnectionSizes) -> Option<u32> {
     match map {
         CONNECTIONS => Some(sizes.capacity),
         CONNECTION_COUNTS => Some(sizes.lines),
-        _ => None,
+        _ => queues::entries(map, sizes.queues),
     }
 }
 
@@ -159,4 +187,5 @@ pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: ConnectionSizes) {
     loader
         .map_max_entries(CONNECTIONS, sizes.capacity.max(1))
         .map_max_entries(CONNECTION_COUNTS, sizes.lines.max(1));
+    queues::size(loader, sizes.queues);
 }

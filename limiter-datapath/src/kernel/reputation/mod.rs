@@ -6,6 +6,7 @@ mod bans;
 mod connections;
 mod cookies;
 mod own;
+mod queues;
 mod rates;
 mod rmem_max;
 mod sieves;
@@ -22,6 +23,7 @@ pub use self::{
     connections::{ConnectionMaps, ConnectionSizes},
     cookies::CookieMaps,
     own::OwnAddressMap,
+    queues::QueueMaps,
     rates::RateMap,
     rmem_max::RmemMaxMap,
     sieves::{PressureMaps, SieveMaps},
@@ -32,6 +34,7 @@ use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use connections::{CONNECTION_COUNTS, CONNECTIONS, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
 use own::OWN_ADDRESSES;
+use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use rmem_max::RMEM_MAX;
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
@@ -70,6 +73,11 @@ impl NamedMaps for ReputationMaps {
         CONNECTIONS,
         CONNECTION_COUNTS,
         UNCOUNTED,
+        QUEUES,
+        TICKETS,
+        TICKET_KEYS,
+        FIRST_SYNS,
+        QUEUE_TRAFFIC,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {

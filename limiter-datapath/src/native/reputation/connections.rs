@@ -14,6 +14,13 @@ impl MemoryConnections {
         *self.0.entry(place.0).or_default() += 1;
     }
 
+    /// Takes a connection off a place.
+    pub fn take_off(&mut self, place: Place) {
+        if let Some(open) = self.0.get_mut(&place.0) {
+            *open = open.saturating_sub(1);
+        }
+    }
+
     pub(super) fn open(&self, place: Place) -> u64 {
         self.0.get(&place.0).copied().unwrap_or_default()
     }

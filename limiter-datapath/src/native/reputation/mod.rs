@@ -4,13 +4,17 @@ mod bans;
 mod connections;
 mod cookies;
 mod own;
+mod queues;
 mod sieves;
 
 use limiter_common::{
     address::Address,
     answer, ban,
     clock::Clock,
-    connection::Place,
+    connection::{
+        Place,
+        queue::{self, Flow, QueueSettings, Queues as _},
+    },
     cookie::{CookieCheck, CookieKeys},
     decide::{self, Verdict},
     judged::Packet,
@@ -21,7 +25,7 @@ use limiter_common::{
 
 pub use self::{
     bans::MemoryBans, connections::MemoryConnections, cookies::MemoryCookies,
-    own::MemoryOwnAddresses, sieves::MemorySieves,
+    own::MemoryOwnAddresses, queues::MemoryQueues, sieves::MemorySieves,
 };
 use super::MemoryStanding;
 
@@ -41,6 +45,8 @@ pub struct MemoryReputation {
     pub cookies: MemoryCookies,
     /// The connections open at once.
     pub connections: MemoryConnections,
+    /// Who waits for them.
+    pub queues: MemoryQueues,
 }
 
 impl Reputation for MemoryReputation {
@@ -66,6 +72,21 @@ impl Reputation for MemoryReputation {
 
     fn connections(&self, place: Place) -> u64 {
         self.connections.open(place)
+    }
+
+    fn waiting(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> u64 {
+        self.queues.ahead(settings, place, u64::MAX, now_ns)
+    }
+
+    fn may_enter(
+        &self,
+        settings: &QueueSettings,
+        place: Place,
+        flow: Flow,
+        room: u64,
+        now_ns: u64,
+    ) -> bool {
+        queue::may_enter(&self.queues, settings, place, flow, room, now_ns)
     }
 
     fn count_cookie(&self, check: CookieCheck) {

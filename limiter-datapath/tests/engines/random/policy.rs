@@ -146,6 +146,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     exclude: vec![],
                     block: vec![],
                     ip_rep: None,
+                    queue: None,
                     ceiling,
                     metrics: None,
                 })

@@ -1,0 +1,138 @@
+//! The maps of the queues in which clients wait for limits on connections. The kernel's programs change
+//! them; userspace only reads, and orders changes.
+
+use aya::{
+    EbpfLoader,
+    maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError},
+};
+use limiter_common::{
+    connection::{
+        Place,
+        queue::{FIRST_TRY_LINES, Queue, QueueTraffic, Ticket, TicketKey},
+    },
+    limit::LimitId,
+    policy::Shape,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
+
+pub(in crate::kernel) const QUEUES: &str = "QUEUES";
+pub(in crate::kernel) const TICKETS: &str = "TICKETS";
+pub(in crate::kernel) const TICKET_KEYS: &str = "TICKET_KEYS";
+pub(in crate::kernel) const FIRST_SYNS: &str = "FIRST_SYNS";
+pub(in crate::kernel) const QUEUE_TRAFFIC: &str = "QUEUE_TRAFFIC";
+
+/// How many tickets there are room for under a policy with queues.
+const TICKET_CAPACITY: u32 = 1 << 16;
+
+/// How many owners may have a queue.
+const QUEUE_CAPACITY: u32 = 1 << 13;
+
+/// The sizes of the maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct QueueSizes {
+    queues: u32,
+    tickets: u32,
+    first_syns: u32,
+}
+
+impl QueueSizes {
+    /// Returns what a policy of that shape needs.
+    pub(super) const fn of(shape: &Shape) -> Self {
+        let (queues, tickets, first_syns) = if shape.queueing == 0 {
+            (0, 0, 0)
+        } else {
+            (QUEUE_CAPACITY, TICKET_CAPACITY, FIRST_TRY_LINES)
+        };
+        Self {
+            queues,
+            tickets,
+            first_syns,
+        }
+    }
+}
+
+/// Reads the maps of queues.
+pub struct QueueMaps {
+    queues: HashMap<MapData, InMap<u64>, InMap<Queue>>,
+    tickets: HashMap<MapData, InMap<TicketKey>, InMap<Ticket>>,
+    keys: HashMap<MapData, InMap<u64>, InMap<TicketKey>>,
+    first_syns: Array<MapData, [u64; 8]>,
+    traffic: Array<MapData, InMap<QueueTraffic>>,
+}
+
+impl QueueMaps {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        let keys = open(TICKET_KEYS)?.try_into();
+        Ok(Self {
+            queues: open(QUEUES)?.try_into().map_err(error(QUEUES))?,
+            tickets: open(TICKETS)?.try_into().map_err(error(TICKETS))?,
+            keys: keys.map_err(error(TICKET_KEYS))?,
+            first_syns: open(FIRST_SYNS)?.try_into().map_err(error(FIRST_SYNS))?,
+            traffic: open(QUEUE_TRAFFIC)?
+                .try_into()
+                .map_err(error(QUEUE_TRAFFIC))?,
+        })
+    }
+
+    /// Returns the maps with their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 5] {
+        [
+            (QUEUES, self.queues.map()),
+            (TICKETS, self.tickets.map()),
+            (TICKET_KEYS, self.keys.map()),
+            (FIRST_SYNS, self.first_syns.map()),
+            (QUEUE_TRAFFIC, self.traffic.map()),
+        ]
+    }
+
+    /// Returns every queue, with its place; not at one moment.
+    pub fn all(&self) -> Result<Vec<(Place, Queue)>, DatapathError> {
+        let queues = hash::read(&self.queues).map_err(error(QUEUES))?;
+        let queues = queues.into_iter();
+        Ok(queues.map(|(place, queue)| (Place(place), queue)).collect())
+    }
+
+    /// Returns the queue at a place; an empty one if there is none.
+    pub fn queue(&self, place: Place) -> Result<Queue, DatapathError> {
+        match self.queues.get(&InMap(place.0), 0) {
+            Ok(InMap(queue)) => Ok(queue),
+            Err(MapError::KeyNotFound) => Ok(Queue::default()),
+            Err(other) => Err(error(QUEUES)(other)),
+        }
+    }
+
+    /// Returns every ticket, also those that have expired and are not yet removed; not at one moment.
+    pub fn tickets(&self) -> Result<Vec<(TicketKey, Ticket)>, DatapathError> {
+        hash::read(&self.tickets).map_err(error(TICKETS))
+    }
+
+    /// Returns what happened in the queues of a limit.
+    pub fn traffic(&self, limit: LimitId) -> Result<QueueTraffic, DatapathError> {
+        let InMap(traffic) = self
+            .traffic
+            .get(&limit.0.into(), 0)
+            .map_err(error(QUEUE_TRAFFIC))?;
+        Ok(traffic)
+    }
+}
+
+/// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.
+pub(super) fn entries(map: &str, sizes: QueueSizes) -> Option<u32> {
+    match map {
+        QUEUES => Some(sizes.queues),
+        TICKETS | TICKET_KEYS => Some(sizes.tickets),
+        FIRST_SYNS => Some(sizes.first_syns),
+        _ => None,
+    }
+}
+
+/// Has a loader make the maps in these sizes.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: QueueSizes) {
+    for map in [QUEUES, TICKETS, TICKET_KEYS, FIRST_SYNS] {
+        loader.map_max_entries(map, entries(map, sizes).unwrap_or_default().max(1));
+    }
+}

@@ -1,0 +1,108 @@
+//! Queues over plain memory.
+
+use std::{cell::RefCell, collections::BTreeMap};
+
+use limiter_common::connection::{
+    Place,
+    queue::{Flow, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey},
+};
+
+/// The queues in which clients wait for limits on connections, without a capacity.
+#[derive(Debug, Default)]
+pub struct MemoryQueues(RefCell<Content>);
+
+#[derive(Debug, Default)]
+struct Content {
+    queues: BTreeMap<u64, Queue>,
+    tickets: BTreeMap<TicketKey, Ticket>,
+    keys: BTreeMap<Flow, TicketKey>,
+    first_tries: BTreeMap<Flow, u64>,
+    traffic: BTreeMap<u64, QueueTraffic>,
+}
+
+impl MemoryQueues {
+    /// Returns what happened in the queues of the limit of that interned id.
+    #[must_use]
+    pub fn traffic(&self, limit: u64) -> QueueTraffic {
+        let content = self.0.borrow();
+        content.traffic.get(&limit).copied().unwrap_or_default()
+    }
+
+    /// Returns how many tickets there are.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.borrow().tickets.len()
+    }
+}
+
+impl Queues for MemoryQueues {
+    fn queue(&self, place: Place) -> Queue {
+        let content = self.0.borrow();
+        content.queues.get(&place.0).copied().unwrap_or_default()
+    }
+
+    fn next_number(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> Option<u64> {
+        let queues = &mut self.0.borrow_mut().queues;
+        let queue = queues.entry(place.0);
+        let queue = queue.or_insert_with(|| Queue::new(settings, now_ns));
+        queue.used_ns = now_ns;
+        queue.tail += 1;
+        Some(queue.tail - 1)
+    }
+
+    fn move_up(&self, place: Place, number: u64) {
+        let queues = &mut self.0.borrow_mut().queues;
+        if let Some(queue) = queues.get_mut(&place.0)
+            && queue.head == number
+        {
+            queue.head += 1;
+        }
+    }
+
+    fn key_of(&self, flow: Flow) -> Option<TicketKey> {
+        self.0.borrow().keys.get(&flow).copied()
+    }
+
+    fn ticket(&self, key: TicketKey) -> Option<Ticket> {
+        self.0.borrow().tickets.get(&key).copied()
+    }
+
+    fn set(&self, key: TicketKey, ticket: &Ticket) -> bool {
+        let mut content = self.0.borrow_mut();
+        content.keys.insert(Flow(ticket.flow), key);
+        content.tickets.insert(key, *ticket);
+        true
+    }
+
+    fn remove(&self, key: TicketKey, flow: Flow) -> bool {
+        let mut content = self.0.borrow_mut();
+        content.keys.remove(&flow);
+        content.tickets.remove(&key).is_some()
+    }
+
+    fn age_of_first_try(&self, flow: Flow, within_ns: u64, now_ns: u64) -> Option<u64> {
+        let first_tries = &mut self.0.borrow_mut().first_tries;
+        let before = first_tries.get(&flow);
+        let age = before.map(|first| now_ns.saturating_sub(*first));
+        let age = age.filter(|age| *age <= within_ns);
+        if age.is_none() {
+            first_tries.insert(flow, now_ns);
+        }
+        age
+    }
+
+    fn count(&self, settings: &QueueSettings, event: QueueEvent) {
+        let traffic = &mut self.0.borrow_mut().traffic;
+        traffic.entry(settings.limit).or_default().events[event as usize] += 1;
+    }
+
+    fn count_wait(&self, settings: &QueueSettings, wait_ns: u64) {
+        let traffic = &mut self.0.borrow_mut().traffic;
+        let traffic = traffic.entry(settings.limit).or_default();
+        traffic.waits[QueueTraffic::wait_index(wait_ns)] += 1;
+        traffic.waited_ns += wait_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! The queues in which clients wait for limits on connections, in maps that all instances of the
+//! program share.
+
+use aya_ebpf::{
+    bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
+    btf_maps::{Array, HashMap},
+    macros::btf_map,
+};
+use limiter_common::{
+    clock::Clock as _,
+    connection::{
+        self, Ends, Place,
+        queue::{
+            self, Flow, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey,
+        },
+    },
+    limit::MAX_LIMIT_IDS,
+    policy::Tables as _,
+    standing::{FIRST_TRIES as IN_LINE, age_of_first_try, first_try_line},
+};
+
+use crate::{
+    buckets::atomic, clock::KernelClock, globals, standing::first_tries::MapFirstTries,
+    tables::MapTables,
+};
+
+/// The queues, by their place. The loader sets the capacity of this map and of the next three.
+#[btf_map]
+static QUEUES: HashMap<u64, Queue, 1> = HashMap::new();
+
+#[btf_map]
+static TICKETS: HashMap<TicketKey, Ticket, 1> = HashMap::new();
+
+/// The names of tickets, by their [`Flow`].
+#[btf_map]
+static TICKET_KEYS: HashMap<u64, TicketKey, 1> = HashMap::new();
+
+/// The first tries to connect. Mappable, as those of sources are.
+#[btf_map]
+static FIRST_SYNS: Array<[u32; IN_LINE + 1], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// What happened in the queues of each limit, by its interned id.
+#[btf_map]
+static QUEUE_TRAFFIC: Array<[u64; WORDS], { MAX_LIMIT_IDS as usize }> = Array::new();
+
+/// The words of a [`QueueTraffic`].
+const WORDS: usize = size_of::<QueueTraffic>() / size_of::<u64>();
+
+/// The number of lines of [`FIRST_SYNS`], a power of two.
+const FIRST_SYN_LINES: u32 = queue::FIRST_TRY_LINES;
+
+struct MapQueues;
+
+/// Returns the queue at a place, in its map.
+#[inline(always)]
+fn element(place: Place) -> Option<*mut Queue> {
+    QUEUES.get_ptr_mut(place.0)
+}
+
+impl Queues for MapQueues {
+    #[inline(always)]
+    fn queue(&self, place: Place) -> Queue {
+        let Some(queue) = element(place) else {
+            return Queue::default();
+        };
+        // SAFETY: an element of the map, whose aligned words are only changed atomically. One that is
+        // removed meanwhile stays readable.
+        unsafe {
+            Queue {
+                head: atomic::load(&raw const (*queue).head),
+                tail: atomic::load(&raw const (*queue).tail),
+                limit: atomic::load(&raw const (*queue).limit),
+                used_ns: atomic::load(&raw const (*queue).used_ns),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn next_number(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> Option<u64> {
+        let queue = match element(place) {
+            Some(queue) => queue,
+            None => {
+                let queue = Queue::new(settings, now_ns);
+                // If another CPU was faster, its queue is taken.
+                let _ = QUEUES.insert(place.0, queue, u64::from(BPF_NOEXIST));
+                element(place)?
+            }
+        };
+        // SAFETY: as above.
+        unsafe {
+            atomic::store(&raw mut (*queue).used_ns, now_ns);
+            Some(atomic::count_up(&raw mut (*queue).tail))
+        }
+    }
+
+    #[inline(always)]
+    fn move_up(&self, place: Place, number: u64) {
+        if let Some(queue) = element(place) {
+            // SAFETY: as above.
+            unsafe { atomic::compare_and_swap(&raw mut (*queue).head, number, number + 1) };
+        }
+    }
+
+    #[inline(always)]
+    fn key_of(&self, flow: Flow) -> Option<TicketKey> {
+        // SAFETY: elements are replaced as a whole, and this one is copied at once.
+        unsafe { TICKET_KEYS.get(flow.0) }.copied()
+    }
+
+    #[inline(always)]
+    fn ticket(&self, key: TicketKey) -> Option<Ticket> {
+        // SAFETY: as above.
+        unsafe { TICKETS.get(key) }.copied()
+    }
+
+    #[inline(always)]
+    fn set(&self, key: TicketKey, ticket: &Ticket) -> bool {
+        if TICKET_KEYS.insert(ticket.flow, key, 0).is_err() {
+            return false;
+        }
+        let is_set = TICKETS.insert(key, ticket, 0).is_ok();
+        if !is_set {
+            let _ = TICKET_KEYS.remove(ticket.flow);
+        }
+        is_set
+    }
+
+    #[inline(always)]
+    fn remove(&self, key: TicketKey, flow: Flow) -> bool {
+        let is_removed = TICKETS.remove(key).is_ok();
+        if is_removed {
+            let _ = TICKET_KEYS.remove(flow.0);
+        }
+        is_removed
+    }
+
+    #[inline(always)]
+    fn age_of_first_try(&self, flow: Flow, within_ns: u64, now_ns: u64) -> Option<u64> {
+        let line = FIRST_SYNS.get_ptr_mut(first_try_line(flow.0, FIRST_SYN_LINES))?;
+        let line = MapFirstTries::new(line);
+        age_of_first_try(&line, flow.0, within_ns, now_ns)
+    }
+
+    #[inline(always)]
+    fn is_gone(&self, settings: &QueueSettings, key: TicketKey, now_ns: u64) -> bool {
+        limiter_is_gone(settings.limit, key.place, key.number, now_ns) == 1
+    }
+
+    #[inline(always)]
+    fn ahead(&self, settings: &QueueSettings, place: Place, number: u64, now_ns: u64) -> u64 {
+        limiter_ahead(settings.limit, place.0, number, now_ns)
+    }
+
+    #[inline(always)]
+    fn opaque(&self, value: u64) -> u64 {
+        MapTables.opaque(value)
+    }
+
+    #[inline(always)]
+    fn count(&self, settings: &QueueSettings, event: QueueEvent) {
+        add(settings, event as usize, 1);
+    }
+
+    #[inline(always)]
+    fn count_wait(&self, settings: &QueueSettings, wait_ns: u64) {
+        let first = core::mem::offset_of!(QueueTraffic, waits) / size_of::<u64>();
+        add(settings, first + QueueTraffic::wait_index(wait_ns), 1);
+        add(settings, WORDS - 1, wait_ns);
+    }
+}
+
+/// Adds to a counter of a limit.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "interned ids have 16 bits")]
+fn add(settings: &QueueSettings, word: usize, number: u64) {
+    const { assert!(WORDS.is_power_of_two(), "as the bound needs") };
+    if let Some(counters) = QUEUE_TRAFFIC.get_ptr_mut(settings.limit as u32) {
+        let counter = counters.cast::<u64>().wrapping_add(word & (WORDS - 1));
+        // SAFETY: a word of the map's element, which is only changed atomically.
+        unsafe { atomic::add(counter, number) };
+    }
+}
+
+/// Calls [`queue::may_enter`] of the queue at an index, in its two parts, since both together take more
+/// stack.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "indices are below eight")]
+pub(super) fn may_enter(index: usize, place: Place, flow: Flow, room: u64, now_ns: u64) -> bool {
+    let index = index as u32;
+    match limiter_enter_by_ticket(index, place.0, flow.0, room, now_ns) {
+        NO_TICKET => limiter_enter_behind(index, place.0, flow.0, room, now_ns) == 1,
+        may_enter => may_enter == 1,
+    }
+}
+
+/// In place of whether a client may enter.
+const NO_TICKET: u32 = 2;
+
+/// Returns how many wait at a place, by the queue at an index.
+#[inline(always)]
+pub(super) fn waiting(index: usize, place: Place, now_ns: u64) -> u64 {
+    let settings = &globals::shape().queues[index % connection::MOST_LIMITS];
+    MapQueues.ahead(settings, place, u64::MAX, now_ns)
+}
+
+/// Calls [`queue::enter_by_ticket`]; returns 1 for true, or [`NO_TICKET`].
+///
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_enter_by_ticket(
+    index: u32,
+    place: u64,
+    flow: u64,
+    room: u64,
+    now_ns: u64,
+) -> u32 {
+    let shape = globals::shape();
+    // Older verifiers walk this function even if nobody waits.
+    if shape.queueing == 0 {
+        return 0;
+    }
+    let settings = &shape.queues[index as usize % connection::MOST_LIMITS];
+    let (place, flow) = (Place(place), Flow(flow));
+    match queue::enter_by_ticket(&MapQueues, settings, place, flow, room, now_ns) {
+        Some(may_enter) => u32::from(may_enter),
+        None => NO_TICKET,
+    }
+}
+
+/// Calls [`queue::enter_behind`]; returns 1 for true.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_enter_behind(
+    index: u32,
+    place: u64,
+    flow: u64,
+    room: u64,
+    now_ns: u64,
+) -> u32 {
+    let shape = globals::shape();
+    // As above.
+    if shape.queueing == 0 {
+        return 0;
+    }
+    let settings = &shape.queues[index as usize % connection::MOST_LIMITS];
+    let (place, flow) = (Place(place), Flow(flow));
+    u32::from(queue::enter_behind(
+        &MapQueues, settings, place, flow, room, now_ns,
+    ))
+}
+
+/// Calls [`queue::is_gone`] of the queue of a limit; returns 1 for true.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_is_gone(limit: u64, place: u64, number: u64, now_ns: u64) -> u32 {
+    let shape = globals::shape();
+    // As above.
+    if shape.queueing == 0 {
+        return 1;
+    }
+    let settings = &shape.queue_of(limit);
+    let key = TicketKey { place, number };
+    u32::from(queue::is_gone(&MapQueues, settings, key, now_ns))
+}
+
+/// Calls [`queue::ahead`] of the queue of a limit.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_ahead(limit: u64, place: u64, number: u64, now_ns: u64) -> u64 {
+    let shape = globals::shape();
+    // As above.
+    if shape.queueing == 0 {
+        return 0;
+    }
+    let settings = &shape.queue_of(limit);
+    queue::ahead(&MapQueues, settings, Place(place), number, now_ns)
+}
+
+/// Has an established connection leave the queues in which its client waited.
+#[inline(always)]
+pub(super) fn leave(ends: &Ends) {
+    if globals::shape().queueing != 0 {
+        limiter_leave_queues(ends);
+    }
+}
+
+/// Calls [`queue::established`] of each queue; returns 0.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_leave_queues(ends: *const Ends) -> u32 {
+    let shape = globals::shape();
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    let Some(ends) = (unsafe { ends.as_ref() }).filter(|_| shape.queueing != 0) else {
+        return 0;
+    };
+    let connection = ends.hash(&shape.hash_key);
+    let now_ns = KernelClock.now();
+    for settings in &shape.queues {
+        if settings.size != 0 {
+            let flow = Flow::new(connection, settings.limit);
+            queue::established(&MapQueues, settings, flow, now_ns);
+        }
+    }
+    0
+}
+
+/// Removes expired tickets from the queue at a place, and the queue if it is unused.
+#[inline(always)]
+pub(super) fn sweep(place: Place) {
+    limiter_sweep_queue(place.0);
+}
+
+/// Does so; returns 0.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_sweep_queue(place: u64) -> u32 {
+    // As above.
+    if globals::shape().queueing == 0 {
+        return 0;
+    }
+    let place = Place(place);
+    let now_ns = KernelClock.now();
+    let settings = globals::shape().queue_of(MapQueues.queue(place).limit);
+    MapQueues.ahead(&settings, place, u64::MAX, now_ns);
+    if MapQueues.queue(place).is_unused(now_ns) {
+        let _ = QUEUES.remove(place.0);
+    }
+    0
+}
