@@ -135,6 +135,7 @@ fn limits_of(
                 reserve: definition.reserve,
                 deny: definition.deny,
                 ban: definition.ban.map(|(ban, _)| ban),
+                queue: definition.queue,
                 default: definition.rates.get(part).copied(),
                 ceiling: definition.ceiling,
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),

@@ -3,6 +3,7 @@
 use super::{
     automatic_ban, deny,
     node::Node,
+    queue,
     rate::{self, automatic},
     reader::{Fields, Reader},
     reserve, strategy,
@@ -54,9 +55,17 @@ pub(super) fn refuse_others(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     }
 }
 
-/// Notes the field in a limit with another cost, or in an override of one; returns whether it is
-/// there.
+/// Notes the fields in a limit with another cost, or in an override of one; returns whether there is a
+/// number of connections.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
+    if let Some((name, _)) = fields.named(queue::FIELD) {
+        let message = format!(
+            "'{}' is only for cost connections: nobody can wait for another limit, whose budget comes \
+             back by itself",
+            queue::FIELD
+        );
+        reader.error(name.at, message);
+    }
     let Some((name, _)) = fields.named(LIMIT) else {
         return false;
     };

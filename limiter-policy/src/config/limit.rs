@@ -13,11 +13,12 @@ use super::{
     list_names::{self, ListNames},
     matching, nearest,
     node::Node,
+    queue,
     rate::{self, RateContext, automatic},
     reader::{Fields, Name, Reader},
     reserve, strategy,
 };
-use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Rate, Reserve};
+use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Queue, Rate, Reserve};
 
 const MODE: &str = "mode";
 const PREFIX_LENGTH: &str = "prefix-length";
@@ -52,6 +53,8 @@ pub(super) struct Definition {
     pub(super) deny: Option<Deny>,
     /// When it bans the sources it drops, and where the file says so.
     pub(super) ban: Option<(AutomaticBan, FilePosition)>,
+    /// How clients wait for it.
+    pub(super) queue: Option<Queue>,
     /// The rates of owners without an override; empty if there are none, or they have an error.
     pub(super) rates: Vec<Rate>,
     /// If the rate is automatic, the highest, in tokens a second.
@@ -91,6 +94,7 @@ impl Definition {
             reserve: None,
             deny: None,
             ban: None,
+            queue: None,
             rates: Vec::new(),
             ceiling: None,
             lacks_rate: true,
@@ -137,7 +141,7 @@ pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
 }
 
 /// Returns the fields that every limit may have.
-fn known_fields() -> [&'static str; 18] {
+fn known_fields() -> [&'static str; 19] {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
     [
@@ -157,6 +161,7 @@ fn known_fields() -> [&'static str; 18] {
         deny::SLIP,
         automatic_ban::FIELD,
         connections::LIMIT,
+        queue::FIELD,
         IP_REP,
         METRICS,
     ]
@@ -253,6 +258,7 @@ pub(super) fn read<'n>(
         reserve,
         deny,
         ban,
+        queue: None,
         rates,
         ceiling,
         lacks_rate: !has_rate,
@@ -277,6 +283,7 @@ fn of_connections<'n>(
     let lacks_rate = fields.is_missing(connections::LIMIT);
     Definition {
         rates: rate.into_iter().collect(),
+        queue: queue::read(reader, fields, limit.mode),
         lacks_rate,
         needs_overrides: lacks_rate && fields.get(BLOCK).is_none() && limit.mode != Mode::Off,
         ..limit

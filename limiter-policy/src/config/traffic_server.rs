@@ -16,9 +16,12 @@ const OPTIONS: [(&str, &str); 9] = [
     ),
     (
         "queue",
-        "packets cannot wait: those above a limit are dropped",
+        "clients wait for a limit with 'cost: connections', and it belongs there",
     ),
-    ("maxage", "packets cannot wait, so none gets old"),
+    (
+        "maxage",
+        "use 'max-age' of the 'queue' of a limit with 'cost: connections'",
+    ),
     ("error", "it is an HTTP status, and packets get no answer"),
     ("retry", "it is an HTTP header, and packets get no answer"),
     ("header", "it is an HTTP header, which packets do not have"),

@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AutomaticBan, Deny, Match, OverrideId, Reserve, serial};
+use super::{AutomaticBan, Deny, Match, OverrideId, Queue, Reserve, serial};
 use crate::text;
 
 /// How fast a bucket refills and how much it holds, as configured.
@@ -153,6 +153,9 @@ pub struct Limit {
     /// When it bans the sources it drops; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
+    /// How clients wait for it, if it is on connections; `None`: they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// The rate of ids without an override; `None`: only ids with an override are limited.
     pub default: Option<Rate>,
     /// If the rate is automatic, its highest value in tokens a second; then `default` is the lowest,
@@ -191,6 +194,7 @@ impl Limit {
             reserve: None,
             deny: None,
             ban: None,
+            queue: None,
             default,
             ceiling: None,
             overrides: Vec::new(),

@@ -19,6 +19,7 @@ mod matching;
 mod names;
 mod override_id;
 mod parts;
+mod queue;
 pub mod serial;
 mod sieve;
 mod standing;
@@ -46,6 +47,7 @@ pub use self::{
     names::{Names, TooManyNames},
     override_id::{OverrideId, SubscriberNumber, owner_id},
     parts::{configured_name, part_name},
+    queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
         FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step, TakenBy,

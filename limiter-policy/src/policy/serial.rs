@@ -108,7 +108,8 @@ mod tests {
     use super::*;
     use crate::policy::{
         AnswerRates, AutomaticBan, BanMode, BanOnly, Deny, Escalation, Fragments, Limit, List,
-        Match, Mode, Override, Policy, Proof, Rate, Reserve, Reserved, StandingSettings, TcpFlags,
+        Match, Mode, Override, Policy, Proof, Queue, Rate, Reserve, Reserved, StandingSettings,
+        TcpFlags,
     };
 
     fn limit() -> Limit {
@@ -174,6 +175,10 @@ mod tests {
             block: vec!["us".to_owned()],
             ip_rep: None,
             ceiling: None,
+            queue: Some(Queue {
+                size: 1000,
+                max_age_ns: 30,
+            }),
             metrics: None,
         }
     }

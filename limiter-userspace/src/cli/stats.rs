@@ -13,7 +13,7 @@ use super::{
     status,
 };
 use crate::protocol::{
-    LimitStatus, Status,
+    LimitStatus, QueueStatus, Status,
     sieves::{EVERYTHING, SieveBrief},
 };
 
@@ -75,13 +75,18 @@ fn add_limit(numbers: &mut BTreeMap<String, u64>, name: &str, limit: &LimitStatu
         return;
     };
     let (prefix, tag) = (&metrics.prefix, &metrics.tag);
+    // As in the plugin, whoever cannot wait is rejected, and nobody else is if there is no queue. That
+    // includes what the limit's sieve drops.
+    let without = QueueStatus {
+        rejected: limit.dropped_packets,
+        ..QueueStatus::default()
+    };
+    let queue = limit.queue.as_ref().unwrap_or(&without);
     for (metric, number) in [
-        // Includes what its sieve drops.
-        ("rejected", limit.dropped_packets),
-        // There is no queue, so these are 0, as in the plugin without `queue`.
-        ("queued", 0),
-        ("expired", 0),
-        ("resumed", 0),
+        ("rejected", queue.rejected),
+        ("queued", queue.queued),
+        ("expired", queue.expired),
+        ("resumed", queue.resumed),
     ] {
         numbers.insert(format!("{prefix}.sni.{tag}.{metric}"), number);
     }
@@ -122,6 +127,7 @@ mod tests {
                 would_drop_bytes: 6,
                 answers: BTreeMap::new(),
                 automatic: None,
+                queue: None,
                 metrics: Some(FlatMetrics {
                     prefix: "limiter".to_owned(),
                     tag: "tls.example.com".to_owned(),

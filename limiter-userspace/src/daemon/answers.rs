@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::{
     bans, capacity, confirm, connections, known,
     named::{NamedBucket, bucket_named},
-    offenders, refill,
+    offenders, queues, refill,
     requests::Accept,
     shared::Daemon,
     sieves, standing,
@@ -137,6 +137,7 @@ fn status(
         reasons.insert(reason.name().to_owned(), packets);
     }
     let mut limits = BTreeMap::new();
+    let mut queues = queues::by_limit(datapath)?;
     for limit in &policy.limits {
         let traffic = datapath.limit_traffic(limit.id)?;
         let automatic = capacity::status(datapath, daemon.map(|daemon| &daemon.capacity), limit)?;
@@ -144,6 +145,7 @@ fn status(
         let answers = datapath.answer_traffic(limit)?.into_iter();
         let answers = answers.map(|(answer, sent)| (answer.name().to_owned(), sent.packets));
         status.answers = answers.collect();
+        status.queue = queues.remove(&limit.id.0);
         limits.insert(limit.name.clone(), status);
     }
     let [ipv4, ipv6] = match daemon {
@@ -229,6 +231,7 @@ fn limit_status(
         would_drop_bytes: traffic.would_drop.bytes,
         answers: BTreeMap::new(),
         automatic,
+        queue: None,
         metrics: limit.metrics.clone(),
     }
 }
@@ -247,6 +250,7 @@ fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, Datapath
         let Some(mut limit) = explain_limit(datapath, address, limit_bucket) else {
             continue;
         };
+        limit.waiting = datapath.waiting(&limit_bucket.key)?;
         if let Some(SourceStanding { standing, .. }) = standing {
             limit.other_standing = !datapath.counts(limit_bucket, standing);
             limit.reserve = standing::reserve(datapath, address, limit_bucket, standing)?;
@@ -305,6 +309,7 @@ fn explain_limit(
         source,
         connections: (limit.cost == Cost::Connections)
             .then(|| rate.burst.saturating_sub(limit_bucket.level.remaining)),
+        waiting: None,
         burst: limit.strategy.has_burst().then_some(rate.burst),
         count: rate.count,
         period_ns: rate.period_ns,

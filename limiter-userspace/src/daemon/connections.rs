@@ -1,13 +1,14 @@
 //! Has the kernel count the connections that its network stack lists, in case nobody told of them:
 //! those that were open before a policy that limits them, and those that closed while nobody was told.
+//! It also has the queues swept in which clients wait.
 //!
 //! A look takes no longer than a twentieth of the time until the next one.
 
-use std::{collections::HashSet, convert::Infallible, net::IpAddr, time::Duration};
+use std::{collections::HashSet, convert::Infallible, iter::repeat_n, net::IpAddr, time::Duration};
 
 use limiter_common::{
     address::Address,
-    connection::{ConnectionOrder, Ends},
+    connection::{ConnectionOrder, Ends, queue::LOOKED_AT},
 };
 use limiter_datapath::kernel::{Datapath, DatapathError};
 use netlink_packet_sock_diag::{
@@ -138,7 +139,8 @@ impl Looks {
         let missing: HashSet<u64> = counted.difference(&found).copied().collect();
         let closed = missing.intersection(&self.missed);
         let closed = closed.map(|cookie| ConnectionOrder::closed(*cookie));
-        let orders: Vec<_> = new.chain(closed).collect();
+        let sweeps = sweeps(&daemon.datapath())?;
+        let orders: Vec<_> = new.chain(closed).chain(sweeps).collect();
         for orders in orders.chunks(AT_ONCE) {
             {
                 let datapath = daemon.datapath();
@@ -153,6 +155,21 @@ impl Looks {
         self.missed = missing;
         Ok(())
     }
+}
+
+/// Returns the orders to sweep the queues in which clients wait: as often as it may take to remove all
+/// tickets that have expired.
+fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
+    let Some(maps) = datapath.reputation() else {
+        return Ok(Vec::new());
+    };
+    let queues = maps.connections().queues().all()?.into_iter();
+    let orders = queues.flat_map(|(place, queue)| {
+        let times = queue.tail.saturating_sub(queue.head) / LOOKED_AT + 1;
+        let times = usize::try_from(times).unwrap_or(AT_ONCE).min(AT_ONCE);
+        repeat_n(ConnectionOrder::sweep(place), times)
+    });
+    Ok(orders.collect())
 }
 
 fn counted(datapath: &Datapath) -> Result<HashSet<u64>, DatapathError> {

@@ -26,6 +26,7 @@ mod options;
 mod own_addresses;
 mod pace;
 pub mod pulse;
+mod queues;
 mod refill;
 mod reload;
 mod requests;
@@ -61,6 +62,7 @@ pub use self::{
     exporter::{BindMetrics, MetricsListener},
     known::change_known_pinned,
     options::Options,
+    queues::by_name as queues,
     shared::Daemon,
     standing::{Counted, counted, is_reserving},
     worker::Worker,
@@ -99,7 +101,7 @@ pub fn run_alone(options: Options, bind_metrics: BindMetrics) -> Result<(), Daem
         .map_err(DaemonError::Runtime)?;
     runtime.block_on(async {
         make_threads().await;
-        run(options, bind_metrics).await
+        Box::pin(run(options, bind_metrics)).await
     })
 }
 

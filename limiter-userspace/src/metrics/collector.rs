@@ -26,7 +26,7 @@ use prometheus_client::{
 use self::labelled::{Labelled, counters};
 use super::{capacity, census::Census, number::gauge_of, sieves, standing::Standings};
 use crate::{
-    daemon::{Daemon, connections},
+    daemon::{Daemon, connections, queues},
     protocol::{History, StateStatus},
 };
 
@@ -154,6 +154,7 @@ impl Collector for DaemonCollector {
         if let Some(status) = self.read(connections(datapath))? {
             super::connections::encode(&status, &mut encoder)?;
         }
+        super::queues::encode(&self.read(queues(datapath))?, &mut encoder)?;
         reloads(&self.daemon.history(), &mut encoder)?;
         if let Some(status) = self.daemon.state_status() {
             state(&status, &mut encoder)?;

@@ -11,6 +11,7 @@ mod limits;
 mod lists;
 mod number;
 mod process;
+mod queues;
 mod scrape;
 mod server;
 mod sieves;

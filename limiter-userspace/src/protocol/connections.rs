@@ -2,6 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The clients that wait in line for a limit on connections, and those that did since its counters began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueStatus {
+    /// How many wait now.
+    pub waiting: u64,
+    /// How many may wait in one owner's line.
+    pub size: u64,
+    /// How many took a place in line.
+    pub queued: u64,
+    /// How many waited and then connected.
+    pub resumed: u64,
+    /// How many waited for longer than the queue's `max-age`, or gave up.
+    pub expired: u64,
+    /// How often clients tried again that found no place in line.
+    pub rejected: u64,
+    /// How many of those that connected waited up to a second, up to two, and so on to 512 s; the last:
+    /// longer.
+    pub waits: Vec<u64>,
+    /// How long those that connected waited together, in nanoseconds.
+    pub waited_ns: u64,
+}
+
 /// The TCP connections open at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConnectionsStatus {

@@ -83,6 +83,9 @@ pub struct LimitExplanation {
     /// How many connections the owner has open, of `burst`; `None`: the limit is not on them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
+    /// How many clients wait in line for the owner's connections; `None`: nobody can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u64>,
     /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,

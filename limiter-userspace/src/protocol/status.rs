@@ -15,7 +15,10 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    connections::ConnectionsStatus, reload::History, sieves::SieveBrief, standing::StandingStatus,
+    connections::{ConnectionsStatus, QueueStatus},
+    reload::History,
+    sieves::SieveBrief,
+    standing::StandingStatus,
 };
 
 /// The status: what is enforced, where, and the counters.
@@ -195,6 +198,9 @@ pub struct LimitStatus {
     /// Its rate in force, if that is automatic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<AutomaticRate>,
+    /// Who waits for it; `None`: nobody can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueStatus>,
     /// The parts of its metrics' names in Traffic Server; `None`: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,

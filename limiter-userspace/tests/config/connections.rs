@@ -73,6 +73,54 @@ fn what_has_no_meaning() {
 }
 
 #[test]
+fn queues() {
+    for (written, expected) in [
+        ("{}", Some((1000, 0))),
+        ("{size: 256}", Some((256, 0))),
+        ("{size: 1k, max-age: 30s}", Some((1000, 30_000_000_000))),
+        ("{size: 5, max_age: 30}", Some((5, 30_000_000_000))),
+        ("{size: 0}", None),
+    ] {
+        let policy = read(&format!(
+            "limits: {{Web: {{{WEB}, limit: 50, queue: {written}}}}}\n"
+        ));
+        let queue = policy.limits[0].queue;
+        let found = queue.map(|queue| (queue.size, queue.max_age_ns));
+        assert_eq!(found, expected, "{written}");
+    }
+    for (written, expected) in [
+        (
+            "{size: 32769}",
+            "3:28: invalid size '32769', must be from 0 to 32768",
+        ),
+        (
+            "{length: 5}",
+            "3:22: unknown field 'length', must be one of size, max-age",
+        ),
+        (
+            "5",
+            "3:21: expected a map, possibly empty, with 'size' and 'max-age', found the number '5'",
+        ),
+    ] {
+        check_web(&format!("limit: 50, queue: {written}"), &[expected]);
+    }
+    check_web(
+        "limit: 50, mode: observe, queue: {}",
+        &[
+            "3:29: 'queue' is not for mode observe, which turns nobody away: leave it out, or enforce \
+             the limit",
+        ],
+    );
+    check(
+        "limits: {Web: {id: ipAddress, cost: packets, rate: 5/s, queue: {}}}\n",
+        &[
+            "1:57: 'queue' is only for cost connections: nobody can wait for another limit, whose \
+             budget comes back by itself",
+        ],
+    );
+}
+
+#[test]
 fn numbers() {
     for (number, expected) in [
         ("0", "3:10: invalid limit '0', must be from 1 to 1000000"),

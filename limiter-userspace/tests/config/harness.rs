@@ -124,6 +124,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         exclude: vec![],
         block: vec![],
         ip_rep: None,
+        queue: None,
         ceiling: None,
         metrics: None,
     }

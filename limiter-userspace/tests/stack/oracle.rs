@@ -275,6 +275,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             exclude: Vec::new(),
             block: Vec::new(),
             ip_rep: None,
+            queue: None,
             ceiling: None,
             metrics: None,
         })

@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 
 use super::{
     super::{
-        duration::{self, InvalidDuration},
+        max_age,
         node::{Node, Value},
         reader::{Fields, Reader},
     },
-    BUCKETS, IPV6_PREFIX, MAX_AGE, PERCENTAGE, PERMA_BLOCK, PRESSURE, SIZE,
+    BUCKETS, IPV6_PREFIX, PERCENTAGE, PERMA_BLOCK, PRESSURE, SIZE,
 };
 use crate::policy::{Percentage, PermaBlock, PressureOf, Sieve};
 
@@ -73,35 +73,6 @@ pub(super) fn percentage<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -
     })
 }
 
-/// Reads an age in nanoseconds; 0: entries do not age.
-pub(super) fn max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u64 {
-    const EXPECTED: &str = "seconds, or a duration such as '5m'";
-    let Some(node) = fields.get(MAX_AGE) else {
-        return 0;
-    };
-    let Some(written) = reader.text(node, EXPECTED) else {
-        return 0;
-    };
-    let age = match node.value {
-        // As in Traffic Server, plain numbers are seconds.
-        Value::Unsigned(0) => Ok(0),
-        Value::Unsigned(_) => duration::parse(&format!("{written}s")),
-        Value::Text(_) | Value::OtherNumber => duration::parse(written),
-        _ => {
-            reader.unexpected(node, EXPECTED);
-            return 0;
-        }
-    };
-    age.unwrap_or_else(|error| {
-        let right = match error {
-            InvalidDuration::NotPositive => "must not be negative; 0 turns aging off".to_owned(),
-            error => error.to_string(),
-        };
-        reader.error(node.at, format!("invalid {MAX_AGE} '{written}', {right}"));
-        0
-    })
-}
-
 /// Reads the perma-block list.
 pub(super) fn perma_block<'n>(
     reader: &mut Reader<'n, '_>,
@@ -113,7 +84,7 @@ pub(super) fn perma_block<'n>(
     let Some(node) = fields.get(PERMA_BLOCK) else {
         return perma_block;
     };
-    let Some(fields) = reader.fields(node, expected, &[LIMIT, THRESHOLD, MAX_AGE]) else {
+    let Some(fields) = reader.fields(node, expected, &[LIMIT, THRESHOLD, max_age::FIELD]) else {
         return perma_block;
     };
     if let Some(node) = fields.get(LIMIT)
@@ -125,7 +96,7 @@ pub(super) fn perma_block<'n>(
     if let Some(threshold) = small(reader, &fields, THRESHOLD, 0..=buckets.into()) {
         perma_block.threshold = threshold;
     }
-    perma_block.max_age_ns = max_age(reader, &fields);
+    perma_block.max_age_ns = max_age::read(reader, &fields);
     perma_block
 }
 

@@ -6,7 +6,7 @@ mod uses;
 
 use super::{
     diagnostics::FilePosition,
-    limit,
+    limit, max_age,
     node::Node,
     reader::{Fields, Name, Reader, Seen},
 };
@@ -18,7 +18,6 @@ const NAME: &str = "name";
 const BUCKETS: &str = "buckets";
 const SIZE: &str = "size";
 const PERCENTAGE: &str = "percentage";
-const MAX_AGE: &str = "max-age";
 const PERMA_BLOCK: &str = "perma-block";
 const IPV6_PREFIX: &str = "ipv6-prefix";
 const PRESSURE: &str = "pressure";
@@ -28,7 +27,7 @@ const FIELDS: [&str; 8] = [
     BUCKETS,
     SIZE,
     PERCENTAGE,
-    MAX_AGE,
+    max_age::FIELD,
     PERMA_BLOCK,
     IPV6_PREFIX,
     PRESSURE,
@@ -125,7 +124,7 @@ fn read_sieve<'n>(
     let name = read_name(reader, node, &fields);
     let (buckets, size) = fields::size(reader, &fields);
     let percentage = fields::percentage(reader, &fields);
-    let max_age_ns = fields::max_age(reader, &fields);
+    let max_age_ns = max_age::read(reader, &fields);
     let perma_block = fields::perma_block(reader, &fields, buckets);
     let ipv6_prefix = fields::ipv6_prefix(reader, &fields);
     let pressure = fields::pressure(reader, &fields);

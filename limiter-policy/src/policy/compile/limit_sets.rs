@@ -32,8 +32,6 @@ pub(super) struct LimitSets {
     /// Those whose owners are subscribers.
     by_subscriber: u64,
     pub(super) observing: u64,
-    /// Those on connections open at once.
-    pub(super) connections: u64,
     /// Those that count packets other than TCP.
     pub(super) without_tcp: u64,
     /// Those that count packets without ports.
@@ -54,7 +52,6 @@ impl LimitSets {
             with_default: set(|limit| limit.default.is_some()),
             by_subscriber: set(|limit| limit.id_format.number() == Some(NumberOf::Subscriber)),
             observing: set(|limit| limit.mode == Mode::Observe),
-            connections: set(|limit| limit.cost == Cost::Connections && limit.mode != Mode::Off),
             without_tcp: set(|limit| !needs_tcp(limit)),
             without_ports: set(|limit| !limit.matching.needs_ports()),
             later_fragments: set(|limit| {

@@ -3,6 +3,7 @@
 mod answers;
 mod automatic;
 mod classes;
+mod connections;
 mod coverage;
 mod error;
 mod index;
@@ -24,7 +25,6 @@ use self::{
 };
 use super::{Policy, Units};
 use limiter_common::{
-    connection::LINES,
     limit::{ANSWER_LIMITS, LimitId, MAX_LIMITS},
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
@@ -149,12 +149,6 @@ impl CompiledPolicy {
                 reserving: standing::reserving(&policy.limits),
                 automatic: automatic::limits(&policy.limits),
                 answering_by_standing: answers::by_standing(&policy.limits),
-                connections: limit_sets.connections,
-                connection_lines: if limit_sets.connections == 0 {
-                    0
-                } else {
-                    LINES.into()
-                },
                 cookie_port: (policy.dns_cookies_in_use()).map_or(0, |cookies| cookies.port.into()),
                 of_answers: answers.of_families,
                 of_standing: standing::of_each(&policy.limits),
@@ -162,7 +156,7 @@ impl CompiledPolicy {
                     .standing_in_use()
                     .map_or(Settings::NONE, |settings| settings.compiled()),
                 starts,
-                ..Shape::EMPTY
+                ..connections::shape(&policy.limits)
             },
             limits,
             nodes: indexed.nodes,

@@ -33,7 +33,7 @@ pub use self::{
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Rate, Reserve,
+    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Queue, Rate, Reserve,
     SubscriberNumber, serial,
 };
 
@@ -112,6 +112,9 @@ pub struct Terms {
     /// When it bans the sources it drops; `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
+    /// How clients wait for it; `None`: they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// The sieve that scores the sources it counts; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_rep: Option<String>,
@@ -146,6 +149,8 @@ pub enum Part {
     Deny,
     /// [`Terms::ban`].
     Ban,
+    /// [`Terms::queue`].
+    Queue,
     /// [`Terms::ip_rep`].
     IpRep,
     /// [`Terms::metrics`].
@@ -305,6 +310,7 @@ impl Terms {
             reserve: limit.reserve,
             deny: limit.deny,
             ban: limit.ban,
+            queue: limit.queue,
             ip_rep: limit.ip_rep.clone(),
             metrics: limit.metrics.clone(),
             exclude: limit.exclude.clone(),
@@ -326,6 +332,7 @@ impl Terms {
             (Part::Reserve, self.reserve != other.reserve),
             (Part::Deny, self.deny != other.deny),
             (Part::Ban, self.ban != other.ban),
+            (Part::Queue, self.queue != other.queue),
             (Part::IpRep, self.ip_rep != other.ip_rep),
             (Part::Metrics, self.metrics != other.metrics),
             (Part::Exclude, self.exclude != other.exclude),

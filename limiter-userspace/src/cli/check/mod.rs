@@ -7,6 +7,7 @@ mod diff;
 mod dns_cookies;
 mod forged;
 mod lists;
+mod queues;
 mod rates;
 mod sieves;
 mod standing;
@@ -23,8 +24,8 @@ use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
     policy::{
-        AutomaticBan, CompiledPolicy, Deny, DnsCookies, FlatMetrics, Limit, Match, Policy, Reserve,
-        StandingSettings,
+        AutomaticBan, CompiledPolicy, Deny, DnsCookies, FlatMetrics, Limit, Match, Policy, Queue,
+        Reserve, StandingSettings,
     },
 };
 use serde::Serialize;
@@ -70,6 +71,9 @@ struct Interned<'a> {
     /// How many connections may be open at once; `None`: the limit is not on them.
     #[serde(rename = "connections_limit", skip_serializing_if = "Option::is_none")]
     connections: Option<u64>,
+    /// How clients wait for it; `None`: they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<Queue>,
     /// `None`: it has no rate, or it is a window, which admits `count`.
     burst: Option<u64>,
     count: Option<u64>,
@@ -186,6 +190,7 @@ impl<'a> Interned<'a> {
             strategy: limit.strategy.name(),
             matching: (!limit.matching.is_everything()).then_some(&limit.matching),
             connections: connections.map(|rate| rate.burst),
+            queue: limit.queue,
             burst: refilled.map(|rate| rate.burst),
             count: rate.map(|rate| rate.count),
             period_ns: rate.map(|rate| rate.period_ns),
@@ -263,6 +268,7 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
         writeln!(out, "{shown}")?;
     }
     automatic::print(&mut out, &config.policy)?;
+    queues::print(&mut out, &config.policy)?;
     answers::print(&mut out, &config.policy)?;
     bans::print(&mut out, &config.policy)?;
     sieves::print(&mut out, &sieves::sieves(&config.policy))?;

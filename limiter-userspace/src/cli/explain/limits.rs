@@ -66,7 +66,10 @@ fn row(limit: &LimitExplanation) -> [String; HEADER.len()] {
         limit.interface.clone().unwrap_or_default(),
         limit.source.clone(),
         match limit.connections {
-            Some(open) => format!("{} open", count(open)),
+            Some(open) => match limit.waiting {
+                Some(waiting) => format!("{} open, {} in line", count(open), count(waiting)),
+                None => format!("{} open", count(open)),
+            },
             None => format!("{} per {}", count(limit.count), duration(limit.period_ns)),
         },
         limit.burst.map_or_else(none, count),

@@ -149,6 +149,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
 
     if let Some(connections) = &status.connections {
         print_connections(out, connections)?;
+        print_queues(out, status)?;
     }
 
     let malformed = status.policy.malformed;
@@ -238,6 +239,33 @@ fn print_connections(out: &mut impl Write, connections: &ConnectionsStatus) -> a
         writeln!(out, "COUNTED ONCE A SECOND: {error}")?;
     }
     writeln!(out)?;
+    Ok(())
+}
+
+/// Prints the lines in which clients wait, if any limit has one.
+fn print_queues(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
+    let queues = status.limits.iter();
+    let queues = queues.filter_map(|(name, limit)| Some((name, limit.queue.as_ref()?)));
+    let mut rows = queues
+        .map(|(name, queue)| {
+            let waited = queue.waited_ns.checked_div(queue.resumed);
+            [
+                name.clone(),
+                count(queue.waiting),
+                count(queue.queued),
+                count(queue.resumed),
+                waited.map_or_else(|| "–".to_owned(), duration),
+                count(queue.expired),
+                count(queue.rejected),
+            ]
+        })
+        .peekable();
+    if rows.peek().is_some() {
+        let header = [
+            "queue", "waiting", "queued", "resumed", "after", "expired", "rejected",
+        ];
+        writeln!(out, "{}\n", table(header, [1, 2, 3, 4, 5, 6], rows))?;
+    }
     Ok(())
 }
 

@@ -88,6 +88,7 @@ pub(super) fn automatic(rate: u64) -> LimitStatus {
             distress: Vec::new(),
             error: None,
         }),
+        queue: None,
         metrics: None,
     }
 }
@@ -120,6 +121,7 @@ pub(in crate::cli) fn explanation(address: &str) -> Explanation {
             slip: None,
             source: "default".to_owned(),
             connections: None,
+            waiting: None,
             burst: Some(2000),
             count: 1000,
             period_ns: SECOND_NS,

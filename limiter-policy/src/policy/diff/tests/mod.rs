@@ -44,6 +44,7 @@ fn limit(name: &str) -> Limit {
         exclude: vec![],
         block: vec![],
         ip_rep: None,
+        queue: None,
         ceiling: None,
         metrics: None,
     }

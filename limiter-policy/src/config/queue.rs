@@ -1,0 +1,39 @@
+//! The field `queue` of a limit on connections: how clients wait, as in Traffic Server.
+
+use limiter_common::connection::queue::MOST_TICKETS;
+
+use super::{
+    max_age,
+    reader::{Fields, Reader},
+};
+use crate::policy::{Mode, Queue};
+
+pub(super) const FIELD: &str = "queue";
+
+const SIZE: &str = "size";
+
+/// In Traffic Server a queue without a size has no bound. Here each has one.
+const DEFAULT_SIZE: u64 = 1000;
+
+/// Reads how clients wait; `None`: they do not.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    mode: Mode,
+) -> Option<Queue> {
+    let (name, node) = fields.named(FIELD)?;
+    let expected = "a map, possibly empty, with 'size' and 'max-age'";
+    let of_queue = reader.fields(node, expected, &[SIZE, max_age::FIELD])?;
+    let size = match of_queue.get(SIZE) {
+        Some(node) => reader.whole(node, SIZE, 0..=MOST_TICKETS)?,
+        None => DEFAULT_SIZE,
+    };
+    let max_age_ns = max_age::read(reader, &of_queue);
+    if mode == Mode::Observe {
+        let message = "'queue' is not for mode observe, which turns nobody away: leave it out, or \
+                       enforce the limit";
+        reader.error(name.at, message.to_owned());
+    }
+    // As in Traffic Server, nobody waits in a queue of that size.
+    (size != 0).then_some(Queue { size, max_age_ns })
+}

@@ -1,0 +1,45 @@
+//! Limits on connections open at once, and how clients wait for them.
+
+use limiter_common::{
+    connection::{LINES, MOST_LIMITS, queue::QueueSettings},
+    limit::Cost,
+    policy::Shape,
+};
+
+use super::limit_sets::set_of;
+use crate::policy::{Limit, Mode};
+
+/// Returns what the shape of a policy says of them.
+pub(super) fn shape(limits: &[Limit]) -> Shape {
+    let connections = set_of(limits, is_counted);
+    Shape {
+        connections,
+        connection_lines: if connections == 0 { 0 } else { LINES.into() },
+        queueing: set_of(limits, |limit| settings(limit) != QueueSettings::NONE),
+        queues: of_each(limits),
+        ..Shape::EMPTY
+    }
+}
+
+fn is_counted(limit: &Limit) -> bool {
+    limit.cost == Cost::Connections && limit.mode != Mode::Off
+}
+
+/// Returns how clients wait for each of the limits on connections, in their order.
+fn of_each(limits: &[Limit]) -> [QueueSettings; MOST_LIMITS] {
+    let counted = limits.iter().filter(|limit| is_counted(limit));
+    let mut of_each = [QueueSettings::NONE; MOST_LIMITS];
+    for (queue, limit) in of_each.iter_mut().zip(counted) {
+        *queue = settings(limit);
+    }
+    of_each
+}
+
+fn settings(limit: &Limit) -> QueueSettings {
+    let queue = limit.queue.filter(|_| limit.mode == Mode::Enforce);
+    queue.map_or(QueueSettings::NONE, |queue| QueueSettings {
+        limit: limit.id.0.into(),
+        size: queue.size,
+        max_age_ns: queue.max_age_ns,
+    })
+}
