@@ -16,8 +16,8 @@ struct Shape<'n> {
     key: u32,
     /// Bytes, for one CPU.
     value: u32,
-    /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`, `CONNECTIONS` and
-    /// `CONNECTION_COUNTS`.
+    /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
+    /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `QUEUES`, `TICKETS` and `TICKET_KEYS`.
     entries: u32,
     flags: u32,
 }
@@ -26,9 +26,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 10;
+const TABLE_OF: u32 = 11;
 
-const SHAPES: [Shape<'static>; 29] = [
+const SHAPES: [Shape<'static>; 34] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -75,6 +75,7 @@ const SHAPES: [Shape<'static>; 29] = [
         256,
         BPF_F_RDONLY_PROG,
     ),
+    shape("FIRST_SYNS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape(
@@ -86,12 +87,16 @@ const SHAPES: [Shape<'static>; 29] = [
         BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
     ),
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
+    shape("QUEUES", MapType::Hash, 8, 32, 1, 0),
+    shape("QUEUE_TRAFFIC", MapType::Array, 4, 128, 256, 0),
     shape("RMEM_MAX", MapType::Array, 4, 8, 1, BPF_F_RDONLY_PROG),
     shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_SHARDS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_TRAFFIC", MapType::PerCpuArray, 4, 64, 320, 0),
+    shape("TICKETS", MapType::Hash, 16, 32, 1, 0),
+    shape("TICKET_KEYS", MapType::Hash, 8, 16, 1, 0),
     shape("UNCOUNTED", MapType::Array, 4, 8, 1, 0),
 ];
 

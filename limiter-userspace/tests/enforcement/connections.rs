@@ -3,6 +3,7 @@
 
 mod forged;
 mod others;
+mod queue;
 mod soak;
 
 use std::{

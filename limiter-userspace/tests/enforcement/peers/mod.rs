@@ -8,6 +8,7 @@ mod dns;
 mod metrics;
 mod monitoring;
 mod program;
+mod queue;
 mod refused;
 mod server;
 mod suggested;

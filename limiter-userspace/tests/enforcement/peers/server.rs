@@ -128,6 +128,11 @@ remote-control:
 
     /// Starts nginx, which serves files of these names and lengths.
     pub(super) fn nginx(pair: &Pair, files: &[(&str, usize)]) -> Result<Self> {
+        Self::nginx_with(pair, files, "")
+    }
+
+    /// Starts nginx with more options of the server.
+    pub(super) fn nginx_with(pair: &Pair, files: &[(&str, usize)], options: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let place = directory.path().display();
         let configuration = format!(
@@ -136,7 +141,7 @@ daemon off;
 worker_processes 1;
 pid {place}/pid;
 error_log stderr;
-events {{}}
+events {{ worker_connections 4096; }}
 http {{
   access_log off;
   client_body_temp_path {place}/body;
@@ -148,6 +153,7 @@ http {{
     listen 10.77.0.1:80;
     listen [fd77::1]:80;
     root {place};
+    {options}
   }}
 }}
 "

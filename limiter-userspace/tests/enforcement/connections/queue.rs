@@ -1,0 +1,235 @@
+//! Clients wait in line for a limit that has no room.
+
+use std::{
+    net::{IpAddr, SocketAddr, TcpStream},
+    thread::{self, ScopedJoinHandle},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
+
+use super::{CLIENT, LIMIT, PORT, SOON, Server, assert_counted, assert_full, connect, fill, start};
+use crate::{pair, server_for, take_turn};
+
+/// Longer than a client waits here.
+const LONG: Duration = Duration::from_secs(40);
+
+/// A client sends its SYN again after one second, several times, and takes its place in line by that.
+const APART: Duration = Duration::from_millis(200);
+
+/// Those who wait, in their order.
+const WAITING: [&str; 3] = ["10.77.0.3", "fd77:1:1:2::1", "fd77:1:2::1"];
+
+/// Comes when others wait.
+const NEWCOMER: &str = "fd77:1:1:3::1";
+
+fn policy(queue: &str) -> String {
+    super::policy("total", &format!(", queue: {queue}, metrics: {{}}"))
+}
+
+/// Connects from an address, however long that takes.
+fn wait_in_line(pair: &Pair, from: &str) -> Result<TcpStream> {
+    let from: IpAddr = from.parse()?;
+    let server = SocketAddr::new(server_for(from)?, PORT);
+    pair.client.enter(|| {
+        let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
+        socket.bind(&SocketAddr::new(from, 0).into())?;
+        socket.connect_timeout(&server.into(), LONG)?;
+        Ok(TcpStream::from(socket))
+    })
+}
+
+fn queue_of(limiter: &Limiter) -> Result<Value> {
+    Ok(limiter.status()?["limits"]["Web"]["queue"].clone())
+}
+
+/// Fails unless a number of the queue soon is as expected.
+fn assert_queue(limiter: &Limiter, name: &str, expected: u64) -> Result<()> {
+    let end = Instant::now() + SOON;
+    loop {
+        let queue = queue_of(limiter)?;
+        if queue[name] == expected {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < end,
+            "{name} is not {expected}: {}",
+            limiter.status()?
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn those_who_wait_enter_in_their_order() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let limiter = start(&pair, &policy("{size: 10}"))?;
+    let mut open = fill(&pair, &server, CLIENT)?;
+    thread::scope(|scope| {
+        let mut clients: Vec<ScopedJoinHandle<'_, Result<TcpStream>>> = Vec::new();
+        for (number, from) in (1..).zip(WAITING) {
+            clients.push(scope.spawn(|| wait_in_line(&pair, from)));
+            // Each has its ticket before the next one comes.
+            assert_queue(&limiter, "waiting", number)?;
+        }
+        assert_full(&pair, NEWCOMER)?;
+        let explained = limiter.explain(CLIENT)?;
+        ensure!(explained["limits"][0]["waiting"] == 3, "{explained}");
+
+        for (number, client) in (1..).zip(clients) {
+            drop(open.remove(0));
+            // Nobody overtakes while the first one's SYN is on its way.
+            for _ in 0..3 {
+                let other = connect(&pair, NEWCOMER);
+                ensure!(
+                    other.is_err() || client.is_finished(),
+                    "a newcomer is let in"
+                );
+            }
+            let end = Instant::now() + SOON;
+            while !client.is_finished() {
+                ensure!(Instant::now() < end, "client {number} is not let in");
+                thread::sleep(Duration::from_millis(10));
+            }
+            let client = client.join().ok().context("it panicked")??;
+            open.push((client, server.accept()?));
+            assert_queue(&limiter, "resumed", number)?;
+        }
+        Ok::<_, anyhow::Error>(())
+    })?;
+    let queue = queue_of(&limiter)?;
+    ensure!(queue["queued"].as_u64() >= Some(3), "{queue}");
+    ensure!(queue["rejected"] == 0, "{queue}");
+    let waits = queue["waits"].as_array().context("no histogram")?;
+    let waited: u64 = waits.iter().filter_map(Value::as_u64).sum();
+    ensure!(waited == 3, "{queue}");
+    assert_counted(&limiter, LIMIT as u64)?;
+
+    let stats = limiter.show(&["stats", "--flat"])?;
+    for line in [
+        "plugin.rate_limiter.sni.Web.resumed 3",
+        "plugin.rate_limiter.sni.Web.rejected 0",
+    ] {
+        ensure!(
+            stats.lines().any(|other| other == line),
+            "no {line}:\n{stats}"
+        );
+    }
+    Ok(())
+}
+
+/// Whoever waits for longer than that is turned away, and whoever gives up leaves the line.
+#[test]
+fn tickets_expire() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let limiter = start(&pair, &policy("{size: 10, max-age: 3s}"))?;
+    let open = fill(&pair, &server, CLIENT)?;
+    thread::scope(|scope| {
+        let client = scope.spawn(|| wait_in_line(&pair, WAITING[0]));
+        assert_queue(&limiter, "queued", 1)?;
+        assert_queue(&limiter, "expired", 1)?;
+        // It goes on trying, as any client does.
+        drop(open);
+        let client = client.join().ok().context("it panicked")??;
+        drop((client, server.accept()?));
+        Ok::<_, anyhow::Error>(())
+    })
+}
+
+#[test]
+fn a_full_line_turns_others_away() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let limiter = start(&pair, &policy("{size: 2}"))?;
+    let open = fill(&pair, &server, CLIENT)?;
+    thread::scope(|scope| {
+        let clients = WAITING.map(|from| {
+            thread::sleep(APART);
+            scope.spawn(|| wait_in_line(&pair, from))
+        });
+        assert_queue(&limiter, "waiting", 2)?;
+        let end = Instant::now() + SOON;
+        while queue_of(&limiter)?["rejected"] == 0 {
+            ensure!(Instant::now() < end, "nobody is rejected");
+            thread::sleep(Duration::from_millis(20));
+        }
+        ensure!(queue_of(&limiter)?["waiting"] == 2);
+        drop(open);
+        for client in clients {
+            client.join().ok().context("it panicked")??;
+        }
+        Ok::<_, anyhow::Error>(())
+    })
+}
+
+/// Returns SYNs of that many sources that nobody has.
+fn forged(sources: u32) -> Result<Vec<Vec<u8>>> {
+    let to: IpAddr = "10.77.0.1".parse()?;
+    let syns = (0..sources).map(|source| {
+        let from = IpAddr::from((0xc633_6400 + source).to_be_bytes());
+        Frame::new(from, to).tcp_syn(1000, PORT, 1)
+    });
+    syns.collect()
+}
+
+/// A forger's SYNs take no place in line, even if each comes twice.
+#[test]
+fn forged_syns_take_no_place() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let limiter = start(&pair, &policy("{size: 10}"))?;
+    let mut open = fill(&pair, &server, CLIENT)?;
+    let frames = forged(5_000)?;
+    let twice: Vec<_> = frames
+        .iter()
+        .flat_map(|syn| [syn.clone(), syn.clone()])
+        .collect();
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&twice)?;
+    let queue = queue_of(&limiter)?;
+    ensure!(queue["queued"] == 0 && queue["waiting"] == 0, "{queue}");
+    thread::scope(|scope| {
+        let client = scope.spawn(|| wait_in_line(&pair, WAITING[0]));
+        assert_queue(&limiter, "waiting", 1)?;
+        drop(open.pop());
+        let client = client.join().ok().context("it panicked")??;
+        open.push((client, server.accept()?));
+        Ok::<_, anyhow::Error>(())
+    })?;
+    assert_queue(&limiter, "resumed", 1)
+}
+
+/// A forger who waits as long as a client does before it tries again takes places in line, and loses
+/// them once it stops.
+#[test]
+fn patient_forgers_hold_places_until_they_stop() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let limiter = start(&pair, &policy("{size: 5}"))?;
+    let mut open = fill(&pair, &server, CLIENT)?;
+    let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    let frames = forged(20)?;
+    for _ in 0..2 {
+        sender.send_frames(&frames)?;
+        thread::sleep(Duration::from_secs(1));
+    }
+    let queue = queue_of(&limiter)?;
+    ensure!(queue["waiting"] == 5 && queue["rejected"] == 15, "{queue}");
+    thread::scope(|scope| {
+        let client = scope.spawn(|| wait_in_line(&pair, WAITING[0]));
+        drop(open.pop());
+        let client = client.join().ok().context("it panicked")??;
+        open.push((client, server.accept()?));
+        Ok::<_, anyhow::Error>(())
+    })?;
+    assert_queue(&limiter, "expired", 5)
+}

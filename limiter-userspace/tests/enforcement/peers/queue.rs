@@ -1,0 +1,137 @@
+//! nginx behind a limit on connections, and a thousand clients: the two rules of the documentation of
+//! Traffic Server's plugin, 128 connections with a queue of 256, and 256 without one.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use limiter_datapath::kernel::possible_cpus;
+use serde_json::Value;
+use testbed::{Limiter, Pair};
+
+use super::{server::Server, start};
+use crate::{pair, take_turn};
+
+const CLIENTS: usize = 1000;
+
+/// nginx sends it in about a second, at this rate.
+const FILE: (&str, usize) = ("page", 6000);
+const SLOWLY: &str = "limit_rate 3000;";
+
+/// Far longer than all clients together take.
+const LONG: Duration = Duration::from_mins(3);
+
+/// The stack of a thread that is one client.
+const STACK: usize = 64 << 10;
+
+fn policy(limit: u64, more: &str) -> String {
+    format!(
+        "limits: {{Web: {{id: total, cost: connections, limit: {limit}, metrics: {{}}{more}, match: \
+         {{protocol: tcp, destination-port: 80}}}}}}\n"
+    )
+}
+
+/// Fetches the file; returns how long that took.
+fn fetch(pair: &Pair, server: SocketAddr) -> Result<Duration> {
+    let (name, bytes) = FILE;
+    let began = Instant::now();
+    let mut stream = pair
+        .client
+        .enter(|| Ok(TcpStream::connect_timeout(&server, LONG)?))?;
+    stream.set_read_timeout(Some(LONG))?;
+    write!(stream, "GET /{name} HTTP/1.0\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let is_whole = answer.starts_with(b"HTTP/1.1 200 ") && answer.len() > bytes;
+    ensure!(is_whole, "{}", String::from_utf8_lossy(&answer));
+    Ok(began.elapsed())
+}
+
+/// Has all clients fetch the file at once. Returns the longest time, and the most connections that were
+/// open at once.
+fn crowd(pair: &Pair, limiter: &Limiter) -> Result<(Duration, u64)> {
+    let server: SocketAddr = "10.77.0.1:80".parse()?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let most = scope.spawn(|| {
+            let mut most = None;
+            while !is_over.load(SeqCst) {
+                most = most.max(limiter.status()?["connections"]["counted"].as_u64());
+                thread::sleep(Duration::from_millis(100));
+            }
+            most.context("nothing was counted")
+        });
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let client = thread::Builder::new().stack_size(STACK);
+                client.spawn_scoped(scope, || fetch(pair, server))
+            })
+            .collect::<Result<_, _>>()?;
+        let mut longest = Duration::ZERO;
+        for client in clients {
+            let took = client.join().ok().context("a client panicked")?;
+            longest = longest.max(took?);
+        }
+        is_over.store(true, SeqCst);
+        Ok((longest, most.join().ok().context("it panicked")??))
+    })
+}
+
+/// Returns the numbers of the plugin's metrics.
+fn stats(limiter: &Limiter) -> Result<Value> {
+    let stats = limiter.show(&["stats", "--flat", "--json"])?;
+    Ok(serde_json::from_str(&stats)?)
+}
+
+#[test]
+fn the_plugins_rule_with_a_queue() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let _server = Server::nginx_with(&pair, &[FILE], SLOWLY)?;
+    let limiter = start(&pair, &policy(128, ", queue: {size: 256}"), "generic")?;
+    let (longest, most) = crowd(&pair, &limiter)?;
+    let stats = stats(&limiter)?;
+    let of = |metric: &str| {
+        let number = stats[format!("plugin.rate_limiter.sni.Web.{metric}")].as_u64();
+        number.with_context(|| format!("no {metric} in {stats}"))
+    };
+    let (queued, resumed) = (of("queued")?, of("resumed")?);
+    let (expired, rejected) = (of("expired")?, of("rejected")?);
+    println!(
+        "all within {longest:?}, at most {most} at once; {queued} queued, {resumed} resumed, {expired} \
+         expired, {rejected} rejected"
+    );
+    ensure!(
+        most <= 128 + 64 * u64::from(possible_cpus()),
+        "{most} at once"
+    );
+    // A thousand come for 128 places and 256 tickets: most wait, and some have to try again for that.
+    ensure!(queued >= 256 && rejected > 0, "{stats}");
+    ensure!(resumed >= queued / 2 && resumed <= queued, "{stats}");
+    Ok(())
+}
+
+#[test]
+fn the_plugins_rule_without_a_queue() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let _server = Server::nginx_with(&pair, &[FILE], SLOWLY)?;
+    let limiter = start(&pair, &policy(256, ""), "generic")?;
+    let (longest, most) = crowd(&pair, &limiter)?;
+    let stats = stats(&limiter)?;
+    println!("all within {longest:?}, at most {most} at once");
+    ensure!(
+        most <= 256 + 64 * u64::from(possible_cpus()),
+        "{most} at once"
+    );
+    for metric in ["queued", "resumed", "expired"] {
+        let name = format!("plugin.rate_limiter.sni.Web.{metric}");
+        ensure!(stats[&name] == 0, "{name} in {stats}");
+    }
+    Ok(())
+}
