@@ -12,11 +12,16 @@ mod connections;
 pub mod control;
 #[expect(clippy::disallowed_methods, reason = "it runs by clocks")]
 pub mod daemon;
+mod fresh;
 pub mod guard;
+#[expect(clippy::disallowed_methods, reason = "a connection lasts for a time")]
+mod http;
 pub mod logging;
 #[expect(clippy::disallowed_methods, reason = "a scrape has a time")]
 pub mod metrics;
 mod netlink;
+#[expect(clippy::disallowed_methods, reason = "what a page shows has a time")]
+pub mod page;
 pub mod protocol;
 pub mod replay;
 pub mod reputation;

@@ -71,10 +71,28 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
         let (running, wanted) = (&daemon.group, &config.control.group);
         difference("control", running == wanted, text(running), text(wanted))
     });
+    let page = status.daemon.as_ref().and_then(|daemon| {
+        let (running, wanted) = (daemon.page.as_ref(), &config.page);
+        let hosts = running.map_or(&[][..], |page| &page.hosts);
+        let listen = running.map(|page| page.listen);
+        let same_hosts = wanted.listen.is_none() || hosts == wanted.hosts;
+        let text = |listen: Option<SocketAddr>, hosts: &[String]| {
+            let names = hosts.iter().map(|host| format!(", {host}"));
+            let names = names.filter(|_| listen.is_some());
+            listening(listen) + &names.collect::<String>()
+        };
+        difference(
+            "page",
+            is_served(wanted.listen, listen) && same_hosts,
+            text(listen, hosts),
+            text(wanted.listen, &wanted.hosts),
+        )
+    });
     let settings = [
         mode(config.mode, &status.interfaces),
         state,
         metrics,
+        page,
         control,
     ];
     settings.into_iter().flatten().collect()
@@ -188,6 +206,8 @@ mod tests {
                 config.offenders.capacity = 0;
                 config.bans.capacity = 2048;
                 config.control.group = Some("adm".to_owned());
+                config.page.listen = Some(([127, 0, 0, 1], 9471).into());
+                config.page.hosts = vec!["limiter.example".to_owned()];
                 status.daemon.as_mut().unwrap().metrics = None;
             },
             &[
@@ -198,6 +218,7 @@ mod tests {
                 "bans        {capacity: 524288} → {capacity: 2048}",
                 "mode        native on eth0 → generic",
                 "metrics     off → 127.0.0.1:9470",
+                "page        off → 127.0.0.1:9471, limiter.example",
                 "control     root alone → adm",
             ],
         );

@@ -53,6 +53,18 @@ pub enum StartupError {
     /// The control socket is unavailable.
     #[error(transparent)]
     Control(#[from] ServerError),
+    /// The page's port is unavailable.
+    #[error(
+        "cannot show the page on {address}: {source}; choose another address with `page: \
+         {{listen: …}}`, or switch it off with `page: off`"
+    )]
+    Page {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// The metrics port is unavailable.
     #[error(
         "cannot serve metrics on {address}: {source}; choose another address with --metrics or \

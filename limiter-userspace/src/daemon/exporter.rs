@@ -1,15 +1,21 @@
-//! What serves the metrics. The program that starts the daemon brings it along: metrics read the
-//! daemon, and the daemon does not know them.
+//! What serves over HTTP. The program that starts the daemon brings it along: it reads the daemon, and
+//! the daemon does not know it.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
 use super::{shared::Daemon, worker::Worker};
 
-/// Binds the port, before anything is attached.
-pub type BindMetrics = fn(SocketAddr) -> io::Result<Box<dyn MetricsListener>>;
+/// Binds ports, before anything is attached.
+#[derive(Clone, Copy)]
+pub struct Exporters {
+    /// Binds that of the metrics.
+    pub metrics: fn(SocketAddr) -> io::Result<Box<dyn Listener>>,
+    /// Binds that of the page, which browsers may also ask for by these names.
+    pub page: fn(SocketAddr, &[String]) -> io::Result<Box<dyn Listener>>,
+}
 
 /// A port that is bound, but not served yet.
-pub trait MetricsListener {
+pub trait Listener {
     /// Returns the address it listens on, with the real port where 0 was asked for.
     fn address(&self) -> SocketAddr;
 

@@ -1,0 +1,108 @@
+//! What several pages have: tables, links and times.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use crate::{cli::render::duration, protocol::bans::BanStatus};
+
+/// Shown in place of what there is not.
+pub(super) const NONE: &str = "–";
+
+/// A column of a table: its heading, and whether it has numbers.
+pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
+
+/// What a column has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+}
+
+/// Returns a table, which scrolls by itself where it is too wide.
+pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Markup>]) -> Markup {
+    let class = |kind| (kind == Kind::Number).then_some("number");
+    html! {
+        div.wide role="region" aria-label=(caption) tabindex="0" {
+            table {
+                caption { (caption) }
+                thead {
+                    tr {
+                        @for Column(name, kind) in columns {
+                            th scope="col" class=[class(*kind)] { (name) }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for (number, (cell, Column(_, kind))) in row.iter().zip(columns).enumerate() {
+                                @if number == 0 {
+                                    th scope="row" class=[class(*kind)] { (cell) }
+                                } @else {
+                                    td class=[class(*kind)] { (cell) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns a text as a cell.
+pub(super) fn text(text: impl AsRef<str>) -> Markup {
+    html! { (text.as_ref()) }
+}
+
+/// Returns a link that explains an address; a text, if it is no address.
+pub(super) fn source(id: &str) -> Markup {
+    let is_address = id.parse::<std::net::IpAddr>().is_ok();
+    html! {
+        @if is_address {
+            // An address has no character that means something in a query.
+            a href=(format!("/explain?address={id}")) { (id) }
+        } @else {
+            (id)
+        }
+    }
+}
+
+/// Returns a time of day, with the date.
+pub(super) fn time(at: Timestamp) -> Markup {
+    let at = format!("{at:.0}");
+    html! { time datetime=(at) { (at) } }
+}
+
+/// Says until when a ban holds.
+pub(super) fn until(ban: &BanStatus) -> Markup {
+    match (ban.until, ban.ends_in_ns) {
+        (Some(at), Some(ns)) => html! { (time(at)) ", for " (duration(ns)) " more" },
+        _ => text("it is lifted"),
+    }
+}
+
+/// Returns a value as a part of a link.
+pub(super) fn encoded(value: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    let mut encoded = String::new();
+    for byte in value.as_bytes() {
+        if is_plain(byte) {
+            encoded.push(char::from(*byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_links() {
+        assert_eq!(encoded("a-b_c.1~"), "a-b_c.1~");
+        assert_eq!(encoded("a&b=c \"<ä"), "a%26b%3Dc%20%22%3C%C3%A4");
+    }
+}
