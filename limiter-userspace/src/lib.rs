@@ -14,7 +14,6 @@ pub mod control;
 pub mod daemon;
 mod fresh;
 pub mod guard;
-#[expect(clippy::disallowed_methods, reason = "a connection lasts for a time")]
 mod http;
 pub mod logging;
 #[expect(clippy::disallowed_methods, reason = "a scrape has a time")]

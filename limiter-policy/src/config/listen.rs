@@ -7,20 +7,20 @@ use super::{
     reader::Reader,
 };
 
-/// Reads an address and port, or `off`: then the result is `Some(None)`. `example` has the port that
-/// is usual there. `None`: it is neither, which is noted.
+/// Reads an address and port. `None`: it is `off`, or neither, which is noted. `example` has the port
+/// that is usual there.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
     example: SocketAddr,
-) -> Option<Option<SocketAddr>> {
+) -> Option<SocketAddr> {
     let expected = format!("an address and port, such as '{example}', or 'off'");
     let text = reader.text(node, &expected)?;
     if text == "off" {
-        return Some(None);
+        return None;
     }
     if let Ok(address) = text.parse() {
-        return Some(Some(address));
+        return Some(address);
     }
     if let Value::Boolean = node.value {
         reader.unexpected(node, &expected);

@@ -44,7 +44,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
         return page;
     };
     page.listen = match fields.get(LISTEN) {
-        Some(node) => listen::read(reader, node, USUAL).flatten(),
+        Some(node) => listen::read(reader, node, USUAL),
         None => Some(USUAL),
     };
     if let Some(node) = fields.get(HOSTS) {

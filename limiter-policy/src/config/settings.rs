@@ -139,10 +139,8 @@ pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) 
     let Some(fields) = reader.fields(node, "a map with 'listen'", &["listen"]) else {
         return metrics;
     };
-    if let Some(node) = fields.get("listen")
-        && let Some(listen) = listen::read(reader, node, Metrics::USUAL)
-    {
-        metrics.listen = listen;
+    if let Some(node) = fields.get("listen") {
+        metrics.listen = listen::read(reader, node, Metrics::USUAL);
     }
     metrics
 }

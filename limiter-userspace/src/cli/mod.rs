@@ -30,7 +30,7 @@ mod stats;
 pub(crate) mod status;
 mod stream;
 mod suggest;
-mod top;
+pub(crate) mod top;
 mod traffic;
 mod traffic_file;
 

@@ -5,13 +5,16 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use super::{shared::Daemon, worker::Worker};
 
+/// A bound port, or why there is none.
+pub type Bound = io::Result<Box<dyn Listener>>;
+
 /// Binds ports, before anything is attached.
 #[derive(Clone, Copy)]
 pub struct Exporters {
     /// Binds that of the metrics.
-    pub metrics: fn(SocketAddr) -> io::Result<Box<dyn Listener>>,
+    pub metrics: fn(SocketAddr) -> Bound,
     /// Binds that of the page, which browsers may also ask for by these names.
-    pub page: fn(SocketAddr, &[String]) -> io::Result<Box<dyn Listener>>,
+    pub page: fn(SocketAddr, &[String]) -> Bound,
 }
 
 /// A port that is bound, but not served yet.

@@ -59,7 +59,7 @@ pub use self::{
     bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
     connections::status as connections,
     error::{DaemonError, ReloadError, StartupError},
-    exporter::{Exporters, Listener},
+    exporter::{Bound, Exporters, Listener},
     incidents::IncidentNote,
     known::change_known_pinned,
     looks::Hold,
@@ -102,7 +102,8 @@ pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonErr
         .map_err(DaemonError::Runtime)?;
     runtime.block_on(async {
         make_threads().await;
-        run(options, exporters).await
+        // In a box, as it is too large for the stack.
+        Box::pin(run(options, exporters)).await
     })
 }
 

@@ -27,7 +27,7 @@ use crate::{
 struct Listener(Port);
 
 /// Binds the port.
-pub fn bind(address: SocketAddr) -> io::Result<Box<dyn daemon::Listener>> {
+pub fn bind(address: SocketAddr) -> daemon::Bound {
     Ok(Box::new(Listener(Port::bind(address)?)))
 }
 

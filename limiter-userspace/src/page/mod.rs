@@ -30,7 +30,7 @@ struct Listener {
 }
 
 /// Binds the port. Browsers may also ask for the page by the names `hosts`.
-pub fn bind(address: SocketAddr, hosts: &[String]) -> io::Result<Box<dyn daemon::Listener>> {
+pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::Bound {
     Ok(Box::new(Listener {
         port: Port::bind(address)?,
         hosts: hosts.to_vec(),

@@ -32,6 +32,9 @@
     }
   };
 
+  // In UTC, as the daemon writes times.
+  const clock = (at, from, to) => new Date(at * 1000).toISOString().slice(from, to).replace("T", " ");
+
   const box = document.getElementById("plot");
   const chart = document.getElementById("chart");
   const state = { shown: null, plot: null, window: "minutes" };
@@ -70,16 +73,18 @@
     state.plot = new uPlot({
       width: chart.clientWidth,
       height: 260,
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       series: [
-        { value: "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" },
+        { value: (_, at) => (at == null ? "–" : clock(at, 0, 19)) },
         ...state.shown.series.map((one, number) => ({
           label: one.name,
           stroke: stroke(one),
           width: number < 2 ? 2 : 1,
+          points: { show: false },
           value: (_, rate) => (rate == null ? "–" : format(rate)),
         })),
       ],
-      axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map((at) => clock(at, 11, 19)) }, { ...axis, size: 70, values: (_, ticks) => ticks.map(format) }],
       scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.05)] } },
       hooks: { draw: [marks(mark)] },
     }, data(), chart);

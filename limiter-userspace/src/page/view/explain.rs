@@ -78,10 +78,10 @@ fn row(limit: &LimitExplanation) -> Vec<Markup> {
         text(&limit.source),
         text(count(limit.remaining)),
         text(limit.burst.map_or_else(|| NONE.to_owned(), count)),
-        match limit.connections {
-            Some(open) => html! { (count(open)) " open" },
-            None => html! { (count(limit.count)) " per " (duration(limit.period_ns)) },
-        },
+        text(limit.connections.map_or_else(
+            || format!("{} per {}", count(limit.count), duration(limit.period_ns)),
+            |open| format!("{} open", count(open)),
+        )),
         text(
             (limit.reserve.as_ref())
                 .map_or_else(|| NONE.to_owned(), |reserve| count(reserve.tokens)),

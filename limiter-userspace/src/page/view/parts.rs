@@ -84,25 +84,5 @@ pub(super) fn until(ban: &BanStatus) -> Markup {
 
 /// Returns a value as a part of a link.
 pub(super) fn encoded(value: &str) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    let mut encoded = String::new();
-    for byte in value.as_bytes() {
-        if is_plain(byte) {
-            encoded.push(char::from(*byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_in_links() {
-        assert_eq!(encoded("a-b_c.1~"), "a-b_c.1~");
-        assert_eq!(encoded("a&b=c \"<ä"), "a%26b%3Dc%20%22%3C%C3%A4");
-    }
+    form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }

@@ -141,7 +141,7 @@ fn what_is_observed_stands_beside_what_is_enforced() {
 
 #[test]
 fn an_address_is_explained_and_nothing_else() {
-    let link = |id| super::parts::source(id).into_string();
+    let link = |id| parts::source(id).into_string();
     assert_eq!(
         link("2001:db8::1"),
         "<a href=\"/explain?address=2001:db8::1\">2001:db8::1</a>"
