@@ -286,7 +286,7 @@ fn there_is_none_unless_it_is_asked_for() -> Result<()> {
 
     let scene = Scene::new()?;
     std::fs::write(scene.path("limiter.yaml"), format!("page: on\n{GOOD}"))?;
-    let taken = "limiter: cannot show the page on 127.0.0.1:9471: Address already in use (os error \
+    let taken = "cannot show the page on 127.0.0.1:9471: Address already in use (os error \
                  98); choose another address with `page: {listen: …}`, or switch it off with `page: \
                  off`";
     assert_fails(&mut scene.run(&pair.server, &["-i", "lo"]), &[taken])?;
