@@ -12,8 +12,16 @@ mod connections;
 pub mod control;
 #[expect(clippy::disallowed_methods, reason = "it runs by clocks")]
 pub mod daemon;
+#[cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests begin at some time")
+)]
 mod fresh;
 pub mod guard;
+#[cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests measure how long it takes")
+)]
 mod http;
 pub mod logging;
 #[expect(clippy::disallowed_methods, reason = "a scrape has a time")]

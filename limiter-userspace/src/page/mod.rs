@@ -3,6 +3,7 @@
 //! keep that thread busy: it serves a few connections for a short time each, and reads at most once
 //! a second what all see, and what one asks for with pauses in between.
 
+mod asked;
 mod assets;
 mod events;
 mod history;

@@ -1,6 +1,6 @@
 //! Which path shows what.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -10,13 +10,11 @@ use axum::{
     response::{IntoResponse as _, Response, Sse},
     routing::get,
 };
-use ipnet::IpNet;
-use limiter_policy::policy::bans::Origin;
 use maud::Markup;
-use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use super::{
+    asked::{BansAsked, ExplainAsked, HistoryAsked, OffendersAsked, Window},
     assets::ASSETS,
     events,
     recorder::Recorder,
@@ -27,7 +25,7 @@ use super::{
 };
 use crate::{
     daemon::Daemon,
-    protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderQuery, Request, bans::BansQuery},
+    protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderQuery, Request},
 };
 
 /// The most rows of a table.
@@ -87,19 +85,6 @@ async fn overview(State(pages): State<Arc<Pages>>) -> Response {
     }
 }
 
-/// Selects offenders.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct OffendersAsked {
-    /// How many rows to leave out.
-    #[serde(default)]
-    pub(super) from: usize,
-    /// How to group them.
-    pub(super) by: Option<Grouping>,
-    /// Only those of this limit; empty: of all.
-    #[serde(default)]
-    pub(super) limit: String,
-}
-
 async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersAsked>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
@@ -131,27 +116,11 @@ async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersAsked>
     }
 }
 
-/// Selects bans.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct BansAsked {
-    /// Only those that contain this prefix or address, or lie within it; empty: all.
-    #[serde(default)]
-    pub(super) prefix: String,
-    /// Only those of this origin; empty: of all.
-    #[serde(default)]
-    pub(super) origin: String,
-    /// Where to continue.
-    pub(super) position: Option<u32>,
-    /// How many rows from there on to leave out.
-    #[serde(default)]
-    pub(super) skip: usize,
-}
-
 async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
-    let Some(mut query) = bans_query(&asked) else {
+    let Some(mut query) = asked.query() else {
         let text = "Enter an address or a prefix, such as 192.0.2.0/24, and the name of an origin.";
         return told(StatusCode::BAD_REQUEST, text);
     };
@@ -185,34 +154,6 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Respo
     }
 }
 
-/// Returns what a visitor asks for; `None`: it is none that the daemon could answer.
-fn bans_query(asked: &BansAsked) -> Option<BansQuery> {
-    let prefix = match asked.prefix.trim() {
-        "" => None,
-        text => Some(prefix(text)?),
-    };
-    let origin = match asked.origin.trim() {
-        "" => None,
-        name => Some(name.parse::<Origin>().ok()?),
-    };
-    Some(BansQuery {
-        prefix,
-        origin,
-        position: asked.position,
-    })
-}
-
-/// Reads an address or a prefix.
-fn prefix(text: &str) -> Option<IpNet> {
-    let address = text.parse::<IpAddr>().map(IpNet::from).ok();
-    address.or_else(|| text.parse::<IpNet>().ok().map(|prefix| prefix.trunc()))
-}
-
-#[derive(Deserialize)]
-struct ExplainAsked {
-    address: String,
-}
-
 async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
@@ -235,21 +176,6 @@ async fn stream(State(pages): State<Arc<Pages>>) -> Response {
         Ok(permit) => Sse::new(events::stream(pages.recorder.follow(), permit)).into_response(),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "too many watch\n").into_response(),
     }
-}
-
-/// Selects a part of the history.
-#[derive(Deserialize)]
-struct HistoryAsked {
-    window: Window,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Window {
-    /// Ten minutes by second.
-    Minutes,
-    /// A day by minute.
-    Day,
 }
 
 async fn history(State(pages): State<Arc<Pages>>, asked: Asked<HistoryAsked>) -> Response {

@@ -13,7 +13,8 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERV
 
 use crate::{BINARY, GOOD, Scene, assert_fails, pair, wait_for};
 
-const PAGE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471);
+/// Where the page usually is.
+pub(crate) const PAGE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471);
 
 /// As browsers ask.
 const HOST: &str = "Host: localhost:9471\r\n";
@@ -59,7 +60,7 @@ fn request(namespace: &Namespace, line: &str, fields: &str) -> Result<(String, S
 }
 
 /// Returns a page, which must be there.
-fn get(namespace: &Namespace, path: &str) -> Result<String> {
+pub(crate) fn get(namespace: &Namespace, path: &str) -> Result<String> {
     let (head, body) = request(namespace, &format!("GET {path}"), HOST)?;
     ensure!(head.starts_with("http/1.1 200 ok"), "{path}: {head}");
     Ok(body)

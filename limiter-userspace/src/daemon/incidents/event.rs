@@ -82,7 +82,7 @@ impl Event {
         !matches!(self, Self::Ended { .. })
     }
 
-    /// Logs the event, with the names that limits have in this policy. Returns the message.
+    /// Logs the event, with the names that limits have in this policy. Returns it in words.
     pub(super) fn log(&self, policy: &Policy) -> String {
         match self {
             Self::Began {
@@ -122,11 +122,11 @@ impl Event {
                 message
             }
             Self::More { sources } => {
-                let message = format!(
+                warn!(
+                    sources,
                     "and {sources} more sources began to be dropped: see `limiter offenders`"
                 );
-                warn!(sources, "{message}");
-                message
+                format!("and {sources} more sources began to be dropped")
             }
         }
     }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{
-    super::{routes::OffendersAsked, snapshot::Offenders},
+    super::{asked::OffendersAsked, snapshot::Offenders},
     frame::frame,
     parts::{Column, Kind, encoded, source, table, text, until},
 };

@@ -5,7 +5,7 @@ use limiter_policy::policy::bans::Origin;
 
 use super::{
     super::{
-        routes::{BansAsked, OffendersAsked},
+        asked::{BansAsked, OffendersAsked},
         snapshot::{Offenders, Snapshot},
     },
     *,
