@@ -8,13 +8,14 @@ use std::{
 };
 
 use jiff::Timestamp;
-use limiter_common::reason::Reason;
+use limiter_common::{limit::Cost, reason::Reason};
 use limiter_datapath::kernel::{DatapathError, wall_clock_now};
-use limiter_policy::policy::Mode;
+use limiter_policy::policy::{Limit, Mode, Rate};
 use thiserror::Error;
 
 use super::{rates::LimitRate, recorder::Recorder};
 use crate::{
+    cli::render::{count, duration},
     daemon::{Daemon, Hold, IncidentNote, automatic::Outcome},
     fresh::Fresh,
     protocol::{
@@ -161,7 +162,7 @@ impl Snapshots {
                 }
                 Some(LimitRow {
                     counts,
-                    rate: limit.default.map(|rate| rate.to_string()),
+                    rate: limit.default.map(|rate| told(limit, rate)),
                     // A reload may have come in between.
                     status: status.limits.get(&limit.name)?.clone(),
                     per_second: per_second.remove(&limit.name),
@@ -181,6 +182,20 @@ impl LimitRow {
     /// Whether it does less than enforce.
     pub(super) fn only_observes(&self) -> bool {
         self.status.mode != Mode::Enforce
+    }
+}
+
+/// Says how much a limit grants an owner without an override.
+fn told(limit: &Limit, rate: Rate) -> String {
+    let burst = count(rate.burst);
+    if limit.cost == Cost::Connections {
+        return format!("{burst} open at once");
+    }
+    let per = format!("{} per {}", count(rate.count), duration(rate.period_ns));
+    if limit.strategy.has_burst() {
+        format!("{per}, burst {burst}")
+    } else {
+        per
     }
 }
 

@@ -86,7 +86,7 @@ fn rows(bans: &[BanStatus], caption: &str) -> Markup {
         Column("Since", Kind::Text),
         Column("Until", Kind::Text),
         Column("Times", Kind::Number),
-        Column("Reason", Kind::Text),
+        Column("Reason", Kind::Prose),
     ];
     let rows: Vec<_> = (bans.iter())
         .map(|ban| {

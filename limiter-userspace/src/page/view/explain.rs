@@ -48,7 +48,7 @@ fn limits(limits: &[LimitExplanation]) -> Markup {
     let columns = [
         Column("Limit", Kind::Text),
         Column("Mode", Kind::Text),
-        Column("Match", Kind::Text),
+        Column("Match", Kind::Prose),
         Column("Bucket of", Kind::Text),
         Column("Rate from", Kind::Text),
         Column("Left", Kind::Number),

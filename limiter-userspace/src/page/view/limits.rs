@@ -22,7 +22,7 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
     let columns = [
         Column("Limit", Kind::Text),
         Column("Mode", Kind::Text),
-        Column("Counts", Kind::Text),
+        Column("Counts", Kind::Prose),
         Column("Rate", Kind::Text),
         Column("Left", Kind::Number),
         Column("Passed per second", Kind::Number),

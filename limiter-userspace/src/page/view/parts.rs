@@ -12,15 +12,27 @@ pub(super) const NONE: &str = "–";
 pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
 
 /// What a column has.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Kind {
+    /// A name or a time, on one line.
     Text,
+    /// A sentence or a list, on several.
+    Prose,
     Number,
+}
+
+impl Kind {
+    const fn class(self) -> Option<&'static str> {
+        match self {
+            Self::Text => None,
+            Self::Prose => Some("prose"),
+            Self::Number => Some("number"),
+        }
+    }
 }
 
 /// Returns a table, which scrolls by itself where it is too wide.
 pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Markup>]) -> Markup {
-    let class = |kind| (kind == Kind::Number).then_some("number");
     html! {
         div.wide role="region" aria-label=(caption) tabindex="0" {
             table {
@@ -28,7 +40,7 @@ pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Markup>]) -> 
                 thead {
                     tr {
                         @for Column(name, kind) in columns {
-                            th scope="col" class=[class(*kind)] { (name) }
+                            th scope="col" class=[kind.class()] { (name) }
                         }
                     }
                 }
@@ -37,9 +49,9 @@ pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Markup>]) -> 
                         tr {
                             @for (number, (cell, Column(_, kind))) in row.iter().zip(columns).enumerate() {
                                 @if number == 0 {
-                                    th scope="row" class=[class(*kind)] { (cell) }
+                                    th scope="row" class=[kind.class()] { (cell) }
                                 } @else {
-                                    td class=[class(*kind)] { (cell) }
+                                    td class=[kind.class()] { (cell) }
                                 }
                             }
                         }

@@ -23,8 +23,8 @@ pub(super) fn lists(lists: &[ListStatus]) -> Markup {
         Column("IPv4", Kind::Number),
         Column("IPv6", Kind::Number),
         Column("Bad lines", Kind::Number),
-        Column("Used by", Kind::Text),
-        Column("Files", Kind::Text),
+        Column("Used by", Kind::Prose),
+        Column("Files", Kind::Prose),
     ];
     let time = |ns: Option<u64>| text(ns.map_or_else(|| NONE.to_owned(), duration));
     let rows: Vec<_> = (lists.iter())

@@ -67,7 +67,7 @@ fn reasons(snapshot: &Snapshot) -> Markup {
         Column("Verdict", Kind::Text),
         Column("Packets", Kind::Number),
         Column("Per second", Kind::Number),
-        Column("Meaning", Kind::Text),
+        Column("Meaning", Kind::Prose),
     ];
     table("Packets by reason", &columns, &rows)
 }
