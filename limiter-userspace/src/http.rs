@@ -6,6 +6,8 @@ use std::{
     error::Error,
     io,
     net::{self, SocketAddr},
+    os::unix,
+    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -19,7 +21,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
+    net::{TcpListener, UnixListener},
     sync::Notify,
     time::{interval, timeout},
 };
@@ -27,6 +29,7 @@ use tracing::debug;
 
 use crate::{
     connections::Connections,
+    control::SocketFile,
     daemon::{
         Daemon, Worker,
         pulse::{BEAT, Pulse, Pulses},
@@ -46,24 +49,30 @@ pub(crate) const TO_END: Duration = Duration::from_secs(30);
 const MAX_HEAD: usize = 8 << 10;
 const MAX_FIELDS: usize = 64;
 
-/// A bound port that does not serve yet.
-pub(crate) struct Port {
-    listener: net::TcpListener,
-    address: SocketAddr,
+/// A bound port or socket that does not serve yet.
+pub(crate) enum Port {
+    Tcp(net::TcpListener),
+    Unix(SocketFile, unix::net::UnixListener),
+}
+
+/// A listener of the runtime that serves.
+pub(crate) enum Listening {
+    Tcp(TcpListener),
+    Unix(UnixListener),
 }
 
 impl Port {
-    /// Binds the port.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// Binds a port; also returns its address, with the real port where 0 was asked for.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<(SocketAddr, Self)> {
         let listener = net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address })
+        Ok((listener.local_addr()?, Self::Tcp(listener)))
     }
 
-    /// Returns its address, with the real port where 0 was asked for.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
+    /// Binds a socket, for root and the members of a group.
+    pub(crate) fn bind_socket(path: &Path, group: Option<&str>) -> io::Result<Self> {
+        let (file, listener) = SocketFile::bind_for(path, group)?;
+        Ok(Self::Unix(file, listener))
     }
 
     /// Serves on a thread of its own, with its own runtime, which gives signs of life there.
@@ -72,14 +81,20 @@ impl Port {
         thread: &str,
         daemon: Arc<Daemon>,
         pulse: fn(&Pulses) -> &Pulse,
-        serve: impl AsyncFnOnce(TcpListener, &Arc<Daemon>) -> Infallible + Send + 'static,
+        serve: impl AsyncFnOnce(Listening, &Arc<Daemon>) -> Infallible + Send + 'static,
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let listener = {
+        let (listener, file) = {
             let _inside = runtime.enter();
-            TcpListener::from_std(self.listener)?
+            match self {
+                Self::Tcp(listener) => (Listening::Tcp(TcpListener::from_std(listener)?), None),
+                Self::Unix(file, listener) => {
+                    let listener = UnixListener::from_std(listener)?;
+                    (Listening::Unix(listener), Some(file))
+                }
+            }
         };
         let end = Arc::new(Notify::new());
         let ended = Arc::clone(&end);
@@ -93,6 +108,7 @@ impl Port {
                     }
                 });
                 pulse(daemon.pulses()).end();
+                drop(file);
             },
             move || end.notify_one(),
         )
@@ -131,17 +147,36 @@ where
 
 /// Serves forever on a port that messages call `name`.
 pub(crate) async fn serve(
-    listener: TcpListener,
+    listener: Listening,
     name: &'static str,
     pulse: &Pulse,
     answers: impl Answers,
 ) -> Infallible {
+    match listener {
+        Listening::Tcp(listener) => {
+            accept(async || listener.accept().await, name, pulse, answers).await
+        }
+        Listening::Unix(listener) => {
+            accept(async || listener.accept().await, name, pulse, answers).await
+        }
+    }
+}
+
+async fn accept<S, A>(
+    mut next: impl AsyncFnMut() -> io::Result<(S, A)>,
+    name: &'static str,
+    pulse: &Pulse,
+    answers: impl Answers,
+) -> Infallible
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut connections = Connections::new(name, MOST);
     let mut beats = interval(BEAT);
     loop {
         tokio::select! {
             _ = beats.tick() => pulse.beat(),
-            stream = connections.accept(async || listener.accept().await) => {
+            stream = connections.accept(&mut next) => {
                 connections.serve(converse(stream, name, answers.clone())).await;
             }
         }

@@ -7,15 +7,13 @@ use super::{
     reader::Reader,
 };
 
-/// Reads an address and port. `None`: it is `off`, or neither, which is noted. `example` has the port
-/// that is usual there.
+/// Reads an address and port. `None`: it is `off`, or not what is `expected`, which is noted.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    example: SocketAddr,
+    expected: &str,
 ) -> Option<SocketAddr> {
-    let expected = format!("an address and port, such as '{example}', or 'off'");
-    let text = reader.text(node, &expected)?;
+    let text = reader.text(node, expected)?;
     if text == "off" {
         return None;
     }
@@ -23,7 +21,7 @@ pub(super) fn read<'n>(
         return Some(address);
     }
     if let Value::Boolean = node.value {
-        reader.unexpected(node, &expected);
+        reader.unexpected(node, expected);
         return None;
     }
     let port = text.strip_prefix(':').unwrap_or(text);

@@ -55,7 +55,7 @@ pub use self::{
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
-    page::Page,
+    page::{Page, Place},
     settings::{AttachMode, Control, Metrics},
 };
 use self::{diagnostics::Problems, surroundings::Surroundings};

@@ -140,7 +140,8 @@ pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) 
         return metrics;
     };
     if let Some(node) = fields.get("listen") {
-        metrics.listen = listen::read(reader, node, Metrics::USUAL);
+        let expected = "an address and port, such as '127.0.0.1:9470', or 'off'";
+        metrics.listen = listen::read(reader, node, expected);
     }
     metrics
 }

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 use limiter_datapath::kernel::{
     DatapathError, interface::InterfaceError, pins::PinsError, preflight::PreflightError,
 };
-use limiter_policy::policy::CompileError;
+use limiter_policy::{config::Place, policy::CompileError};
 use thiserror::Error;
 use tokio::task::JoinError;
 
@@ -55,12 +55,12 @@ pub enum StartupError {
     Control(#[from] ServerError),
     /// The page's port is unavailable.
     #[error(
-        "cannot show the page on {address}: {source}; choose another address with `page: \
-         {{listen: …}}`, or switch it off with `page: off`"
+        "cannot show the page on {place}: {source}; choose another place with `page: {{listen: …}}`, \
+         or switch it off with `page: off`"
     )]
     Page {
-        /// The address.
-        address: SocketAddr,
+        /// Where.
+        place: Place,
         /// The cause.
         #[source]
         source: io::Error,

@@ -3,25 +3,28 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
+use limiter_policy::config::Place;
+
 use super::{shared::Daemon, worker::Worker};
 
-/// A bound port, or why there is none.
-pub type Bound = io::Result<Box<dyn Listener>>;
+/// What listens, and where: with the real port where 0 was asked for.
+pub type Placed<P> = (P, Box<dyn Listener>);
 
-/// Binds ports, before anything is attached.
+/// What was bound.
+pub type Bound<P> = io::Result<Placed<P>>;
+
+/// Binds ports and sockets, before anything is attached.
 #[derive(Clone, Copy)]
 pub struct Exporters {
-    /// Binds that of the metrics.
-    pub metrics: fn(SocketAddr) -> Bound,
-    /// Binds that of the page, which browsers may also ask for by these names.
-    pub page: fn(SocketAddr, &[String]) -> Bound,
+    /// Binds the port of the metrics.
+    pub metrics: fn(SocketAddr) -> Bound<SocketAddr>,
+    /// Binds the page's, for browsers that ask for it by these names; a socket for the members of a
+    /// group.
+    pub page: fn(&Place, hosts: &[String], group: Option<&str>) -> Bound<Place>,
 }
 
-/// A port that is bound, but not served yet.
+/// What is bound, but not served yet.
 pub trait Listener {
-    /// Returns the address it listens on, with the real port where 0 was asked for.
-    fn address(&self) -> SocketAddr;
-
     /// Serves what it reads from the daemon, on a thread of its own.
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker>;
 }

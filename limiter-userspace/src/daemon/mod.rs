@@ -59,7 +59,7 @@ pub use self::{
     bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
     connections::status as connections,
     error::{DaemonError, ReloadError, StartupError},
-    exporter::{Bound, Exporters, Listener},
+    exporter::{Bound, Exporters, Listener, Placed},
     incidents::IncidentNote,
     known::change_known_pinned,
     looks::Hold,

@@ -5,7 +5,12 @@
 use std::{io, mem, sync::Arc};
 
 use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
-use limiter_policy::{config::Page, file, lists::Feeds, policy::CompileError};
+use limiter_policy::{
+    config::{Page, Place},
+    file,
+    lists::Feeds,
+    policy::CompileError,
+};
 use tokio::sync::mpsc;
 use tracing::info;
 
@@ -15,7 +20,7 @@ use super::{
     confirm,
     enforce::put_in_force,
     error::StartupError,
-    exporter::{Exporters, Listener},
+    exporter::{Exporters, Placed},
     feeds::FeedKeeper,
     options::Options,
     own_addresses::OwnAddressKeeper,
@@ -84,7 +89,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
             Some(bound.map_err(|source| StartupError::Metrics { address, source })?)
         }
     };
-    let page = bind_page(exporters, &candidate.config.page)?;
+    let page = bind_page(exporters, &candidate.config.page, group.as_deref())?;
 
     let settings = || {
         let config = &candidate.config;
@@ -96,11 +101,12 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     };
     let datapath = starting_point.into_datapath(resumed.is_some(), settings)?;
     let (reloads, requests) = Requests::new();
-    let metrics = listener.as_ref().map(|listener| listener.address());
+    let (metrics, listener) = listener.unzip();
+    let (page, page_listener) = page.unzip();
     let told = Told {
         metrics,
-        page: page.as_ref().map(|page| PageStatus {
-            listen: page.address(),
+        page: page.map(|listen| PageStatus {
+            listen,
             hosts: candidate.config.page.hosts.clone(),
         }),
         group,
@@ -110,7 +116,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
-    for listener in [listener, page].into_iter().flatten() {
+    for listener in [listener, page_listener].into_iter().flatten() {
         let serving = listener.serve(Arc::clone(&daemon));
         threads.push(serving.map_err(StartupError::Thread)?);
     }
@@ -126,15 +132,20 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     })
 }
 
-/// Binds the port of the page; `None`: there is no page.
-fn bind_page(exporters: Exporters, page: &Page) -> Result<Option<Box<dyn Listener>>, StartupError> {
-    let Some(address) = page.listen else {
+/// Binds the page's port or socket; `None`: there is no page.
+fn bind_page(
+    exporters: Exporters,
+    page: &Page,
+    group: Option<&str>,
+) -> Result<Option<Placed<Place>>, StartupError> {
+    let Some(place) = &page.listen else {
         return Ok(None);
     };
-    let bound = (exporters.page)(address, &page.hosts);
-    bound
-        .map(Some)
-        .map_err(|source| StartupError::Page { address, source })
+    let bound = (exporters.page)(place, &page.hosts, group);
+    bound.map(Some).map_err(|source| StartupError::Page {
+        place: place.clone(),
+        source,
+    })
 }
 
 /// Starts the threads that run beside the rest, but for those that serve over HTTP.
@@ -208,7 +219,10 @@ fn log_attached(daemon: &Daemon) {
             format!("; metrics on http://{address}/metrics")
         }),
         (daemon.told.page.as_ref()).map_or_else(String::new, |page| {
-            format!("; page on http://{}/", page.listen)
+            match &page.listen {
+                Place::Address(address) => format!("; page on http://{address}/"),
+                Place::Socket(path) => format!("; page at the socket {}", path.display()),
+            }
         }),
         datapath.pins().map_or_else(String::new, |pins| {
             format!("; pinned in {}", pins.directory().display())

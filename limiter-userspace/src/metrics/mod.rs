@@ -27,15 +27,12 @@ use crate::{
 struct Listener(Port);
 
 /// Binds the port.
-pub fn bind(address: SocketAddr) -> daemon::Bound {
-    Ok(Box::new(Listener(Port::bind(address)?)))
+pub fn bind(address: SocketAddr) -> daemon::Bound<SocketAddr> {
+    let (address, port) = Port::bind(address)?;
+    Ok((address, Box::new(Listener(port))))
 }
 
 impl daemon::Listener for Listener {
-    fn address(&self) -> SocketAddr {
-        self.0.address()
-    }
-
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
         (self.0).serve(
             "metrics",

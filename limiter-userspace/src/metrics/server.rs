@@ -9,17 +9,15 @@ use hyper::{
     header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue},
     service::service_fn,
 };
-use tokio::net::TcpListener;
 
 use super::{format::Format, scrape::Scrapes};
-use crate::{daemon::pulse::Pulse, http};
+use crate::{
+    daemon::pulse::Pulse,
+    http::{self, Listening},
+};
 
 /// Serves forever.
-pub(super) async fn serve(
-    listener: TcpListener,
-    scrapes: Arc<Scrapes>,
-    pulse: &Pulse,
-) -> Infallible {
+pub(super) async fn serve(listener: Listening, scrapes: Arc<Scrapes>, pulse: &Pulse) -> Infallible {
     let answers = service_fn(move |request: Request<Incoming>| {
         let response = answer(&request, &scrapes);
         async { Ok::<_, Infallible>(response) }

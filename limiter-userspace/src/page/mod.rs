@@ -15,9 +15,10 @@ mod turns;
 mod view;
 mod visitor;
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, sync::Arc};
 
 use hyper_util::service::TowerToHyperService;
+use limiter_policy::config::Place;
 
 use self::{recorder::Recorder, routes::Pages, visitor::Visitors};
 use crate::{
@@ -27,25 +28,27 @@ use crate::{
 
 struct Listener {
     port: Port,
-    hosts: Vec<String>,
+    visitors: Visitors,
 }
 
-/// Binds the port. Browsers may also ask for the page by the names `hosts`.
-pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::Bound {
-    Ok(Box::new(Listener {
-        port: Port::bind(address)?,
-        hosts: hosts.to_vec(),
-    }))
+/// Binds the port, or the socket for the members of a group. Browsers may also ask for the page by
+/// the names `hosts`.
+pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::Bound<Place> {
+    let (place, port, address) = match place {
+        Place::Address(address) => {
+            let (address, port) = Port::bind(*address)?;
+            (Place::Address(address), port, Some(address.ip()))
+        }
+        Place::Socket(path) => (place.clone(), Port::bind_socket(path, group)?, None),
+    };
+    let visitors = Visitors::new(address, hosts.to_vec());
+    Ok((place, Box::new(Listener { port, visitors })))
 }
 
 impl daemon::Listener for Listener {
-    fn address(&self) -> SocketAddr {
-        self.port.address()
-    }
-
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
-        let visitors = Visitors::new(self.port.address().ip(), self.hosts);
-        self.port.serve("page", daemon, |pulses| &pulses.page, async |listener, daemon| {
+        let Self { port, visitors } = *self;
+        port.serve("page", daemon, |pulses| &pulses.page, async |listener, daemon| {
             let recorder = Arc::new(Recorder::new(Arc::clone(daemon)));
             let pages = Arc::new(Pages::new(Arc::clone(daemon), Arc::clone(&recorder)));
             let routes = TowerToHyperService::new(routes::routes(pages, visitors));

@@ -42,12 +42,13 @@ const HEADERS: [(HeaderName, &str); 7] = [
 
 /// The names of the page.
 pub(super) struct Visitors {
-    listen: IpAddr,
+    /// `None`: it listens at a socket.
+    listen: Option<IpAddr>,
     hosts: Vec<String>,
 }
 
 impl Visitors {
-    pub(super) fn new(listen: IpAddr, hosts: Vec<String>) -> Self {
+    pub(super) fn new(listen: Option<IpAddr>, hosts: Vec<String>) -> Self {
         Self { listen, hosts }
     }
 
@@ -87,7 +88,8 @@ impl Visitors {
                 IpAddr::from(Ipv4Addr::UNSPECIFIED),
                 IpAddr::from(Ipv6Addr::UNSPECIFIED),
             ];
-            return address == self.listen || address.is_loopback() || all.contains(&self.listen);
+            let is_named = |listen: IpAddr| address == listen || all.contains(&listen);
+            return address.is_loopback() || self.listen.is_some_and(is_named);
         }
         let name = name.to_ascii_lowercase();
         name == "localhost" || self.hosts.contains(&name)
@@ -127,7 +129,7 @@ mod tests {
 
     fn may_look(listen: &str, fields: &[(HeaderName, &'static str)]) -> bool {
         let hosts = vec!["limiter.example.org".to_owned()];
-        let visitors = Visitors::new(listen.parse().unwrap(), hosts);
+        let visitors = Visitors::new(listen.parse().ok(), hosts);
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));

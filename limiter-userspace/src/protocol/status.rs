@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_policy::{
-    config::{Bans, Buckets, Offenders},
+    config::{Bans, Buckets, Offenders, Place},
     lists::ListStatus,
     policy::{FlatMetrics, Mode},
 };
@@ -83,7 +83,7 @@ pub struct DaemonStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageStatus {
     /// Where it is.
-    pub listen: SocketAddr,
+    pub listen: Place,
     /// The names under which browsers may ask for it, besides `localhost` and addresses.
     pub hosts: Vec<String>,
 }

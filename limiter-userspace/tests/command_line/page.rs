@@ -3,7 +3,9 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::Path,
+    process::Command,
     time::Duration,
 };
 
@@ -266,6 +268,51 @@ fn only_those_who_know_its_name_and_only_to_look() -> Result<()> {
     Ok(())
 }
 
+/// Returns what a user, who is in no group, gets of the page at a socket, by curl.
+fn of_socket(socket: &Path, group: u32) -> Result<String> {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--max-time", "10"]);
+    curl.arg("--unix-socket")
+        .arg(socket)
+        .arg("http://localhost/");
+    if group != 0 {
+        curl.uid(65_534).gid(group);
+    }
+    let output = curl.output()?;
+    Ok(String::from_utf8(output.stdout)? + &String::from_utf8(output.stderr)?)
+}
+
+#[test]
+fn a_socket_is_for_root_and_a_group() -> Result<()> {
+    const GROUP: u32 = 4;
+    let pair = pair()?;
+    let directory = tempfile::tempdir()?;
+    // Others may come as far as the socket.
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
+    let socket = directory.path().join("page.sock");
+    let section = format!("page: {{listen: {}}}\n", socket.display());
+    let configuration = format!("{section}control: {{group: {GROUP}}}\n{GOOD}");
+    let limiter = start(&pair, &configuration)?;
+    ensure!(limiter.log()?.contains("page at the socket /"));
+    for group in [0, GROUP] {
+        let shown = of_socket(&socket, group)?;
+        ensure!(shown.contains("All is well."), "{shown}");
+    }
+    let refused = of_socket(&socket, 65_534)?;
+    ensure!(!refused.contains("limiter"), "{refused}");
+
+    // Another daemon does not take it away.
+    let scene = Scene::new()?;
+    std::fs::write(scene.path("limiter.yaml"), &configuration)?;
+    let taken = "cannot show the page on …: address in use; choose another place with `page: \
+                 {listen: …}`, or switch it off with `page: off`";
+    assert_fails(&mut scene.run(&pair.server, &["-i", "lo"]), &[taken])?;
+    ensure!(of_socket(&socket, 0)?.contains("All is well."));
+    limiter.stop()?;
+    ensure!(!socket.exists(), "it goes with the daemon");
+    Ok(())
+}
+
 #[test]
 fn there_is_none_unless_it_is_asked_for() -> Result<()> {
     let pair = pair()?;
@@ -288,7 +335,7 @@ fn there_is_none_unless_it_is_asked_for() -> Result<()> {
     let scene = Scene::new()?;
     std::fs::write(scene.path("limiter.yaml"), format!("page: on\n{GOOD}"))?;
     let taken = "cannot show the page on 127.0.0.1:9471: Address already in use (os error \
-                 98); choose another address with `page: {listen: …}`, or switch it off with `page: \
+                 98); choose another place with `page: {listen: …}`, or switch it off with `page: \
                  off`";
     assert_fails(&mut scene.run(&pair.server, &["-i", "lo"]), &[taken])?;
     limiter.stop()?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use limiter_common::table::WhenFull;
-use limiter_policy::config::{AttachMode, Offenders, Store};
+use limiter_policy::config::{AttachMode, Offenders, Place, Store};
 
 use super::harness::{LIMIT, check, load};
 
@@ -249,7 +249,8 @@ fn where_the_page_is() {
         let yaml = format!("{yaml}\n{LIMIT}");
         load(&[("limiter.yaml", yaml.as_bytes())]).unwrap().page
     };
-    let usual = "127.0.0.1:9471".parse().ok();
+    let address = |text: &str| text.parse().map(Place::Address).ok();
+    let usual = address("127.0.0.1:9471");
     for off in ["", "page: off", "page: {listen: off}"] {
         assert_eq!(page(off).listen, None, "{off}");
     }
@@ -257,10 +258,15 @@ fn where_the_page_is() {
         assert_eq!(page(on).listen, usual, "{on}");
     }
     let named = page("page: {listen: '[::1]:80', hosts: [Limiter.example.org, other]}");
-    assert_eq!(named.listen, "[::1]:80".parse().ok());
+    assert_eq!(named.listen, address("[::1]:80"));
     assert_eq!(named.hosts, ["limiter.example.org", "other"]);
     let open = page("page: {listen: 192.0.2.1:80, beyond-loopback: true}");
-    assert_eq!(open.listen, "192.0.2.1:80".parse().ok());
+    assert_eq!(open.listen, address("192.0.2.1:80"));
+    let socket = page("page: {listen: /run/limiter/page.sock}");
+    assert_eq!(
+        socket.listen,
+        Some(Place::Socket("/run/limiter/page.sock".into()))
+    );
 
     let check =
         |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);
@@ -273,6 +279,17 @@ fn where_the_page_is() {
     check(
         "page: {listen: '0.0.0.0:9471', beyond-loopback: false}",
         &[&format!("1:16: {open}")],
+    );
+    check(
+        "page: {listen: page.sock}",
+        &[
+            "1:16: invalid listen 'page.sock', expected an address and port, such as \
+             '127.0.0.1:9471', a socket's whole path, such as '/run/limiter/page.sock', or 'off'",
+        ],
+    );
+    check(
+        "page: {listen: /run/}",
+        &["1:16: invalid listen '/run/', expected a socket's path, of at most 96 bytes"],
     );
     let expected = "expected 'on', 'off' or a map with 'listen'";
     check(

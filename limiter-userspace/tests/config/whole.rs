@@ -7,7 +7,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_policy::{
-    config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page},
+    config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
     policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, TcpFlags},
 };
 
@@ -54,7 +54,7 @@ overrides:
         bans: Bans::default(),
         state: Some("/var/lib/limiter/state".into()),
         page: Page {
-            listen: Some("[::1]:9001".parse().unwrap()),
+            listen: Some(Place::Address("[::1]:9001".parse().unwrap())),
             hosts: vec!["web".to_owned()],
         },
         metrics: Metrics {
