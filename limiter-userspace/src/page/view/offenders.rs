@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cli::render::{ago, at_least, count, duration},
     daemon::Hold,
-    protocol::{Grouping, OffenderList},
+    protocol::{Grouping, OffenderList, OffenderStatus},
 };
 
 /// Returns the section of the overview.
@@ -104,7 +104,7 @@ fn rows(offenders: &Offenders, caption: &str) -> Markup {
                 text(offender.dropper()),
                 text(at_least(offender.drops, list.lower_bound)),
                 text(ago(offender.last_drop_ago_ns)),
-                held(hold.as_ref()),
+                held(offender, hold.as_ref()),
             ]
         })
         .collect();
@@ -112,10 +112,11 @@ fn rows(offenders: &Offenders, caption: &str) -> Markup {
 }
 
 /// Says until when packets of a source are dropped, if it sends no more.
-fn held(hold: Option<&Hold>) -> Markup {
+fn held(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
     match hold {
         None => text(super::parts::NONE),
         Some(Hold { ban: Some(ban), .. }) => html! { "banned until " (until(ban)) },
+        Some(_) if offender.sieve.is_some() => text("the pressure on the sieve falls"),
         Some(Hold {
             retry_in_ns: Some(ns),
             ..
