@@ -167,6 +167,44 @@ fn a_visitor_sees_who_is_dropped_and_why() -> Result<()> {
 }
 
 #[test]
+fn connections_standing_sieves_and_what_is_wrong() -> Result<()> {
+    const OTHERS: &str = "\
+page: on
+state: state
+limits:
+  Open: {id: ipAddress, cost: connections, limit: 10}
+  All: {id: total, cost: packets, burst: 1000, count: 50, period: 1h, reserve: {unknown: 10%}, ip-rep: main}
+ip-rep: [{name: main, buckets: 2, size: 4}]
+";
+    let pair = pair()?;
+    let limiter = start(&pair, OTHERS)?;
+    send(&pair, &["10.77.0.2"], 5)?;
+    assert_shown(
+        &pair.server,
+        "/",
+        &[
+            "Open enforce connections by ipAddress 10 open at once",
+            "50 per 1 h, burst 1 000",
+            "995 of 1 000 (99.5 %)",
+            "0 open that limits count, 0 not counted for lack of room.",
+            "no shortage: nobody is refused for what limits reserve",
+            "sieve main: ",
+            "/state",
+            "Reloads 0 succeeded, 0 failed",
+        ],
+    )?;
+    limiter.configure("limits: none")?;
+    limiter.wait_for_log("not reloaded")?;
+    let wrong = [
+        "WARNING the last reload failed: ",
+        "Reloads 0 succeeded, 1 failed",
+    ];
+    assert_shown(&pair.server, "/", &wrong)?;
+    limiter.stop()?;
+    Ok(())
+}
+
+#[test]
 fn the_numbers_of_each_second_and_their_history() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;
