@@ -58,7 +58,8 @@ pub(crate) enum Port {
 /// A listener of the runtime that serves.
 pub(crate) enum Listening {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    /// Only for those whom its file admits.
+    Unix(UnixListener, SocketFile),
 }
 
 impl Port {
@@ -86,13 +87,12 @@ impl Port {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let (listener, file) = {
+        let listener = {
             let _inside = runtime.enter();
             match self {
-                Self::Tcp(listener) => (Listening::Tcp(TcpListener::from_std(listener)?), None),
+                Self::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
                 Self::Unix(file, listener) => {
-                    let listener = UnixListener::from_std(listener)?;
-                    (Listening::Unix(listener), Some(file))
+                    Listening::Unix(UnixListener::from_std(listener)?, file)
                 }
             }
         };
@@ -108,7 +108,6 @@ impl Port {
                     }
                 });
                 pulse(daemon.pulses()).end();
-                drop(file);
             },
             move || end.notify_one(),
         )
@@ -156,8 +155,15 @@ pub(crate) async fn serve(
         Listening::Tcp(listener) => {
             accept(async || listener.accept().await, name, pulse, answers).await
         }
-        Listening::Unix(listener) => {
-            accept(async || listener.accept().await, name, pulse, answers).await
+        Listening::Unix(listener, file) => {
+            // Others are left at once, without an answer.
+            let next = async || loop {
+                let (stream, address) = listener.accept().await?;
+                if file.admits(&stream).unwrap_or(false) {
+                    break Ok((stream, address));
+                }
+            };
+            accept(next, name, pulse, answers).await
         }
     }
 }

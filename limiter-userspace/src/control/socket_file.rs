@@ -4,9 +4,12 @@
 use std::{
     ffi::OsString,
     fs, io,
-    os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
-        net::{UnixListener, UnixStream},
+    os::{
+        fd::AsFd as _,
+        unix::{
+            fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
+            net::{UnixListener, UnixStream},
+        },
     },
     path::{Path, PathBuf},
 };
@@ -14,7 +17,11 @@ use std::{
 use super::operators::Operators;
 
 /// The file; dropping this removes it.
-pub(crate) struct SocketFile(PathBuf);
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Who may connect besides root.
+    guests: Option<Operators>,
+}
 
 impl SocketFile {
     /// Listens there, for root alone. Replaces a socket that a daemon left behind.
@@ -29,7 +36,11 @@ impl SocketFile {
         listener.set_nonblocking(true)?;
         fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
         fs::rename(&unfinished, path)?;
-        Ok((Self(path.to_owned()), listener))
+        let file = Self {
+            path: path.to_owned(),
+            guests: None,
+        };
+        Ok((file, listener))
     }
 
     /// Listens there, for root and the members of a group, unless somebody answers there.
@@ -38,19 +49,31 @@ impl SocketFile {
         if UnixStream::connect(path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let (file, listener) = Self::bind(path)?;
+        let (mut file, listener) = Self::bind(path)?;
         if let Some(group) = group {
             let operators = Operators::find(group).map_err(io::Error::other)?;
             operators.admit(path)?;
+            file.guests = Some(operators);
         }
         Ok((file, listener))
+    }
+
+    /// Returns whether whoever has connected is root or a guest. The file's mode and access list
+    /// allow these alone, but anybody may have changed them, or have handed a connection on.
+    pub(crate) fn admits(&self, stream: &tokio::net::UnixStream) -> io::Result<bool> {
+        let peer = stream.peer_cred()?;
+        match self.guests {
+            _ if peer.uid() == 0 => Ok(true),
+            Some(guests) => guests.have(peer.gid(), stream.as_fd()),
+            None => Ok(false),
+        }
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // It does not matter if the file is already gone.
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -156,3 +156,63 @@ fn rounded(rate: f64) -> f64 {
         (rate * 10.0).round() / 10.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use jiff::Timestamp;
+    use tokio::sync::Semaphore;
+
+    use super::{
+        super::history::{History, REASONS},
+        *,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_before_its_connection_is_closed() {
+        let streams = Arc::new(Semaphore::new(1));
+        let permit = Arc::clone(&streams).try_acquire_owned().unwrap();
+        let events = watch::Sender::new(Arc::from(""));
+        let begun = Instant::now();
+        let mut stream = Box::pin(stream(events.subscribe(), permit));
+        events.send_replace(Arc::from("{}"));
+        assert!(stream.next().await.is_some());
+        assert!(streams.try_acquire().is_err());
+        // Nothing comes, as when the daemon waits for the kernel.
+        assert!(stream.next().await.is_none());
+        let lasted = begun.elapsed();
+        assert!(lasted < TO_END && lasted > TO_END / 2, "{lasted:?}");
+        drop(stream);
+        assert!(streams.try_acquire().is_ok());
+    }
+
+    #[test]
+    fn the_plot_has_what_was_dropped_and_why() {
+        let mut history = History::new();
+        let mut counted = [0; REASONS];
+        history.note(100, Duration::from_secs(1), &counted);
+        let position = |name| Reason::ALL.iter().position(|reason| reason.name() == name);
+        counted[position("over_limit").unwrap()] = 25;
+        counted[position("within_limits").unwrap()] = 7;
+        history.note(101, Duration::from_secs(1), &counted);
+        let note = |began, text: &str| IncidentNote {
+            at: Timestamp::from_second(101).unwrap(),
+            began,
+            text: text.to_owned(),
+        };
+        let incidents = vec![note(true, "began"), note(false, "ended")];
+        let shown = super::history(history.seconds(), Action::Drop, incidents).unwrap();
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let expected = serde_json::json!({
+            "step": 1,
+            "times": [101],
+            "series": [
+                {"name": "passed", "verdict": "pass", "rates": [7.0]},
+                {"name": "dropped", "verdict": "drop", "rates": [25.0]},
+                {"name": "over_limit", "verdict": "drop", "rates": [25.0]},
+            ],
+            "incidents": [{"at": 101, "text": "began"}],
+        });
+        assert_eq!(shown, expected);
+    }
+}

@@ -244,6 +244,25 @@ fn the_numbers_of_each_second_and_their_history() -> Result<()> {
     })?;
     let event: Value = serde_json::from_str(&event)?;
     ensure!(event["packets"]["over_limit"] == 100, "{event}");
+
+    // Those who come when sixteen watch see the tables.
+    let watching = pair.server.enter(|| {
+        let watch = || -> Result<TcpStream> {
+            let mut stream = TcpStream::connect(PAGE)?;
+            write!(stream, "GET /events HTTP/1.1\r\n{HOST}\r\n")?;
+            stream.read_exact(&mut [0; 12])?;
+            Ok(stream)
+        };
+        (0..16).map(|_| watch()).collect::<Result<Vec<_>>>()
+    })?;
+    let (head, _) = request(&pair.server, "GET /events", HOST)?;
+    ensure!(head.starts_with("http/1.1 503 "), "{head}");
+    get(&pair.server, "/")?;
+    drop(watching);
+    wait_for(|| {
+        let (head, _) = request(&pair.server, "HEAD /events", HOST)?;
+        Ok(head.starts_with("http/1.1 200 "))
+    })?;
     limiter.stop()?;
     Ok(())
 }
@@ -336,6 +355,10 @@ fn a_socket_is_for_root_and_a_group() -> Result<()> {
         let shown = of_socket(&socket, group)?;
         ensure!(shown.contains("All is well."), "{shown}");
     }
+    let refused = of_socket(&socket, 65_534)?;
+    ensure!(!refused.contains("limiter"), "{refused}");
+    // Even if somebody lets them connect.
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o777))?;
     let refused = of_socket(&socket, 65_534)?;
     ensure!(!refused.contains("limiter"), "{refused}");
 
