@@ -12,11 +12,23 @@ mod connections;
 pub mod control;
 #[expect(clippy::disallowed_methods, reason = "it runs by clocks")]
 pub mod daemon;
+#[cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests begin at some time")
+)]
+mod fresh;
 pub mod guard;
+#[cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests measure how long it takes")
+)]
+mod http;
 pub mod logging;
 #[expect(clippy::disallowed_methods, reason = "a scrape has a time")]
 pub mod metrics;
 mod netlink;
+#[expect(clippy::disallowed_methods, reason = "what a page shows has a time")]
+pub mod page;
 pub mod protocol;
 pub mod replay;
 pub mod reputation;

@@ -1,5 +1,6 @@
-//! What the tests ask limited servers with, the servers, what bans, and what checks the metrics and
-//! the monitoring: installed, or unpacked for the tests alone, so that none starts as a service.
+//! What the tests ask limited servers with, the servers, what bans, what checks the metrics and the
+//! monitoring, and the browser that shows the page: installed, or unpacked for the tests alone, so
+//! that none starts as a service.
 
 use crate::unpacked::Unpacked;
 
@@ -7,11 +8,11 @@ use crate::unpacked::Unpacked;
 pub(crate) const PEERS: Unpacked = Unpacked {
     directory: "peers",
     packages: "nginx nsd unbound bind9-dnsutils knot-dnsutils prometheus jsonnet fail2ban \
-               crowdsec-custom-bouncer",
+               crowdsec-custom-bouncer chromium chromium-driver fonts-dejavu-core",
 };
 
 /// The programs of these packages that the tests start.
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     "nginx",
     "nsd",
     "unbound",
@@ -22,6 +23,7 @@ const PROGRAMS: [&str; 10] = [
     "fail2ban-server",
     "fail2ban-client",
     "crowdsec-custom-bouncer",
+    "chromedriver",
 ];
 
 /// Returns whether all are there.

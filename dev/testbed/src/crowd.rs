@@ -33,8 +33,29 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How long a busy client waits for the server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const REQUEST: &[u8] =
-    b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text\r\n\r\n";
+/// What a crowd asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Document {
+    /// Its path.
+    pub path: &'static str,
+    /// How it ends.
+    pub end: &'static str,
+}
+
+impl Document {
+    /// The metrics, in OpenMetrics' format.
+    pub const METRICS: Self = Self {
+        path: "/metrics",
+        end: "# EOF\n",
+    };
+
+    fn request(self) -> String {
+        let path = self.path;
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\r\n"
+        )
+    }
+}
 
 /// The number of clients of each kind.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +65,7 @@ pub struct Sizes {
     /// Clients that send an endless request byte by byte; every other one sends a whole request,
     /// and reads the answer byte by byte.
     pub slow: usize,
-    /// Clients that ask for `/metrics` again as soon as they have an answer.
+    /// Clients that ask for the document again as soon as they have an answer.
     pub busy: usize,
 }
 
@@ -72,9 +93,14 @@ struct State {
 }
 
 impl Crowd {
-    /// Starts clients that connect to `server` from inside `namespace`.
+    /// Starts clients that connect to `server` from inside `namespace`, and ask for the document.
     #[must_use]
-    pub fn gather(namespace: &Namespace, server: SocketAddr, sizes: Sizes) -> Self {
+    pub fn gather(
+        namespace: &Namespace,
+        server: SocketAddr,
+        document: Document,
+        sizes: Sizes,
+    ) -> Self {
         let state = Arc::new(State::default());
         let thread = {
             let (namespace, state) = (namespace.clone(), Arc::clone(&state));
@@ -82,7 +108,7 @@ impl Crowd {
                 namespace.enter(|| {
                     allow_descriptors(sizes)?;
                     drop_privilege()?;
-                    stay(server, sizes, &state);
+                    stay(server, document, sizes, &state);
                     Ok(())
                 })
             })
@@ -149,7 +175,9 @@ impl State {
     }
 }
 
-fn stay(server: SocketAddr, sizes: Sizes, state: &State) {
+fn stay(server: SocketAddr, document: Document, sizes: Sizes, state: &State) {
+    let request = document.request();
+    let request = request.as_bytes();
     let deadline = Instant::now() + LONGEST;
     let goes_on = || state.goes_on(deadline);
     thread::scope(|scope| {
@@ -158,13 +186,21 @@ fn stay(server: SocketAddr, sizes: Sizes, state: &State) {
                 let mut client = Client::default();
                 while goes_on() {
                     // Its errors are the server's doing.
-                    let _ = be_busy(&mut client, server, &goes_on, state);
+                    let _ = be_busy(
+                        &mut client,
+                        server,
+                        (request, document.end),
+                        &goes_on,
+                        state,
+                    );
                     thread::sleep(PAUSE);
                 }
             });
         }
         scope.spawn(|| linger(server, sizes.idle, &goes_on, state, |_, _| Ok(())));
-        linger(server, sizes.slow, &goes_on, state, dawdle);
+        linger(server, sizes.slow, &goes_on, state, |place, stream| {
+            dawdle(place, stream, request)
+        });
     });
 }
 
@@ -234,12 +270,12 @@ fn is_open(stream: &TcpStream) -> bool {
 }
 
 /// Sends a byte of a request, or reads one of an answer.
-fn dawdle(place: usize, stream: &mut TcpStream) -> io::Result<()> {
+fn dawdle(place: usize, stream: &mut TcpStream, request: &[u8]) -> io::Result<()> {
     if place.is_multiple_of(2) {
         return stream.write_all(b"G");
     }
     match stream.read(&mut [0]) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.write_all(REQUEST),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.write_all(request),
         read => read.map(drop),
     }
 }
@@ -248,6 +284,7 @@ fn dawdle(place: usize, stream: &mut TcpStream) -> io::Result<()> {
 fn be_busy(
     client: &mut Client,
     server: SocketAddr,
+    (request, end): (&[u8], &str),
     goes_on: &impl Fn() -> bool,
     state: &State,
 ) -> io::Result<()> {
@@ -256,10 +293,9 @@ fn be_busy(
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut buffer = vec![0; 1 << 16];
     while goes_on() {
-        stream.write_all(REQUEST)?;
+        stream.write_all(request)?;
         let mut answer = Vec::new();
-        // The last line of the format.
-        while !answer.ends_with(b"# EOF\n") {
+        while !answer.ends_with(end.as_bytes()) {
             match stream.read(&mut buffer)? {
                 0 => return Ok(()),
                 read => answer.extend_from_slice(&buffer[..read]),

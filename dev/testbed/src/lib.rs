@@ -47,7 +47,7 @@ mod udp_source;
 
 pub use clock::monotonic_ns;
 pub use connector::{Attempts, Connector};
-pub use crowd::{Crowd, Sizes};
+pub use crowd::{Crowd, Document, Sizes};
 pub use deaf::deafen;
 pub use dns_cookie::{DNS_COOKIE_LENGTH, dns_cookie, dns_cookie_query};
 pub use frame::{Frame, Tag};

@@ -50,14 +50,14 @@ mod syscall;
 mod tables;
 mod trial;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use limiter_common::{
     address::Address,
     answer::Answer,
     cookie::CookieCheck,
     counters::{LimitTraffic, Traffic},
-    limit::LimitId,
+    limit::{IdFormat, LimitId},
     owner::{BucketKey, OwnerFields},
     packet::Facts,
     policy::{Class, LimitEntry, classify, parameters_of},
@@ -323,18 +323,44 @@ impl Datapath {
         self.limit_buckets_of(source, |_| true)
     }
 
-    /// Does the same for the `wanted` limits.
+    /// Returns the levels of the limits on all sources together, whose buckets are those of any
+    /// address that nothing names. Charges nothing.
+    pub fn total_buckets(&self) -> Result<Vec<LimitBucket>, DatapathError> {
+        let limits = &self.manifest.policy.limits;
+        let is_total = |id| {
+            let mut limits = limits.iter();
+            limits.any(|limit| limit.id == id && limit.id_format == IdFormat::Total)
+        };
+        let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
+        // The first class is that of IPv4 addresses in no prefix.
+        match self.policy.classes.first() {
+            Some(class) => self.buckets_of_class(&source, class, is_total),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the levels of the `wanted` limits that apply to an address.
     fn limit_buckets_of(
         &self,
         source: IpAddr,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
-        let now = monotonic_now();
         let source = Address::from(source);
+        match classify(&self.policy, &source) {
+            Some(class) => self.buckets_of_class(&source, class, wanted),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the levels of the `wanted` limits that apply to an address of a class.
+    fn buckets_of_class(
+        &self,
+        source: &Address,
+        class: &Class,
+        wanted: impl Fn(LimitId) -> bool,
+    ) -> Result<Vec<LimitBucket>, DatapathError> {
+        let now = monotonic_now();
         let mut limit_buckets = Vec::new();
-        let Some(class) = classify(&self.policy, &source) else {
-            return Ok(limit_buckets);
-        };
         for (limit_index, limit) in (0..).zip(&self.policy.limits) {
             if class.applies & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
@@ -343,7 +369,7 @@ impl Datapath {
                 continue;
             };
             let parameters = self.in_force(limit_index, limit, parameters, now)?;
-            for (interface, key) in self.buckets_of(limit, class, &source) {
+            for (interface, key) in self.buckets_of(limit, class, source) {
                 limit_buckets.push(LimitBucket {
                     limit_index,
                     interface,

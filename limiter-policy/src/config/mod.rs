@@ -24,6 +24,7 @@ mod length;
 mod limit;
 mod limits;
 mod list_names;
+mod listen;
 mod lists;
 mod matching;
 mod max_age;
@@ -32,6 +33,7 @@ pub mod nearest;
 mod node;
 mod offenders;
 mod overrides;
+mod page;
 mod ports;
 mod prefix;
 mod queue;
@@ -55,6 +57,7 @@ pub use self::{
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
+    page::{Page, Place},
     settings::{AttachMode, Control, Metrics},
 };
 use self::{diagnostics::Problems, surroundings::Surroundings};
@@ -85,6 +88,8 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Where Prometheus finds the metrics.
     pub metrics: Metrics,
+    /// Where the page is.
+    pub page: Page,
     /// The users that may ask the daemon.
     pub control: Control,
     /// Where the policy's lists get their addresses, in the policy's order.

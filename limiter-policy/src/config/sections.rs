@@ -12,7 +12,7 @@ use super::{
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
-    offenders, overrides,
+    offenders, overrides, page,
     reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
@@ -38,9 +38,10 @@ const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
 const STATE: &str = "state";
 const METRICS: &str = "metrics";
+const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 20] = [
+const SECTIONS: [&str; 21] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -60,6 +61,7 @@ const SECTIONS: [&str; 20] = [
     BANS,
     STATE,
     METRICS,
+    PAGE,
     CONTROL,
 ];
 
@@ -149,6 +151,7 @@ pub(super) fn read(
         .get(STATE)
         .and_then(|node| settings::read_state(&mut reader, node, directory));
     let metrics = setting(&mut reader, &fields, METRICS, settings::read_metrics);
+    let page = setting(&mut reader, &fields, PAGE, page::read);
     let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
@@ -161,6 +164,7 @@ pub(super) fn read(
         bans,
         state,
         metrics,
+        page,
         control,
         lists: lists.sources,
         feeds: lists.feeds,

@@ -2,7 +2,7 @@
 //! `control`.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
 };
 
@@ -10,7 +10,8 @@ use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    node::{Node, Value},
+    listen,
+    node::Node,
     reader::{Reader, Seen},
 };
 
@@ -48,10 +49,14 @@ pub struct Metrics {
     pub listen: Option<SocketAddr>,
 }
 
+impl Metrics {
+    const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9470);
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         Self {
-            listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9470))),
+            listen: Some(Self::USUAL),
         }
     }
 }
@@ -130,30 +135,13 @@ pub(super) fn read_state<'n>(
 
 /// Reads `metrics`.
 pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Metrics {
-    const EXPECTED: &str = "an address and port, such as '127.0.0.1:9470', or 'off'";
     let mut metrics = Metrics::default();
     let Some(fields) = reader.fields(node, "a map with 'listen'", &["listen"]) else {
         return metrics;
     };
-    let Some(node) = fields.get("listen") else {
-        return metrics;
-    };
-    let Some(text) = reader.text(node, EXPECTED) else {
-        return metrics;
-    };
-    if text == "off" {
-        metrics.listen = None;
-    } else if let Ok(address) = text.parse() {
-        metrics.listen = Some(address);
-    } else if let Value::Boolean = node.value {
-        reader.unexpected(node, EXPECTED);
-    } else {
-        let port = text.strip_prefix(':').unwrap_or(text);
-        let hint = match port.parse::<u16>() {
-            Ok(port) => format!("did you mean '127.0.0.1:{port}'?"),
-            Err(_) => format!("expected {EXPECTED}"),
-        };
-        reader.error(node.at, format!("invalid listen '{text}', {hint}"));
+    if let Some(node) = fields.get("listen") {
+        let expected = "an address and port, such as '127.0.0.1:9470', or 'off'";
+        metrics.listen = listen::read(reader, node, expected);
     }
     metrics
 }

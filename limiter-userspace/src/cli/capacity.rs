@@ -4,7 +4,7 @@ use super::render::{ago, count};
 use crate::protocol::{AutomaticRate, DistressStatus};
 
 /// Describes the rate of a limit in a line.
-pub(super) fn line(limit: &str, automatic: &AutomaticRate) -> String {
+pub(crate) fn line(limit: &str, automatic: &AutomaticRate) -> String {
     let AutomaticRate {
         rate,
         floor,

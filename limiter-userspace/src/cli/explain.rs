@@ -13,7 +13,7 @@ use anyhow::bail;
 use clap::Args;
 use limiter_policy::{lists::Extents, text::short};
 
-pub(super) use self::answers::answers;
+pub(crate) use self::{answers::answers, headline::headline};
 use super::{
     args::{OutputArgs, ReadArgs},
     lists::consequences,
@@ -55,7 +55,7 @@ pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanat
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let mut out = io::stdout();
-    writeln!(out, "{}", headline::headline(explanation))?;
+    writeln!(out, "{}", headline(explanation))?;
     print_bans(&mut out, explanation)?;
     if explanation.limits.is_empty() {
         for line in summary(explanation) {
@@ -90,7 +90,7 @@ fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
 }
 
 /// Describes what comes before the limits: what lists do, or that nothing applies.
-pub(super) fn summary(explanation: &Explanation) -> Vec<String> {
+pub(crate) fn summary(explanation: &Explanation) -> Vec<String> {
     let lists = explanation.lists.lists.iter();
     let idle = lists.filter(|found| found.used_by.is_empty());
     let idle = idle.map(|found| format!("on list {}, which nothing uses", found.list));
@@ -139,7 +139,7 @@ fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow
 }
 
 /// Describes the last drop of an address, and how often it was dropped in all.
-pub(super) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
+pub(crate) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
     let when = format!(
         "last drop: {} by {}",
         ago(last.last_drop_ago_ns),

@@ -4,12 +4,12 @@ mod tables;
 
 use std::time::Duration;
 
-pub(super) use limiter_policy::text::count;
+pub(crate) use limiter_policy::text::count;
 
 pub(super) use self::tables::{GAP, table, table_without, terminal_width};
 
 /// Formats a count of things: `1 override`, `2 048 overrides`, `2 addresses`.
-pub(super) fn counted(number: usize, thing: &str) -> String {
+pub(crate) fn counted(number: usize, thing: &str) -> String {
     let plural = match number {
         1 => "",
         _ if thing.ends_with(['s', 'x']) => "es",
@@ -19,13 +19,13 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
 }
 
 /// Formats a count that may be a lower bound: `≥ 1 048 576`.
-pub(super) fn at_least(number: u64, is_lower_bound: bool) -> String {
+pub(crate) fn at_least(number: u64, is_lower_bound: bool) -> String {
     let sign = if is_lower_bound { "≥ " } else { "" };
     format!("{sign}{}", count(number))
 }
 
 /// Formats a number like [`count`], with a decimal if it is small and not whole.
-pub(super) fn number(number: f64) -> String {
+pub(crate) fn number(number: f64) -> String {
     if (number - number.round()).abs() < 0.05 || number >= 100.0 {
         // Far below 2^64, and never negative.
         #[expect(
@@ -39,7 +39,7 @@ pub(super) fn number(number: f64) -> String {
 }
 
 /// Formats a percentage with one decimal.
-pub(super) fn percent(percent: f64) -> String {
+pub(crate) fn percent(percent: f64) -> String {
     format!("{percent:.1} %")
 }
 
@@ -50,13 +50,13 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// Formats an age: `3.2 ms ago`.
-pub(super) fn ago(ns: u64) -> String {
+pub(crate) fn ago(ns: u64) -> String {
     format!("{} ago", duration(ns))
 }
 
 /// Formats a duration in its largest fitting unit, with three significant digits: `3.2 ms`, `30
 /// days`.
-pub(super) fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     const UNITS: [(u64, &str); 6] = [
         (86_400_000_000_000, "days"),
         (3_600_000_000_000, "h"),

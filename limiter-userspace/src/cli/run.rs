@@ -16,9 +16,9 @@ use super::{
     output::fail,
 };
 use crate::{
-    daemon::{self, Options, incidents},
+    daemon::{self, Exporters, Options, incidents},
     logging::{self, Format, FormatChoice},
-    metrics,
+    metrics, page,
 };
 
 /// The log levels, the least verbose first.
@@ -167,6 +167,10 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         confirm: args.confirm,
         incident_quiet: Duration::from_secs(args.incident_quiet),
     };
-    daemon::run_alone(options, metrics::bind)?;
+    let exporters = Exporters {
+        metrics: metrics::bind,
+        page: page::bind,
+    };
+    daemon::run_alone(options, exporters)?;
     Ok(())
 }

@@ -190,7 +190,7 @@ pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> St
 }
 
 /// Describes on one line what a sieve does to an address.
-pub(super) fn explained(explanation: &SieveExplanation) -> String {
+pub(crate) fn explained(explanation: &SieveExplanation) -> String {
     let sieve = &explanation.sieve;
     let listed = match (explanation.list, &explanation.entry) {
         (Some(list), Some(entry)) => {
@@ -219,7 +219,7 @@ pub(super) fn explained(explanation: &SieveExplanation) -> String {
 }
 
 /// Describes a sieve on one line, for the status.
-pub(super) fn line(sieve: &SieveBrief) -> String {
+pub(crate) fn line(sieve: &SieveBrief) -> String {
     let name = &sieve.sieve;
     if sieve.size == 0 {
         return format!("sieve {name}: off");

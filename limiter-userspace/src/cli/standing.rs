@@ -10,7 +10,7 @@ use crate::protocol::{
 };
 
 /// Says whether there is a shortage.
-pub(super) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
+pub(crate) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
     match shortage {
         None => "no shortage: nobody is refused for what limits reserve".to_owned(),
         Some(shortage) => format!(
@@ -22,7 +22,7 @@ pub(super) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
 }
 
 /// Says what queries said by their DNS cookies; `None`: none are looked for.
-pub(super) fn cookies_line(status: &StandingStatus) -> Option<String> {
+pub(crate) fn cookies_line(status: &StandingStatus) -> Option<String> {
     let of_each = status.dns_cookies.iter();
     let of_each = of_each.map(|(check, number)| format!("{} {check}", count(*number)));
     let of_each: Vec<String> = of_each.collect();
@@ -59,7 +59,7 @@ pub(super) fn traffic_table(status: &StandingStatus) -> String {
 }
 
 /// Says what the standing of an address is, and what it changes.
-pub(super) fn explained(explanation: &Explanation) -> Vec<String> {
+pub(crate) fn explained(explanation: &Explanation) -> Vec<String> {
     let Some(standing) = &explanation.standing else {
         return Vec::new();
     };

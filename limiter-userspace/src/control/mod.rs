@@ -8,6 +8,9 @@ mod lock;
 mod operators;
 pub mod server;
 pub mod settings;
+mod socket_file;
+
+pub(crate) use self::socket_file::SocketFile;
 
 /// Where the daemon listens by default.
 pub const DEFAULT_SOCKET: &str = "/run/limiter/control.sock";

@@ -1,12 +1,8 @@
 //! The daemon's side of the control channel.
 
 use std::{
-    ffi::OsString,
-    fs, io,
-    os::{
-        fd::AsFd as _,
-        unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
-    },
+    io,
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -25,6 +21,7 @@ use tracing::debug;
 use super::{
     lock::Lock,
     operators::{Operators, OperatorsError},
+    socket_file::{self, SocketFile},
 };
 use crate::{
     connections::Connections,
@@ -94,7 +91,7 @@ pub enum ServerError {
 /// A listening control socket; dropping it removes the file.
 pub struct Server {
     listener: UnixListener,
-    path: PathBuf,
+    _file: SocketFile,
     /// The group that may look, besides root.
     operators: Option<Operators>,
     /// Declared last, so that it is released last.
@@ -115,7 +112,7 @@ impl ReservedSocket {
             path: path.to_owned(),
             source,
         };
-        make_directory(path).map_err(refused)?;
+        socket_file::make_directory(path).map_err(refused)?;
         let began = Instant::now();
         loop {
             let lock = Lock::take(path).map_err(refused)?;
@@ -139,21 +136,26 @@ impl ReservedSocket {
     pub fn listen(self, group: Option<&str>) -> Result<Server, ServerError> {
         let Self { path, lock } = self;
         let operators = group.map(Operators::find).transpose()?;
-        let listener = match listen(&path) {
+        let bound = SocketFile::bind(&path);
+        let listener = bound.and_then(|(file, listener)| {
+            let listener = UnixListener::from_std(listener)?;
+            Ok((file, listener))
+        });
+        let (file, listener) = match listener {
             Ok(listener) => listener,
             Err(source) => return Err(ServerError::Listen { path, source }),
         };
         let server = Server {
             listener,
-            path,
+            _file: file,
             operators,
             _lock: lock,
         };
         if let (Some(operators), Some(group)) = (operators, group) {
-            let admitted = operators.admit(&server.path);
+            let admitted = operators.admit(&path);
             admitted.map_err(|source| ServerError::Admit {
                 group: group.to_owned(),
-                path: server.path.clone(),
+                path,
                 source,
             })?;
         }
@@ -224,51 +226,6 @@ impl Server {
             Some(operators) if operators.have(peer.gid(), stream.as_fd())? => Ok(Asker::Operator),
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It does not matter if the file is already gone.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-fn make_directory(path: &Path) -> io::Result<()> {
-    if let Some(directory) = path.parent()
-        && !directory.as_os_str().is_empty()
-    {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(directory)?;
-    }
-    Ok(())
-}
-
-fn listen(path: &Path) -> io::Result<UnixListener> {
-    make_way(path)?;
-    // Bound under another name first, so that at no moment can anyone but root open the socket.
-    let mut unfinished = OsString::from(path);
-    unfinished.push(".unfinished");
-    let unfinished = PathBuf::from(unfinished);
-    make_way(&unfinished)?;
-    let listener = UnixListener::bind(&unfinished)?;
-    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
-    fs::rename(&unfinished, path)?;
-    Ok(listener)
-}
-
-/// Removes a socket that a daemon left behind; refuses to remove anything else.
-fn make_way(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.file_type().is_socket() => fs::remove_file(path),
-        Ok(_) => Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "the path exists and is not a socket",
-        )),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
     }
 }
 

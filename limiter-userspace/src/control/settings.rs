@@ -1,9 +1,9 @@
 //! Compares settings outside the policy between a configuration and a running daemon.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
+use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 
 use limiter_datapath::kernel::AttachedMode;
-use limiter_policy::config::{AttachMode, Config};
+use limiter_policy::config::{AttachMode, Config, Place};
 
 use crate::protocol::{InterfaceStatus, SettingDiff, Status};
 
@@ -71,10 +71,34 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
         let (running, wanted) = (&daemon.group, &config.control.group);
         difference("control", running == wanted, text(running), text(wanted))
     });
+    let page = status.daemon.as_ref().and_then(|daemon| {
+        let (running, wanted) = (daemon.page.as_ref(), &config.page);
+        let hosts = running.map_or(&[][..], |page| &page.hosts);
+        let listen = running.map(|page| &page.listen);
+        let same_hosts = wanted.listen.is_none() || hosts == wanted.hosts;
+        let same_place = match (&wanted.listen, listen) {
+            (Some(Place::Address(wanted)), Some(Place::Address(bound))) => {
+                is_served(Some(*wanted), Some(*bound))
+            }
+            (wanted, bound) => wanted.as_ref() == bound,
+        };
+        let text = |listen: Option<&Place>, hosts: &[String]| {
+            let names = hosts.iter().map(|host| format!(", {host}"));
+            let names = names.filter(|_| listen.is_some());
+            listening(listen) + &names.collect::<String>()
+        };
+        difference(
+            "page",
+            same_place && same_hosts,
+            text(listen, hosts),
+            text(wanted.listen.as_ref(), &wanted.hosts),
+        )
+    });
     let settings = [
         mode(config.mode, &status.interfaces),
         state,
         metrics,
+        page,
         control,
     ];
     settings.into_iter().flatten().collect()
@@ -134,8 +158,8 @@ fn is_served(wanted: Option<SocketAddr>, bound: Option<SocketAddr>) -> bool {
     }
 }
 
-fn listening(address: Option<SocketAddr>) -> String {
-    address.map_or_else(|| "off".to_owned(), |address| address.to_string())
+fn listening(place: Option<impl fmt::Display>) -> String {
+    place.map_or_else(|| "off".to_owned(), |place| place.to_string())
 }
 
 #[cfg(test)]
@@ -188,6 +212,8 @@ mod tests {
                 config.offenders.capacity = 0;
                 config.bans.capacity = 2048;
                 config.control.group = Some("adm".to_owned());
+                config.page.listen = Some(Place::Address(([127, 0, 0, 1], 9471).into()));
+                config.page.hosts = vec!["limiter.example".to_owned()];
                 status.daemon.as_mut().unwrap().metrics = None;
             },
             &[
@@ -198,6 +224,7 @@ mod tests {
                 "bans        {capacity: 524288} → {capacity: 2048}",
                 "mode        native on eth0 → generic",
                 "metrics     off → 127.0.0.1:9470",
+                "page        off → 127.0.0.1:9471, limiter.example",
                 "control     root alone → adm",
             ],
         );

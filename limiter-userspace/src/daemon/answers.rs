@@ -65,7 +65,7 @@ pub fn look(datapath: &Datapath, request: &Request) -> Answer {
     read(datapath, request, None, &[])
 }
 
-fn read(
+pub(super) fn read(
     datapath: &Datapath,
     request: &Request,
     daemon: Option<&Daemon>,
@@ -114,6 +114,18 @@ fn read(
     }
 }
 
+/// Counts packets by reason, over all interfaces.
+pub(super) fn packets(datapath: &Datapath) -> Result<Vec<(Reason, u64)>, DatapathError> {
+    let count = |reason: &Reason| {
+        let mut packets = 0;
+        for attachment in datapath.attachments() {
+            packets += datapath.reason_traffic(attachment, *reason)?.packets;
+        }
+        Ok((*reason, packets))
+    };
+    Reason::ALL.iter().map(count).collect()
+}
+
 /// Returns the daemon's status.
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
     let measured = daemon.pressures.measured();
@@ -128,14 +140,9 @@ fn status(
     let manifest = datapath.manifest();
     let policy = &manifest.policy;
     let attachments = datapath.attachments();
-    let mut reasons = BTreeMap::new();
-    for reason in Reason::ALL {
-        let mut packets = 0;
-        for attachment in attachments {
-            packets += datapath.reason_traffic(attachment, *reason)?.packets;
-        }
-        reasons.insert(reason.name().to_owned(), packets);
-    }
+    let reasons = packets(datapath)?.into_iter();
+    let reasons = reasons.map(|(reason, packets)| (reason.name().to_owned(), packets));
+    let reasons = reasons.collect();
     let mut limits = BTreeMap::new();
     let mut queues = queues::by_limit(datapath)?;
     for limit in &policy.limits {
@@ -277,7 +284,7 @@ fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, Datapath
     })
 }
 
-fn explain_limit(
+pub(super) fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
     limit_bucket: &LimitBucket,

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 use limiter_datapath::kernel::{
     DatapathError, interface::InterfaceError, pins::PinsError, preflight::PreflightError,
 };
-use limiter_policy::policy::CompileError;
+use limiter_policy::{config::Place, policy::CompileError};
 use thiserror::Error;
 use tokio::task::JoinError;
 
@@ -53,6 +53,18 @@ pub enum StartupError {
     /// The control socket is unavailable.
     #[error(transparent)]
     Control(#[from] ServerError),
+    /// The page's port is unavailable.
+    #[error(
+        "cannot show the page on {place}: {source}; choose another place with `page: {{listen: …}}`, \
+         or switch it off with `page: off`"
+    )]
+    Page {
+        /// Where.
+        place: Place,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// The metrics port is unavailable.
     #[error(
         "cannot serve metrics on {address}: {source}; choose another address with --metrics or \

@@ -1,18 +1,30 @@
-//! What serves the metrics. The program that starts the daemon brings it along: metrics read the
-//! daemon, and the daemon does not know them.
+//! What serves over HTTP. The program that starts the daemon brings it along: it reads the daemon, and
+//! the daemon does not know it.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
+use limiter_policy::config::Place;
+
 use super::{shared::Daemon, worker::Worker};
 
-/// Binds the port, before anything is attached.
-pub type BindMetrics = fn(SocketAddr) -> io::Result<Box<dyn MetricsListener>>;
+/// What listens, and where: with the real port where 0 was asked for.
+pub type Placed<P> = (P, Box<dyn Listener>);
 
-/// A port that is bound, but not served yet.
-pub trait MetricsListener {
-    /// Returns the address it listens on, with the real port where 0 was asked for.
-    fn address(&self) -> SocketAddr;
+/// What was bound.
+pub type Bound<P> = io::Result<Placed<P>>;
 
+/// Binds ports and sockets, before anything is attached.
+#[derive(Clone, Copy)]
+pub struct Exporters {
+    /// Binds the port of the metrics.
+    pub metrics: fn(SocketAddr) -> Bound<SocketAddr>,
+    /// Binds the page's, for browsers that ask for it by these names; a socket for the members of a
+    /// group.
+    pub page: fn(&Place, hosts: &[String], group: Option<&str>) -> Bound<Place>,
+}
+
+/// What is bound, but not served yet.
+pub trait Listener {
     /// Serves what it reads from the daemon, on a thread of its own.
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker>;
 }

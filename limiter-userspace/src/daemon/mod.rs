@@ -18,6 +18,7 @@ mod guard;
 pub mod incidents;
 mod known;
 mod listed;
+mod looks;
 mod memory;
 mod messages;
 mod named;
@@ -59,8 +60,10 @@ pub use self::{
     bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
     connections::status as connections,
     error::{DaemonError, ReloadError, StartupError},
-    exporter::{BindMetrics, MetricsListener},
+    exporter::{Bound, Exporters, Listener, Placed},
+    incidents::IncidentNote,
     known::change_known_pinned,
+    looks::Hold,
     options::Options,
     queues::by_name as queues,
     shared::Daemon,
@@ -86,7 +89,7 @@ enum End {
 }
 
 /// Runs the daemon on its own runtime, with this thread and others for blocking work.
-pub fn run_alone(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonError> {
+pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
     memory::prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -101,7 +104,8 @@ pub fn run_alone(options: Options, bind_metrics: BindMetrics) -> Result<(), Daem
         .map_err(DaemonError::Runtime)?;
     runtime.block_on(async {
         make_threads().await;
-        Box::pin(run(options, bind_metrics)).await
+        // In a box, as it is too large for the stack.
+        Box::pin(run(options, exporters)).await
     })
 }
 
@@ -118,14 +122,14 @@ async fn make_threads() {
 }
 
 /// Runs until told to end. Afterwards only pinned programs stay attached.
-async fn run(options: Options, bind_metrics: BindMetrics) -> Result<(), DaemonError> {
+async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
     let hang_up = signal(SignalKind::hangup()).map_err(DaemonError::Signals)?;
     let quiet = options.incident_quiet;
     let started = tokio::select! {
-        started = startup::start(options, bind_metrics) => started?,
+        started = startup::start(options, exporters) => started?,
         _ = interrupt.recv() => return Ok(()),
         _ = terminate.recv() => return Ok(()),
     };

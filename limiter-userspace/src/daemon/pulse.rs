@@ -51,6 +51,8 @@ pub struct Pulses {
     pub confirmation: Pulse,
     /// Serves the metrics.
     pub metrics: Pulse,
+    /// Serves the page.
+    pub page: Pulse,
 }
 
 impl Pulses {
@@ -62,6 +64,7 @@ impl Pulses {
             ("finds automatic rates", &self.capacity),
             ("reverts unconfirmed policies", &self.confirmation),
             ("serves the metrics", &self.metrics),
+            ("serves the page", &self.page),
         ];
         let late = threads
             .into_iter()

@@ -19,6 +19,7 @@ use super::{
     changes::Changes,
     dns_cookies::CookieSecrets,
     guard::Guard,
+    incidents::{IncidentNote, Recent},
     options::Options,
     pulse::Pulses,
     requests::Requests,
@@ -28,16 +29,14 @@ use super::{
     troubles::Troubles,
 };
 use crate::protocol::{
-    AutomaticRate, DaemonStatus, GuardStatus, History, StateStatus, sieves::SieveBrief,
+    AutomaticRate, DaemonStatus, GuardStatus, History, PageStatus, StateStatus, sieves::SieveBrief,
 };
 
 /// The state that the daemon's parts share and answer from.
 pub struct Daemon {
     pub(super) options: Options,
-    /// Where metrics are served; `None`: nowhere.
-    pub(super) metrics: Option<SocketAddr>,
-    /// The group whose members may look; `None`: only root may.
-    group: Option<String>,
+    /// Whom it tells what it knows.
+    pub(super) told: Told,
     /// Saves what buckets owe; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
@@ -45,6 +44,8 @@ pub struct Daemon {
     pub(super) bans: BanKeeper,
     /// Knows the addresses that must not be banned.
     pub(super) guard: Guard,
+    /// What was logged of incidents.
+    pub(super) incidents: Recent,
     /// What became of automatic bans.
     pub(super) automatic: Outcomes,
     changes: Mutex<Changes>,
@@ -76,11 +77,20 @@ pub struct Daemon {
     pub(super) detach: tokio::sync::Notify,
 }
 
+/// Whom the daemon tells what it knows, besides root.
+pub(super) struct Told {
+    /// Where metrics are served; `None`: nowhere.
+    pub(super) metrics: Option<SocketAddr>,
+    /// Where the page is; `None`: nowhere.
+    pub(super) page: Option<PageStatus>,
+    /// The group whose members may look; `None`: only root may.
+    pub(super) group: Option<String>,
+}
+
 impl Daemon {
     pub(super) fn new(
         options: Options,
-        metrics: Option<SocketAddr>,
-        group: Option<String>,
+        told: Told,
         state: Option<StateKeeper>,
         reloads: Requests,
         datapath: Datapath,
@@ -88,12 +98,12 @@ impl Daemon {
         Self {
             reloads,
             options,
-            metrics,
-            group,
+            told,
             state,
             datapath: RwLock::new(datapath),
             bans: BanKeeper::default(),
             guard: Guard::default(),
+            incidents: Recent::default(),
             automatic: Outcomes::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -127,6 +137,12 @@ impl Daemon {
     #[must_use]
     pub const fn automatic_bans(&self) -> &Outcomes {
         &self.automatic
+    }
+
+    /// Returns what was last logged of incidents, the oldest first.
+    #[must_use]
+    pub fn incidents(&self) -> Vec<IncidentNote> {
+        self.incidents.all()
     }
 
     /// Returns whether the guard knows whom not to ban.
@@ -163,8 +179,9 @@ impl Daemon {
 
     pub(super) fn status(&self) -> DaemonStatus {
         DaemonStatus {
-            metrics: self.metrics,
-            group: self.group.clone(),
+            metrics: self.told.metrics,
+            page: self.told.page.clone(),
+            group: self.told.group.clone(),
             state: self.state_status(),
             reloads: self.history(),
             guard: self.guard.status(),

@@ -5,7 +5,12 @@
 use std::{io, mem, sync::Arc};
 
 use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
-use limiter_policy::{file, lists::Feeds, policy::CompileError};
+use limiter_policy::{
+    config::{Page, Place},
+    file,
+    lists::Feeds,
+    policy::CompileError,
+};
 use tokio::sync::mpsc;
 use tracing::info;
 
@@ -15,19 +20,22 @@ use super::{
     confirm,
     enforce::put_in_force,
     error::StartupError,
-    exporter::BindMetrics,
+    exporter::{Exporters, Placed},
     feeds::FeedKeeper,
     options::Options,
     own_addresses::OwnAddressKeeper,
     requests::{PolicyRequest, Requests},
-    shared::Daemon,
+    shared::{Daemon, Told},
     sieves,
     starting_point::StartingPoint,
     state::{Resumed, StateKeeper},
     watch::files::FileWatch,
     worker::Worker,
 };
-use crate::control::server::{ReservedSocket, Server};
+use crate::{
+    control::server::{ReservedSocket, Server},
+    protocol::PageStatus,
+};
 
 /// Everything that runs.
 pub(super) struct Started {
@@ -43,10 +51,7 @@ pub(super) struct Started {
     pub(super) own_addresses: OwnAddressKeeper,
 }
 
-pub(super) async fn start(
-    options: Options,
-    bind_metrics: BindMetrics,
-) -> Result<Started, StartupError> {
+pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Started, StartupError> {
     preflight::check()?;
     // Before anything else is touched, so that a refused daemon sets no state file aside either.
     let socket = ReservedSocket::take(&options.socket).await?;
@@ -80,10 +85,11 @@ pub(super) async fn start(
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => {
-            let bound = bind_metrics(address);
+            let bound = (exporters.metrics)(address);
             Some(bound.map_err(|source| StartupError::Metrics { address, source })?)
         }
     };
+    let page = bind_page(exporters, &candidate.config.page, group.as_deref())?;
 
     let settings = || {
         let config = &candidate.config;
@@ -95,17 +101,24 @@ pub(super) async fn start(
     };
     let datapath = starting_point.into_datapath(resumed.is_some(), settings)?;
     let (reloads, requests) = Requests::new();
-    let metrics = listener.as_ref().map(|listener| listener.address());
-    let daemon = Arc::new(Daemon::new(
-        options, metrics, group, state, reloads, datapath,
-    ));
+    let (metrics, listener) = listener.unzip();
+    let (page, page_listener) = page.unzip();
+    let told = Told {
+        metrics,
+        page: page.map(|listen| PageStatus {
+            listen,
+            hosts: candidate.config.page.hosts.clone(),
+        }),
+        group,
+    };
+    let daemon = Arc::new(Daemon::new(options, told, state, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
-    if let Some(listener) = listener {
-        let metrics = listener.serve(Arc::clone(&daemon));
-        threads.push(metrics.map_err(StartupError::Thread)?);
+    for listener in [listener, page_listener].into_iter().flatten() {
+        let serving = listener.serve(Arc::clone(&daemon));
+        threads.push(serving.map_err(StartupError::Thread)?);
     }
     log_attached(&daemon);
     Ok(Started {
@@ -119,7 +132,23 @@ pub(super) async fn start(
     })
 }
 
-/// Starts the threads that run beside the rest, but for that of the metrics.
+/// Binds the page's port or socket; `None`: there is no page.
+fn bind_page(
+    exporters: Exporters,
+    page: &Page,
+    group: Option<&str>,
+) -> Result<Option<Placed<Place>>, StartupError> {
+    let Some(place) = &page.listen else {
+        return Ok(None);
+    };
+    let bound = (exporters.page)(place, &page.hosts, group);
+    bound.map(Some).map_err(|source| StartupError::Page {
+        place: place.clone(),
+        source,
+    })
+}
+
+/// Starts the threads that run beside the rest, but for those that serve over HTTP.
 fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
     let pressure = sieves::start(&daemon.pressures, &daemon.pulses)?;
     // For the policy that was found pinned, until the configuration is in force.
@@ -182,12 +211,18 @@ fn log_attached(daemon: &Daemon) {
         "the policy is ready, but attached to no interface yet"
     };
     info!(
-        "{begun} (limits: {}, overrides: {}); control socket {}{}{}",
+        "{begun} (limits: {}, overrides: {}); control socket {}{}{}{}",
         policy.limits.len(),
         policy.override_count(),
         daemon.options.socket.display(),
-        daemon.metrics.map_or_else(String::new, |address| {
+        (daemon.told.metrics).map_or_else(String::new, |address| {
             format!("; metrics on http://{address}/metrics")
+        }),
+        (daemon.told.page.as_ref()).map_or_else(String::new, |page| {
+            match &page.listen {
+                Place::Address(address) => format!("; page on http://{address}/"),
+                Place::Socket(path) => format!("; page at the socket {}", path.display()),
+            }
         }),
         datapath.pins().map_or_else(String::new, |pins| {
             format!("; pinned in {}", pins.directory().display())

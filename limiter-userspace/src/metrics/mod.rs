@@ -17,60 +17,32 @@ mod server;
 mod sieves;
 mod standing;
 
-use std::{
-    io,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
-
-use tokio::sync::Notify;
+use std::{io, net::SocketAddr, sync::Arc};
 
 use self::scrape::Scrapes;
-use crate::daemon::{Daemon, MetricsListener, Worker};
+use crate::{
+    daemon::{self, Daemon, Worker},
+    http::Port,
+};
 
-/// A bound port that does not serve yet.
-struct Listener {
-    listener: TcpListener,
-    address: SocketAddr,
-}
+struct Listener(Port);
 
 /// Binds the port.
-pub fn bind(address: SocketAddr) -> io::Result<Box<dyn MetricsListener>> {
-    let listener = TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
-    Ok(Box::new(Listener { listener, address }))
+pub fn bind(address: SocketAddr) -> daemon::Bound<SocketAddr> {
+    let (address, port) = Port::bind(address)?;
+    Ok((address, Box::new(Listener(port))))
 }
 
-impl MetricsListener for Listener {
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
+impl daemon::Listener for Listener {
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(self.listener)?
-        };
-        let end = Arc::new(Notify::new());
-        let ended = Arc::clone(&end);
-        Worker::start(
+        (self.0).serve(
             "metrics",
-            move || {
-                let scrapes = Arc::new(Scrapes::new(Arc::clone(&daemon)));
-                let pulse = &daemon.pulses().metrics;
-                runtime.block_on(async {
-                    tokio::select! {
-                        never = server::serve(listener, scrapes, pulse) => match never {},
-                        () = ended.notified() => {}
-                    }
-                });
-                pulse.end();
+            daemon,
+            |pulses| &pulses.metrics,
+            async |listener, daemon| {
+                let scrapes = Arc::new(Scrapes::new(Arc::clone(daemon)));
+                server::serve(listener, scrapes, &daemon.pulses().metrics).await
             },
-            move || end.notify_one(),
         )
     }
 }

@@ -42,7 +42,7 @@ pub use self::{
     },
     status::{
         AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,
-        InterfaceStatus, LimitStatus, PolicyStatus, StateStatus, Status,
+        InterfaceStatus, LimitStatus, PageStatus, PolicyStatus, StateStatus, Status,
     },
 };
 

@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_policy::{
-    config::{Bans, Buckets, Offenders},
+    config::{Bans, Buckets, Offenders, Place},
     lists::ListStatus,
     policy::{FlatMetrics, Mode},
 };
@@ -58,6 +58,9 @@ pub struct Status {
 pub struct DaemonStatus {
     /// Where metrics are served to Prometheus; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
+    /// Where the page is; `None`: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageStatus>,
     /// The group whose members may look; `None`: only root may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -77,6 +80,15 @@ pub struct DaemonStatus {
     pub secrets_error: Option<String>,
     /// Why this host does not make the SYN cookies that a limit answers with, by its name.
     pub syn_cookies: BTreeMap<String, String>,
+}
+
+/// The page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageStatus {
+    /// Where it is.
+    pub listen: Place,
+    /// The names under which browsers may ask for it, besides `localhost` and addresses.
+    pub hosts: Vec<String>,
 }
 
 /// The guard, which protects addresses that must not be banned.

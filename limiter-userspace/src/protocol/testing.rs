@@ -43,6 +43,7 @@ pub(crate) fn status() -> Status {
         pinned: None,
         daemon: Some(DaemonStatus {
             metrics: Metrics::default().listen,
+            page: None,
             group: None,
             state: None,
             reloads: History::default(),

@@ -30,6 +30,7 @@ mod moved;
 mod names;
 mod offenders;
 mod output;
+mod page;
 mod pinned;
 mod pins;
 mod refill;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use limiter_common::table::WhenFull;
-use limiter_policy::config::{AttachMode, Offenders, Store};
+use limiter_policy::config::{AttachMode, Offenders, Place, Store};
 
 use super::harness::{LIMIT, check, load};
 
@@ -241,6 +241,75 @@ fn offenders() {
     let yaml = format!("offenders: {{capacity: 0}}\n{LIMIT}");
     let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
     assert_eq!(config.offenders, Offenders::OFF);
+}
+
+#[test]
+fn where_the_page_is() {
+    let page = |yaml: &str| {
+        let yaml = format!("{yaml}\n{LIMIT}");
+        load(&[("limiter.yaml", yaml.as_bytes())]).unwrap().page
+    };
+    let address = |text: &str| text.parse().map(Place::Address).ok();
+    let usual = address("127.0.0.1:9471");
+    for off in ["", "page: off", "page: {listen: off}"] {
+        assert_eq!(page(off).listen, None, "{off}");
+    }
+    for on in ["page: on", "page: {}", "page: {listen: 127.0.0.1:9471}"] {
+        assert_eq!(page(on).listen, usual, "{on}");
+    }
+    let named = page("page: {listen: '[::1]:80', hosts: [Limiter.example.org, other]}");
+    assert_eq!(named.listen, address("[::1]:80"));
+    assert_eq!(named.hosts, ["limiter.example.org", "other"]);
+    let open = page("page: {listen: 192.0.2.1:80, beyond-loopback: true}");
+    assert_eq!(open.listen, address("192.0.2.1:80"));
+    let socket = page("page: {listen: /run/limiter/page.sock}");
+    assert_eq!(
+        socket.listen,
+        Some(Place::Socket("/run/limiter/page.sock".into()))
+    );
+
+    let check =
+        |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);
+    let open = "the page would be open to whoever reaches 0.0.0.0:9471, without a password: listen \
+                on 127.0.0.1 and look through `ssh -L`, or say 'beyond-loopback: true' as well";
+    check(
+        "page: {listen: '0.0.0.0:9471'}",
+        &[&format!("1:16: {open}")],
+    );
+    check(
+        "page: {listen: '0.0.0.0:9471', beyond-loopback: false}",
+        &[&format!("1:16: {open}")],
+    );
+    check(
+        "page: {listen: page.sock}",
+        &[
+            "1:16: invalid listen 'page.sock', expected an address and port, such as \
+             '127.0.0.1:9471', a socket's whole path, such as '/run/limiter/page.sock', or 'off'",
+        ],
+    );
+    check(
+        "page: {listen: /run/}",
+        &["1:16: invalid listen '/run/', expected a socket's path, of at most 96 bytes"],
+    );
+    let expected = "expected 'on', 'off' or a map with 'listen'";
+    check(
+        "page: 9471",
+        &[&format!("1:7: {expected}, found the number '9471'")],
+    );
+    check(
+        "page: yes",
+        &[&format!("1:7: {expected}, found the boolean 'yes'")],
+    );
+    check(
+        "page: {listen: 9471, hosts: ['a b', '*'], beyond-loopback: 1, token: x}",
+        &[
+            "1:16: invalid listen '9471', did you mean '127.0.0.1:9471'?",
+            "1:30: invalid host 'a b', expected a name, such as 'limiter.example.org'",
+            "1:37: invalid host '*', expected a name, such as 'limiter.example.org'",
+            "1:60: unknown beyond-loopback '1', must be one of true, false",
+            "1:63: unknown field 'token', must be one of listen, hosts, beyond-loopback",
+        ],
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_policy::{
-    config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders},
+    config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
     policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, TcpFlags},
 };
 
@@ -21,6 +21,7 @@ mode: native
 buckets: {capacity: 65536}
 state: /var/lib/limiter/state
 metrics: {listen: '[::1]:9000'}
+page: {listen: '[::1]:9001', hosts: web}
 control: {group: adm}
 limits:
   PacketsPerIPv6Range: {burst: 400, count: 200, period: 1m}
@@ -52,6 +53,10 @@ overrides:
         offenders: Offenders::default(),
         bans: Bans::default(),
         state: Some("/var/lib/limiter/state".into()),
+        page: Page {
+            listen: Some(Place::Address("[::1]:9001".parse().unwrap())),
+            hosts: vec!["web".to_owned()],
+        },
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
         },

@@ -21,7 +21,7 @@ use nix::{
 };
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::{Crowd, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
+use testbed::{Crowd, Document, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
 
 use crate::{
     counters::{Counters, judged},
@@ -334,7 +334,7 @@ impl Scene {
 
     /// Fills the metrics' port and the control socket; everything goes on meanwhile.
     fn crowd(&mut self) -> Result<()> {
-        let crowd = Crowd::gather(&self.pair.server, METRICS.into(), CROWD);
+        let crowd = Crowd::gather(&self.pair.server, METRICS.into(), Document::METRICS, CROWD);
         let silent = (0..100).map(|_| UnixStream::connect(self.limiter.socket()));
         let silent: Vec<_> = silent.collect::<Result<_, _>>()?;
         let deadline = Instant::now() + PATIENCE;

@@ -5,7 +5,7 @@ use limiter_common::answer::Answer;
 use crate::protocol::{Explanation, LimitExplanation};
 
 /// Says what the sender of a refused packet gets, for each limit that answers.
-pub(in crate::cli) fn answers(explanation: &Explanation) -> Vec<String> {
+pub(crate) fn answers(explanation: &Explanation) -> Vec<String> {
     let limits = explanation.limits.iter();
     limits.filter_map(line).collect()
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Returns the line.
-pub(super) fn headline(explanation: &Explanation) -> String {
+pub(crate) fn headline(explanation: &Explanation) -> String {
     format!("{} {}", explanation.address, fate(explanation))
 }
 

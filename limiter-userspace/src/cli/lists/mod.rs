@@ -12,8 +12,9 @@ use clap::{Args, Subcommand};
 use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::lists::ListRecord;
 
+pub(crate) use self::print::troubles;
 use self::source::SourceArgs;
-pub(super) use self::{print::troubles, words::consequences};
+pub(super) use self::words::consequences;
 use super::output::print_json;
 use crate::protocol::{Answer, Request};
 

@@ -50,7 +50,7 @@ pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Resul
 }
 
 /// Describes what is wrong with the files of a list, one line each.
-pub(in crate::cli) fn troubles(list: &ListStatus) -> Vec<String> {
+pub(crate) fn troubles(list: &ListStatus) -> Vec<String> {
     let mut lines = Vec::new();
     for file in &list.files {
         let path = file.report.path.display();

@@ -7,14 +7,14 @@ use crate::{
 
 /// How bad it is; the numbers are the exit codes of Nagios' plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(crate) enum Level {
     Ok = 0,
     Warning = 1,
     Critical = 2,
 }
 
 impl Level {
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
             Self::Warning => "WARNING",
@@ -24,7 +24,7 @@ impl Level {
 }
 
 /// Says why an interface that should be attached is not; `None`: it is.
-pub(super) const fn why_detached(interface: &InterfaceStatus) -> Option<&'static str> {
+pub(crate) const fn why_detached(interface: &InterfaceStatus) -> Option<&'static str> {
     if interface.mode.is_none() {
         Some("waiting for it to appear")
     } else if interface.replaced {
@@ -37,7 +37,7 @@ pub(super) const fn why_detached(interface: &InterfaceStatus) -> Option<&'static
 }
 
 /// Returns what needs somebody, the worst first.
-pub(super) fn all(status: &Status) -> Vec<(Level, String)> {
+pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
     let interfaces = status.interfaces.iter();
     let detached = interfaces.filter_map(|interface| {
         let why = why_detached(interface)?;

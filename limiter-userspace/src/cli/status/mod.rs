@@ -2,7 +2,7 @@
 
 mod ask;
 mod check;
-mod health;
+pub(crate) mod health;
 mod print;
 mod screen;
 mod watch;

@@ -12,7 +12,7 @@ mod rates;
 mod screen;
 mod snapshot;
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;
 mod view;
 
 use std::io::{self, IsTerminal as _};

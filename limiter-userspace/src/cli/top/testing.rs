@@ -103,7 +103,7 @@ pub(super) fn model(arguments: &[&str]) -> Model {
 }
 
 /// Explains an address that its only limit dropped.
-pub(in crate::cli) fn explanation(address: &str) -> Explanation {
+pub(crate) fn explanation(address: &str) -> Explanation {
     Explanation {
         address: address.parse().unwrap(),
         lists: Findings::default(),

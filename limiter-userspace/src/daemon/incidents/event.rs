@@ -77,8 +77,13 @@ impl Source {
 }
 
 impl Event {
-    /// Logs the event, with the names that limits have in this policy.
-    pub(super) fn log(&self, policy: &Policy) {
+    /// Whether sources begin to be dropped.
+    pub(super) const fn is_beginning(&self) -> bool {
+        !matches!(self, Self::Ended { .. })
+    }
+
+    /// Logs the event, with the names that limits have in this policy. Returns it in words.
+    pub(super) fn log(&self, policy: &Policy) -> String {
         match self {
             Self::Began {
                 subject,
@@ -94,6 +99,7 @@ impl Event {
                     _ => format!("{limit} began to drop"),
                 };
                 warn!(limit, address, range, addresses, drops, "{message}");
+                message
             }
             Self::Ended {
                 subject,
@@ -106,20 +112,22 @@ impl Event {
                 let whom = whom.map_or_else(String::new, |whom| format!(" {whom}"));
                 let at_least = if *is_lower_bound { "at least " } else { "" };
                 let duration = Duration::from_nanos(*duration_ns);
-                info!(
-                    limit,
-                    address,
-                    range,
-                    drops,
-                    is_lower_bound,
-                    duration_ns,
+                let message = format!(
                     "{limit} no longer drops{whom}: {at_least}{drops} packets in {duration:.1?}"
                 );
+                info!(
+                    limit,
+                    address, range, drops, is_lower_bound, duration_ns, "{message}"
+                );
+                message
             }
-            Self::More { sources } => warn!(
-                sources,
-                "and {sources} more sources began to be dropped: see `limiter offenders`"
-            ),
+            Self::More { sources } => {
+                warn!(
+                    sources,
+                    "and {sources} more sources began to be dropped: see `limiter offenders`"
+                );
+                format!("and {sources} more sources began to be dropped")
+            }
         }
     }
 }

@@ -6,16 +6,19 @@
 
 mod event;
 mod lines;
+mod recent;
 mod tracker;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use limiter_common::limit::LimitId;
-use limiter_datapath::kernel::{DatapathError, monotonic_now};
+use limiter_datapath::kernel::{DatapathError, monotonic_now, wall_clock_now};
 use limiter_policy::config::Offenders;
 use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
+pub use self::recent::IncidentNote;
+pub(super) use self::recent::Recent;
 use self::{event::Event, tracker::Incidents};
 use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
@@ -53,7 +56,12 @@ fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
         Ok(events) => {
             let datapath = daemon.datapath();
             for event in events {
-                event.log(&datapath.manifest().policy);
+                let text = event.log(&datapath.manifest().policy);
+                daemon.incidents.add(IncidentNote {
+                    at: wall_clock_now(),
+                    began: event.is_beginning(),
+                    text,
+                });
             }
             pause_after(cpu_time().saturating_sub(begun), SHARE, PAUSE)
         }

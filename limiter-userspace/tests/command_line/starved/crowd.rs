@@ -1,12 +1,16 @@
-//! A crowd that fills the metrics' port.
+//! A crowd that fills the port of the metrics or of the page.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
-use testbed::{Crowd, Sizes};
+use testbed::{Crowd, Document, Sizes};
 
 use super::{PATIENCE, allow, descriptors, without_a_lapse};
 use crate::{
+    page::{PAGE, get},
     pinned::{METRICS, Pinned, metrics},
     sieve::{self, flood},
     wait_for,
@@ -17,16 +21,39 @@ const MEDIAN: Duration = Duration::from_millis(200);
 
 #[test]
 fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
+    let pinned = Pinned::start(sieve::CONFIGURATION)?;
+    holds_nothing_up(&pinned, METRICS.into(), Document::METRICS)?;
+    // Once they have left, Prometheus is answered.
+    wait_for(|| {
+        Ok(metrics(&pinned.pair.server).is_ok_and(|told| told.contains("limiter_build_info")))
+    })
+}
+
+#[test]
+fn a_crowd_at_the_page_holds_nothing_up() -> Result<()> {
+    for path in ["/", "/explain?address=10.77.0.2"] {
+        let pinned = Pinned::start(&format!("page: on\n{}", sieve::CONFIGURATION))?;
+        let document = Document {
+            path,
+            end: "</html>",
+        };
+        holds_nothing_up(&pinned, PAGE, document)?;
+        wait_for(|| Ok(get(&pinned.pair.server, "/").is_ok()))?;
+    }
+    Ok(())
+}
+
+/// Fails if a crowd that asks for a document keeps others waiting, or the daemon from its work.
+fn holds_nothing_up(pinned: &Pinned, server: SocketAddr, document: Document) -> Result<()> {
     const SIZES: Sizes = Sizes {
         idle: 1_000,
         slow: 200,
         busy: 50,
     };
-    let pinned = Pinned::start(sieve::CONFIGURATION)?;
-    allow(&pinned, 1_024)?;
-    flood(&pinned, || {
-        without_a_lapse(&pinned, || {
-            let crowd = Crowd::gather(&pinned.pair.server, METRICS.into(), SIZES);
+    allow(pinned, 1_024)?;
+    flood(pinned, || {
+        without_a_lapse(pinned, || {
+            let crowd = Crowd::gather(&pinned.pair.server, server, document, SIZES);
             // A server that falls behind shows it in later answers.
             wait_for(|| Ok(crowd.arrived() == SIZES.total() && crowd.answers() > 0))
                 .with_context(|| format!("{} arrived", crowd.arrived()))?;
@@ -38,7 +65,7 @@ fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
                 took.push(begun.elapsed());
                 let address = format!("192.0.2.{}", number % 256);
                 pinned.limiter.show(&["ban", &address])?;
-                most = most.max(descriptors(&pinned)?);
+                most = most.max(descriptors(pinned)?);
                 if Instant::now() > until {
                     break;
                 }
@@ -60,8 +87,5 @@ fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
     let log = pinned.limiter.log()?;
     ensure!(!log.contains("escriptor"), "{log}");
     ensure!(!log.contains("open files"), "{log}");
-    // Once they have left, Prometheus is answered.
-    wait_for(|| {
-        Ok(metrics(&pinned.pair.server).is_ok_and(|told| told.contains("limiter_build_info")))
-    })
+    Ok(())
 }

@@ -1,12 +1,13 @@
 //! Answers as real programs take them: a DNS server and a web server behind the limiter; dig, kdig,
 //! unbound and curl in front of them. Bans as fail2ban and CrowdSec's bouncer make them. And metrics,
-//! rules and the dashboard, as Prometheus' promtool takes them.
+//! rules and the dashboard, as Prometheus' promtool takes them; and the page, as Chromium shows it.
 
 mod bans;
 mod cookies;
 mod dns;
 mod metrics;
 mod monitoring;
+mod page;
 mod program;
 mod queue;
 mod refused;

@@ -18,7 +18,15 @@ const UNPACKED: &str = "peers/root";
 /// The directories of programs, Python's modules and libraries in them.
 const PROGRAMS: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 const MODULES: [&str; 1] = ["usr/lib/python3/dist-packages"];
-const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+const LIBRARIES: [&str; 3] = [
+    "usr/lib/x86_64-linux-gnu",
+    "lib/x86_64-linux-gnu",
+    "usr/lib/x86_64-linux-gnu/pulseaudio",
+];
+
+/// Where Chromium itself is, which a script starts that only finds an installed one; and fonts.
+const CHROMIUM: [&str; 1] = ["usr/lib/chromium"];
+const FONTS: [&str; 1] = ["usr/share/fonts"];
 
 /// Returns a command that runs a program in a namespace.
 pub(super) fn command(namespace: &Namespace, name: &str) -> Result<Command> {
@@ -49,6 +57,24 @@ pub(super) fn server(namespace: &Namespace, name: &str) -> Result<Command> {
     command.args(["--pid", "--fork", "--kill-child=KILL"]);
     command.arg(find(name)?);
     Ok(command)
+}
+
+/// Returns Chromium's path.
+pub(super) fn chromium() -> Result<PathBuf> {
+    let places = [PathBuf::from("/usr/lib/chromium")].into_iter();
+    let mut files = places
+        .chain(unpacked(&CHROMIUM))
+        .map(|place| place.join("chromium"));
+    let found = files.find(|file| file.is_file());
+    found.context("chromium is missing: run `cargo xtask setup`")
+}
+
+/// Returns the configuration of fontconfig that finds all fonts.
+pub(super) fn fonts() -> String {
+    let places = [PathBuf::from("/usr/share/fonts")].into_iter();
+    let places = places.chain(unpacked(&FONTS));
+    let places = places.map(|place| format!("<dir>{}</dir>", place.display()));
+    format!("<fontconfig>{}</fontconfig>", places.collect::<String>())
 }
 
 fn find(name: &str) -> Result<PathBuf> {

@@ -1,0 +1,135 @@
+//! The section `page`: where the daemon shows its page, and under which names browsers may ask for
+//! it.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    listen,
+    node::{Node, Value},
+    reader::Reader,
+};
+
+const LISTEN: &str = "listen";
+const HOSTS: &str = "hosts";
+const BEYOND_LOOPBACK: &str = "beyond-loopback";
+
+/// The usual address.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471);
+
+const PLACES: &str = "an address and port, such as '127.0.0.1:9471', a socket's whole path, such as \
+                      '/run/limiter/page.sock', or 'off'";
+
+/// The longest path that the kernel lets a socket be bound to, after what it is bound as at first.
+const LONGEST_PATH: usize = 96;
+
+const EXPECTED: &str = "'on', 'off' or a map with 'listen'";
+
+/// Where the page is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Where to show it; `None`: nowhere, since every local user reads what is on loopback.
+    pub listen: Option<Place>,
+    /// The names under which browsers may ask for it, besides `localhost` and addresses, in lower
+    /// case.
+    pub hosts: Vec<String>,
+}
+
+/// What the daemon listens on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Place {
+    /// An address and port.
+    Address(SocketAddr),
+    /// A Unix socket, which only root and the group of `control` open.
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(formatter),
+            Self::Socket(path) => path.display().fmt(formatter),
+        }
+    }
+}
+
+/// Reads `page`.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page {
+    let mut page = Page::default();
+    if !matches!(node.value, Value::Mapping(_)) {
+        match reader.text(node, EXPECTED) {
+            Some("on") => page.listen = Some(Place::Address(USUAL)),
+            Some("off") | None => {}
+            Some(_) => reader.unexpected(node, EXPECTED),
+        }
+        return page;
+    }
+    let known = [LISTEN, HOSTS, BEYOND_LOOPBACK];
+    let Some(fields) = reader.fields(node, EXPECTED, &known) else {
+        return page;
+    };
+    page.listen = match fields.get(LISTEN) {
+        Some(node) => read_place(reader, node),
+        None => Some(Place::Address(USUAL)),
+    };
+    if let Some(node) = fields.get(HOSTS) {
+        page.hosts = read_hosts(reader, node);
+    }
+    let is_allowed = fields.get(BEYOND_LOOPBACK).is_some_and(|node| {
+        let known = [("true", true), ("false", false)];
+        reader.choice(node, BEYOND_LOOPBACK, known).unwrap_or(true)
+    });
+    if let (Some(Place::Address(address)), Some(node)) = (&page.listen, fields.get(LISTEN))
+        && !address.ip().is_loopback()
+        && !is_allowed
+    {
+        let message = format!(
+            "the page would be open to whoever reaches {address}, without a password: listen on \
+             127.0.0.1 and look through `ssh -L`, or say '{BEYOND_LOOPBACK}: true' as well"
+        );
+        reader.error(node.at, message);
+    }
+    page
+}
+
+fn read_place<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Place> {
+    let path = reader.scalar(node).filter(|text| text.starts_with('/'));
+    match path {
+        Some(path) if path.ends_with('/') || path.len() > LONGEST_PATH => {
+            let message = format!(
+                "invalid listen '{path}', expected a socket's path, of at most {LONGEST_PATH} bytes"
+            );
+            reader.error(node.at, message);
+            None
+        }
+        Some(path) => Some(Place::Socket(path.into())),
+        None => listen::read(reader, node, PLACES).map(Place::Address),
+    }
+}
+
+fn read_hosts<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for item in reader.one_or_more(node, "hosts") {
+        let Some(name) = reader.text(item, "a host's name") else {
+            continue;
+        };
+        let is_name = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+        if is_name {
+            hosts.push(name.to_ascii_lowercase());
+        } else {
+            let message =
+                format!("invalid host '{name}', expected a name, such as 'limiter.example.org'");
+            reader.error(item.at, message);
+        }
+    }
+    hosts
+}

@@ -1,0 +1,66 @@
+//! What was last logged of incidents, for those who look later.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+
+/// How many are kept: more than the log's allowance of a quarter of an hour.
+const MOST: usize = 256;
+
+/// A line of the log about an incident.
+#[derive(Clone, Debug)]
+pub struct IncidentNote {
+    /// When it was logged.
+    pub at: Timestamp,
+    /// Whether an incident began, or else ended.
+    pub began: bool,
+    /// The message.
+    pub text: String,
+}
+
+/// The newest of them.
+#[derive(Default)]
+pub(in crate::daemon) struct Recent(Mutex<VecDeque<IncidentNote>>);
+
+impl Recent {
+    /// Returns them, the oldest first.
+    pub(in crate::daemon) fn all(&self) -> Vec<IncidentNote> {
+        self.locked().iter().cloned().collect()
+    }
+
+    pub(super) fn add(&self, note: IncidentNote) {
+        let mut all = self.locked();
+        if all.len() >= MOST {
+            all.pop_front();
+        }
+        all.push_back(note);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, VecDeque<IncidentNote>> {
+        // A panic elsewhere spoils no text.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_newest_are_kept() {
+        let recent = Recent::default();
+        for number in 0..MOST + 3 {
+            recent.add(IncidentNote {
+                at: Timestamp::UNIX_EPOCH,
+                began: true,
+                text: number.to_string(),
+            });
+        }
+        let all = recent.all();
+        assert_eq!(all.len(), MOST);
+        assert_eq!(all[0].text, "3");
+    }
+}

@@ -1,0 +1,79 @@
+//! What the page reads of the daemon: the control channel's answers, and what no answer has.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use limiter_common::{
+    counters::LimitTraffic,
+    reason::{Action, Reason},
+};
+use limiter_datapath::kernel::DatapathError;
+
+use super::{
+    answers::{explain_limit, packets, read},
+    bans,
+    named::bucket_named,
+    shared::Daemon,
+};
+use crate::protocol::{Answer, LimitExplanation, Request, bans::BanStatus};
+
+/// Why packets of a source do not pass now, and until when.
+pub struct Hold {
+    /// The widest ban that holds; `None`: none does.
+    pub ban: Option<BanStatus>,
+    /// Nanoseconds until the limit has a token for it again; `None`: it has one.
+    pub retry_in_ns: Option<u64>,
+}
+
+impl Daemon {
+    /// Answers a request that only looks, as over the control channel; refuses any other.
+    pub fn look(&self, request: &Request) -> Answer {
+        if !request.only_looks() {
+            return Answer::Error("nothing is changed here: enter the command".to_owned());
+        }
+        let measured = self.pressures.measured();
+        read(&self.datapath(), request, Some(self), &measured)
+    }
+
+    /// Returns what is left in the buckets of limits on all sources together.
+    pub fn totals(&self) -> Result<Vec<LimitExplanation>, DatapathError> {
+        let datapath = self.datapath();
+        let limit_buckets = datapath.total_buckets()?;
+        // Such a limit has no overrides, so no address matters.
+        let nobody = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        let limits = limit_buckets.iter();
+        Ok(limits
+            .filter_map(|limit_bucket| explain_limit(&datapath, nobody, limit_bucket))
+            .collect())
+    }
+
+    /// Returns what each limit has counted, by its name.
+    pub fn traffic(&self) -> Result<Vec<(String, LimitTraffic)>, DatapathError> {
+        let datapath = self.datapath();
+        let limits = datapath.manifest().policy.limits.iter();
+        limits
+            .map(|limit| Ok((limit.name.clone(), datapath.limit_traffic(limit.id)?)))
+            .collect()
+    }
+
+    /// Returns why packets of an address do not pass.
+    pub fn hold(&self, address: IpAddr, limit: &str) -> Result<Hold, DatapathError> {
+        let datapath = self.datapath();
+        let bans = bans::of_address(&datapath, address)?;
+        let limit_buckets = datapath.limit_buckets(address)?;
+        let retry_in_ns = limit_buckets.iter().filter_map(|limit_bucket| {
+            let named = bucket_named(&datapath, limit_bucket)?;
+            (named.limit.name == limit).then_some(limit_bucket.level.retry_in_ns)
+        });
+        Ok(Hold {
+            ban: bans.into_iter().find(|ban| ban.excluded_by.is_none()),
+            retry_in_ns: retry_in_ns.max().filter(|ns| *ns > 0),
+        })
+    }
+
+    /// Counts packets by reason, over all interfaces. Also returns what malformed ones get.
+    pub fn packets(&self) -> Result<(Action, Vec<(Reason, u64)>), DatapathError> {
+        let datapath = self.datapath();
+        let malformed = datapath.manifest().policy.malformed;
+        Ok((malformed, packets(&datapath)?))
+    }
+}

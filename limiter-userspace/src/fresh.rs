@@ -1,0 +1,127 @@
+//! What takes time to read, read at most once a second.
+
+use std::{
+    fmt::Display,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tracing::warn;
+
+/// How long it is reused: reading the counters takes time and delays changes of the policy.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What was made last, or why there is none.
+pub(crate) struct Fresh<T, E>(Mutex<Option<Made<T, E>>>);
+
+struct Made<T, E> {
+    at: Instant,
+    result: Result<T, Arc<E>>,
+}
+
+impl<T: Clone, E: Display> Fresh<T, E> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// Returns what was made last if it is fresh at the time that `now` returns, else what `make`
+    /// returns. Logs the first error after a success.
+    pub(crate) fn or_make(
+        &self,
+        now: impl Fn() -> Instant,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, Arc<E>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = &*last
+            && now() < made.at + FRESH
+        {
+            return made.result.clone();
+        }
+        let result = make().map_err(Arc::new);
+        let had_failed = last.as_ref().is_some_and(|made| made.result.is_err());
+        if let (Err(error), false) = (&result, had_failed) {
+            warn!("{error}");
+        }
+        *last = Some(Made {
+            // Counts from the end of making it, however long that took.
+            at: now(),
+            result: result.clone(),
+        });
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Counts how often it is made, each time with this result, which takes so long.
+    struct Scene {
+        last: Fresh<String, &'static str>,
+        now: Cell<Instant>,
+        takes: Duration,
+        made: Cell<u32>,
+        succeeds: bool,
+    }
+
+    impl Scene {
+        fn new(takes: Duration, succeeds: bool) -> Self {
+            Self {
+                last: Fresh::new(),
+                now: Cell::new(Instant::now()),
+                takes,
+                made: Cell::new(0),
+                succeeds,
+            }
+        }
+
+        fn wait(&self, time: Duration) {
+            self.now.set(self.now.get() + time);
+        }
+
+        /// Asks for it; returns how often it was made so far.
+        #[track_caller]
+        fn asked(&self) -> u32 {
+            let text = self.last.or_make(
+                || self.now.get(),
+                || {
+                    self.wait(self.takes);
+                    self.made.set(self.made.get() + 1);
+                    if self.succeeds {
+                        Ok(self.made.get().to_string())
+                    } else {
+                        Err("a failure")
+                    }
+                },
+            );
+            match text {
+                Ok(text) => assert_eq!(text, self.made.get().to_string()),
+                Err(_) => assert!(!self.succeeds),
+            }
+            self.made.get()
+        }
+    }
+
+    #[test]
+    fn it_is_made_at_most_once_a_second() {
+        for (takes, succeeds) in [
+            (Duration::ZERO, true),
+            (Duration::ZERO, false),
+            // Of one that takes longer than a text is fresh, those who wait for it have the result.
+            (3 * FRESH, true),
+        ] {
+            let scene = Scene::new(takes, succeeds);
+            assert_eq!(scene.asked(), 1);
+            for _ in 0..1_000 {
+                assert_eq!(scene.asked(), 1);
+            }
+            scene.wait(FRESH / 2);
+            assert_eq!(scene.asked(), 1);
+            scene.wait(FRESH / 2);
+            assert_eq!(scene.asked(), 2);
+            assert_eq!(scene.asked(), 2);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! HTTP for clients that nobody trusts: a connection carries one request, with a head of a few
+//! kilobytes, and ends soon whatever the client does.
+
+use std::{
+    convert::Infallible,
+    error::Error,
+    io,
+    net::{self, SocketAddr},
+    os::unix,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use hyper::{
+    Request, Response,
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::Service,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, UnixListener},
+    sync::Notify,
+    time::{interval, timeout},
+};
+use tracing::debug;
+
+use crate::{
+    connections::Connections,
+    control::SocketFile,
+    daemon::{
+        Daemon, Worker,
+        pulse::{BEAT, Pulse, Pulses},
+    },
+};
+
+/// The most connections at once.
+const MOST: usize = 64;
+
+/// How long a client may take to state its request.
+const TO_ASK: Duration = Duration::from_secs(5);
+
+/// How long a connection may last.
+pub(crate) const TO_END: Duration = Duration::from_secs(30);
+
+/// The largest head of a request, in bytes, and the most header fields.
+const MAX_HEAD: usize = 8 << 10;
+const MAX_FIELDS: usize = 64;
+
+/// A bound port or socket that does not serve yet.
+pub(crate) enum Port {
+    Tcp(net::TcpListener),
+    Unix(SocketFile, unix::net::UnixListener),
+}
+
+/// A listener of the runtime that serves.
+pub(crate) enum Listening {
+    Tcp(TcpListener),
+    /// Only for those whom its file admits.
+    Unix(UnixListener, SocketFile),
+}
+
+impl Port {
+    /// Binds a port; also returns its address, with the real port where 0 was asked for.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<(SocketAddr, Self)> {
+        let listener = net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok((listener.local_addr()?, Self::Tcp(listener)))
+    }
+
+    /// Binds a socket, for root and the members of a group.
+    pub(crate) fn bind_socket(path: &Path, group: Option<&str>) -> io::Result<Self> {
+        let (file, listener) = SocketFile::bind_for(path, group)?;
+        Ok(Self::Unix(file, listener))
+    }
+
+    /// Serves on a thread of its own, with its own runtime, which gives signs of life there.
+    pub(crate) fn serve(
+        self,
+        thread: &str,
+        daemon: Arc<Daemon>,
+        pulse: fn(&Pulses) -> &Pulse,
+        serve: impl AsyncFnOnce(Listening, &Arc<Daemon>) -> Infallible + Send + 'static,
+    ) -> io::Result<Worker> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            match self {
+                Self::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
+                Self::Unix(file, listener) => {
+                    Listening::Unix(UnixListener::from_std(listener)?, file)
+                }
+            }
+        };
+        let end = Arc::new(Notify::new());
+        let ended = Arc::clone(&end);
+        Worker::start(
+            thread,
+            move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        never = serve(listener, &daemon) => match never {},
+                        () = ended.notified() => {}
+                    }
+                });
+                pulse(daemon.pulses()).end();
+            },
+            move || end.notify_one(),
+        )
+    }
+}
+
+/// What answers requests; it does not read their bodies.
+pub(crate) trait Answers:
+    Service<
+        Request<Incoming>,
+        Response = Response<Self::Content>,
+        Error = Infallible,
+        Future: Send + 'static,
+    > + Clone
+    + Send
+    + 'static
+{
+    /// The body of its answers.
+    type Content: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
+}
+
+impl<S, B> Answers for S
+where
+    S: Service<
+            Request<Incoming>,
+            Response = Response<B>,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    type Content = B;
+}
+
+/// Serves forever on a port that messages call `name`.
+pub(crate) async fn serve(
+    listener: Listening,
+    name: &'static str,
+    pulse: &Pulse,
+    answers: impl Answers,
+) -> Infallible {
+    match listener {
+        Listening::Tcp(listener) => {
+            accept(async || listener.accept().await, name, pulse, answers).await
+        }
+        Listening::Unix(listener, file) => {
+            // Others are left at once, without an answer.
+            let next = async || loop {
+                let (stream, address) = listener.accept().await?;
+                if file.admits(&stream).unwrap_or(false) {
+                    break Ok((stream, address));
+                }
+            };
+            accept(next, name, pulse, answers).await
+        }
+    }
+}
+
+async fn accept<S, A>(
+    mut next: impl AsyncFnMut() -> io::Result<(S, A)>,
+    name: &'static str,
+    pulse: &Pulse,
+    answers: impl Answers,
+) -> Infallible
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut connections = Connections::new(name, MOST);
+    let mut beats = interval(BEAT);
+    loop {
+        tokio::select! {
+            _ = beats.tick() => pulse.beat(),
+            stream = connections.accept(&mut next) => {
+                connections.serve(converse(stream, name, answers.clone())).await;
+            }
+        }
+    }
+}
+
+/// Answers one request, and ends the connection in time.
+async fn converse(
+    client: impl AsyncRead + AsyncWrite + Unpin,
+    name: &'static str,
+    answers: impl Answers,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(TO_ASK)
+        .keep_alive(false)
+        .max_header_size(MAX_HEAD)
+        .max_buf_size(2 * MAX_HEAD)
+        .max_headers(MAX_FIELDS)
+        .serve_connection(TokioIo::new(client), answers);
+    match timeout(TO_END, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!("a connection to {name}: {error}"),
+        Err(_) => debug!("a connection to {name}: closed after {TO_END:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+    use hyper::{body::Bytes, service::service_fn};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+        time::{Instant, sleep},
+    };
+
+    use super::*;
+
+    /// The bytes of an answer: more than is on the way at once.
+    const LONG: usize = 100_000;
+
+    /// How much is on the way at once.
+    const ON_THE_WAY: usize = 1_000;
+
+    const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    /// Returns how long the server converses with a client that acts like that.
+    async fn lasts<C: Future>(client: impl FnOnce(DuplexStream) -> C) -> Duration {
+        let (ours, theirs) = duplex(ON_THE_WAY);
+        let begun = Instant::now();
+        let answers = service_fn(async |_| {
+            let text = Bytes::from(vec![b'x'; LONG]);
+            Ok::<_, Infallible>(Response::new(Full::new(text)))
+        });
+        let conversation = converse(ours, "the tests' port", answers);
+        tokio::select! {
+            () = conversation => {}
+            _ = client(theirs) => panic!("the client has ended first"),
+        }
+        begun.elapsed()
+    }
+
+    /// Whether it took this long, but for the timer's milliseconds.
+    fn is_about(took: Duration, expected: Duration) -> bool {
+        took.abs_diff(expected) < Duration::from_millis(10)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_its_answer_is_left() {
+        let took = lasts(async |mut client| {
+            client.write_all(REQUEST).await.unwrap();
+            sleep(2 * TO_END).await;
+        })
+        .await;
+        assert!(is_about(took, TO_END), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_slowly_is_left() {
+        let took = lasts(async |mut client| {
+            client.write_all(REQUEST).await.unwrap();
+            for _ in 0..2 * TO_END.as_secs() {
+                client.read_u8().await.unwrap();
+                sleep(Duration::from_secs(1)).await;
+            }
+        })
+        .await;
+        assert!(is_about(took, TO_END), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_ask_is_left_sooner() {
+        let took = lasts(async |mut client| {
+            client.write_all(b"GET").await.unwrap();
+            sleep(2 * TO_END).await;
+        })
+        .await;
+        assert!(is_about(took, TO_ASK), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_has_its_answer() {
+        let took = lasts(async |mut client| {
+            client.write_all(REQUEST).await.unwrap();
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.unwrap();
+            assert!(answer.ends_with(&vec![b'x'; LONG]));
+            sleep(TO_END).await;
+        })
+        .await;
+        assert!(is_about(took, Duration::ZERO), "{took:?}");
+    }
+}

@@ -1,0 +1,61 @@
+//! The daemon's page: what is dropped, why and until when, in a browser. It only looks, through what
+//! the control channel answers from, and runs on a thread of its own. A visitor can do no more than
+//! keep that thread busy: it serves a few connections for a short time each, and reads at most once
+//! a second what all see, and what one asks for with pauses in between.
+
+mod asked;
+mod assets;
+mod events;
+mod history;
+mod rates;
+mod recorder;
+mod routes;
+mod snapshot;
+mod turns;
+mod view;
+mod visitor;
+
+use std::{io, sync::Arc};
+
+use hyper_util::service::TowerToHyperService;
+use limiter_policy::config::Place;
+
+use self::{recorder::Recorder, routes::Pages, visitor::Visitors};
+use crate::{
+    daemon::{self, Daemon, Worker},
+    http::{self, Port},
+};
+
+struct Listener {
+    port: Port,
+    visitors: Visitors,
+}
+
+/// Binds the port, or the socket for the members of a group. Browsers may also ask for the page by
+/// the names `hosts`.
+pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::Bound<Place> {
+    let (place, port, address) = match place {
+        Place::Address(address) => {
+            let (address, port) = Port::bind(*address)?;
+            (Place::Address(address), port, Some(address.ip()))
+        }
+        Place::Socket(path) => (place.clone(), Port::bind_socket(path, group)?, None),
+    };
+    let visitors = Visitors::new(address, hosts.to_vec());
+    Ok((place, Box::new(Listener { port, visitors })))
+}
+
+impl daemon::Listener for Listener {
+    fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
+        let Self { port, visitors } = *self;
+        port.serve("page", daemon, |pulses| &pulses.page, async |listener, daemon| {
+            let recorder = Arc::new(Recorder::new(Arc::clone(daemon)));
+            let pages = Arc::new(Pages::new(Arc::clone(daemon), Arc::clone(&recorder)));
+            let routes = TowerToHyperService::new(routes::routes(pages, visitors));
+            tokio::select! {
+                never = recorder.record() => never,
+                never = http::serve(listener, "the page's port", &daemon.pulses().page, routes) => never,
+            }
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Reads the counters each second, for the history and for those who watch.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use limiter_common::reason::Action;
+use limiter_datapath::kernel::{DatapathError, wall_clock_now};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+use tracing::warn;
+
+use super::{
+    events,
+    history::{History, REASONS},
+    rates::Rates,
+};
+use crate::daemon::Daemon;
+
+/// How often to read.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What was read.
+pub(super) struct Recorder {
+    daemon: Arc<Daemon>,
+    state: Mutex<Recorded>,
+    /// The newest event.
+    events: watch::Sender<Arc<str>>,
+}
+
+/// What is kept of it.
+pub(super) struct Recorded {
+    pub(super) history: History,
+    pub(super) rates: Rates,
+    /// What malformed packets get.
+    pub(super) malformed: Action,
+    read_at: Instant,
+    has_failed: bool,
+}
+
+impl Recorder {
+    pub(super) fn new(daemon: Arc<Daemon>) -> Self {
+        Self {
+            daemon,
+            state: Mutex::new(Recorded {
+                history: History::new(),
+                rates: Rates::default(),
+                malformed: Action::Drop,
+                read_at: Instant::now(),
+                has_failed: false,
+            }),
+            events: watch::Sender::new(Arc::from("")),
+        }
+    }
+
+    /// Returns what is kept.
+    pub(super) fn recorded(&self) -> MutexGuard<'_, Recorded> {
+        // A panic elsewhere spoils no number.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows the events.
+    pub(super) fn follow(&self) -> watch::Receiver<Arc<str>> {
+        self.events.subscribe()
+    }
+
+    /// Reads forever.
+    pub(super) async fn record(&self) -> Infallible {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let read = self.read();
+            let mut recorded = self.recorded();
+            if let (Err(error), false) = (&read, recorded.has_failed) {
+                warn!("cannot read the counters for the page: {error}");
+            }
+            recorded.has_failed = read.is_err();
+        }
+    }
+
+    fn read(&self) -> Result<(), DatapathError> {
+        let (malformed, packets) = self.daemon.packets()?;
+        let traffic = self.daemon.traffic()?;
+        let mut counted = [0; REASONS];
+        for (counter, (_, packets)) in counted.iter_mut().zip(packets) {
+            *counter = packets;
+        }
+        let now = Instant::now();
+        let mut recorded = self.recorded();
+        let elapsed = now.saturating_duration_since(recorded.read_at);
+        recorded.read_at = now;
+        recorded.malformed = malformed;
+        let at = wall_clock_now().as_second();
+        recorded.history.note(at, elapsed, &counted);
+        recorded.rates.note(now, traffic);
+        if let Some(event) = events::event(&recorded, &counted) {
+            self.events.send_replace(event.into());
+        }
+        Ok(())
+    }
+}

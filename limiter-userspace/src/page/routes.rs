@@ -1,0 +1,213 @@
+//! Which path shows what.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{StatusCode, header::CONTENT_TYPE},
+    middleware,
+    response::{IntoResponse as _, Response, Sse},
+    routing::get,
+};
+use maud::Markup;
+use tokio::sync::Semaphore;
+
+use super::{
+    asked::{BansAsked, ExplainAsked, HistoryAsked, OffendersAsked, Window},
+    assets::ASSETS,
+    events,
+    recorder::Recorder,
+    snapshot::{self, ReadError, Snapshots},
+    turns::Turns,
+    view,
+    visitor::{Visitors, admit},
+};
+use crate::{
+    daemon::Daemon,
+    protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderQuery, Request},
+};
+
+/// The most rows of a table.
+const ROWS: usize = 100;
+
+/// How often to read on for bans that a visitor looks for, some thousand at a time.
+const MOST_READS: usize = 8;
+
+/// The most streams of events at once.
+const MOST_STREAMS: usize = 16;
+
+/// What the pages are made of.
+pub(super) struct Pages {
+    daemon: Arc<Daemon>,
+    recorder: Arc<Recorder>,
+    snapshots: Snapshots,
+    turns: Turns,
+    streams: Arc<Semaphore>,
+}
+
+impl Pages {
+    pub(super) fn new(daemon: Arc<Daemon>, recorder: Arc<Recorder>) -> Self {
+        Self {
+            snapshots: Snapshots::new(Arc::clone(&daemon), Arc::clone(&recorder)),
+            daemon,
+            recorder,
+            turns: Turns::new(),
+            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
+        }
+    }
+}
+
+/// Returns the routes, for these visitors.
+pub(super) fn routes(pages: Arc<Pages>, visitors: Visitors) -> Router {
+    let mut router = Router::new()
+        .route("/", get(overview))
+        .route("/offenders", get(offenders))
+        .route("/bans", get(bans))
+        .route("/explain", get(explain))
+        .route("/events", get(stream))
+        .route("/history", get(history));
+    for asset in &ASSETS {
+        router = router.route(asset.path, get(async || asset.response()));
+    }
+    router
+        .fallback(async || told(StatusCode::NOT_FOUND, "There is no such page."))
+        .with_state(pages)
+        .layer(middleware::from_fn_with_state(Arc::new(visitors), admit))
+}
+
+type Asked<T> = Result<Query<T>, QueryRejection>;
+
+async fn overview(State(pages): State<Arc<Pages>>) -> Response {
+    match pages.snapshots.newest() {
+        Ok(snapshot) => html(view::overview(&snapshot)),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersAsked>) -> Response {
+    let Ok(Query(asked)) = asked else {
+        return misasked();
+    };
+    let query = OffenderQuery {
+        limit: Some(asked.limit.clone()).filter(|limit| !limit.is_empty()),
+        within_ns: None,
+        by: asked.by.unwrap_or(Grouping::Address),
+        count: MAX_OFFENDERS,
+    };
+    let read = pages.turns.take(|| {
+        let mut list = snapshot::offenders(&pages.daemon, query)?;
+        let selected = list.offenders.len();
+        list.offenders = list
+            .offenders
+            .into_iter()
+            .skip(asked.from)
+            .take(ROWS)
+            .collect();
+        let holds = snapshot::holds(&pages.daemon, &list.offenders)?;
+        let next = asked.from.saturating_add(ROWS);
+        let next = (next < selected).then_some(next);
+        Ok::<_, ReadError>((snapshot::Offenders { list, holds }, next))
+    });
+    match read.await {
+        Ok((offenders, next)) => html(view::offenders(&offenders, &asked, next)),
+        Err(ReadError::Refused(why)) => told(StatusCode::OK, &why),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Response {
+    let Ok(Query(asked)) = asked else {
+        return misasked();
+    };
+    let Some(mut query) = asked.query() else {
+        let text = "Enter an address or a prefix, such as 192.0.2.0/24, and the name of an origin.";
+        return told(StatusCode::BAD_REQUEST, text);
+    };
+    let read = pages.turns.take(|| {
+        let mut page = snapshot::bans(&pages.daemon, query.clone())?;
+        for _ in 1..MOST_READS {
+            if !page.bans.is_empty() || page.next.is_none() {
+                break;
+            }
+            query.position = page.next;
+            page = snapshot::bans(&pages.daemon, query.clone())?;
+        }
+        let found = page.bans.len();
+        page.bans = page.bans.into_iter().skip(asked.skip).take(ROWS).collect();
+        let rest = asked.skip.saturating_add(ROWS);
+        let next = if rest < found {
+            Some((query.position, rest))
+        } else {
+            page.next.map(|next| (Some(next), 0))
+        };
+        let next = next.map(|(position, skip)| BansAsked {
+            position,
+            skip,
+            ..asked.clone()
+        });
+        Ok::<_, ReadError>((page, next))
+    });
+    match read.await {
+        Ok((page, next)) => html(view::bans(&page, &asked, next.as_ref())),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) -> Response {
+    let Ok(Query(asked)) = asked else {
+        return misasked();
+    };
+    let Ok(address) = asked.address.trim().parse() else {
+        let text = "Enter an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1.";
+        return told(StatusCode::BAD_REQUEST, text);
+    };
+    let request = Request::Explain { address };
+    let read = pages.turns.take(|| snapshot::ask(&pages.daemon, &request));
+    match read.await {
+        Ok(Answer::Explanation(explanation)) => html(view::explanation(&explanation)),
+        Ok(_) => failed(&snapshot::unexpected()),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn stream(State(pages): State<Arc<Pages>>) -> Response {
+    match Arc::clone(&pages.streams).try_acquire_owned() {
+        Ok(permit) => Sse::new(events::stream(pages.recorder.follow(), permit)).into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "too many watch\n").into_response(),
+    }
+}
+
+async fn history(State(pages): State<Arc<Pages>>, asked: Asked<HistoryAsked>) -> Response {
+    let Ok(Query(asked)) = asked else {
+        return misasked();
+    };
+    let incidents = pages.daemon.incidents();
+    let recorded = pages.recorder.recorded();
+    let ring = match asked.window {
+        Window::Minutes => recorded.history.seconds(),
+        Window::Day => recorded.history.minutes(),
+    };
+    match events::history(ring, recorded.malformed, incidents) {
+        Ok(json) => ([(CONTENT_TYPE, "application/json")], json).into_response(),
+        Err(error) => failed(&error),
+    }
+}
+
+fn html(markup: Markup) -> Response {
+    let headers = [(CONTENT_TYPE, "text/html; charset=utf-8")];
+    (headers, markup.into_string()).into_response()
+}
+
+fn told(status: StatusCode, text: &str) -> Response {
+    (status, html(view::message(text))).into_response()
+}
+
+fn misasked() -> Response {
+    let text = "The address of this page is wrong: go back to the overview.";
+    told(StatusCode::BAD_REQUEST, text)
+}
+
+fn failed(error: &impl std::fmt::Display) -> Response {
+    told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+}

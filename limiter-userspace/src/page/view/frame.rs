@@ -1,0 +1,53 @@
+//! What is around each page: its head, the way to the others, and who wrote it.
+
+use maud::{DOCTYPE, Markup, html};
+
+use super::super::assets::VERSION;
+
+/// How often a browser without scripts loads the page again, in seconds.
+const REFRESH: &str = "10";
+
+/// Returns a page with that title.
+pub(super) fn frame(title: &str, content: &Markup) -> Markup {
+    let version = |path: &str| format!("{path}?{VERSION}");
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " – limiter" }
+                link rel="icon" href=(version("/icon.svg"));
+                link rel="stylesheet" href=(version("/uplot.css"));
+                link rel="stylesheet" href=(version("/page.css"));
+                noscript { meta http-equiv="refresh" content=(REFRESH); }
+                script src=(version("/uplot.js")) defer {}
+                script src=(version("/page.js")) defer {}
+            }
+            body {
+                header {
+                    h1 { "limiter" }
+                    nav aria-label="Pages" {
+                        a href="/" { "Overview" }
+                        a href="/offenders" { "Offenders" }
+                        a href="/bans" { "Bans" }
+                    }
+                    form action="/explain" role="search" {
+                        label for="address" { "Address" }
+                        input #address name="address" required autocomplete="off"
+                            autocapitalize="none" spellcheck="false" size="18";
+                        button { "Explain" }
+                    }
+                    button #pause type="button" hidden { "Pause" }
+                }
+                main {
+                    (content)
+                }
+                footer {
+                    p { "limiter " (VERSION) ". This page only looks: changes are commands." }
+                }
+            }
+        }
+    }
+}

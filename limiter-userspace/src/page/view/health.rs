@@ -1,0 +1,119 @@
+//! Whether all is well, and what is enforced where.
+
+use maud::{Markup, html};
+
+use super::{
+    super::snapshot::Snapshot,
+    parts::{NONE, time},
+};
+use crate::{
+    cli::{
+        render::{count, counted},
+        status::health::{Level, all, why_detached},
+    },
+    protocol::{InterfaceStatus, StateStatus, Status},
+};
+
+/// Returns the section.
+pub(super) fn section(snapshot: &Snapshot) -> Markup {
+    let status = &snapshot.status;
+    let troubles = all(status);
+    html! {
+        section #health data-live aria-labelledby="health-title" {
+            h2 #health-title { "Health" }
+            @if troubles.is_empty() {
+                p.ok { "All is well." }
+            } @else {
+                ul.troubles {
+                    @for (level, trouble) in &troubles {
+                        li class=(if *level == Level::Critical { "critical" } else { "warning" }) {
+                            strong { (level.name()) } " " (trouble)
+                        }
+                    }
+                }
+            }
+            dl {
+                @for interface in &status.interfaces {
+                    dt { (interface.name) }
+                    dd { (attached(interface)) }
+                }
+                dt { "Policy" }
+                dd {
+                    (status.policy.generation) ", loaded " (time(status.policy.loaded_at)) ": "
+                    (counted(status.policy.limits, "limit")) ", "
+                    (counted(status.policy.overrides, "override"))
+                }
+                dt { "Buckets" }
+                dd {
+                    (status.buckets.settings.store.name()) ", up to "
+                    (count(status.buckets.settings.capacity.into())) ", "
+                    (count(status.buckets.lossy_evictions)) " forgotten while in debt"
+                }
+                @if let Some(directory) = &status.pinned {
+                    dt { "Pinned in" }
+                    dd { (directory.display()) }
+                }
+                (daemon(status))
+                dt { "Read" }
+                dd { (time(snapshot.at)) }
+            }
+        }
+    }
+}
+
+fn attached(interface: &InterfaceStatus) -> Markup {
+    html! {
+        @if let Some(why) = why_detached(interface) {
+            strong { "NOT attached" } ": " (why)
+        } @else {
+            (interface.mode.as_deref().unwrap_or(NONE)) " mode"
+            @if let Some(since) = interface.since {
+                " since " (time(since))
+            }
+            @if let Some(reason) = &interface.fell_back {
+                ": slow, the driver refused native mode (" (reason) ")"
+            }
+        }
+    }
+}
+
+fn daemon(status: &Status) -> Markup {
+    let Some(daemon) = &status.daemon else {
+        return html! {};
+    };
+    let reloads = &daemon.reloads;
+    html! {
+        dt { "State" }
+        dd { (state(daemon.state.as_ref())) }
+        dt { "Guard" }
+        dd {
+            @if daemon.guard.error.is_some() {
+                "blind"
+            } @else {
+                "protects " (counted(daemon.guard.protected, "address"))
+            }
+        }
+        dt { "Reloads" }
+        dd {
+            (count(reloads.succeeded)) " succeeded, " (count(reloads.failed)) " failed"
+            @if let Some(last) = &reloads.last {
+                ", last " (time(last.at))
+            }
+        }
+    }
+}
+
+fn state(state: Option<&StateStatus>) -> Markup {
+    html! {
+        @match state {
+            None => "no file: nothing outlives the daemon",
+            Some(state) => {
+                (state.file.display())
+                @match state.saved_at {
+                    Some(at) => { ", saved " (time(at)) }
+                    None => ", not saved yet",
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The pages as HTML. Whatever comes from a configuration, a feed or a ban is escaped by maud.
+
+mod bans;
+mod explain;
+mod frame;
+mod health;
+mod limits;
+mod offenders;
+mod parts;
+mod reputation;
+#[cfg(test)]
+mod tests;
+mod traffic;
+
+use maud::{Markup, html};
+
+use self::frame::frame;
+pub(super) use self::{
+    bans::page as bans, explain::page as explanation, offenders::page as offenders,
+};
+use super::snapshot::Snapshot;
+
+/// Shows everything at a glance.
+pub(super) fn overview(snapshot: &Snapshot) -> Markup {
+    let status = &snapshot.status;
+    frame(
+        "Overview",
+        &html! {
+            (health::section(snapshot))
+            (traffic::section(snapshot))
+            (offenders::section(&snapshot.offenders))
+            (bans::section(&snapshot.bans, &status.bans))
+            (limits::section(snapshot))
+            (reputation::lists(&status.lists))
+            (reputation::standing(status))
+            (reputation::sieves(&status.sieves))
+        },
+    )
+}
+
+/// Shows a sentence alone.
+pub(super) fn message(text: &str) -> Markup {
+    frame("Message", &html! { p { (text) } })
+}

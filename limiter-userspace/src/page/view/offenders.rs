@@ -1,0 +1,126 @@
+//! Who is dropped, by what, and until when.
+
+use maud::{Markup, html};
+
+use super::{
+    super::{asked::OffendersAsked, snapshot::Offenders},
+    frame::frame,
+    parts::{Column, Kind, encoded, source, table, text, until},
+};
+use crate::{
+    cli::render::{ago, at_least, count, duration},
+    daemon::Hold,
+    protocol::{Grouping, OffenderList, OffenderStatus},
+};
+
+/// Returns the section of the overview.
+pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
+    html! {
+        section #offenders data-live aria-labelledby="offenders-title" {
+            h2 #offenders-title { "Dropped now" }
+            @match offenders {
+                Err(why) => { p { (why) } }
+                Ok(offenders) => {
+                    @if offenders.list.offenders.is_empty() {
+                        p { "No limit or sieve has dropped anybody in the last minute." }
+                    } @else {
+                        (rows(offenders, "Dropped most, of those dropped in the last minute"))
+                    }
+                    p { (kept(&offenders.list)) " " a href="/offenders" { "All of them" } }
+                }
+            }
+        }
+    }
+}
+
+/// Returns a page of offenders; `next`: where the next one begins.
+pub(in crate::page) fn page(
+    offenders: &Offenders,
+    asked: &OffendersAsked,
+    next: Option<usize>,
+) -> Markup {
+    let by = |by| match by {
+        Grouping::Address => "address",
+        Grouping::Range => "range",
+    };
+    let grouping = asked.by.unwrap_or(Grouping::Address);
+    let link = |from: usize, grouping| {
+        let limit = encoded(&asked.limit);
+        format!("/offenders?from={from}&by={}&limit={limit}", by(grouping))
+    };
+    frame(
+        "Offenders",
+        &html! {
+            h2 { "Offenders" }
+            @if !asked.limit.is_empty() {
+                p { "Only those of " (asked.limit) ". " a href="/offenders" { "All" } }
+            }
+            p {
+                "By "
+                @for (other, name) in [(Grouping::Address, "address"), (Grouping::Range, "range")] {
+                    @if other == grouping { strong { (name) } " " }
+                    @else { a href=(link(0, other)) { (name) } " " }
+                }
+            }
+            div #rows data-live {
+                @if offenders.list.offenders.is_empty() {
+                    p { "No drops are remembered here." }
+                } @else {
+                    (rows(offenders, "Dropped most"))
+                }
+                p { (kept(&offenders.list)) " The thousand that were dropped most are shown." }
+            }
+            nav aria-label="Rows" {
+                @if asked.from > 0 { a href=(link(0, grouping)) rel="first" { "First" } }
+                @if let Some(next) = next { a href=(link(next, grouping)) rel="next" { "Next" } }
+            }
+        },
+    )
+}
+
+fn kept(list: &OffenderList) -> String {
+    format!(
+        "{} of up to {} remembered, {} forgotten, {} drops not recorded.",
+        count(list.remembered),
+        count(list.capacity.into()),
+        count(list.forgotten),
+        count(list.skipped),
+    )
+}
+
+fn rows(offenders: &Offenders, caption: &str) -> Markup {
+    let columns = [
+        Column("Source", Kind::Text),
+        Column("By", Kind::Text),
+        Column("Drops", Kind::Number),
+        Column("Last drop", Kind::Number),
+        Column("Until", Kind::Text),
+    ];
+    let list = &offenders.list;
+    let rows: Vec<_> = (list.offenders.iter().zip(&offenders.holds))
+        .map(|(offender, hold)| {
+            vec![
+                source(&offender.id),
+                text(offender.dropper()),
+                text(at_least(offender.drops, list.lower_bound)),
+                text(ago(offender.last_drop_ago_ns)),
+                held(offender, hold.as_ref()),
+            ]
+        })
+        .collect();
+    table(caption, &columns, &rows)
+}
+
+/// Says until when packets of a source are dropped, if it sends no more.
+fn held(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
+    match hold {
+        None => text(super::parts::NONE),
+        Some(Hold { ban: Some(ban), .. }) => html! { "banned until " (until(ban)) },
+        Some(_) if offender.sieve.is_some() => text("the pressure on the sieve falls"),
+        Some(Hold {
+            retry_in_ns: Some(ns),
+            ..
+        }) => html! { "its next token, in " (duration(*ns)) },
+        Some(_) => text("it may send"),
+    }
+}

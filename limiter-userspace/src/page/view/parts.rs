@@ -1,0 +1,100 @@
+//! What several pages have: tables, links and times.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use crate::{cli::render::duration, protocol::bans::BanStatus};
+
+/// Shown in place of what there is not.
+pub(super) const NONE: &str = "–";
+
+/// A column of a table: its heading, and whether it has numbers.
+pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
+
+/// What a column has.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// A name or a time, on one line.
+    Text,
+    /// A sentence or a list, on several.
+    Prose,
+    Number,
+}
+
+impl Kind {
+    const fn class(self) -> Option<&'static str> {
+        match self {
+            Self::Text => None,
+            Self::Prose => Some("prose"),
+            Self::Number => Some("number"),
+        }
+    }
+}
+
+/// Returns a table, which scrolls by itself where it is too wide.
+pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Markup>]) -> Markup {
+    html! {
+        div.wide role="region" aria-label=(caption) tabindex="0" {
+            table {
+                caption { (caption) }
+                thead {
+                    tr {
+                        @for Column(name, kind) in columns {
+                            th scope="col" class=[kind.class()] { (name) }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for (number, (cell, Column(_, kind))) in row.iter().zip(columns).enumerate() {
+                                @if number == 0 {
+                                    th scope="row" class=[kind.class()] { (cell) }
+                                } @else {
+                                    td class=[kind.class()] { (cell) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns a text as a cell.
+pub(super) fn text(text: impl AsRef<str>) -> Markup {
+    html! { (text.as_ref()) }
+}
+
+/// Returns a link that explains an address; a text, if it is no address.
+pub(super) fn source(id: &str) -> Markup {
+    let is_address = id.parse::<std::net::IpAddr>().is_ok();
+    html! {
+        @if is_address {
+            // An address has no character that means something in a query.
+            a href=(format!("/explain?address={id}")) { (id) }
+        } @else {
+            (id)
+        }
+    }
+}
+
+/// Returns a time of day, with the date.
+pub(super) fn time(at: Timestamp) -> Markup {
+    let at = format!("{at:.0}");
+    html! { time datetime=(at) { (at) } }
+}
+
+/// Says until when a ban holds.
+pub(super) fn until(ban: &BanStatus) -> Markup {
+    match (ban.until, ban.ends_in_ns) {
+        (Some(at), Some(ns)) => html! { (time(at)) ", for " (duration(ns)) " more" },
+        _ => text("it is lifted"),
+    }
+}
+
+/// Returns a value as a part of a link.
+pub(super) fn encoded(value: &str) -> String {
+    form_urlencoded::byte_serialize(value.as_bytes()).collect()
+}

@@ -1,0 +1,150 @@
+//! What comes from elsewhere is text, whatever it is.
+
+use jiff::Timestamp;
+use limiter_policy::policy::bans::Origin;
+
+use super::{
+    super::{
+        asked::{BansAsked, OffendersAsked},
+        snapshot::{Offenders, Snapshot},
+    },
+    *,
+};
+use crate::{
+    daemon::IncidentNote,
+    protocol::{
+        LimitStatus, OffenderList, OffenderStatus,
+        bans::{BanStatus, BansPage},
+        testing::status,
+    },
+};
+
+/// What an attacker would have a browser run.
+const EVIL: &str = "\"'><script>alert(1)</script>";
+
+fn offenders() -> Offenders {
+    Offenders {
+        list: OffenderList {
+            capacity: 10,
+            remembered: 1,
+            forgotten: 0,
+            recorded: 1,
+            skipped: 0,
+            lower_bound: false,
+            offenders: vec![OffenderStatus {
+                limit: EVIL.to_owned(),
+                sieve: Some(EVIL.to_owned()),
+                id: EVIL.to_owned(),
+                addresses: 1,
+                drops: 5,
+                first_drop_ago_ns: 2,
+                last_drop_ago_ns: 1,
+            }],
+        },
+        holds: vec![None],
+    }
+}
+
+fn ban() -> BanStatus {
+    BanStatus {
+        prefix: "192.0.2.0/24".parse().unwrap(),
+        origin: Origin::OPERATOR,
+        limit: Some(EVIL.to_owned()),
+        reason: EVIL.to_owned(),
+        since: Timestamp::UNIX_EPOCH,
+        until: None,
+        ends_in_ns: None,
+        times: 1,
+        excluded_by: Some(EVIL.to_owned()),
+    }
+}
+
+fn snapshot() -> Snapshot {
+    let mut status = status();
+    status.interfaces[0].name = EVIL.to_owned();
+    let daemon = status.daemon.as_mut().unwrap();
+    daemon.lost_answers.insert(EVIL.to_owned(), EVIL.to_owned());
+    let limit: LimitStatus = serde_json::from_value(serde_json::json!({
+        "mode": "observe", "strategy": "gcra", "passed_packets": 1, "passed_bytes": 1,
+        "dropped_packets": 2, "dropped_bytes": 2, "would_drop_packets": 3, "would_drop_bytes": 3,
+    }))
+    .unwrap();
+    Snapshot {
+        at: Timestamp::UNIX_EPOCH,
+        rates: std::collections::BTreeMap::new(),
+        offenders: Ok(offenders()),
+        bans: vec![ban()],
+        limits: vec![crate::page::snapshot::LimitRow {
+            name: EVIL.to_owned(),
+            counts: EVIL.to_owned(),
+            rate: Some(EVIL.to_owned()),
+            status: limit,
+            per_second: None,
+            left: Vec::new(),
+            bans: Some([1, 2]),
+        }],
+        incidents: vec![IncidentNote {
+            at: Timestamp::UNIX_EPOCH,
+            began: true,
+            text: EVIL.to_owned(),
+        }],
+        status,
+    }
+}
+
+#[track_caller]
+fn assert_harmless(markup: Markup) {
+    let page = markup.into_string();
+    assert!(page.contains("&lt;script&gt;alert(1)"), "{page}");
+    assert!(!page.contains("<script>"), "{page}");
+    assert!(!page.contains("\"'>"), "{page}");
+}
+
+#[test]
+fn nothing_from_elsewhere_is_markup() {
+    assert_harmless(overview(&snapshot()));
+    assert_harmless(message(EVIL));
+    let asked = OffendersAsked {
+        from: 100,
+        by: None,
+        limit: EVIL.to_owned(),
+    };
+    assert_harmless(super::offenders(&offenders(), &asked, Some(200)));
+    let page = BansPage {
+        capacity: 5,
+        bans: vec![ban()],
+        next: None,
+    };
+    let asked = BansAsked {
+        prefix: EVIL.to_owned(),
+        origin: EVIL.to_owned(),
+        ..BansAsked::default()
+    };
+    assert_harmless(bans(&page, &asked, Some(&asked)));
+    let mut explanation = crate::cli::top::testing::explanation("192.0.2.1");
+    explanation.limits[0].limit = EVIL.to_owned();
+    explanation.bans = vec![ban()];
+    assert_harmless(super::explanation(&explanation));
+}
+
+#[test]
+fn what_is_observed_stands_beside_what_is_enforced() {
+    let page = overview(&snapshot()).into_string();
+    for text in [
+        "Would have dropped",
+        "Would have banned",
+        "<strong>observe</strong>",
+    ] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+}
+
+#[test]
+fn an_address_is_explained_and_nothing_else() {
+    let link = |id| parts::source(id).into_string();
+    assert_eq!(
+        link("2001:db8::1"),
+        "<a href=\"/explain?address=2001:db8::1\">2001:db8::1</a>"
+    );
+    assert_eq!(link("192.0.2.0/24"), "192.0.2.0/24");
+}
