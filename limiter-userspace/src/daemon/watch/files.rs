@@ -1,5 +1,5 @@
 //! Watches files, those of the configuration and feeds, which are written, replaced, deleted and
-//! created again.
+//! created again; and the folder of further files of the configuration.
 //!
 //! A file has changed if its identity or the time of its last change has. The kernel's events on
 //! directories only tell when to look. So it does not matter how a file is replaced (an editor's
@@ -218,7 +218,7 @@ impl Fingerprint {
 }
 
 /// Returns the directories where a replacement may lead the path to another file: that of the file
-/// itself, and that of each symbolic link on the way.
+/// itself, and that of each symbolic link on the way; and the path's own, if it leads to one.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut directories = BTreeSet::new();
@@ -233,6 +233,10 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
         path = next;
     }
     directories.extend(path.parent().map(Path::to_owned));
+    if path.is_dir() {
+        // What is added to it changes it.
+        directories.insert(path);
+    }
     directories
 }
 
