@@ -149,6 +149,16 @@ pub fn load_again(path: &Path, old: &Feeds, now: Timestamp) -> Result<Config, Di
     checked(config, problems)
 }
 
+/// Returns the files in a folder that a configuration beside it is joined with, or why it cannot be.
+/// Others that come into the folder, as while a package is upgraded, change no configuration.
+///
+/// # Errors
+///
+/// What cannot be used, and why.
+pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    folder::files(folder).map_err(|(path, unusable)| format!("{}: {unusable}", path.display()))
+}
+
 /// Appends the files of a folder; notes those that cannot be read.
 fn join_folder(folder: &Path, texts: &mut Texts, problems: &mut Problems) {
     // A file that is added changes the folder.

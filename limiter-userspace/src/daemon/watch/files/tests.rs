@@ -270,5 +270,8 @@ async fn files_come_into_a_folder() -> io::Result<()> {
     }
     fs::remove_file(scene.path("limiter.d/10.yaml"))?;
     assert!(is_told(&mut watch).await, "one less");
+    // As while a package is upgraded.
+    fs::write(scene.path("limiter.d/README.dpkg-new"), "1")?;
+    assert!(is_quiet(&mut watch).await, "it is not read");
     Ok(())
 }
