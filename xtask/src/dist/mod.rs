@@ -24,11 +24,6 @@ pub(crate) struct Arguments {
     /// given several times (with mmdebstrap, and Debian's archive in reach).
     #[arg(long, value_name = "RELEASE", requires = "check")]
     debian: Vec<String>,
-
-    /// Also make it for another architecture, such as aarch64-unknown-linux-gnu (with rustup's target,
-    /// and Debian's gcc-aarch64-linux-gnu and libc6-dev-arm64-cross).
-    #[arg(long, value_name = "TARGET")]
-    target: Option<String>,
 }
 
 /// How to build the package's contents.
@@ -57,9 +52,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     println!("{}", package.display());
-    if let Some(target) = &arguments.target {
-        println!("{}", staged.package_for(target)?.display());
-    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,7 @@
 //! Builds the package. limiter-userspace/Cargo.toml says what goes where.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -69,42 +69,6 @@ impl Staged {
     /// Makes the package.
     pub(crate) fn package(&self) -> Result<PathBuf> {
         self.make(&[])
-    }
-
-    /// Makes the package for another architecture, with a program that is built for it.
-    pub(super) fn package_for(&self, target: &str) -> Result<PathBuf> {
-        let mut cargo = command::cargo("build");
-        cargo
-            .args([
-                "--release",
-                "--package",
-                "limiter-userspace",
-                "--bin",
-                "limiter",
-            ])
-            .args(["--target", target]);
-        let (architecture, _) = target
-            .split_once('-')
-            .context("a target is such as aarch64-unknown-linux-gnu")?;
-        let linker = format!(
-            "CARGO_TARGET_{}_LINKER",
-            target.to_uppercase().replace('-', "_")
-        );
-        if env::var_os(&linker).is_none() {
-            // Debian's gcc-aarch64-linux-gnu, and those of other architectures.
-            cargo.env(&linker, format!("{architecture}-linux-gnu-gcc"));
-        }
-        let built = Built::by(&mut cargo, "the daemon")?;
-        let program = built.program("limiter")?;
-        let directory = program.parent().context("cargo built into no directory")?;
-        // Where cargo-deb looks for what is made beside the program.
-        let contents = directory.join("package");
-        if contents.exists() {
-            fs::remove_dir_all(&contents)?;
-        }
-        let mut copy = Command::new("cp");
-        command::succeed(copy.arg("--recursive").arg(&self.directory).arg(&contents))?;
-        self.make(&["--target", target])
     }
 
     /// Makes a package of the same contents with a later version.
