@@ -28,6 +28,9 @@ pub enum Unreadable {
     /// It has more than this many MiB.
     #[error("is larger than {0} MiB, the maximum for such a file")]
     TooLarge(u64),
+    /// It has more than this many MiB with the files before it.
+    #[error("is too much: with the files before it, it is larger than {0} MiB, the maximum")]
+    TooLargeTogether(u64),
     /// It is binary, with its first NUL byte at this offset.
     #[error("is a binary file, not YAML: it has a NUL byte at offset {0}")]
     Nul(usize),
@@ -111,6 +114,14 @@ fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
         .map_err(|error| Unreadable::NotUtf8(error.utf8_error().valid_up_to()))?;
     check(&text)?;
     Ok(text)
+}
+
+/// Checks that the files of one configuration are not too large together.
+pub(crate) const fn check_together(bytes: usize) -> Result<(), Unreadable> {
+    if bytes as u64 > MAX_MIB * MIB {
+        return Err(Unreadable::TooLargeTogether(MAX_MIB));
+    }
+    Ok(())
 }
 
 /// Checks that a text can be a configuration at all.

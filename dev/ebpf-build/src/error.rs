@@ -26,6 +26,22 @@ pub enum Error {
         /// The package to build.
         package: &'static str,
     },
+    /// A file that was built could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system call.
+        source: io::Error,
+    },
+    /// What was built is no object.
+    #[error("{} is no ELF object: {source}; is bpf-linker up to date?", path.display())]
+    NoObject {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: object::read::Error,
+    },
     /// A file of the output could not be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {

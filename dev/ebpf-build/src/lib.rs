@@ -12,6 +12,7 @@ pub mod linker;
 mod objects;
 mod places;
 mod rustup;
+mod strip;
 mod toolchain;
 
 pub use build_script::build_script;

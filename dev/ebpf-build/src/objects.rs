@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{error::Error, places::Places, toolchain::Toolchain};
+use crate::{error::Error, places::Places, strip::strip, toolchain::Toolchain};
 
 /// The two builds of the same source.
 #[derive(Debug, Clone)]
@@ -134,9 +134,15 @@ impl Builder {
             .join(target(&build_endian()))
             .join("release")
             .join(variant.binary);
-        fs::copy(&built, object)
-            .map(drop)
-            .map_err(|source| write_error(object, source))
+        let unstripped = fs::read(&built).map_err(|source| Error::Read {
+            path: built.clone(),
+            source,
+        })?;
+        let stripped = strip(&unstripped).map_err(|source| Error::NoObject {
+            path: built,
+            source,
+        })?;
+        fs::write(object, stripped).map_err(|source| write_error(object, source))
     }
 
     fn cargo(&self, command: &str, variant: &Variant) -> Command {

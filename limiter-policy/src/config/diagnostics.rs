@@ -138,6 +138,16 @@ impl Problems {
         self.note(position.file, Some(position.at), message);
     }
 
+    /// Tells a position to somebody who reads an error in a file, which need not be named again.
+    pub(super) fn told(&self, position: FilePosition, reads: Option<FileNumber>) -> String {
+        let at = position.at;
+        if reads == Some(position.file) {
+            at.to_string()
+        } else {
+            format!("{}:{at}", self.files[position.file.0])
+        }
+    }
+
     /// Returns how many errors were noted.
     pub(super) fn count(&self) -> usize {
         self.noted.len()

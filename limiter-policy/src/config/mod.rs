@@ -17,9 +17,11 @@ mod dns_cookies;
 pub mod duration;
 mod flags;
 mod flat_metrics;
+mod folder;
 mod id;
 mod indentation;
 mod ip_rep;
+mod joined;
 mod length;
 mod limit;
 mod limits;
@@ -60,7 +62,7 @@ pub use self::{
     page::{Page, Place},
     settings::{AttachMode, Control, Metrics},
 };
-use self::{diagnostics::Problems, surroundings::Surroundings};
+use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
 use crate::{
     file,
     lists::{Feeds, ListSource},
@@ -71,8 +73,9 @@ use crate::{
 /// A checked configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The files it was read from, the configuration file first. Files that came through a
-    /// descriptor, such as `/dev/stdin`, cannot be read again and are not included.
+    /// The files it was read from, the configuration file first, and the folder of further ones,
+    /// which need not exist. Files that came through a descriptor, such as `/dev/stdin`, cannot be read
+    /// again and are not included.
     pub files: Vec<PathBuf>,
     /// The interfaces to attach to; may be empty, since the command line can name them too.
     pub interfaces: Vec<String>,
@@ -103,9 +106,10 @@ pub struct Config {
     pub policy: Policy,
 }
 
-/// Reads a configuration file and the files it names, of which feeds may be stale `now`.
+/// Reads a configuration file, the files in the folder of its name (`limiter.d` of `limiter.yaml`), and
+/// the files they name, of which feeds may be stale `now`.
 ///
-/// Their paths are relative to the configuration file's directory, or to the current directory if
+/// The paths of the latter are relative to the configuration file's directory, or to the current directory if
 /// the configuration comes through an open file such as `/dev/stdin`.
 ///
 /// # Errors
@@ -137,13 +141,55 @@ pub fn load_again(path: &Path, old: &Feeds, now: Timestamp) -> Result<Config, Di
         now,
     };
     let config = match file::read(path) {
-        Ok(text) => sections::read(&text, &surroundings, &mut problems),
+        Ok(text) => {
+            let mut texts = Texts::new(file, text);
+            if !file::is_descriptor(path) {
+                join_folder(&folder::of(path), &mut texts, &mut problems);
+            }
+            sections::read(&texts, &surroundings, &mut problems)
+        }
         Err(error) => {
             problems.note(file, None, error.to_string());
             None
         }
     };
     checked(config, problems)
+}
+
+/// Returns the files in a folder that a configuration beside it is joined with, or why it cannot be.
+/// Others that come into the folder, as while a package is upgraded, change no configuration.
+///
+/// # Errors
+///
+/// What cannot be used, and why.
+pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    folder::files(folder).map_err(|(path, unusable)| format!("{}: {unusable}", path.display()))
+}
+
+/// Appends the files of a folder; notes those that cannot be read.
+fn join_folder(folder: &Path, texts: &mut Texts, problems: &mut Problems) {
+    // A file that is added changes the folder.
+    problems.note_read(folder);
+    let files = match folder::files(folder) {
+        Ok(files) => files,
+        Err((path, unusable)) => {
+            let file = problems.open(&path.display().to_string());
+            problems.note(file, None, unusable.to_string());
+            return;
+        }
+    };
+    for path in files {
+        problems.note_read(&path);
+        let file = problems.open(&path.display().to_string());
+        let text = file::read(&path).and_then(|text| {
+            file::check_together(texts.len() + text.len())?;
+            Ok(text)
+        });
+        match text {
+            Ok(text) => texts.push(file, &text),
+            Err(error) => problems.note(file, None, error.to_string()),
+        }
+    }
 }
 
 /// Reads a configuration from a text, which errors call `name`. It may not name other files: only
@@ -162,7 +208,10 @@ pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
         now: Timestamp::UNIX_EPOCH,
     };
     let config = match file::check(text) {
-        Ok(()) => sections::read(text, &surroundings, &mut problems),
+        Ok(()) => {
+            let texts = Texts::new(file, text.to_owned());
+            sections::read(&texts, &surroundings, &mut problems)
+        }
         Err(error) => {
             problems.note(file, None, error.to_string());
             None

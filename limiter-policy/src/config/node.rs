@@ -3,7 +3,7 @@
 //! Types with a derived `Deserialize` stop at the first error and lose a value's position. A tree
 //! with positions lets us report all errors of a file at once.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, mem};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::{
@@ -87,6 +87,58 @@ impl<'a> Node<'a> {
             Ok(_) => Err(SyntaxError::new(&first, text)),
             Err(error) => Err(SyntaxError::new(&error, text)),
         }
+    }
+
+    /// Makes an empty map.
+    pub(super) const fn mapping(at: Position) -> Self {
+        Self {
+            value: Value::Mapping(Vec::new()),
+            at,
+            written: None,
+        }
+    }
+
+    /// Moves it by bytes and lines, to where its text is in a longer one.
+    pub(super) fn shift(&mut self, bytes: usize, lines: u64) {
+        self.at.line += lines;
+        if let Some(written) = &mut self.written {
+            // A start beyond the longest text is in none.
+            let start = u32::try_from(bytes).unwrap_or(u32::MAX);
+            written.start = written.start.saturating_add(start);
+        }
+        match &mut self.value {
+            Value::Sequence(items) => items.iter_mut().for_each(|item| item.shift(bytes, lines)),
+            Value::Mapping(entries) => entries.iter_mut().for_each(|(key, value)| {
+                key.shift(bytes, lines);
+                value.shift(bytes, lines);
+            }),
+            _ => {}
+        }
+    }
+
+    /// Makes a scalar a list of one.
+    pub(super) fn make_list(&mut self) {
+        if matches!(self.value, Value::Sequence(_) | Value::Mapping(_)) {
+            return;
+        }
+        let at = self.at;
+        let item = Self {
+            value: mem::replace(&mut self.value, Value::Null),
+            at,
+            written: self.written.take(),
+        };
+        self.value = Value::Sequence(vec![item]);
+    }
+
+    /// Appends the entries of another map, or the items of another list; returns whether that could
+    /// be.
+    pub(super) fn join(&mut self, other: Self) -> bool {
+        match (&mut self.value, other.value) {
+            (Value::Mapping(entries), Value::Mapping(others)) => entries.extend(others),
+            (Value::Sequence(items), Value::Sequence(others)) => items.extend(others),
+            _ => return false,
+        }
+        true
     }
 
     /// Returns whether any mapping in it has a number for a key.

@@ -8,18 +8,19 @@ use std::{
 
 use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
+    joined::{Lines, Texts},
     multiple, nearest,
     node::{Node, Value},
     rate::text,
     traffic_server,
 };
 
-/// Reads the nodes of one file and notes their errors.
+/// Reads the nodes of a text, which may be of several files, and notes their errors.
 ///
 /// Its methods return `None` if there is no usable value, and have then noted why.
 pub(super) struct Reader<'n, 'p> {
     source: &'n str,
-    file: FileNumber,
+    lines: Lines<'n>,
     problems: &'p mut Problems,
 }
 
@@ -59,10 +60,19 @@ impl<'n> Fields<'n> {
 
 impl<'n, 'p> Reader<'n, 'p> {
     /// Returns a reader of the nodes that were parsed from `source`, the text of `file`.
-    pub(super) fn new(source: &'n str, file: FileNumber, problems: &'p mut Problems) -> Self {
+    pub(super) const fn new(source: &'n str, file: FileNumber, problems: &'p mut Problems) -> Self {
         Self {
             source,
-            file,
+            lines: Lines::Of(file),
+            problems,
+        }
+    }
+
+    /// Returns a reader of the nodes that were parsed from the texts of several files.
+    pub(super) fn of_texts(texts: &'n Texts, problems: &'p mut Problems) -> Self {
+        Self {
+            source: texts.text(),
+            lines: texts.lines(),
             problems,
         }
     }
@@ -72,17 +82,21 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.problems
     }
 
-    /// Returns a position in this file.
-    pub(super) const fn position(&self, at: Position) -> FilePosition {
-        FilePosition {
-            file: self.file,
-            at,
-        }
+    /// Returns a position in its file.
+    pub(super) fn position(&self, at: Position) -> FilePosition {
+        self.lines.position(at)
+    }
+
+    /// Tells where something was before, to somebody who reads an error at another position.
+    fn told(&self, before: Position, at: Position) -> String {
+        let reads = self.position(at).file;
+        self.problems.told(self.position(before), Some(reads))
     }
 
     /// Notes an error.
     pub(super) fn error(&mut self, at: Position, message: impl Into<String>) {
-        self.problems.note(self.file, Some(at), message.into());
+        let position = self.position(at);
+        self.problems.note_at(position, message.into());
     }
 
     /// Notes that a value is of the wrong kind.
@@ -293,7 +307,8 @@ impl<K: Eq + Hash> Seen<K> {
                 true
             }
             Entry::Occupied(entry) => {
-                let message = format!("duplicate {}, first at {}", what(), entry.get());
+                let first = reader.told(*entry.get(), at);
+                let message = format!("duplicate {}, first at {first}", what());
                 reader.error(at, message);
                 false
             }

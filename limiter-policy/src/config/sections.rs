@@ -6,9 +6,10 @@ use limiter_common::reason::Action;
 
 use super::{
     Config, answers, assemble, bans, buckets,
-    diagnostics::{FileNumber, Problems},
+    diagnostics::Problems,
     dns_cookies,
     ip_rep::{self, IpRep},
+    joined::{Sections, Texts},
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
@@ -65,15 +66,29 @@ const SECTIONS: [&str; 21] = [
     CONTROL,
 ];
 
-/// Reads a configuration file's text. If any errors are noted, the result is `None` or not valid.
+/// The sections that several files of a configuration may have: maps and lists of what has a name.
+const JOINED: Sections = Sections {
+    joinable: &[
+        LIMITS,
+        OVERRIDES,
+        SUBSCRIBERS,
+        LISTS,
+        EXCLUDE,
+        BLOCK,
+        NEVER_BAN,
+        IP_REP,
+    ],
+    list_names: &[EXCLUDE, BLOCK, NEVER_BAN],
+};
+
+/// Reads a configuration's texts. If any errors are noted, the result is `None` or not valid.
 pub(super) fn read(
-    text: &str,
+    texts: &Texts,
     surroundings: &Surroundings<'_>,
     problems: &mut Problems,
 ) -> Option<Config> {
-    let file = surroundings.file;
-    let root = root(text, file, problems)?;
-    let mut reader = Reader::new(text, file, problems);
+    let root = texts.parse(&JOINED, problems)?;
+    let mut reader = Reader::of_texts(texts, problems);
     let expected = format!("a map with the sections {}", SECTIONS.join(", "));
     let fields = reader.fields(&root, &expected, &SECTIONS)?;
     let directory = surroundings.directory;
@@ -182,23 +197,6 @@ fn setting<'n, T: Default>(
 ) -> T {
     let node = fields.get(name);
     node.map(|node| read(reader, node)).unwrap_or_default()
-}
-
-/// Parses the text into a tree; `None`, which is noted: it is not YAML, or empty.
-fn root<'t>(text: &'t str, file: FileNumber, problems: &mut Problems) -> Option<Node<'t>> {
-    match Node::parse(text) {
-        Ok(Node {
-            value: Value::Null, ..
-        }) => {
-            problems.note(file, None, Unreadable::Empty.to_string());
-            None
-        }
-        Ok(root) => Some(root),
-        Err(error) => {
-            problems.note(file, error.at, error.message);
-            None
-        }
-    }
 }
 
 /// Reads a section, from the configuration file or from a file that the section names.

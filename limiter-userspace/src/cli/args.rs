@@ -26,7 +26,8 @@ fn from_environment(variable: &str, otherwise: &str) -> OsString {
 /// For commands that read a configuration.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ConfigOption {
-    /// The configuration file, `-` for standard input; LIMITER_CONFIG sets another default
+    /// The configuration file, `-` for standard input; the files *.yaml in the folder beside it,
+    /// NAME.d of NAME.yaml, are part of it. LIMITER_CONFIG sets another default
     #[arg(
         short,
         long,

@@ -119,6 +119,9 @@ mod tests {
             LimitStatus {
                 mode: Mode::Enforce,
                 strategy: "gcra".to_owned(),
+                cost: "packets".to_owned(),
+                rate: None,
+                connections: None,
                 passed_packets: 1,
                 passed_bytes: 2,
                 dropped_packets: 3,

@@ -227,9 +227,16 @@ fn limit_status(
     traffic: LimitTraffic,
     automatic: Option<AutomaticRate>,
 ) -> LimitStatus {
+    let counts_connections = limit.cost == Cost::Connections;
     LimitStatus {
         mode: limit.mode,
         strategy: limit.strategy.name().to_owned(),
+        cost: limit.cost.name().to_owned(),
+        rate: limit.default.filter(|_| !counts_connections),
+        connections: limit
+            .default
+            .filter(|_| counts_connections)
+            .map(|rate| rate.burst),
         passed_packets: traffic.passed.packets,
         passed_bytes: traffic.passed.bytes,
         dropped_packets: traffic.dropped.packets,

@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_policy::{
     config::{Bans, Buckets, Offenders, Place},
     lists::ListStatus,
-    policy::{FlatMetrics, Mode},
+    policy::{FlatMetrics, Mode, Rate},
 };
 use serde::{Deserialize, Serialize};
 
@@ -192,6 +192,15 @@ pub struct LimitStatus {
     pub mode: Mode,
     /// Its strategy.
     pub strategy: String,
+    /// What it counts; empty: a daemon of an earlier version does not say.
+    #[serde(default)]
+    pub cost: String,
+    /// The rate of an owner without an override; `None`: such an owner has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How many connections such an owner may have open at once; `None`: the limit does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
     /// Packets charged and passed.
     pub passed_packets: u64,
     /// Bytes of those.

@@ -14,6 +14,7 @@ mod control;
 mod diff;
 mod dns_cookies;
 mod feed_bounds;
+mod folder;
 mod forged;
 mod generated;
 mod guard;

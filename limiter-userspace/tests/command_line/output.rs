@@ -82,13 +82,17 @@ fn status_and_explain() -> Result<()> {
     assert_eq!(status["reasons"]["over_limit"], 2);
     assert_eq!(
         status["limits"]["PacketsPerIPAddress"],
-        json!({"mode": "enforce", "strategy": "gcra", "passed_packets": 4, "passed_bytes": 400,
+        json!({"mode": "enforce", "strategy": "gcra", "cost": "packets",
+               "rate": {"burst": 4, "count": 1, "period_ns": 3_600_000_000_000_u64},
+               "passed_packets": 4, "passed_bytes": 400,
                "dropped_packets": 2, "dropped_bytes": 200,
                "would_drop_packets": 0, "would_drop_bytes": 0})
     );
     assert_eq!(
         status["limits"]["PacketsPerIPv4Range"],
-        json!({"mode": "enforce", "strategy": "gcra", "passed_packets": 4, "passed_bytes": 400,
+        json!({"mode": "enforce", "strategy": "gcra", "cost": "packets",
+               "rate": {"burst": 10, "count": 1, "period_ns": 3_600_000_000_000_u64},
+               "passed_packets": 4, "passed_bytes": 400,
                "dropped_packets": 0, "dropped_bytes": 0,
                "would_drop_packets": 0, "would_drop_bytes": 0})
     );

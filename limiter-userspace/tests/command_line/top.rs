@@ -18,6 +18,8 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, SERVER_IN
 use crate::{BINARY, Scene, assert_fails, pair, terminal::Terminal};
 
 const CONFIGURATION: &str = "\
+lists: [{name: partners, cidr: [10.77.0.3]}]
+never-ban: partners
 limits:
   PacketsPerIPAddress: {burst: 1, count: 1, period: 1h}
 ";
@@ -107,6 +109,69 @@ fn top_shows_drops_and_their_rate() -> Result<()> {
         terminal.press("q")?;
         let (status, told) = terminal.finish()?;
         ensure!(status.success() && told.is_empty(), "{status}: {told}");
+        Ok(())
+    })
+}
+
+#[test]
+fn keys_ban_and_unban_once_confirmed() -> Result<()> {
+    let flooded = Flooded::start()?;
+    let bans = || {
+        let shown = flooded.limiter.show(&["bans", "--json"])?;
+        let shown: Value = serde_json::from_str(&shown)?;
+        Ok::<_, anyhow::Error>(shown["bans"].as_array().context("no bans")?.clone())
+    };
+    flooded.flood(|| {
+        let mut terminal = flooded.top()?;
+        terminal.wait_for("10.88.0.9")?;
+        terminal.press("/88.0\r")?;
+        terminal.wait_for("filter 88.0: 1 of 3")?;
+
+        terminal.press("b")?;
+        terminal.wait_for("Ban 10.88.0.9 as the operator: its packets are dropped for 1 h.")?;
+        terminal.press("\x1b")?;
+        terminal.wait_for("filter 88.0: 1 of 3")?;
+        assert_eq!(bans()?.len(), 0);
+
+        terminal.press("b\x7f\x7f10m\t!")?;
+        terminal.wait_for("its packets are dropped for 10 min.")?;
+        terminal.wait_for("reason  dropped by PacketsPerIPAddress!")?;
+        assert_eq!(bans()?.len(), 0);
+        terminal.press("\r")?;
+        terminal.wait_for("10.88.0.9 is banned for 10 min")?;
+        let made = bans()?;
+        assert_eq!(made.len(), 1);
+        assert_eq!(made[0]["prefix"], "10.88.0.9/32");
+        assert_eq!(made[0]["origin"], "operator");
+        assert_eq!(made[0]["reason"], "dropped by PacketsPerIPAddress!");
+
+        terminal.press("\ru")?;
+        terminal.wait_for("10.88.0.9 by an operator for ")?;
+        assert_eq!(bans()?.len(), 1);
+        terminal.press("\r")?;
+        terminal.wait_for("the ban of 10.88.0.9 is lifted: operator")?;
+        assert_eq!(bans()?.len(), 0);
+
+        // The guard refuses, and says why.
+        terminal.press("\r\x1b")?;
+        terminal.wait_for("by address · 3 remembered")?;
+        terminal.press("/77.0.3\r")?;
+        terminal.wait_for("filter 77.0.3: 1 of 3")?;
+        terminal.press("b\r")?;
+        terminal.wait_for("it is on the list partners, under `never-ban`")?;
+        assert_eq!(bans()?.len(), 0);
+
+        // Limits, and from there their offenders.
+        terminal.press("\r\x1b")?;
+        terminal.wait_for("by address · 3 remembered")?;
+        terminal.press("v")?;
+        terminal.wait_for("1 packets per 1h")?;
+        terminal.press("\r")?;
+        terminal.wait_for("filter PacketsPerIPAddress: 3 of 3")?;
+        terminal.press("4")?;
+        terminal.wait_for("connections · filter PacketsPerIPAddress")?;
+        terminal.press("q")?;
+        ensure!(terminal.finish()?.0.success());
         Ok(())
     })
 }

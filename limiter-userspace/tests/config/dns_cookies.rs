@@ -30,7 +30,7 @@ fn sections() {
         assert!(cookies.secret_file.is_absolute());
         assert_eq!(config.secrets.unwrap().secrets.len(), 1);
         // A change of the secrets is no change of the configuration.
-        assert_eq!(config.files, [Path::new("limiter.yaml")]);
+        assert_eq!(config.files, ["limiter.yaml", "limiter.d"].map(Path::new));
         let shown = format!("{cookies:?}");
         assert!(!shown.contains(SECRET), "{shown}");
     }

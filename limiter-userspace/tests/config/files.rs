@@ -253,7 +253,7 @@ fn files_are_told_whether_or_not_they_are_right() {
         ),
     ])
     .unwrap();
-    let expected = ["limiter.yaml", "limits.yml", "overrides.yml"];
+    let expected = ["limiter.yaml", "limiter.d", "limits.yml", "overrides.yml"];
     assert_eq!(config.files, expected.map(Path::new));
 
     let directory = tempfile::tempdir().unwrap();
@@ -265,7 +265,7 @@ fn files_are_told_whether_or_not_they_are_right() {
     .unwrap();
     fs::write(path("broken.yml"), "a: [\n").unwrap();
     let errors = config::load(&path("limiter.yaml"), Timestamp::UNIX_EPOCH).unwrap_err();
-    let expected = ["limiter.yaml", "broken.yml", "missing.yml"];
+    let expected = ["limiter.yaml", "limiter.d", "broken.yml", "missing.yml"];
     assert_eq!(errors.files(), expected.map(path));
 
     // A descriptor cannot be read again, so it is not among the files.

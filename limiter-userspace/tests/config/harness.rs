@@ -21,7 +21,9 @@ pub(super) const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 5, count: 
 pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in files {
-        fs::write(directory.path().join(name), content).unwrap();
+        let file = directory.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
     }
     let prefix = format!("{}/", directory.path().display());
     let lines = |error: Diagnostics| {

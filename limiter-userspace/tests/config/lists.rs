@@ -108,7 +108,7 @@ limits:
         ])
     );
     // A change of feeds does not make another configuration.
-    assert_eq!(config.files, [Path::new("limiter.yaml")]);
+    assert_eq!(config.files, ["limiter.yaml", "limiter.d"].map(Path::new));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod connections;
 mod dns_cookies;
 mod examples;
 mod files;
+mod folder;
 mod harness;
 mod ip_rep;
 mod limits;

@@ -43,7 +43,7 @@ overrides:
       ids: [192.0.2.0/24]
 ";
     let expected = Config {
-        files: vec!["limiter.yaml".into()],
+        files: vec!["limiter.yaml".into(), "limiter.d".into()],
         interfaces: vec!["eth0".to_owned(), "eth1.100".to_owned()],
         mode: AttachMode::Native,
         buckets: Buckets {

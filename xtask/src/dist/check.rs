@@ -26,17 +26,23 @@ pub(super) enum Depth {
     Service,
 }
 
-/// Installs, upgrades, removes and purges the package in a copy of this machine's file system,
-/// mounted in its own mount namespace, with changes in memory, so that nothing stays. With
-/// [`Depth::Service`], once more with systemd running there.
-pub(super) fn check(staged: &Staged, package: &Path, depth: Depth) -> Result<()> {
+/// Installs, upgrades, removes and purges the package in a copy of a file system, such as this
+/// machine's (`/`), mounted in its own mount namespace, with changes in memory, so that nothing stays.
+/// With [`Depth::Service`], once more with systemd running there.
+pub(super) fn check(staged: &Staged, package: &Path, base: &Path, depth: Depth) -> Result<()> {
     let later = staged.later_package()?;
     let scratch = staged.directory().join("scratch");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let mut unshare = Command::new("unshare");
     unshare
         .args(["--mount", "sh", "-euc", SCRIPT, "check.sh"])
-        .args([package, &later, &scratch, &staged.directory().join("man")])
+        .args([
+            package,
+            &later,
+            &scratch,
+            &staged.directory().join("man"),
+            base,
+        ])
         .args(match depth {
             Depth::Files => &[][..],
             Depth::Service => &[BOOT, SERVICE],

@@ -1,6 +1,6 @@
-# Arguments: the package, a later version of it, an empty directory, the manual pages, and, to start
-# the service, boot.sh and service.sh.
-package=$1 later=$2 scratch=$3 man=$4 boot=${5-} service=${6-}
+# Arguments: the package, a later version of it, an empty directory, the manual pages, the file system
+# to copy, and, to start the service, boot.sh and service.sh.
+package=$1 later=$2 scratch=$3 man=$4 base=$5 boot=${6-} service=${7-}
 root=$scratch/root
 unit=/usr/lib/systemd/system/limiter.service
 link=$root/etc/systemd/system/multi-user.target.wants/limiter.service
@@ -30,7 +30,7 @@ status() {
 
 mount -t tmpfs -o mode=755 tmpfs "$scratch"
 mkdir "$scratch/upper" "$scratch/work" "$root"
-mount -t overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" overlay "$root"
+mount -t overlay -o "lowerdir=$base,upperdir=$scratch/upper,workdir=$scratch/work" overlay "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 # No service manager runs in there, even if one runs here.
@@ -62,6 +62,7 @@ done
 for file in fail2ban/limiter.conf crowdsec/limiter-bouncer; do
     [ -s "$root/usr/share/limiter/$file" ] || fail "$file is not installed"
 done
+[ -s "$root/etc/limiter/limiter.d/README" ] || fail "the folder limiter.d is not there"
 ! [ -e "$link" ] || fail "an example's limits are enabled"
 
 step unit
@@ -107,6 +108,8 @@ purged
 if [ -n "$boot" ]; then
     step service
     dpkg_inside --install /packages/package.deb
+    # That of a release, and stripped.
+    [ "$(stat -c %s "$root/usr/bin/limiter")" -lt 17000000 ] || fail "the program is larger than 17 MB"
     sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
     # systemd makes cgroups below the one that it starts in: make one of its own, to remove with
     # them.

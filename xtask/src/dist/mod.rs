@@ -1,9 +1,10 @@
 //! `cargo xtask dist`
 
 mod check;
+mod debian;
 mod package;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
@@ -18,6 +19,11 @@ pub(crate) struct Arguments {
     /// system (as root).
     #[arg(long)]
     check: bool,
+
+    /// Also check it in a fresh root of this Debian release, such as bookworm or trixie; may be
+    /// given several times (with mmdebstrap, and Debian's archive in reach).
+    #[arg(long, value_name = "RELEASE", requires = "check")]
+    debian: Vec<String>,
 }
 
 /// How to build the package's contents.
@@ -39,7 +45,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let staged = Staged::new(Profile::Release)?;
     let package = staged.package()?;
     if arguments.check {
-        check::check(&staged, &package, Depth::Service)?;
+        check::check(&staged, &package, Path::new("/"), Depth::Service)?;
+        for release in &arguments.debian {
+            let root = debian::Root::new(release, staged.directory())?;
+            check::check(&staged, &package, root.path(), Depth::Service)?;
+        }
     }
     println!("{}", package.display());
     Ok(ExitCode::SUCCESS)
@@ -49,5 +59,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 pub(crate) fn test() -> Result<()> {
     setup::ensure_for_package()?;
     let staged = Staged::new(Profile::Dev)?;
-    check::check(&staged, &staged.package()?, Depth::Files)
+    check::check(&staged, &staged.package()?, Path::new("/"), Depth::Files)
 }

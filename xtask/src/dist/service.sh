@@ -59,7 +59,14 @@ under_traffic() {
 # The service runs, in its sandbox.
 systemctl is-active limiter
 limiter status --json | grep -q '"name":"eth1","mode":"native","attached":true'
-limiter status --json | grep -q '"state":{"file":"/var/lib/limiter/state","saved_at":"'
+saved() {
+    limiter status --json | grep -q '"state":{"file":"/var/lib/limiter/state","saved_at":"'
+}
+for _ in $(seq 20); do
+    ! saved || break
+    sleep 0.1
+done
+saved
 grep -x 'CapEff:	000000c000001000' "/proc/$(process)/status"
 [ "$(stat -c '%a %u' /run/limiter/control.sock)" = '600 0' ]
 [ "$(find /sys/fs/bpf -maxdepth 1 -name 'limiter*')" = /sys/fs/bpf/limiter ]

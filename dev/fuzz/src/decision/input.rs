@@ -236,6 +236,7 @@ impl LimitInput {
                 .collect(),
             exclude: Vec::new(),
             block: Vec::new(),
+            queue: None,
             ip_rep: None,
             ceiling: None,
             metrics: None,

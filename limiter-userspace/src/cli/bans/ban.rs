@@ -19,7 +19,7 @@ use crate::{
         render::duration,
     },
     guard,
-    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest},
+    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
 };
 
 #[derive(Debug, Args)]
@@ -56,21 +56,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     if args.stdin {
         return stream::stream(&args.read, &args.terms, args.force, args.output.json);
     }
-    let request = |prefix| {
-        BanChange::Ban(BanRequest {
-            prefix,
-            for_ns: args.terms.length.ns,
-            reason: args.terms.reason.clone(),
-            origin: args.terms.origin.clone().unwrap_or_default(),
-        })
-    };
-    let wanted = BanChanges {
-        changes: args.prefixes.iter().copied().map(request).collect(),
-        force: args.force,
-        together: true,
-        session: guard::started_from(),
-    };
-    let changed = change(&args.read, &wanted)?;
+    let changed = make(&args.read, &args.prefixes, &args.terms, args.force)?;
     let banned = args.prefixes.iter().zip(&changed.outcomes);
     if args.output.json {
         let bans = banned.map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
@@ -89,7 +75,52 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
             writeln!(out, "{ENDS_WITH_DAEMON}")?;
         }
     }
-    let refused = args.prefixes.iter().zip(&changed.outcomes);
+    none_is_refused(&args.prefixes, &changed)
+}
+
+/// Bans one prefix as the command does, unless that takes force; says what came of it.
+pub(in crate::cli) fn ban_one(
+    read: &ReadArgs,
+    prefix: IpNet,
+    terms: &Terms,
+) -> anyhow::Result<String> {
+    let changed = make(read, &[prefix], terms, false)?;
+    none_is_refused(&[prefix], &changed)?;
+    let lines = changed.outcomes.iter();
+    let mut lines: Vec<_> = lines
+        .filter_map(|outcome| line(prefix, outcome, terms.length.ns))
+        .collect();
+    if changed.ends_with_daemon {
+        lines.push(ENDS_WITH_DAEMON.to_owned());
+    }
+    Ok(lines.join("\n"))
+}
+
+fn make(
+    read: &ReadArgs,
+    prefixes: &[IpNet],
+    terms: &Terms,
+    force: bool,
+) -> anyhow::Result<BansChanged> {
+    let request = |prefix| {
+        BanChange::Ban(BanRequest {
+            prefix,
+            for_ns: terms.length.ns,
+            reason: terms.reason.clone(),
+            origin: terms.origin.clone().unwrap_or_default(),
+        })
+    };
+    let wanted = BanChanges {
+        changes: prefixes.iter().copied().map(request).collect(),
+        force,
+        together: true,
+        session: guard::started_from(),
+    };
+    change(read, &wanted)
+}
+
+fn none_is_refused(prefixes: &[IpNet], changed: &BansChanged) -> anyhow::Result<()> {
+    let refused = prefixes.iter().zip(&changed.outcomes);
     let refused = refused.filter_map(|(prefix, outcome)| match outcome {
         BanOutcome::Refused { reason } => {
             Some(format!("{} is not banned: {reason}", short(*prefix)))

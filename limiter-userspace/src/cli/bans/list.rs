@@ -57,7 +57,12 @@ struct List {
 }
 
 pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
-    let mut list = fetch(args)?;
+    let (capacity, bans) = fetch(&args.read, args.prefix, args.origin.as_ref())?;
+    let mut list = List {
+        capacity,
+        found: bans.len(),
+        bans,
+    };
     list.bans.truncate(args.limit.unwrap_or(usize::MAX));
     let mut out = BufWriter::new(io::stdout().lock());
     if args.output.json {
@@ -69,15 +74,20 @@ pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Fetches all bans, a few thousand per answer.
-fn fetch(args: &BansArgs) -> anyhow::Result<List> {
-    let mut conversation = args.read.conversation();
+/// Fetches the bans that contain a prefix or lie within it, or all, a few thousand per answer; returns
+/// the most there is room for, and the bans.
+pub(in crate::cli) fn fetch(
+    read: &ReadArgs,
+    prefix: Option<IpNet>,
+    origin: Option<&Origin>,
+) -> anyhow::Result<(u32, Vec<BanStatus>)> {
+    let mut conversation = read.conversation();
     let mut all = Vec::new();
     let mut position = None;
     let capacity = loop {
         let query = BansQuery {
-            prefix: args.prefix,
-            origin: args.origin.clone(),
+            prefix,
+            origin: origin.cloned(),
             position,
         };
         let Answer::Bans(page) = conversation.ask(&Request::Bans(query))? else {
@@ -96,11 +106,7 @@ fn fetch(args: &BansArgs) -> anyhow::Result<List> {
     all.dedup_by(|one, other| one.prefix == other.prefix && one.origin == other.origin);
     let ends_in = |ban: &BanStatus| ban.ends_in_ns.unwrap_or(u64::MAX);
     all.sort_by_key(|ban| (ban.prefix, Reverse(ends_in(ban))));
-    Ok(List {
-        capacity,
-        found: all.len(),
-        bans: all,
-    })
+    Ok((capacity, all))
 }
 
 const HEADER: [&str; 6] = ["prefix", "origin", "since", "ends in", "times", "reason"];

@@ -3,9 +3,9 @@
 pub(super) mod ban;
 mod change;
 pub(super) mod list;
-mod parse;
+pub(super) mod parse;
 mod stream;
-mod terms;
+pub(super) mod terms;
 pub(super) mod unban;
 
 const ENDS_WITH_DAEMON: &str =

@@ -7,7 +7,7 @@ pub(super) use crate::cli::parse::prefix;
 use crate::protocol::bans::BanReason;
 
 /// Parses an address or a prefix that may be banned.
-pub(super) fn bannable(text: &str) -> Result<IpNet, String> {
+pub(in crate::cli) fn bannable(text: &str) -> Result<IpNet, String> {
     let prefix = prefix(text)?;
     if prefix.prefix_len() == 0 {
         return Err("it would ban everybody".to_owned());
@@ -27,13 +27,13 @@ pub(super) fn is_for_ever(text: &str) -> bool {
 
 /// How long a ban lasts, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct BanLength {
+pub(in crate::cli) struct BanLength {
     /// `None`: until it is lifted.
-    pub(super) ns: Option<u64>,
+    pub(in crate::cli) ns: Option<u64>,
 }
 
 /// Parses how long a ban lasts.
-pub(super) fn length(text: &str) -> Result<BanLength, String> {
+pub(in crate::cli) fn length(text: &str) -> Result<BanLength, String> {
     if is_for_ever(text) {
         return Ok(BanLength::default());
     }
@@ -44,7 +44,7 @@ pub(super) fn length(text: &str) -> Result<BanLength, String> {
 }
 
 /// Parses the reason for a ban, of which only the beginning is kept if it is long.
-pub(super) fn reason(text: &str) -> Result<BanReason, String> {
+pub(in crate::cli) fn reason(text: &str) -> Result<BanReason, String> {
     BanReason::cut(text).map_err(|error| error.to_string())
 }
 

@@ -8,7 +8,7 @@ use crate::protocol::bans::BanReason;
 
 /// The defaults for all bans that do not give their own.
 #[derive(Clone, Debug, Default, Args)]
-pub(super) struct Terms {
+pub(in crate::cli) struct Terms {
     /// How long the ban lasts, such as 10m or 7d; without it, or with -1, until it is lifted
     #[arg(
         long = "for",
@@ -18,14 +18,14 @@ pub(super) struct Terms {
         hide_default_value = true,
         allow_hyphen_values = true
     )]
-    pub(super) length: BanLength,
+    pub(in crate::cli) length: BanLength,
 
     /// The reason for the ban, of which 88 bytes less those of --origin are kept
     #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
-    pub(super) reason: BanReason,
+    pub(in crate::cli) reason: BanReason,
 
     /// Who bans, such as fail2ban, and alone has these bans replaced or, in a stream, lifted;
     /// without it, the operator, and crowdsec for its decisions
     #[arg(long, value_name = "NAME")]
-    pub(super) origin: Option<Origin>,
+    pub(in crate::cli) origin: Option<Origin>,
 }

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write as _},
 };
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 use limiter_policy::{policy::bans::Origin, text::short};
@@ -51,18 +51,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
     if args.all {
         return unban_all(args);
     }
-    let request = |prefix| {
-        BanChange::Unban(UnbanRequest {
-            prefix,
-            origin: args.origin.clone(),
-        })
-    };
-    let changes = BanChanges {
-        changes: args.prefixes.iter().copied().map(request).collect(),
-        together: true,
-        ..BanChanges::default()
-    };
-    let outcomes = change(&args.read, &changes)?.outcomes;
+    let outcomes = lift(&args.read, &args.prefixes, args.origin.as_ref())?;
     let lifted = args.prefixes.iter().zip(&outcomes);
     if args.output.json {
         let bans = lifted.map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
@@ -77,7 +66,39 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
         // What else bans it was not to be lifted, and each line says so.
         return Ok(());
     }
-    let still_banned = args.prefixes.iter().zip(&outcomes);
+    none_is_still_banned(&args.prefixes, &outcomes)
+}
+
+/// Lifts everybody's bans of one prefix as the command does, and says what came of it.
+pub(in crate::cli) fn unban_one(read: &ReadArgs, prefix: IpNet) -> anyhow::Result<String> {
+    let outcomes = lift(read, &[prefix], None)?;
+    let lines = outcomes.iter().map(|outcome| line(prefix, outcome, None));
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    none_is_still_banned(&[prefix], &outcomes).with_context(|| lines.clone())?;
+    Ok(lines)
+}
+
+fn lift(
+    read: &ReadArgs,
+    prefixes: &[IpNet],
+    origin: Option<&Origin>,
+) -> anyhow::Result<Vec<BanOutcome>> {
+    let request = |prefix| {
+        BanChange::Unban(UnbanRequest {
+            prefix,
+            origin: origin.cloned(),
+        })
+    };
+    let changes = BanChanges {
+        changes: prefixes.iter().copied().map(request).collect(),
+        together: true,
+        ..BanChanges::default()
+    };
+    Ok(change(read, &changes)?.outcomes)
+}
+
+fn none_is_still_banned(prefixes: &[IpNet], outcomes: &[BanOutcome]) -> anyhow::Result<()> {
+    let still_banned = prefixes.iter().zip(outcomes);
     let still_banned = still_banned.filter_map(|(prefix, outcome)| match outcome {
         BanOutcome::Lifted {
             still_in: Some(wider),

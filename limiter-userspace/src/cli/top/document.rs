@@ -18,6 +18,7 @@ pub(super) async fn print(args: TopArgs) -> anyhow::Result<()> {
         by: args.rows.by,
         limit: args.rows.limit,
         explain: None,
+        bans_of: None,
     };
     let read = args.read;
     let fetch = move || fetch(&read, query.clone());

@@ -21,6 +21,13 @@ impl Filter {
         }
     }
 
+    /// Shows the rows whose limit's name or id has this text.
+    pub(super) fn text(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+        }
+    }
+
     /// Whether all rows are shown.
     pub(super) const fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -43,8 +50,12 @@ impl Filter {
         if let (Ok(prefix), Some(addresses)) = (self.text.parse::<IpNet>(), &row.addresses) {
             return prefix.contains(addresses);
         }
-        let has = |name: &str| name.to_lowercase().contains(&self.text.to_lowercase());
-        has(&row.offender.dropper()) || has(&row.offender.id)
+        self.is_in(&row.offender.dropper()) || self.is_in(&row.offender.id)
+    }
+
+    /// Whether a name has the text, in small letters or capitals.
+    pub(super) fn is_in(&self, name: &str) -> bool {
+        name.to_lowercase().contains(&self.text.to_lowercase())
     }
 }
 

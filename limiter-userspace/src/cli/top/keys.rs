@@ -2,6 +2,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::subject::Subject;
+
 /// An action that the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -18,11 +20,20 @@ pub(super) enum Action {
     Explain,
     Help,
     EditFilter,
-    /// Adds a character to the filter.
+    /// Shows another table.
+    Show(Subject),
+    NextSubject,
+    /// Asks whether to ban the selected row.
+    Ban,
+    /// Asks whether to lift the bans of the selected row.
+    Unban,
+    /// Adds a character to what is typed.
     Type(char),
-    /// Removes the filter's last character.
+    /// Removes its last character.
     Erase,
-    /// Closes what is in front of the table and keeps its effect.
+    /// Turns to the next text to type.
+    NextField,
+    /// Keeps the filter, or confirms a change.
     Accept,
     /// Closes what is in front of the table; if nothing is, clears the filter.
     Back,
@@ -34,38 +45,37 @@ pub(super) enum Front {
     Nothing,
     /// The line where the filter is typed.
     Filter,
-    /// The help or an explanation.
+    /// The help, an explanation, or what came of a change.
     Page,
+    /// A change that waits for its confirmation.
+    Confirmation,
 }
 
 /// How many rows a page key moves.
 const PAGE: isize = 10;
 
 /// The help page, the most useful keys first.
-pub(super) const HELP: [(&str, &str); 12] = [
+pub(super) const HELP: [(&str, &str); 15] = [
     ("q, Ctrl-C", "quit"),
     ("?, h", "this help"),
     ("↑ ↓, k j", "select a row; PgUp and PgDn: move by ten"),
     ("Home, End", "the first row, the last row"),
-    (
-        "e, Enter",
-        "explain the address of the selected row; open a range",
-    ),
+    ("v, 1 to 4", "offenders, limits, standing, or connections"),
+    ("e, Enter", "explain the address; open the range or limit"),
+    ("b", "ban the row's address or range, once confirmed"),
+    ("u", "lift the row's ban, once confirmed"),
     ("s", "sort by the next column"),
     ("r", "reverse the order"),
-    (
-        "/",
-        "filter by prefix, or by part of a limit's name or address",
-    ),
-    ("Esc", "back to the table; on the table: clear the filter"),
-    ("g", "group: a row for each address, or for each range"),
+    ("/", "filter by prefix, or part of a name or address"),
+    ("Esc", "back to the table; there: clear the filter"),
+    ("g", "group: a row for each address, or each range"),
     ("p, Space", "pause or resume"),
     ("", "≥: at least this many; –: not known yet"),
 ];
 
 /// The most important keys, on one line.
 pub(super) const HINTS: &str =
-    "q quit  ? help  e explain  s sort  r reverse  / filter  g group  p pause";
+    "q quit  ? help  v view  e explain  b ban  u unban  s sort  / filter  g group";
 
 /// Returns the action of a key, if it has one.
 pub(super) fn action(key: KeyEvent, front: Front) -> Option<Action> {
@@ -75,8 +85,11 @@ pub(super) fn action(key: KeyEvent, front: Front) -> Option<Action> {
     match (front, key.code) {
         (_, KeyCode::Esc) => Some(Action::Back),
         (Front::Nothing, code) => on_the_table(code),
-        (Front::Filter, code) => typing(code),
         (Front::Page, code) => on_a_page(code),
+        (Front::Confirmation, KeyCode::Tab | KeyCode::Up | KeyCode::Down) => {
+            Some(Action::NextField)
+        }
+        (Front::Filter | Front::Confirmation, code) => typing(code),
     }
 }
 
@@ -89,7 +102,7 @@ const fn typing(code: KeyCode) -> Option<Action> {
     })
 }
 
-const fn on_the_table(code: KeyCode) -> Option<Action> {
+fn on_the_table(code: KeyCode) -> Option<Action> {
     Some(match code {
         KeyCode::Char('q') => Action::Quit,
         KeyCode::Down | KeyCode::Char('j') => Action::Move(1),
@@ -105,6 +118,10 @@ const fn on_the_table(code: KeyCode) -> Option<Action> {
         KeyCode::Enter | KeyCode::Char('e') => Action::Explain,
         KeyCode::Char('?' | 'h') => Action::Help,
         KeyCode::Char('/') => Action::EditFilter,
+        KeyCode::Char('v') => Action::NextSubject,
+        KeyCode::Char('b') => Action::Ban,
+        KeyCode::Char('u') => Action::Unban,
+        KeyCode::Char(character) => return Subject::of_digit(character).map(Action::Show),
         _ => return None,
     })
 }
@@ -123,36 +140,59 @@ mod tests {
 
     #[test]
     fn what_a_key_does_depends_on_what_is_in_front() {
-        let check = |code: KeyCode, expected: [Option<Action>; 3]| {
-            let fronts = [Front::Nothing, Front::Filter, Front::Page];
+        let check = |code: KeyCode, expected: [Option<Action>; 4]| {
+            let fronts = [
+                Front::Nothing,
+                Front::Filter,
+                Front::Page,
+                Front::Confirmation,
+            ];
             let found = fronts.map(|front| action(code.into(), front));
             assert_eq!(found, expected, "{code:?}");
         };
         let typed = |character| Some(Action::Type(character));
         let (quit, back) = (Some(Action::Quit), Some(Action::Back));
-        check(KeyCode::Char('q'), [quit, typed('q'), quit]);
-        check(
-            KeyCode::Char('j'),
-            [Some(Action::Move(1)), typed('j'), None],
-        );
+        let all = |table, character| [table, typed(character), None, typed(character)];
+        check(KeyCode::Char('q'), [quit, typed('q'), quit, typed('q')]);
+        check(KeyCode::Char('j'), all(Some(Action::Move(1)), 'j'));
         check(
             KeyCode::Char('e'),
-            [Some(Action::Explain), typed('e'), back],
+            [Some(Action::Explain), typed('e'), back, typed('e')],
         );
-        check(KeyCode::Char('p'), [Some(Action::Pause), typed('p'), None]);
+        check(KeyCode::Char('p'), all(Some(Action::Pause), 'p'));
+        check(KeyCode::Char('b'), all(Some(Action::Ban), 'b'));
+        check(KeyCode::Char('u'), all(Some(Action::Unban), 'u'));
+        check(KeyCode::Char('v'), all(Some(Action::NextSubject), 'v'));
+        let limits = Some(Action::Show(Subject::Limits));
+        check(KeyCode::Char('2'), all(limits, '2'));
+        let accept = Some(Action::Accept);
         check(
             KeyCode::Enter,
-            [Some(Action::Explain), Some(Action::Accept), back],
+            [Some(Action::Explain), accept, back, accept],
         );
-        check(KeyCode::Backspace, [None, Some(Action::Erase), None]);
-        check(KeyCode::Esc, [back, back, back]);
-        check(KeyCode::Char('x'), [None, typed('x'), None]);
-        check(KeyCode::F(1), [None, None, None]);
+        let erase = Some(Action::Erase);
+        check(KeyCode::Backspace, [None, erase, None, erase]);
+        check(KeyCode::Tab, [None, None, None, Some(Action::NextField)]);
+        check(KeyCode::Esc, [back; 4]);
+        check(KeyCode::Char('x'), all(None, 'x'));
+        check(KeyCode::F(1), [None; 4]);
+    }
+
+    #[test]
+    fn help_fits_60_columns() {
+        for (_, what) in HELP {
+            assert!(12 + what.chars().count() <= 58, "{what}");
+        }
     }
 
     #[test]
     fn control_c_always_quits() {
-        for front in [Front::Nothing, Front::Filter, Front::Page] {
+        for front in [
+            Front::Nothing,
+            Front::Filter,
+            Front::Page,
+            Front::Confirmation,
+        ] {
             let key = |code| KeyEvent::new(KeyCode::Char(code), KeyModifiers::CONTROL);
             assert_eq!(action(key('c'), front), Some(Action::Quit));
             assert_eq!(action(key('q'), front), None);

@@ -9,13 +9,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{
-    args::TopArgs,
-    keys,
-    model::Model,
-    screen::Screen,
-    snapshot::{Snapshot, fetch},
-};
+use super::{args::TopArgs, keys, model::Model, screen::Screen, snapshot::fetch};
 use crate::cli::repeat::End;
 
 /// Shows the offenders until the user quits or the daemon is gone.
@@ -36,11 +30,18 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
     });
     ticks.reset();
     let mut asking = None;
+    let mut changing = None;
     let mut due = false;
     let mut screen = Screen::enter()?;
     let mut events = EventStream::new();
     loop {
         screen.show(&model)?;
+        if changing.is_none()
+            && let Some(wanted) = model.wanted()
+        {
+            let read = args.read.clone();
+            changing = Some(spawn_blocking(move || wanted.make(&read)));
+        }
         if asking.is_none() && (due || model.waits()) {
             asking = Some(ask(&model));
             due = false;
@@ -51,6 +52,11 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
             snapshot = answer(&mut asking) => {
                 asking = None;
                 model.take(snapshot?);
+            }
+            outcome = answer(&mut changing) => {
+                changing = None;
+                // Also a refusal is for the user to read.
+                model.tell(outcome.map_err(|error| format!("{error:#}")));
             }
             event = events.next() => match event {
                 Some(Ok(event)) => if press(&mut model, &event).is_break() {
@@ -65,9 +71,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
 }
 
 /// Waits for the daemon's answer; forever if nothing was asked.
-async fn answer(
-    asking: &mut Option<JoinHandle<anyhow::Result<Snapshot>>>,
-) -> anyhow::Result<Snapshot> {
+async fn answer<T>(asking: &mut Option<JoinHandle<anyhow::Result<T>>>) -> anyhow::Result<T> {
     match asking {
         Some(answer) => answer.await?,
         None => pending().await,

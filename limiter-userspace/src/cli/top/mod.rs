@@ -1,16 +1,20 @@
 //! `limiter top`.
 
 mod args;
+mod change;
 mod document;
 mod filter;
 mod history;
 mod keys;
+mod limits;
 mod live;
 mod model;
 mod order;
 mod rates;
+mod rise;
 mod screen;
 mod snapshot;
+mod subject;
 #[cfg(test)]
 pub(crate) mod testing;
 mod view;

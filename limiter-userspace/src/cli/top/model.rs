@@ -2,14 +2,19 @@
 
 use std::{net::IpAddr, ops::ControlFlow, time::Duration};
 
+use ipnet::IpNet;
+
 use super::{
     args::TopArgs,
+    change::{Asked, Wanted},
     filter::Filter,
     history::History,
     keys::{Action, Front},
+    limits::LimitRates,
     order::Order,
-    rates::{Rates, Row, Sample},
+    rates::{Rates, Row, Sample, StandingRate},
     snapshot::{Query, Snapshot},
+    subject::Subject,
 };
 use crate::protocol::{Explanation, Grouping};
 
@@ -22,13 +27,17 @@ pub(super) struct Model {
     pub(super) limit: Option<String>,
     pub(super) order: Order,
     pub(super) filter: Filter,
+    pub(super) subject: Subject,
     pub(super) page: Page,
     pub(super) paused: bool,
     /// The newest sample; `None`: the daemon has not answered yet.
     pub(super) sample: Option<Sample>,
     pub(super) history: History,
     rates: Rates,
+    /// The selected offender.
     selection: Selection,
+    /// The selected line of any other table.
+    line: usize,
 }
 
 /// The page in front of the table.
@@ -45,6 +54,12 @@ pub(super) enum Page {
         /// `None`: the daemon has not answered yet.
         explanation: Option<Box<Explanation>>,
     },
+    /// The table, below a change that waits for its confirmation.
+    Asked(Asked),
+    /// The same while the daemon makes the change.
+    Changing(Wanted),
+    /// The table, below what came of a change, or why there can be none.
+    Told(Result<String, String>),
 }
 
 /// The selected row, which stays selected wherever it is sorted to.
@@ -65,12 +80,14 @@ impl Model {
             limit: args.rows.limit.clone(),
             order: Order::by(args.sort),
             filter: Filter::default(),
+            subject: Subject::default(),
             page: Page::Table,
             paused: false,
             sample: None,
             history: History::default(),
             rates: Rates::default(),
             selection: Selection::default(),
+            line: 0,
         }
     }
 
@@ -84,7 +101,24 @@ impl Model {
                 Page::Explanation { address, .. } => Some(address),
                 _ => None,
             },
+            bans_of: match &self.page {
+                Page::Asked(asked) => asked.waits_for(),
+                _ => None,
+            },
         }
+    }
+
+    /// Returns the change that the user has confirmed, until it is made.
+    pub(super) fn wanted(&self) -> Option<Wanted> {
+        match &self.page {
+            Page::Changing(wanted) => Some(wanted.clone()),
+            _ => None,
+        }
+    }
+
+    /// Tells the user what came of a change.
+    pub(super) fn tell(&mut self, outcome: Result<String, String>) {
+        self.page = Page::Told(outcome);
     }
 
     /// Whether the user looks at something that the daemon has not answered yet.
@@ -96,7 +130,8 @@ impl Model {
                 ..
             }
         );
-        unexplained || !self.is_grouped()
+        let unsure = matches!(&self.page, Page::Asked(asked) if asked.waits_for().is_some());
+        unexplained || unsure || !self.is_grouped()
     }
 
     /// Takes the daemon's answer: only what is missing while paused, and nothing that answers an
@@ -112,6 +147,9 @@ impl Model {
             && *address == told.address
         {
             *explanation = Some(Box::new(told));
+        }
+        if let (Page::Asked(asked), Some((of, bans))) = (&mut self.page, snapshot.bans.take()) {
+            asked.take(of, bans);
         }
         if snapshot.by != self.by || (self.paused && self.is_grouped()) {
             return;
@@ -129,7 +167,7 @@ impl Model {
             Action::Quit => return ControlFlow::Break(()),
             Action::Move(rows) => self.select(self.selected().saturating_add_signed(rows)),
             // Selects whichever row is first from now on.
-            Action::First => self.selection = Selection::default(),
+            Action::First => (self.selection, self.line) = (Selection::default(), 0),
             Action::Last => self.select(usize::MAX),
             Action::NextColumn => self.order = self.order.next(),
             Action::Reverse => self.order = self.order.reverse(),
@@ -138,12 +176,30 @@ impl Model {
                 Grouping::Range => Grouping::Address,
             }),
             Action::Pause => self.paused = !self.paused,
-            Action::Explain => self.explain(),
+            Action::Explain if self.subject == Subject::Offenders => self.explain(),
+            Action::Explain => self.open_limit(),
+            Action::Show(subject) => self.show(subject),
+            Action::NextSubject => self.show(self.subject.next()),
+            Action::Ban => self.ask(|row, prefix| Asked::ban(prefix, &row.offender.dropper())),
+            Action::Unban => self.ask(|_, prefix| Ok(Asked::unban(prefix))),
             Action::Help => self.page = Page::Help,
             Action::EditFilter => self.page = Page::Filter,
-            Action::Type(character) => self.filter.push(character),
-            Action::Erase => self.filter.pop(),
-            Action::Accept => self.page = Page::Table,
+            Action::Type(character) => match &mut self.page {
+                Page::Asked(asked) => asked.push(character),
+                _ => self.filter.push(character),
+            },
+            Action::Erase => match &mut self.page {
+                Page::Asked(asked) => asked.pop(),
+                _ => self.filter.pop(),
+            },
+            Action::NextField => {
+                if let Page::Asked(asked) = &mut self.page {
+                    asked.next_field();
+                }
+            }
+            Action::Accept => self.accept(),
+            // A change that is being made cannot be taken back.
+            Action::Back if matches!(self.page, Page::Changing(_)) => {}
             Action::Back => {
                 if matches!(self.page, Page::Table | Page::Filter) {
                     self.filter.clear();
@@ -159,8 +215,39 @@ impl Model {
         match self.page {
             Page::Table => Front::Nothing,
             Page::Filter => Front::Filter,
-            Page::Help | Page::Explanation { .. } => Front::Page,
+            Page::Help | Page::Explanation { .. } | Page::Changing(_) | Page::Told(_) => {
+                Front::Page
+            }
+            Page::Asked(_) => Front::Confirmation,
         }
+    }
+
+    /// Returns the limits that are shown.
+    pub(super) fn limits(&self) -> Vec<(&str, &LimitRates)> {
+        let all = self.sample.iter().flat_map(|sample| &sample.limits);
+        all.map(|(name, rates)| (name.as_str(), rates))
+            .filter(|(name, _)| self.filter.is_in(name))
+            .collect()
+    }
+
+    /// Returns the limits on open connections that are shown.
+    pub(super) fn limits_on_connections(&self) -> Vec<(&str, &LimitRates)> {
+        let mut limits = self.limits();
+        limits.retain(|(_, rates)| rates.is_of_connections());
+        limits
+    }
+
+    /// Returns what sources of each standing get of the limits that are shown.
+    pub(super) fn standings(&self) -> Vec<(&str, &StandingRate)> {
+        let standing = self
+            .sample
+            .iter()
+            .filter_map(|sample| sample.standing.as_ref());
+        let limits = standing.flat_map(|standing| &standing.limits);
+        let shown = limits.filter(|(name, _)| self.filter.is_in(name));
+        shown
+            .flat_map(|(name, rates)| rates.iter().map(move |rate| (name.as_str(), rate)))
+            .collect()
     }
 
     /// Returns the rows that are shown, in order.
@@ -173,6 +260,9 @@ impl Model {
 
     /// Returns the selected row's index among those shown; 0 if there are none.
     pub(super) fn selected(&self) -> usize {
+        if self.subject != Subject::Offenders {
+            return self.line.min(self.names().len().saturating_sub(1));
+        }
         let rows = self.rows();
         let kept = self.selection.key.as_ref().and_then(|(limit, id)| {
             let is_it = |row: &&Row| row.offender.dropper() == *limit && row.offender.id == *id;
@@ -181,7 +271,74 @@ impl Model {
         kept.unwrap_or_else(|| self.selection.index.min(rows.len().saturating_sub(1)))
     }
 
+    /// Returns the limit of each line of a table that is not about offenders.
+    fn names(&self) -> Vec<&str> {
+        let limits = match self.subject {
+            Subject::Offenders => Vec::new(),
+            Subject::Limits => self.limits(),
+            Subject::Connections => self.limits_on_connections(),
+            Subject::Standing => {
+                let lines = self.standings().into_iter();
+                return lines.map(|(name, _)| name).collect();
+            }
+        };
+        limits.into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn show(&mut self, subject: Subject) {
+        self.subject = subject;
+        self.line = 0;
+    }
+
+    /// Shows the offenders of the selected limit.
+    fn open_limit(&mut self) {
+        let names = self.names();
+        let Some(name) = names.get(self.selected()) else {
+            return;
+        };
+        self.filter = Filter::text(name);
+        self.show(Subject::Offenders);
+        self.selection = Selection::default();
+    }
+
+    /// Asks for the confirmation of a change that concerns the selected offender.
+    fn ask(&mut self, change: impl FnOnce(&Row, IpNet) -> Result<Asked, String>) {
+        if self.subject != Subject::Offenders {
+            self.tell(Err(
+                "only offenders are banned and unbanned: press 1".to_owned()
+            ));
+            return;
+        }
+        let rows = self.rows();
+        let Some(row) = rows.get(self.selected()) else {
+            return;
+        };
+        let asked = match row.addresses {
+            Some(prefix) => change(row, prefix),
+            None => Err(format!("{} stands for no address", row.offender.id)),
+        };
+        self.page = match asked {
+            Ok(asked) => Page::Asked(asked),
+            Err(why) => Page::Told(Err(why)),
+        };
+    }
+
+    /// Keeps the filter, or confirms a change that can be made.
+    fn accept(&mut self) {
+        if let Page::Asked(asked) = &self.page {
+            if let Ok(wanted) = asked.wanted() {
+                self.page = Page::Changing(wanted);
+            }
+        } else {
+            self.page = Page::Table;
+        }
+    }
+
     fn select(&mut self, index: usize) {
+        if self.subject != Subject::Offenders {
+            self.line = index.min(self.names().len().saturating_sub(1));
+            return;
+        }
         let rows = self.rows();
         let index = index.min(rows.len().saturating_sub(1));
         let key = rows
@@ -221,135 +378,4 @@ impl Model {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{
-        super::testing::{explanation, model, offender, snapshot},
-        *,
-    };
-
-    fn apply(model: &mut Model, actions: &[Action]) {
-        for action in actions {
-            assert!(model.apply(*action).is_continue(), "{action:?}");
-        }
-    }
-
-    fn ids(model: &Model) -> Vec<&str> {
-        let rows = model.rows().into_iter();
-        rows.map(|row| row.offender.id.as_str()).collect()
-    }
-
-    /// Offenders 192.0.2.0, .1, … with the given numbers of drops.
-    fn drops(second: u64, drops: &[u64]) -> Snapshot {
-        let offenders = drops.iter().enumerate();
-        let offenders = offenders.map(|(n, drops)| offender("L", &format!("192.0.2.{n}"), *drops));
-        let offenders: Vec<_> = offenders.collect();
-        snapshot(second, [0, drops.iter().sum()], offenders)
-    }
-
-    #[test]
-    fn the_fastest_come_first_and_the_selected_row_stays_selected() {
-        let mut model = model(&[]);
-        assert!(model.waits());
-        model.take(drops(0, &[30, 20, 10]));
-        assert!(!model.waits());
-        assert_eq!(ids(&model), ["192.0.2.0", "192.0.2.1", "192.0.2.2"]);
-        assert_eq!(model.selected(), 0);
-
-        apply(&mut model, &[Action::Move(1)]);
-        model.take(drops(1, &[30, 25, 20]));
-        assert_eq!(ids(&model), ["192.0.2.2", "192.0.2.1", "192.0.2.0"]);
-        assert_eq!(model.selected(), 1);
-        model.take(drops(2, &[30, 30, 20]));
-        assert_eq!(ids(&model), ["192.0.2.1", "192.0.2.0", "192.0.2.2"]);
-        assert_eq!(model.selected(), 0);
-        assert_eq!(model.history.newest(9), [5, 15]);
-
-        // The selection stops at the last and the first row.
-        apply(&mut model, &[Action::Move(10)]);
-        assert_eq!(model.selected(), 2);
-        apply(&mut model, &[Action::Move(-10)]);
-        assert_eq!(model.selected(), 0);
-        apply(&mut model, &[Action::Last]);
-        assert_eq!(model.selected(), 2);
-        // The selected row is forgotten.
-        model.take(drops(3, &[30, 30]));
-        assert_eq!(model.selected(), 1);
-        model.take(drops(4, &[]));
-        assert_eq!(model.selected(), 0);
-        apply(&mut model, &[Action::Move(1), Action::Explain]);
-        assert_eq!(model.front(), Front::Nothing);
-    }
-
-    #[test]
-    fn sorting_and_filtering() {
-        let mut model = model(&["--sort", "drops"]);
-        model.take(drops(0, &[30, 20, 40]));
-        assert_eq!(ids(&model), ["192.0.2.2", "192.0.2.0", "192.0.2.1"]);
-        apply(&mut model, &[Action::Reverse]);
-        assert_eq!(ids(&model), ["192.0.2.1", "192.0.2.0", "192.0.2.2"]);
-        let typed = |text: &str| text.chars().map(Action::Type).collect::<Vec<_>>();
-        apply(&mut model, &[Action::EditFilter]);
-        assert_eq!(model.front(), Front::Filter);
-        apply(&mut model, &typed("2.1x"));
-        assert!(ids(&model).is_empty());
-        apply(&mut model, &[Action::Erase, Action::Accept]);
-        assert_eq!(model.front(), Front::Nothing);
-        assert_eq!(ids(&model), ["192.0.2.1"]);
-        apply(&mut model, &[Action::Back]);
-        assert_eq!(ids(&model).len(), 3);
-    }
-
-    #[test]
-    fn paused_only_what_is_missing_is_taken() {
-        let mut model = model(&[]);
-        model.take(drops(0, &[30]));
-        apply(&mut model, &[Action::Pause]);
-        model.take(drops(1, &[30, 50]));
-        assert_eq!(ids(&model).len(), 1);
-
-        apply(&mut model, &[Action::Group]);
-        assert!(model.waits());
-        // The answer to the question before.
-        model.take(drops(2, &[30, 50]));
-        assert!(model.waits());
-        assert_eq!(model.query().by, Grouping::Range);
-        let mut ranges = snapshot(3, [0, 0], [offender("L", "192.0.2.0/24", 80)]);
-        ranges.by = Grouping::Range;
-        model.take(ranges);
-        assert!(!model.waits());
-        assert_eq!(ids(&model), ["192.0.2.0/24"]);
-
-        // A range is explained by its addresses.
-        apply(&mut model, &[Action::Explain]);
-        assert_eq!(model.filter.to_string(), "192.0.2.0/24");
-        model.take(drops(4, &[30, 50]));
-        assert_eq!(ids(&model), ["192.0.2.1", "192.0.2.0"]);
-    }
-
-    #[test]
-    fn an_address_is_explained() {
-        let mut model = model(&[]);
-        model.take(drops(0, &[30, 20]));
-        apply(&mut model, &[Action::Last, Action::Explain]);
-        let address: IpAddr = "192.0.2.1".parse().unwrap();
-        assert_eq!(model.query().explain, Some(address));
-        assert!(model.waits());
-        let answer = |second, address: &str| Snapshot {
-            explanation: Some(explanation(address)),
-            ..drops(second, &[30, 20])
-        };
-        // The answer for another address, asked about before.
-        model.take(answer(1, "192.0.2.0"));
-        assert!(model.waits());
-        model.take(answer(2, "192.0.2.1"));
-        assert!(!model.waits());
-        apply(&mut model, &[Action::Back]);
-        assert_eq!(model.query().explain, None);
-        assert_eq!(model.front(), Front::Nothing);
-    }
-
-    #[test]
-    fn quitting_is_the_end() {
-        assert!(model(&[]).apply(Action::Quit).is_break());
-    }
-}
+mod tests;

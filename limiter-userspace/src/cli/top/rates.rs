@@ -13,10 +13,14 @@ use limiter_common::{
 };
 use serde::Serialize;
 
-use super::snapshot::Snapshot;
+use super::{
+    limits::{self, LimitCounts, LimitRates},
+    rise::per_second,
+    snapshot::Snapshot,
+};
 use crate::protocol::{
-    AutomaticRate, Grouping, InterfaceStatus, LimitStatus, OffenderStatus, ShortageStatus,
-    StandingStatus, StandingTraffic, Status,
+    AutomaticRate, ConnectionsStatus, Grouping, InterfaceStatus, LimitStatus, OffenderStatus,
+    ShortageStatus, StandingStatus, StandingTraffic, Status,
 };
 
 /// The counts of a snapshot and how fast they rise.
@@ -29,6 +33,10 @@ pub(super) struct Sample {
     pub(super) passed_packets_per_second: Option<f64>,
     /// Packets that were dropped for any reason, per second; `None`: not known yet.
     pub(super) dropped_packets_per_second: Option<f64>,
+    /// What each limit does.
+    pub(super) limits: BTreeMap<String, LimitRates>,
+    /// The connections that limits count; `None`: none limits them.
+    pub(super) connections: Option<ConnectionsStatus>,
     /// Answers to refused packets per second, by limit and kind; `None`: not known yet.
     pub(super) answers_per_second: BTreeMap<String, BTreeMap<String, Option<f64>>>,
     /// The rates of limits whose rate is automatic, by limit.
@@ -124,6 +132,13 @@ impl Rates {
             passed_packets_per_second: total(|counts| counts.passed),
             dropped_packets_per_second: total(|counts| counts.dropped),
             interfaces: snapshot.status.interfaces,
+            limits: limits::rates(
+                &snapshot.status.limits,
+                since
+                    .as_ref()
+                    .map(|since| (&since.before.limits, since.elapsed)),
+            ),
+            connections: snapshot.status.connections,
             answers_per_second: (snapshot.status.limits.iter())
                 .filter_map(answers)
                 .collect(),
@@ -151,6 +166,8 @@ struct Counts {
     passed: u64,
     /// Packets that were dropped.
     dropped: u64,
+    /// Packets that passed and were refused, by limit.
+    limits: LimitCounts,
     /// Drops by limit and id.
     drops: HashMap<(String, String), u64>,
     /// Packets that passed and that were refused, by limit and standing.
@@ -169,8 +186,8 @@ impl Counts {
             let of_each = traffic.iter();
             of_each.map(|traffic| ((limit.clone(), traffic.standing), outcomes(traffic)))
         });
-        let limits = snapshot.status.limits.iter();
-        let answers = limits.flat_map(|(limit, status)| {
+        let of_limits = snapshot.status.limits.iter();
+        let answers = of_limits.flat_map(|(limit, status)| {
             let of_kind = status.answers.iter();
             of_kind.map(|(answer, sent)| ((limit.clone(), answer.clone()), *sent))
         });
@@ -178,6 +195,7 @@ impl Counts {
             at: snapshot.at,
             passed: packets(&snapshot.status, Action::Pass),
             dropped: packets(&snapshot.status, Action::Drop),
+            limits: limits::counts(&snapshot.status.limits),
             drops: drops.collect(),
             standings: standings.collect(),
             answers: answers.collect(),
@@ -256,9 +274,8 @@ impl Since<'_> {
         self.per_second(now.checked_sub(*before)?)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     fn per_second(&self, rose: u64) -> Option<f64> {
-        (!self.elapsed.is_zero()).then(|| rose as f64 / self.elapsed.as_secs_f64())
+        per_second(rose, self.elapsed)
     }
 }
 

@@ -5,9 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ipnet::IpNet;
+
 use crate::{
-    cli::{args::ReadArgs, explain, offenders, render::nanoseconds, status},
-    protocol::{Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status},
+    cli::{args::ReadArgs, bans::list, explain, offenders, render::nanoseconds, status},
+    protocol::{
+        Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status, bans::BanStatus,
+    },
 };
 
 /// Offenders that were not dropped for longer than this or the interval are hidden: those that once
@@ -25,6 +29,8 @@ pub(super) struct Query {
     pub(super) limit: Option<String>,
     /// The address to explain.
     pub(super) explain: Option<IpAddr>,
+    /// The prefix whose bans to tell.
+    pub(super) bans_of: Option<IpNet>,
 }
 
 /// What the daemon answered.
@@ -38,12 +44,16 @@ pub(super) struct Snapshot {
     pub(super) list: OffenderList,
     /// Explains the address in the query.
     pub(super) explanation: Option<Explanation>,
+    /// The prefix in the query, and the bans that concern it.
+    pub(super) bans: Option<(IpNet, Vec<BanStatus>)>,
 }
 
 /// Asks the daemon, or reads what is pinned; blocks until all answers are there.
 pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
     let explain = |address| explain::fetch(read, address);
     let explanation = query.explain.map(explain).transpose()?;
+    let bans = |of| Ok::<_, anyhow::Error>((of, list::fetch(read, Some(of), None)?.1));
+    let bans = query.bans_of.map(bans).transpose()?;
     let status = status::fetch(read)?;
     let list = offenders::fetch(
         read,
@@ -61,5 +71,6 @@ pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
         status,
         list,
         explanation,
+        bans,
     })
 }

@@ -7,7 +7,10 @@ use std::{
 };
 
 use clap::Parser as _;
-use limiter_policy::{lists::Findings, policy::Mode};
+use limiter_policy::{
+    lists::Findings,
+    policy::{Mode, Rate},
+};
 
 use super::{model::Model, snapshot::Snapshot};
 use crate::{
@@ -66,21 +69,38 @@ pub(super) fn snapshot(
             offenders,
         },
         explanation: None,
+        bans: None,
+    }
+}
+
+/// A limit of packets that passed so many and dropped so many.
+pub(super) fn limit(passed: u64, dropped: u64) -> LimitStatus {
+    LimitStatus {
+        mode: Mode::Enforce,
+        strategy: "gcra".to_owned(),
+        cost: "packets".to_owned(),
+        rate: Some(Rate {
+            burst: 2_000,
+            count: 1_000,
+            period_ns: SECOND_NS,
+        }),
+        connections: None,
+        passed_packets: passed,
+        passed_bytes: 0,
+        dropped_packets: dropped,
+        dropped_bytes: 0,
+        would_drop_packets: 0,
+        would_drop_bytes: 0,
+        answers: BTreeMap::new(),
+        automatic: None,
+        queue: None,
+        metrics: None,
     }
 }
 
 /// A limit whose rate is automatic, and was never lowered.
 pub(super) fn automatic(rate: u64) -> LimitStatus {
     LimitStatus {
-        mode: Mode::Enforce,
-        strategy: "gcra".to_owned(),
-        passed_packets: 0,
-        passed_bytes: 0,
-        dropped_packets: 0,
-        dropped_bytes: 0,
-        would_drop_packets: 0,
-        would_drop_bytes: 0,
-        answers: BTreeMap::new(),
         automatic: Some(AutomaticRate {
             rate,
             floor: 5_000,
@@ -88,8 +108,7 @@ pub(super) fn automatic(rate: u64) -> LimitStatus {
             distress: Vec::new(),
             error: None,
         }),
-        queue: None,
-        metrics: None,
+        ..limit(0, 0)
     }
 }
 

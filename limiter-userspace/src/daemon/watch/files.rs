@@ -1,5 +1,5 @@
 //! Watches files, those of the configuration and feeds, which are written, replaced, deleted and
-//! created again.
+//! created again; and the folder of further files of the configuration.
 //!
 //! A file has changed if its identity or the time of its last change has. The kernel's events on
 //! directories only tell when to look. So it does not matter how a file is replaced (an editor's
@@ -7,13 +7,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, mem,
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    mem,
     os::unix::fs::MetadataExt as _,
     path::{self, Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use limiter_policy::config::files_in;
 use notify::{
     Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
     event::{AccessKind, AccessMode},
@@ -193,12 +196,13 @@ fn is_reading(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }
 
-/// The identity and state of a file. The kernel sets the time with each change of the content, the
+/// The identity and state of a file, or of a folder's files of a configuration. The kernel sets the time with each change of the content, the
 /// permissions or the name, and nobody else can; the size tells more where its clock is coarse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
     device: u64,
     inode: u64,
+    /// Of a folder, a hash of the names.
     size: u64,
     /// Seconds and nanoseconds of the wall clock.
     changed: (i64, i64),
@@ -208,6 +212,16 @@ impl Fingerprint {
     /// Returns `None` if there is no such file, or none that we may see.
     fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
+        if found.is_dir() {
+            let mut files = DefaultHasher::new();
+            files_in(path).hash(&mut files);
+            return Some(Self {
+                device: found.dev(),
+                inode: found.ino(),
+                size: files.finish(),
+                changed: (0, 0),
+            });
+        }
         Some(Self {
             device: found.dev(),
             inode: found.ino(),
@@ -218,7 +232,7 @@ impl Fingerprint {
 }
 
 /// Returns the directories where a replacement may lead the path to another file: that of the file
-/// itself, and that of each symbolic link on the way.
+/// itself, and that of each symbolic link on the way; and the path's own, if it leads to one.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut directories = BTreeSet::new();
@@ -233,6 +247,10 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
         path = next;
     }
     directories.extend(path.parent().map(Path::to_owned));
+    if path.is_dir() {
+        // What is added to it changes it.
+        directories.insert(path);
+    }
     directories
 }
 

@@ -1,17 +1,20 @@
 //! Draws the model.
 
 mod automatic;
+mod change;
 mod explained;
+mod limits;
 mod offenders;
 mod page;
 mod palette;
 mod room;
 mod standing;
+mod table;
 mod totals;
 
 use ratatui::{
     Frame,
-    layout::{Constraint, Layout},
+    layout::{Constraint, Layout, Rect},
     text::Line,
     widgets::Paragraph,
 };
@@ -20,6 +23,7 @@ use self::palette::Palette;
 use super::{
     keys::{HELP, HINTS},
     model::{Model, Page},
+    subject::Subject,
 };
 
 /// With fewer rows there is no room for the sparkline.
@@ -46,7 +50,11 @@ impl View {
         let automatic = automatic::lines(model, height, &self.palette);
         let automatic_height = u16::try_from(automatic.len()).unwrap_or(u16::MAX);
         let left = height.saturating_sub(automatic_height);
-        let standing = standing::lines(model, left, &self.palette);
+        let standing = match model.subject {
+            // The table says it all.
+            Subject::Standing => Vec::new(),
+            _ => standing::lines(model, left, &self.palette),
+        };
         let standing_height = u16::try_from(standing.len()).unwrap_or(u16::MAX);
         let [head, drops, rates, standings, body, choices, hints] = Layout::vertical([
             Constraint::Length(2),
@@ -63,7 +71,19 @@ impl View {
         frame.render_widget(Paragraph::new(automatic), rates);
         frame.render_widget(Paragraph::new(standing), standings);
         match &model.page {
-            Page::Table | Page::Filter => offenders::draw(frame, body, model, &self.palette),
+            Page::Table | Page::Filter => self.draw_table(frame, body, model),
+            Page::Asked(_) | Page::Changing(_) | Page::Told(_) => {
+                let lines = change::lines(&model.page, body.width, &self.palette);
+                let lines_height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+                let [change, _, table] = Layout::vertical([
+                    Constraint::Length(lines_height),
+                    Constraint::Length(1),
+                    Constraint::Fill(1),
+                ])
+                .areas(body);
+                frame.render_widget(Paragraph::new(lines), change);
+                self.draw_table(frame, table, model);
+            }
             Page::Help => page::draw(frame, body, " help ", help()),
             Page::Explanation {
                 address,
@@ -76,6 +96,16 @@ impl View {
         }
         frame.render_widget(offenders::choices(model, &self.palette), choices);
         frame.render_widget(Paragraph::new(HINTS).style(self.palette.aside), hints);
+    }
+
+    fn draw_table(&self, frame: &mut Frame, area: Rect, model: &Model) {
+        let draw = match model.subject {
+            Subject::Offenders => offenders::draw,
+            Subject::Limits => limits::draw,
+            Subject::Standing => limits::draw_standings,
+            Subject::Connections => limits::draw_connections,
+        };
+        draw(frame, area, model, &self.palette);
     }
 }
 

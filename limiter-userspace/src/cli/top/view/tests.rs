@@ -4,13 +4,13 @@ use ratatui::{Terminal, backend::TestBackend, buffer::Cell, style::Color};
 use super::{
     super::{
         keys::Action,
-        testing::{automatic, explanation, model, offender, snapshot},
+        testing::{automatic, explanation, limit, model, offender, snapshot},
     },
     *,
 };
 use crate::protocol::{
-    AutomaticRate, DistressStatus, Grouping, ShortageStatus, StandingStatus, StandingTraffic,
-    counted_standings,
+    AutomaticRate, ConnectionsStatus, DistressStatus, Grouping, ShortageStatus, StandingStatus,
+    StandingTraffic, counted_standings,
 };
 
 /// The lines of a screen of this size, without trailing spaces.
@@ -307,4 +307,140 @@ fn colours_only_in_colour() {
     };
     assert_eq!(colours(Palette::plain()), 0);
     assert!(colours(Palette::coloured()) > 0);
+}
+
+#[test]
+fn a_ban_says_what_will_happen() {
+    let mut model = with_offenders();
+    assert!(model.apply(Action::Ban).is_continue());
+    let lines = screen(&model, (80, 24));
+    assert_eq!(
+        lines[5..11],
+        [
+            "Ban 2001:db8:1234:5678::9 as the operator: its packets are dropped for 1 h.",
+            "for     1h▏",
+            "reason  dropped by NewConnectionsPerIPv6Range",
+            "Enter: do it  Tab: the other text  Esc: change nothing",
+            "",
+            "limit                       address                drops/s▼   drops   last drop",
+        ]
+    );
+    let lines = screen(&model, (60, 24));
+    assert_eq!(
+        lines[5..7],
+        [
+            "Ban 2001:db8:1234:5678::9 as the operator: its packets are",
+            "dropped for 1 h.",
+        ]
+    );
+    assert!(model.apply(Action::Type('x')).is_continue());
+    let lines = screen(&model, (80, 24));
+    assert!(lines[5].starts_with("for: "), "{lines:#?}");
+    assert_eq!(lines[8], "Esc: change nothing");
+    model.tell(Err("the guard's words".to_owned()));
+    let lines = screen(&model, (80, 24));
+    assert_eq!(lines[5..7], ["the guard's words", "Esc: back to the table"]);
+    for size in [(1, 1), (5, 5), (20, 6)] {
+        assert_eq!(screen(&model, size).len(), usize::from(size.1), "{size:?}");
+    }
+}
+
+#[test]
+fn an_unban_says_whose_bans_are_lifted() {
+    let mut model = with_offenders();
+    let unban = [Action::Last, Action::Unban];
+    assert!(
+        unban
+            .map(|action| model.apply(action))
+            .iter()
+            .all(std::ops::ControlFlow::is_continue)
+    );
+    assert_eq!(screen(&model, (80, 24))[5], "asking the daemon …");
+    let mut answer = snapshot(3, [0, 0], []);
+    let ban = crate::protocol::bans::BanStatus {
+        prefix: "192.0.2.1/32".parse().unwrap(),
+        origin: "fail2ban".parse().unwrap(),
+        limit: None,
+        reason: "ssh: 40 failures".to_owned(),
+        since: jiff::Timestamp::UNIX_EPOCH,
+        until: None,
+        ends_in_ns: Some(60_000_000_000),
+        times: 1,
+        excluded_by: None,
+    };
+    answer.bans = Some((ban.prefix, vec![ban]));
+    model.take(answer);
+    assert_eq!(
+        screen(&model, (80, 24))[5..8],
+        [
+            "Unban 192.0.2.1: everybody's bans of it are lifted.",
+            "192.0.2.1 by fail2ban for 1 min more  ssh: 40 failures",
+            "Enter: do it  Esc: change nothing",
+        ]
+    );
+}
+
+#[test]
+fn a_table_of_limits() {
+    let mut model = model(&[]);
+    let at = |second: u64| {
+        let mut snapshot = snapshot(second, [0, 0], []);
+        let mut open = limit(0, 7 * second);
+        open.cost = "connections".to_owned();
+        (open.rate, open.connections) = (None, Some(40));
+        snapshot.status.limits = [
+            (
+                "PacketsPerIPAddress".to_owned(),
+                limit(1_000 * second, 20_000 * second),
+            ),
+            ("OpenConnectionsPerIPAddress".to_owned(), open),
+        ]
+        .into();
+        snapshot.status.connections = Some(ConnectionsStatus {
+            counted: 1_234,
+            uncounted: 2,
+            error: None,
+        });
+        snapshot
+    };
+    model.take(at(1));
+    model.take(at(2));
+    assert!(model.apply(Action::NextSubject).is_continue());
+    let lines = screen(&model, (80, 24));
+    assert_eq!(
+        lines[5..8],
+        [
+            "limit                                      grants  passed/s  refused/s  refused",
+            "OpenConnectionsPerIPAddress                    40         0        7.0       14",
+            "PacketsPerIPAddress          1 000 packets per 1s     1 000     20 000   40 000",
+        ]
+    );
+    assert_eq!(lines[22], "limits");
+    let narrow = screen(&model, (60, 24));
+    assert_eq!(
+        narrow[5..7],
+        [
+            "limit                            grants  passed/s  refused/s",
+            "OpenConnectionsP…                    40         0        7.0",
+        ]
+    );
+    assert!(
+        model
+            .apply(Action::Show(Subject::Connections))
+            .is_continue()
+    );
+    let lines = screen(&model, (60, 24));
+    assert_eq!(
+        lines[5..8],
+        [
+            "1 234 open that limits count  2 NOT COUNTED for lack of room",
+            "limit                        at once  refused/s  refused",
+            "OpenConnectionsPerIPAddress       40        7.0       14",
+        ]
+    );
+    assert!(model.apply(Action::Show(Subject::Standing)).is_continue());
+    assert_eq!(
+        screen(&model, (80, 24))[5],
+        "No limit reserves anything by standing."
+    );
 }

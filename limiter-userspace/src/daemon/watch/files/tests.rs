@@ -256,3 +256,22 @@ fn links_that_lead_nowhere() -> io::Result<()> {
     assert!(found.contains(scene.0.path()), "{found:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn files_come_into_a_folder() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let mut watch = scene.watch(&["limiter.d"]);
+    assert!(is_quiet(&mut watch).await);
+    fs::create_dir(scene.path("limiter.d"))?;
+    assert!(is_told(&mut watch).await, "the folder");
+    for name in ["limiter.d/10.yaml", "limiter.d/20.yaml"] {
+        fs::write(scene.path(name), "1")?;
+        assert!(is_told(&mut watch).await, "{name}");
+    }
+    fs::remove_file(scene.path("limiter.d/10.yaml"))?;
+    assert!(is_told(&mut watch).await, "one less");
+    // As while a package is upgraded.
+    fs::write(scene.path("limiter.d/README.dpkg-new"), "1")?;
+    assert!(is_quiet(&mut watch).await, "it is not read");
+    Ok(())
+}

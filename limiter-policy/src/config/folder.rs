@@ -1,0 +1,92 @@
+//! The folder beside a configuration file, whose files are joined to it.
+
+use std::{
+    fs, io,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+/// The end of the names of files that are read.
+const ENDS: &[u8] = b".yaml";
+
+/// The right of everybody to write.
+const BY_EVERYBODY: u32 = 0o002;
+
+/// Why the files of a folder are not read, or one of them.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    #[error("is not a directory: its files would be joined to the configuration")]
+    NotDirectory,
+    #[error("may be written by everybody, who could lock out anybody: `chmod o-w` it")]
+    Writable,
+    #[error("is not read here, since its name ends in .yml: rename it to end in .yaml")]
+    Yml,
+}
+
+/// Returns the folder of a configuration file: `/etc/limiter/limiter.d` of
+/// `/etc/limiter/limiter.yaml`.
+pub(super) fn of(file: &Path) -> PathBuf {
+    file.with_extension("d")
+}
+
+/// Returns the files in a folder that are to be joined, in the order of their names' bytes; none if it
+/// does not exist.
+///
+/// # Errors
+///
+/// What cannot be used, and why.
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, Unusable)> {
+    let unusable = |error: Unusable| (folder.to_owned(), error);
+    let found = match fs::metadata(folder) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unusable(error.into())),
+    };
+    if !found.is_dir() {
+        return Err(unusable(Unusable::NotDirectory));
+    }
+    if found.mode() & BY_EVERYBODY != 0 {
+        return Err(unusable(Unusable::Writable));
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| unusable(error.into()))? {
+        let entry = entry.map_err(|error| unusable(error.into()))?;
+        let (name, path) = (entry.file_name(), entry.path());
+        // What editors and packages leave behind begins with a dot, or ends otherwise.
+        if name.as_bytes().starts_with(b".") {
+            continue;
+        }
+        if name.as_bytes().ends_with(b".yml") {
+            return Err((path, Unusable::Yml));
+        }
+        if !name.as_bytes().ends_with(ENDS) {
+            continue;
+        }
+        // What is missing or no file is said when it is read.
+        if fs::metadata(&path).is_ok_and(|found| found.mode() & BY_EVERYBODY != 0) {
+            return Err((path, Unusable::Writable));
+        }
+        files.push(path);
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_the_name_of_its_file() {
+        for (file, folder) in [
+            ("/etc/limiter/limiter.yaml", "/etc/limiter/limiter.d"),
+            ("new.yml", "new.d"),
+            ("new", "new.d"),
+            ("a.b.yaml", "a.b.d"),
+        ] {
+            assert_eq!(of(Path::new(file)), Path::new(folder));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The files that are one configuration: their texts end to end, and their sections joined.
+//!
+//! Positions count through all of them, so that what reads a section need not know of files. Errors
+//! are noted at the position in the one file that has it.
+
+use std::{collections::HashMap, ops::Range};
+
+use super::{
+    diagnostics::{FileNumber, FilePosition, Position, Problems},
+    node::{Node, Value},
+};
+use crate::file::Unreadable;
+
+/// The texts of files, end to end.
+pub(super) struct Texts {
+    text: String,
+    parts: Vec<Part>,
+}
+
+/// The sections that several files may have.
+pub(super) struct Sections {
+    /// All of them.
+    pub(super) joinable: &'static [&'static str],
+    /// Those of them of which one item may stand without a list.
+    pub(super) list_names: &'static [&'static str],
+}
+
+/// The part of a file.
+#[derive(Debug)]
+pub(super) struct Part {
+    file: FileNumber,
+    /// The number that its lines count from.
+    line: u64,
+    bytes: Range<usize>,
+}
+
+/// Whose lines a position is in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lines<'t> {
+    /// All lines are of one file.
+    Of(FileNumber),
+    /// They are of several, in the order of their lines.
+    Joined(&'t [Part]),
+}
+
+impl Texts {
+    /// Begins with a file.
+    pub(super) fn new(file: FileNumber, text: String) -> Self {
+        let part = Part {
+            file,
+            line: 0,
+            bytes: 0..text.len(),
+        };
+        Self {
+            text,
+            parts: vec![part],
+        }
+    }
+
+    /// Appends a file.
+    pub(super) fn push(&mut self, file: FileNumber, text: &str) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.parts.push(Part {
+            file,
+            // No text has more line breaks than bytes.
+            line: start as u64 + self.parts.len() as u64,
+            bytes: start..self.text.len(),
+        });
+    }
+
+    /// Returns how many bytes there are.
+    pub(super) const fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Returns all texts as one.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns whose lines they are.
+    pub(super) fn lines(&self) -> Lines<'_> {
+        Lines::Joined(&self.parts)
+    }
+
+    /// Parses the texts, of which only the first must not be empty, into one tree, whose sections are
+    /// those of all files; `None`, which is noted: that cannot be.
+    pub(super) fn parse<'t>(
+        &'t self,
+        sections: &Sections,
+        problems: &mut Problems,
+    ) -> Option<Node<'t>> {
+        let before = problems.count();
+        let mut joining = Joining {
+            lines: self.lines(),
+            sections,
+            seen: HashMap::new(),
+        };
+        let mut all: Option<Node<'t>> = None;
+        for (number, part) in self.parts.iter().enumerate() {
+            let mut root = match Node::parse(&self.text[part.bytes.clone()]) {
+                Ok(root) => root,
+                Err(error) => {
+                    problems.note(part.file, error.at, error.message);
+                    continue;
+                }
+            };
+            root.shift(part.bytes.start, part.line);
+            match root.value {
+                Value::Null if number == 0 => {
+                    problems.note(part.file, None, Unreadable::Empty.to_string());
+                }
+                // All of it may be commented out.
+                Value::Null => {}
+                _ if self.parts.len() == 1 => all = Some(root),
+                _ => joining.add(&mut all, root, problems),
+            }
+        }
+        all.filter(|_| problems.count() == before)
+    }
+}
+
+impl Lines<'_> {
+    /// Returns the file and the position in it.
+    pub(super) fn position(self, at: Position) -> FilePosition {
+        match self {
+            Self::Of(file) => FilePosition { file, at },
+            Self::Joined(parts) => {
+                let later = parts.partition_point(|part| part.line < at.line);
+                let part = &parts[later.saturating_sub(1)];
+                FilePosition {
+                    file: part.file,
+                    at: Position {
+                        line: at.line.saturating_sub(part.line),
+                        ..at
+                    },
+                }
+            }
+        }
+    }
+}
+
+/// Joins the sections of files.
+struct Joining<'t, 's> {
+    lines: Lines<'t>,
+    sections: &'s Sections,
+    /// The index of each joinable section, and where it was last, by its name.
+    seen: HashMap<String, (usize, FilePosition)>,
+}
+
+impl Joining<'_, '_> {
+    /// Adds the sections of a file. The reader refuses what may be in one file only, or has no meaning.
+    fn add<'t>(&mut self, all: &mut Option<Node<'t>>, root: Node<'t>, problems: &mut Problems) {
+        let (at, value) = (root.at, root.value);
+        let Value::Mapping(entries) = value else {
+            let at = self.lines.position(at);
+            problems.note_at(at, "expected a map of sections".to_owned());
+            return;
+        };
+        let all = all.get_or_insert_with(|| Node::mapping(at));
+        let Value::Mapping(sections) = &mut all.value else {
+            return;
+        };
+        for (name, mut value) in entries {
+            let text = match &name.value {
+                Value::Text(text) => text.replace('_', "-"),
+                _ => String::new(),
+            };
+            if !self.sections.joinable.contains(&text.as_str()) {
+                sections.push((name, value));
+                continue;
+            }
+            let at = self.lines.position(name.at);
+            let Some((index, last)) = self.seen.get_mut(&text) else {
+                self.seen.insert(text, (sections.len(), at));
+                sections.push((name, value));
+                continue;
+            };
+            let (first, into) = &mut sections[*index];
+            if last.file == at.file {
+                let first = problems.told(*last, Some(at.file));
+                problems.note_at(at, format!("duplicate '{text}', first at {first}"));
+                continue;
+            }
+            *last = at;
+            if self.sections.list_names.contains(&text.as_str()) {
+                into.make_list();
+                value.make_list();
+            }
+            if !into.join(value) {
+                let first = problems.told(self.lines.position(first.at), None);
+                let message = format!(
+                    "'{text}' has another form than at {first}: in several files it must be a map in \
+                     each, or a list in each, and no file's name"
+                );
+                problems.note_at(at, message);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the table is about.
+
+/// What the table is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// Who was dropped within the last minute.
+    #[default]
+    Offenders,
+    /// What each limit passes and refuses.
+    Limits,
+    /// The same by the standing of sources.
+    Standing,
+    /// The limits on connections that are open at once.
+    Connections,
+}
+
+impl Subject {
+    /// All of them, in the order of their keys.
+    const ALL: [Self; 4] = [
+        Self::Offenders,
+        Self::Limits,
+        Self::Standing,
+        Self::Connections,
+    ];
+
+    /// Returns the one whose key is a digit.
+    pub(super) fn of_digit(digit: char) -> Option<Self> {
+        let number = digit.to_digit(10)?.checked_sub(1)?;
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Returns its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Offenders => "offenders",
+            Self::Limits => "limits",
+            Self::Standing => "standing",
+            Self::Connections => "connections",
+        }
+    }
+
+    /// Returns the next one; after the last comes the first.
+    pub(super) const fn next(self) -> Self {
+        match self {
+            Self::Offenders => Self::Limits,
+            Self::Limits => Self::Standing,
+            Self::Standing => Self::Connections,
+            Self::Connections => Self::Offenders,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_its_digit() {
+        let mut subject = Subject::default();
+        for digit in ['1', '2', '3', '4'] {
+            assert_eq!(Subject::of_digit(digit), Some(subject));
+            subject = subject.next();
+        }
+        assert_eq!(subject, Subject::default());
+        for other in ['0', '5', 'v'] {
+            assert_eq!(Subject::of_digit(other), None);
+        }
+    }
+}

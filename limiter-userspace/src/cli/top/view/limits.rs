@@ -1,0 +1,174 @@
+//! The tables of limits: what they pass and refuse, by standing, too; and those on open connections.
+
+use limiter_policy::{policy::Mode, text::period};
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Rect},
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+
+use super::{
+    super::{limits::LimitRates, model::Model},
+    offenders::rate,
+    palette::Palette,
+    table::{self, Column},
+};
+use crate::{
+    cli::{render::count, standing::shortage_line},
+    protocol::counted_name,
+};
+
+/// Draws what each limit grants, passes and refuses.
+pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
+    let limits = model.limits();
+    if limits.is_empty() {
+        return nothing(frame, area, model, "There is no limit.");
+    }
+    let cells = |text: &dyn Fn(&LimitRates) -> String| {
+        let of_each = limits.iter().map(|(_, limit)| text(limit));
+        of_each.collect::<Vec<_>>()
+    };
+    let mut columns = vec![Column::of_limits(names(&limits))];
+    if limits.iter().any(|(_, limit)| limit.mode != Mode::Enforce) {
+        columns.push(Column::new("mode", cells(&|limit| limit.mode.name().to_owned())).left());
+    }
+    columns.extend([
+        Column::new("grants", cells(&granted)).spared(1),
+        Column::new(
+            "passed/s",
+            cells(&|limit| rate(limit.passed_packets_per_second)),
+        ),
+        Column::new(
+            "refused/s",
+            cells(&|limit| rate(limit.refused_packets_per_second)),
+        ),
+        Column::new("refused", cells(&|limit| count(limit.refused_packets))).spared(0),
+    ]);
+    table::draw(frame, area, columns, model.selected(), palette);
+}
+
+/// Draws what sources of each standing get.
+pub(super) fn draw_standings(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
+    let standing = model
+        .sample
+        .as_ref()
+        .and_then(|sample| sample.standing.as_ref());
+    let lines = model.standings();
+    let (Some(standing), false) = (standing, lines.is_empty()) else {
+        return nothing(
+            frame,
+            area,
+            model,
+            "No limit reserves anything by standing.",
+        );
+    };
+    let shortage = standing.shortage.as_ref();
+    let style = if shortage.is_some() {
+        palette.alarm
+    } else {
+        palette.aside
+    };
+    let area = headed(frame, area, Span::styled(shortage_line(shortage), style));
+    let columns = vec![
+        Column::of_limits(names(&lines)),
+        Column::new(
+            "standing",
+            lines
+                .iter()
+                .map(|(_, line)| counted_name(line.standing).to_owned())
+                .collect(),
+        )
+        .left(),
+        Column::new(
+            "passed/s",
+            lines
+                .iter()
+                .map(|(_, line)| rate(line.passed_packets_per_second))
+                .collect(),
+        ),
+        Column::new(
+            "refused/s",
+            lines
+                .iter()
+                .map(|(_, line)| rate(line.refused_packets_per_second))
+                .collect(),
+        ),
+    ];
+    table::draw(frame, area, columns, model.selected(), palette);
+}
+
+/// Draws the limits on connections, and how many are open.
+pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
+    let limits = model.limits_on_connections();
+    let open = model
+        .sample
+        .as_ref()
+        .and_then(|sample| sample.connections.as_ref());
+    let (Some(open), false) = (open, limits.is_empty()) else {
+        return nothing(frame, area, model, "No limit counts open connections.");
+    };
+    let mut head = Line::raw(format!("{} open that limits count", count(open.counted)));
+    if open.uncounted > 0 {
+        let uncounted = format!("  {} NOT COUNTED for lack of room", count(open.uncounted));
+        head.push_span(Span::styled(uncounted, palette.alarm));
+    }
+    if let Some(error) = &open.error {
+        let error = format!("  COUNTED ONCE A SECOND: {error}");
+        head.push_span(Span::styled(error, palette.alarm));
+    }
+    let area = headed(frame, area, head);
+    let cells = |text: &dyn Fn(&LimitRates) -> String| {
+        let of_each = limits.iter().map(|(_, limit)| text(limit));
+        of_each.collect::<Vec<_>>()
+    };
+    let columns = vec![
+        Column::of_limits(names(&limits)),
+        Column::new("at once", cells(&granted)),
+        Column::new(
+            "refused/s",
+            cells(&|limit| rate(limit.refused_packets_per_second)),
+        ),
+        Column::new("refused", cells(&|limit| count(limit.refused_packets))),
+    ];
+    table::draw(frame, area, columns, model.selected(), palette);
+}
+
+fn names<T>(lines: &[(&str, T)]) -> Vec<String> {
+    lines.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// Says what a limit grants each owner without an override.
+fn granted(limit: &LimitRates) -> String {
+    if let Some(connections) = limit.connections {
+        return count(connections);
+    }
+    limit.rate.map_or_else(
+        || "–".to_owned(),
+        |rate| {
+            format!(
+                "{} {} per {}",
+                count(rate.count),
+                limit.cost,
+                period(rate.period_ns)
+            )
+        },
+    )
+}
+
+/// Draws a line above the table; returns the area below it.
+fn headed<'l>(frame: &mut Frame, area: Rect, line: impl Into<Line<'l>>) -> Rect {
+    let [head, below] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    frame.render_widget(Paragraph::new(line.into()), head);
+    below
+}
+
+/// Says why there is no line.
+fn nothing(frame: &mut Frame, area: Rect, model: &Model, why: &'static str) {
+    let text = match &model.sample {
+        None => "",
+        Some(_) if !model.filter.is_empty() => "The filter hides all of them, if there are any.",
+        Some(_) => why,
+    };
+    frame.render_widget(Paragraph::new(text), area);
+}
