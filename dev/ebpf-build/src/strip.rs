@@ -2,7 +2,7 @@
 
 use object::{
     Endianness, U64,
-    elf::{FileHeader64, SHT_NOBITS, SHT_NULL, SectionHeader64},
+    elf::{FileHeader64, SHT_NOBITS, SHT_NULL},
     pod::bytes_of,
     read::{
         Error,
@@ -18,8 +18,9 @@ const FOR_DEBUGGERS: [&[u8]; 2] = [b".debug_", b".rel.debug_"];
 /// The alignment of the table of sections.
 const ALIGNMENT: u64 = 8;
 
-/// Returns an object without the content of its sections for debuggers. Their numbers stay, as empty
-/// sections, so that nothing that names a section by its number has to change.
+/// Returns an object without the content of its sections for debuggers. They stay as empty sections, so
+/// that nothing that names a section by its number has to change. Their names and types stay, too:
+/// libbpf skips sections by their names, and takes none of another type without content.
 pub(crate) fn strip(object: &[u8]) -> Result<Vec<u8>, Error> {
     let mut header = *FileHeader64::<Endianness>::parse(object)?;
     let endian = header.endian()?;
@@ -33,7 +34,8 @@ pub(crate) fn strip(object: &[u8]) -> Result<Vec<u8>, Error> {
             .iter()
             .any(|beginning| name.starts_with(beginning))
         {
-            kept = empty(endian);
+            kept.sh_offset = U64::new(endian, stripped.len() as u64);
+            kept.sh_size = U64::new(endian, 0);
         } else if !matches!(kept.sh_type(endian), SHT_NULL | SHT_NOBITS) {
             align(&mut stripped, kept.sh_addralign(endian));
             kept.sh_offset = U64::new(endian, stripped.len() as u64);
@@ -49,22 +51,6 @@ pub(crate) fn strip(object: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(stripped)
 }
 
-fn empty(endian: Endianness) -> SectionHeader64<Endianness> {
-    let (word, long) = (object::U32::new(endian, 0), U64::new(endian, 0));
-    SectionHeader64 {
-        sh_name: word,
-        sh_type: object::U32::new(endian, SHT_NULL),
-        sh_flags: long,
-        sh_addr: long,
-        sh_offset: long,
-        sh_size: long,
-        sh_link: word,
-        sh_info: word,
-        sh_addralign: long,
-        sh_entsize: long,
-    }
-}
-
 fn align(bytes: &mut Vec<u8>, alignment: u64) {
     let alignment = usize::try_from(alignment).unwrap_or(1).max(1);
     bytes.resize(bytes.len().next_multiple_of(alignment), 0);
@@ -72,7 +58,25 @@ fn align(bytes: &mut Vec<u8>, alignment: u64) {
 
 #[cfg(test)]
 mod tests {
+    use object::elf::SectionHeader64;
+
     use super::*;
+
+    fn empty(endian: Endianness) -> SectionHeader64<Endianness> {
+        let (word, long) = (object::U32::new(endian, 0), U64::new(endian, 0));
+        SectionHeader64 {
+            sh_name: word,
+            sh_type: object::U32::new(endian, SHT_NULL),
+            sh_flags: long,
+            sh_addr: long,
+            sh_offset: long,
+            sh_size: long,
+            sh_link: word,
+            sh_info: word,
+            sh_addralign: long,
+            sh_entsize: long,
+        }
+    }
 
     /// An object of a section each with these names and contents, and one for the names.
     fn object(sections: &[(&str, &[u8])]) -> Vec<u8> {
@@ -149,7 +153,8 @@ mod tests {
             (name, section.data(endian, &*stripped).unwrap())
         };
         assert_eq!(content(1), (&b"xdp"[..], &b"program"[..]));
-        assert_eq!(content(2), (&b""[..], &b""[..]));
+        assert_eq!(content(2), (&b".debug_info"[..], &b""[..]));
+        assert_eq!(content(3), (&b".rel.debug_info"[..], &b""[..]));
         assert_eq!(content(4), (&b".BTF"[..], &b"types"[..]));
         assert!(strip(b"no object").is_err());
     }

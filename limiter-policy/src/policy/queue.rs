@@ -12,7 +12,6 @@ pub struct Queue {
     /// How many may wait for one owner's room.
     pub size: u64,
     /// After what time a client that waits is turned away, in nanoseconds; 0: never.
-    #[serde(rename = "max_age")]
     pub max_age_ns: u64,
 }
 

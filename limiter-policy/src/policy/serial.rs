@@ -228,6 +228,7 @@ mod tests {
                     "mode": "observe",
                     "reserve": {"familiar": 0, "fresh": 1, "retried": 1, "unknown": "50%"},
                     "deny": {"unknown": "reset", "else": "prohibited", "slip": 1},
+                    "queue": {"size": 1_000, "max_age_ns": 30},
                     "ban": {
                         "after": 1_000,
                         "within_ns": 10,
