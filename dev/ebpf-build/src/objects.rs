@@ -63,6 +63,15 @@ pub struct Builder {
     target_dir: PathBuf,
 }
 
+/// Takes back what makes the package's program small: with it, the compiler leaves more to functions
+/// such as `memset`, which libbpf does not load.
+const AS_FAST_AS_CAN_BE: [&str; 4] = [
+    "--config",
+    "profile.release.lto=false",
+    "--config",
+    "profile.release.package.\"*\".opt-level=3",
+];
+
 impl Builder {
     /// Finds a toolchain for the workspace at that path.
     pub fn new(workspace: &Path) -> Result<Self, Error> {
@@ -151,6 +160,7 @@ impl Builder {
             .current_dir(&self.workspace)
             .args([command, "--package", variant.package, "--release"])
             .args(variant.features)
+            .args(AS_FAST_AS_CAN_BE)
             .args(["--target", target(&build_endian())])
             .args(["-Z", "build-std=core", "--target-dir"])
             .arg(&self.target_dir);
