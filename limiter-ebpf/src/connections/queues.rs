@@ -77,14 +77,13 @@ impl Queues for MapQueues {
 
     #[inline(always)]
     fn next_number(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> Option<u64> {
-        let queue = match element(place) {
-            Some(queue) => queue,
-            None => {
-                let queue = Queue::new(settings, now_ns);
-                // If another CPU was faster, its queue is taken.
-                let _ = QUEUES.insert(place.0, queue, u64::from(BPF_NOEXIST));
-                element(place)?
-            }
+        let queue = if let Some(queue) = element(place) {
+            queue
+        } else {
+            let queue = Queue::new(settings, now_ns);
+            // If another CPU was faster, its queue is taken.
+            let _ = QUEUES.insert(place.0, queue, u64::from(BPF_NOEXIST));
+            element(place)?
         };
         // SAFETY: as above.
         unsafe {
