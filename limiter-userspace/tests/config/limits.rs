@@ -35,7 +35,7 @@ fn names() {
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
             "4:32: invalid burst '0', must be > 0",
             "4:57: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, prefix-length, \
-             exclude, block, reserve, deny, slip, ban, limit, ip-rep, metrics, id, cost, match",
+             exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match",
         ],
     );
     check(
@@ -135,7 +135,7 @@ fn definitions() {
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
             "8:40: unknown field 'priority', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, \
-             prefix-length, exclude, block, reserve, deny, slip, ban, limit, ip-rep, metrics, id, cost, match",
+             prefix-length, exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match",
         ],
     );
 }
