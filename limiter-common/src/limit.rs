@@ -1,13 +1,20 @@
 //! Limits: whose budget each is, what it counts, and its name and interned id.
 
 mod id_format;
+mod queue_settings;
 
-pub use self::id_format::{IPV4_RANGE, IPV6_RANGE, IdFormat, NumberOf, Range};
+pub use self::{
+    id_format::{IPV4_RANGE, IPV6_RANGE, IdFormat, NumberOf, Range},
+    queue_settings::QueueSettings,
+};
 
 /// The maximum number of limits in a policy.
 ///
 /// The decision keeps a packet's matching limits as the bits of one `u64`.
 pub const MAX_LIMITS: u32 = 64;
+
+/// The most limits on connections in a policy: each connection has a place for each.
+pub const MAX_CONNECTION_LIMITS: usize = 8;
 
 /// The number of interned ids, including 0, which names nothing.
 pub const MAX_LIMIT_IDS: u32 = 256;

@@ -14,6 +14,7 @@ mod waiting;
 pub use self::{
     count::{LINES, MOST_OPEN, SLOTS, Slots, add, open, take_off},
     order::{ConnectionOrder, Ends},
-    place::{MOST_LIMITS, Place, Places, full, place_at, places},
+    place::{Place, Places, full, place_at, places},
     waiting::{Entrance, stand_in_line},
 };
+pub use crate::limit::MAX_CONNECTION_LIMITS as MOST_LIMITS;

@@ -1,6 +1,5 @@
 //! The two ends of a connection, and what userspace orders about it.
 
-use super::Place;
 use crate::{
     address::{Address, Family},
     packet::{FLAG_SYN, Facts, PROTOCOL_TCP, Transport},
@@ -147,11 +146,11 @@ impl ConnectionOrder {
         }
     }
 
-    /// Orders that the queue at a place is swept.
+    /// Orders that the queue at that place is swept.
     #[must_use]
-    pub const fn sweep(place: Place) -> Self {
+    pub const fn sweep(place: u64) -> Self {
         Self {
-            of: place.0,
+            of: place,
             order: Self::SWEEP,
             ends: Ends::NONE,
         }

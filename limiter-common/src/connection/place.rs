@@ -2,6 +2,7 @@
 
 use crate::{
     judged::Packet,
+    limit::MAX_CONNECTION_LIMITS as MOST_LIMITS,
     owner::{BucketKey, OwnerFields},
     packet::Facts,
     policy::{Class, LimitEntry, Tables, classify, matching, parameters_of},
@@ -9,9 +10,6 @@ use crate::{
 };
 
 use super::Ends;
-
-/// The most limits on connections in a policy: each connection has a place for each.
-pub const MOST_LIMITS: usize = 8;
 
 /// Where the connections of one owner by one limit are counted: a line by the low bits, and a tag by
 /// the others, of a keyed hash. Two owners of one line have the same tag by a chance of 2^-43. 0:

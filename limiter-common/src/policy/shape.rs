@@ -4,7 +4,7 @@
 use super::Child;
 use crate::{
     address::Family,
-    connection::{self, queue::QueueSettings},
+    limit::{MAX_CONNECTION_LIMITS, QueueSettings},
     standing::{Settings, Standing},
     table::HashKey,
 };
@@ -90,7 +90,7 @@ pub struct Shape {
     /// The UDP port of queries whose DNS cookies are checked if limits refuse them for their
     /// reserves; 0: none are. A policy with one has limits that reserve.
     pub cookie_port: u64,
-    /// The limits on connections open at once, at most [`connection::MOST_LIMITS`]. No packet is
+    /// The limits on connections open at once, at most [`MAX_CONNECTION_LIMITS`]. No packet is
     /// charged to them.
     pub connections: u64,
     /// The number of lines of the table of open connections, a power of two; 0: there is none.
@@ -98,7 +98,7 @@ pub struct Shape {
     /// Those of them that clients wait for.
     pub queueing: u64,
     /// How clients wait for each of the limits on connections, in their order.
-    pub queues: [QueueSettings; connection::MOST_LIMITS],
+    pub queues: [QueueSettings; MAX_CONNECTION_LIMITS],
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
@@ -140,7 +140,7 @@ impl Shape {
         connections: 0,
         connection_lines: 0,
         queueing: 0,
-        queues: [QueueSettings::NONE; connection::MOST_LIMITS],
+        queues: [QueueSettings::NONE; MAX_CONNECTION_LIMITS],
         of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
         standing: Settings::NONE,
@@ -228,7 +228,7 @@ impl Shape {
     #[inline(always)]
     pub const fn queue_of(&self, limit: u64) -> QueueSettings {
         let mut index = 0;
-        while index < connection::MOST_LIMITS {
+        while index < MAX_CONNECTION_LIMITS {
             let queue = self.queues[index];
             if queue.size != 0 && queue.limit == limit {
                 return queue;

@@ -11,7 +11,7 @@ use limiter_common::{
     decide::Workspace,
 };
 
-use crate::{buckets::BucketLocation, globals, stages, tables::MapTables};
+use crate::{buckets::BucketLocation, globals, tables::MapTables};
 
 /// Where each open connection is counted, by its socket's cookie. The loader sets the capacity.
 #[btf_map]
@@ -22,13 +22,20 @@ static CONNECTIONS: HashMap<u64, Places, 1> = HashMap::new();
 /// What refuses the first segment refuses the last one of a handshake, too: otherwise those that
 /// were let in together would all become connections.
 #[inline(always)]
-pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
+pub(crate) fn note_full(
+    context: &XdpContext,
+    workspace: &mut Workspace<BucketLocation>,
+    is_known: impl Fn(&Workspace<BucketLocation>) -> bool,
+) {
     let mut full = limiter_full_connections(workspace);
     let shape = globals::shape();
     if workspace.is_first_segment() {
         if shape.queueing != 0 {
             let connection = limiter_connection_hash(workspace);
-            let entrance = MapEntrance(workspace);
+            let entrance = MapEntrance {
+                workspace,
+                is_known,
+            };
             full = workspace.stand_in_line(&MapTables, full, connection, &entrance);
         }
     } else {
@@ -72,12 +79,15 @@ extern "C" fn limiter_connection_hash(workspace: *const Workspace<BucketLocation
 }
 
 /// Asks the maps, by functions that the verifier walks once.
-struct MapEntrance<'w>(&'w Workspace<BucketLocation>);
+struct MapEntrance<'w, K> {
+    workspace: &'w Workspace<BucketLocation>,
+    is_known: K,
+}
 
-impl Entrance for MapEntrance<'_> {
+impl<K: Fn(&Workspace<BucketLocation>) -> bool> Entrance for MapEntrance<'_, K> {
     #[inline(always)]
     fn place_at(&self, limit_index: u32) -> Option<Place> {
-        match limiter_connection_place(self.0, limit_index) {
+        match limiter_connection_place(self.workspace, limit_index) {
             0 => None,
             place => Some(Place(place)),
         }
@@ -90,17 +100,17 @@ impl Entrance for MapEntrance<'_> {
 
     #[inline(always)]
     fn is_known(&self) -> bool {
-        stages::pipeline::<false, 0>().is_known(self.0)
+        (self.is_known)(self.workspace)
     }
 
     #[inline(always)]
     fn waiting(&self, index: usize, place: Place) -> u64 {
-        queues::waiting(index, place, self.0.now_ns())
+        queues::waiting(index, place, self.workspace.now_ns())
     }
 
     #[inline(always)]
     fn may_enter(&self, index: usize, place: Place, flow: Flow, room: u64) -> bool {
-        queues::may_enter(index, place, flow, room, self.0.now_ns())
+        queues::may_enter(index, place, flow, room, self.workspace.now_ns())
     }
 }
 

@@ -167,7 +167,7 @@ fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
     let orders = queues.flat_map(|(place, queue)| {
         let times = queue.tail.saturating_sub(queue.head) / LOOKED_AT + 1;
         let times = usize::try_from(times).unwrap_or(AT_ONCE).min(AT_ONCE);
-        repeat_n(ConnectionOrder::sweep(place), times)
+        repeat_n(ConnectionOrder::sweep(place.0), times)
     });
     Ok(orders.collect())
 }

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::policies::AT_TIMES;
 
+/// What a limit's status says of its configuration, which policies differ in.
+const CONFIGURED: [&str; 2] = ["rate", "connections"];
+
 /// The highest value so far of each counter of `limiter status --json`.
 #[derive(Debug, Default)]
 pub(crate) struct Counters(BTreeMap<String, u64>);
@@ -43,6 +46,7 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, u64>) -> Resul
     match value {
         Value::Object(fields) => fields
             .iter()
+            .filter(|(field, _)| !CONFIGURED.contains(&field.as_str()))
             .try_for_each(|(field, value)| collect(&format!("{name}.{field}"), value, into))?,
         Value::Number(number) => {
             let number = number.as_u64().context("a counter is not a whole number")?;

@@ -23,6 +23,7 @@ pub use self::{
     traffic::{QueueEvent, QueueTraffic, WAITS},
 };
 use super::Place;
+pub use crate::limit::QueueSettings;
 
 /// The most tickets of one queue.
 pub const MOST_TICKETS: u64 = 1 << 15;
@@ -41,27 +42,6 @@ const SOONEST_RETRY_NS: u64 = 400_000_000;
 
 /// The latest, in nanoseconds: as long as first tries are remembered.
 const LATEST_RETRY_NS: u64 = crate::standing::Settings::LONGEST_RETRY_NS;
-
-/// How clients wait for a limit. All zero: they do not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct QueueSettings {
-    /// The interned id of the limit.
-    pub limit: u64,
-    /// How many may wait in one owner's queue.
-    pub size: u64,
-    /// After what time a client that waits is turned away, in nanoseconds; 0: never.
-    pub max_age_ns: u64,
-}
-
-impl QueueSettings {
-    /// Those of a limit without a queue.
-    pub const NONE: Self = Self {
-        limit: 0,
-        size: 0,
-        max_age_ns: 0,
-    };
-}
 
 /// A queue: the numbers of the tickets in it. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
