@@ -16,10 +16,10 @@ pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
     ) else {
         return 0;
     };
-    if whole >= most {
+    if whole > most {
         return MAX_BURST_OFFSET;
     }
-    // The sum cannot overflow: the product is an interval or more below 2^62.
+    // The sum cannot overflow: the product is at most 2^62, and so is what is added.
     let ticks = whole * interval + part(interval, fraction(rest, from_interval));
     if ticks < MAX_BURST_OFFSET {
         ticks
@@ -131,6 +131,15 @@ mod tests {
             let exchanged = to.exchange(&from, now, tat);
             prop_assert!(exchanged.saturating_sub(to.ticks(now)) <= MAX_BURST_OFFSET);
         }
+    }
+
+    /// Two tokens, of which the largest state holds not quite three.
+    #[test]
+    fn the_last_whole_token_is_no_more_than_that() {
+        let interval = MAX_BURST_OFFSET / 3 + 1;
+        assert_eq!(super::worth(2, 1, interval), 2 * interval);
+        assert_eq!(super::worth(3, 1, interval), MAX_BURST_OFFSET);
+        assert_eq!(super::worth(u64::MAX, 1, interval), MAX_BURST_OFFSET);
     }
 
     #[test]
