@@ -3,7 +3,7 @@
 use super::{Place, place::most_at, queue::Flow};
 use crate::{judged::Packet, policy::Tables};
 
-/// What is asked for one packet, the first of a connection.
+/// The questions about one packet, the first of a connection.
 pub trait Entrance {
     /// Returns where the owner's connections are counted by the limit at an index.
     fn place_at(&self, limit_index: u32) -> Option<Place>;

@@ -34,7 +34,7 @@ pub(super) struct Part {
     bytes: Range<usize>,
 }
 
-/// Whose lines a position is in.
+/// The files whose lines positions count.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lines<'t> {
     /// All lines are of one file.

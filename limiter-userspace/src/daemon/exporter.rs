@@ -23,7 +23,7 @@ pub struct Exporters {
     pub page: fn(&Place, hosts: &[String], group: Option<&str>) -> Bound<Place>,
 }
 
-/// What is bound, but not served yet.
+/// A port or socket that is bound, but not served yet.
 pub trait Listener {
     /// Serves what it reads from the daemon, on a thread of its own.
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker>;

@@ -35,7 +35,7 @@ use crate::protocol::{
 /// The state that the daemon's parts share and answer from.
 pub struct Daemon {
     pub(super) options: Options,
-    /// Whom it tells what it knows.
+    /// The users whom it tells what it knows.
     pub(super) told: Told,
     /// Saves what buckets owe; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
@@ -77,7 +77,7 @@ pub struct Daemon {
     pub(super) detach: tokio::sync::Notify,
 }
 
-/// Whom the daemon tells what it knows, besides root.
+/// The users whom the daemon tells what it knows, besides root.
 pub(super) struct Told {
     /// Where metrics are served; `None`: nowhere.
     pub(super) metrics: Option<SocketAddr>,

@@ -39,7 +39,7 @@ pub struct Ticket {
     pub patience_ns: u64,
 }
 
-/// What is added to twice the time between two tries, by which a client's clock may be late.
+/// The slack added to twice the time between two tries: a client's clock may be late by that.
 const SLACK_NS: u64 = 1_000_000_000;
 
 impl Flow {

@@ -3,7 +3,7 @@
 /// What the table is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// Who was dropped within the last minute.
+    /// The sources dropped within the last minute.
     #[default]
     Offenders,
     /// What each limit passes and refuses.

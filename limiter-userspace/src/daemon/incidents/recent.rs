@@ -1,4 +1,4 @@
-//! What was last logged of incidents, for those who look later.
+//! The last log lines about incidents, for those who look later.
 
 use std::{
     collections::VecDeque,
