@@ -150,13 +150,14 @@ impl Reason {
         matches!(self, Self::Iprep | Self::IprepPerma)
     }
 
-    /// Whether a limit refused the packet because its bucket had too few tokens.
+    /// Whether a limit refused the packet because its bucket had too few tokens, or it had no room for
+    /// the connection.
     #[must_use]
     #[inline(always)]
     pub const fn is_of_budget(self) -> bool {
         matches!(
             self,
-            Self::OverLimit | Self::LargerThanBurst | Self::Reserved
+            Self::OverLimit | Self::LargerThanBurst | Self::Reserved | Self::TooManyConnections
         )
     }
 

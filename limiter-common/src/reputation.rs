@@ -5,7 +5,7 @@ use crate::{
     clock::Clock,
     connection::{
         Place,
-        queue::{Flow, QueueSettings},
+        queue::{Flow, QueueSettings, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
     judged::Packet,
@@ -44,17 +44,17 @@ pub trait Reputation {
         0
     }
 
-    /// Returns whether a client that tries to connect may, by the queue of a limit that has so much room
-    /// for its owner. Only the native pipeline calls it.
-    fn may_enter(
+    /// Returns whether it is the turn of a client that tries to connect, by the queue of a limit that has
+    /// so much room for its owner. Only the native pipeline calls it.
+    fn turn(
         &self,
         _settings: &QueueSettings,
         _place: Place,
         _flow: Flow,
         room: u64,
         _now_ns: u64,
-    ) -> bool {
-        room != 0
+    ) -> Turn {
+        if room == 0 { Turn::Later } else { Turn::Now }
     }
 
     /// Counts what a query said by its cookie.

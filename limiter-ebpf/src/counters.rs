@@ -38,7 +38,7 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
     match action {
         Action::Pass => {
             count_passed(length, verdict.matched, verdict.would_drop);
-            if shape.reserving != 0 && verdict.standing().is_some() {
+            if shape.reserving_anything() != 0 && verdict.standing().is_some() {
                 let standing = verdict.standing_number();
                 limiter_count_standing(length, verdict.matched, verdict.would_drop, standing);
             }
@@ -46,7 +46,7 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
         Action::Drop => {
             if let Some(limit_index) = verdict.denied_by() {
                 of_limit(limit_index, |traffic| traffic.dropped.add(length));
-                if shape.reserving & 1 << (limit_index & 63) != 0 {
+                if shape.reserving_anything() & 1 << (limit_index & 63) != 0 {
                     of_standing(limit_index, verdict.standing_number(), |traffic| {
                         traffic.dropped.add(length);
                     });
@@ -82,7 +82,7 @@ extern "C" fn limiter_count_standing(
     standing: u32,
 ) -> u32 {
     // Older verifiers walk this function even if no limit reserves.
-    let matched = matched & MapTables.shape().reserving;
+    let matched = matched & MapTables.shape().reserving_anything();
     if matched == 0 {
         return 0;
     }

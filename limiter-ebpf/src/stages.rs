@@ -98,8 +98,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         return answer::<FRAGS>(context, workspace);
     }
     if stage == Stage::Connections {
-        let is_known = |workspace: &Workspace<_>| pipeline::<false, 0>().is_known(workspace);
-        connections::note_full(context, workspace, is_known);
+        connections::note_full(context, workspace);
     }
     if stage == Stage::Cookies {
         answers::find_cookie::<FRAGS, _>(context, workspace);

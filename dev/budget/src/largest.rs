@@ -83,9 +83,7 @@ pub fn answering(mut policy: Policy) -> Policy {
         let rate = Rate::of_connections(50);
         limit.cost = Cost::Connections;
         limit.strategy = Strategy::Gcra;
-        limit.reserve = None;
-        limit.deny = None;
-        limit.ip_rep = None;
+        limit.reserve = Some(RESERVE);
         limit.default = Some(rate);
         limit.queue = Some(Queue {
             size: 1000,

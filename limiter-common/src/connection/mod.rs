@@ -15,6 +15,6 @@ pub use self::{
     count::{LINES, MOST_OPEN, SLOTS, Slots, add, open, take_off},
     order::{ConnectionOrder, Ends},
     place::{Place, Places, full, place_at, places},
-    waiting::{Entrance, stand_in_line},
+    waiting::{Entrance, Refusals, stand_in_line},
 };
 pub use crate::limit::MAX_CONNECTION_LIMITS as MOST_LIMITS;

@@ -2,11 +2,13 @@
 
 use crate::{
     judged::Packet,
-    limit::MAX_CONNECTION_LIMITS as MOST_LIMITS,
+    limit::{LimitId, MAX_CONNECTION_LIMITS as MOST_LIMITS},
     owner::{BucketKey, OwnerFields},
     packet::Facts,
     policy::{Class, LimitEntry, Tables, classify, matching, parameters_of},
+    standing::Standing,
     table::HashKey,
+    verdict::Verdict,
 };
 
 use super::Ends;
@@ -59,6 +61,12 @@ impl Place {
             interface: &EVERY_INTERFACE,
         };
         Self::new(hash_key, &limit.bucket(&owner_fields, family))
+    }
+
+    /// Returns the place of the connections of all sources.
+    #[must_use]
+    pub const fn of_total(hash_key: &HashKey, limit: LimitId) -> Self {
+        Self::new(hash_key, &BucketKey::of_interface(limit, EVERY_INTERFACE))
     }
 
     /// Returns the place at which those of unknown standing wait for this one.
@@ -143,13 +151,13 @@ pub fn places<T: Tables>(tables: &T, ends: &Ends) -> Places {
     places
 }
 
-/// Returns those of the limits on connections in `matched`, which count the packet, that have no room
-/// for another connection. `open` says how many are open at a place.
+/// Returns those of the limits on connections in the verdict, which count the packet, that have no room
+/// for another connection of its source. `open` says how many are open at a place.
 #[inline(always)]
 pub fn full<T: Tables>(
     tables: &T,
     packet: &Packet,
-    matched: u64,
+    verdict: &Verdict,
     open: impl Fn(Place) -> u64,
 ) -> u64 {
     let shape = tables.shape();
@@ -162,11 +170,11 @@ pub fn full<T: Tables>(
         }
         let limit_index = rest.trailing_zeros();
         rest &= rest.wrapping_sub(1);
-        if matched >> limit_index & 1 == 0 {
+        if verdict.matched >> limit_index & 1 == 0 {
             continue;
         }
         let place = place_at(tables, packet, limit_index);
-        let most = most_at(tables, packet, limit_index);
+        let most = most_at(tables, packet, limit_index, verdict);
         let (Some(place), Some(most)) = (place, most) else {
             continue;
         };
@@ -188,17 +196,29 @@ pub fn place_at<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) -> Opt
     Some(Place::of_packet(hash_key, limit, facts, subscriber, family))
 }
 
-/// Returns how many connections that owner may have open.
+/// Returns how many connections that owner may have open, so that one more of the packet's source, whose
+/// standing the verdict says, is let in below them. What is reserved is for others.
 #[inline(always)]
-pub(super) fn most_at<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) -> Option<u64> {
+pub(super) fn most_at<T: Tables>(
+    tables: &T,
+    packet: &Packet,
+    limit_index: u32,
+    verdict: &Verdict,
+) -> Option<u64> {
     let parameters = parameters_of(tables, &packet.class, limit_index)?;
-    Some(parameters.connections())
+    let mut most = parameters.connections();
+    if tables.shape().reserving_places >> limit_index & 1 != 0 {
+        let reserves = tables.reserves(packet.class.rate_index(limit_index))?;
+        let standing = Standing::of_number(verdict.standing_number());
+        most = most.saturating_sub(reserves.from(standing));
+    }
+    Some(most)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{address::Address, limit::LimitId};
+    use crate::address::Address;
 
     #[test]
     fn owners_and_limits_have_places_of_their_own() {

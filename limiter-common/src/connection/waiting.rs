@@ -1,7 +1,7 @@
 //! Which limits on connections let a client in that may have to stand in line.
 
-use super::{Place, place::most_at, queue::Flow};
-use crate::{judged::Packet, policy::Tables};
+use super::{Place, place::most_at, queue::Turn};
+use crate::{judged::Packet, policy::Tables, verdict::Verdict};
 
 /// The questions about one packet, the first of a connection.
 pub trait Entrance {
@@ -11,42 +11,49 @@ pub trait Entrance {
     /// Returns how many connections are open at a place.
     fn open(&self, place: Place) -> u64;
 
-    /// Returns whether the source of the packet is known, or nobody asks for that.
-    fn is_known(&self) -> bool;
-
     /// Calls [`Queues::ahead`](super::queue::Queues::ahead) of the queue at an index, for all who wait at
     /// a place.
     fn waiting(&self, index: usize, place: Place) -> u64;
 
-    /// Calls [`may_enter`](super::queue::may_enter) of the queue at an index, with the place, the
-    /// connection, and the room there.
-    fn may_enter(&self, index: usize, place: Place, flow: Flow, room: u64) -> bool;
+    /// Calls [`turn`](super::queue::turn) of the queue at an index, with the place, the
+    /// [hash](super::Ends::hash) of the packet's ends, and the room at the place.
+    fn turn(&self, index: usize, place: Place, room: u64) -> Turn;
+}
+
+/// Which limits on connections refuse a packet, as bits by limit index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// Those that have no room for the connection that it would open, or only for others.
+    pub full: u64,
+    /// Those of them whose client waits: nothing may tell it to give up.
+    pub waiting: u64,
 }
 
 /// Returns those of the limits on connections in `matched`, which count the packet, that do not let in
 /// the connection of which it is the first: those in `full`, which have no room, and those where
 /// others wait.
 ///
-/// `connection`: the hash of the packet's [ends](super::Ends::hash). If another limit refuses the
-/// packet, nobody stands in line. Sources of unknown standing, which may be forged, wait behind all
+/// If another limit refuses the packet, nobody stands in line. Sources of unknown standing, which may be forged, wait behind all
 /// others, in a queue of their own.
 #[inline(always)]
 pub fn stand_in_line<T: Tables, E: Entrance>(
     tables: &T,
     packet: &Packet,
-    matched: u64,
+    verdict: &Verdict,
     full: u64,
-    connection: u64,
     entrance: &E,
-) -> u64 {
+) -> Refusals {
     let shape = tables.shape();
     let queueing = shape.queueing;
     if full & !queueing & !shape.observing != 0 {
-        return full;
+        let waiting = full & queueing;
+        return Refusals { full, waiting };
     }
-    let is_known = matched & queueing == 0 || entrance.is_known();
+    let matched = verdict.matched;
+    let is_known = !shape.uses_standing() || verdict.is_of_known_source();
     // As in `full`.
     let mut full = tables.opaque(full & !queueing);
+    let mut waiting = tables.opaque(0);
     let mut rest = shape.connections;
     for index in 0..shape.queues.len() {
         if rest == 0 {
@@ -57,7 +64,7 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
         if matched & queueing & (1 << limit_index) == 0 {
             continue;
         }
-        let most = most_at(tables, packet, limit_index);
+        let most = most_at(tables, packet, limit_index, verdict);
         let (Some(place), Some(most)) = (entrance.place_at(limit_index), most) else {
             continue;
         };
@@ -67,9 +74,10 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
             room = room.saturating_sub(entrance.waiting(index, place));
             place = place.of_unknown();
         }
-        let flow = Flow::new(connection, shape.queues[index].limit);
-        let is_refused = u64::from(!entrance.may_enter(index, place, flow, room));
-        full |= tables.opaque(is_refused) << limit_index;
+        let turn = tables.opaque(entrance.turn(index, place, room) as u64);
+        // Not branches, which the verifier would walk in each round.
+        full |= (turn & 1) << limit_index;
+        waiting |= (turn >> 1 & 1) << limit_index;
     }
-    full
+    Refusals { full, waiting }
 }

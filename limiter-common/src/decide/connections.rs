@@ -2,16 +2,15 @@
 
 use super::{Outline, Pipeline, Progress, Workspace};
 #[cfg(not(target_arch = "bpf"))]
-use crate::connection::queue::Flow;
+use crate::connection::queue::{Flow, Turn};
 use crate::{
     clock::Clock,
-    connection::{self, Ends, Entrance, Place},
+    connection::{self, Ends, Entrance, Place, Refusals},
     offender::OffenderStore,
-    packet::{FLAG_ACK, FLAG_SYN, Facts},
+    packet::Facts,
     policy::Tables,
     reason::Reason,
     reputation::Reputation,
-    standing::Standing,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -22,8 +21,9 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Drops the workspace's packet if it would open a connection and a limit that enforces is full.
-    /// The source is not recorded as an offender: it may be forged.
+    /// Drops the workspace's packet if it would open a connection and a limit that enforces is full;
+    /// the client may be told so, unless it waits in line. The source is not recorded as an offender: it
+    /// may be forged.
     ///
     /// Segments of open connections are no more of these limits' business: neither are they counted
     /// under them.
@@ -31,22 +31,32 @@ where
     pub(super) fn limit_connections(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();
         let is_first = workspace.is_first_segment();
-        let Workspace { full, verdict, .. } = workspace;
-        let enforced = *full & shape.connections & !shape.observing;
+        let Workspace {
+            refusals, verdict, ..
+        } = workspace;
+        let enforced = refusals.full & shape.connections & !shape.observing;
         if enforced != 0 {
-            verdict.drop_by(Reason::TooManyConnections, enforced.trailing_zeros());
-            return Progress::Decided;
+            let turning_away = enforced & !refusals.waiting;
+            let deciding = if turning_away == 0 {
+                enforced
+            } else {
+                turning_away
+            };
+            let limit_index = deciding.trailing_zeros();
+            verdict.drop_by(Reason::TooManyConnections, limit_index);
+            if turning_away == 0 {
+                return Progress::Decided;
+            }
+            return self.refuse(workspace, limit_index);
         }
         if is_first {
-            verdict.would_drop |= *full & shape.connections;
+            verdict.would_drop |= refusals.full & shape.connections;
         } else {
             verdict.matched &= !shape.connections;
         }
         if verdict.matched == 0 {
             verdict.reason = Reason::Unlimited;
-            if shape.sieve_uses == 0 {
-                return Progress::Decided;
-            }
+            return Progress::Decided;
         }
         Progress::Undecided
     }
@@ -64,14 +74,14 @@ impl<Location> Workspace<Location> {
     #[must_use]
     #[inline(always)]
     pub const fn is_first_segment(&self) -> bool {
-        self.packet.facts.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN
+        self.packet.facts.is_first_segment()
     }
 
     /// Returns those of the limits on connections that count the packet and have no room for another
     /// one. `open` says how many are open at a place.
     #[inline(always)]
     pub fn full_limits<T: Tables>(&self, tables: &T, open: impl Fn(Place) -> u64) -> u64 {
-        connection::full(tables, &self.packet, self.verdict.matched, open)
+        connection::full(tables, &self.packet, &self.verdict, open)
     }
 
     /// Returns the hash of the connection that the packet belongs to.
@@ -86,21 +96,19 @@ impl<Location> Workspace<Location> {
         connection::place_at(tables, &self.packet, limit_index)
     }
 
-    /// Returns those of the limits on connections that count the packet, the first of the connection of
-    /// that hash, and do not let it in, where those in `full` have no room.
+    /// Returns those of the limits on connections that count the packet, the first of a connection, and
+    /// do not let it in, where those in `full` have no room.
     #[inline(always)]
     pub fn stand_in_line<T: Tables, E: Entrance>(
         &self,
         tables: &T,
         full: u64,
-        connection: u64,
         entrance: &E,
-    ) -> u64 {
+    ) -> Refusals {
         let Self {
             packet, verdict, ..
         } = self;
-        let matched = verdict.matched;
-        connection::stand_in_line(tables, packet, matched, full, connection, entrance)
+        connection::stand_in_line(tables, packet, verdict, full, entrance)
     }
 
     /// Returns when the packet arrived, in nanoseconds.
@@ -110,74 +118,42 @@ impl<Location> Workspace<Location> {
         self.packet.now
     }
 
-    /// Notes which limits on connections have no room for the connection that the packet would open.
+    /// Notes which limits on connections refuse the connection that the packet would open.
     #[inline(always)]
-    pub const fn set_full(&mut self, limits: u64) {
-        self.full = limits;
+    pub const fn set_refusals(&mut self, refusals: Refusals) {
+        self.refusals = refusals;
     }
 
     /// Notes the same, as far as that shows without a network stack: of the first segment.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn note_full<T: Tables, R: Reputation>(
-        &mut self,
-        tables: &T,
-        reputation: &R,
-        is_known: impl Fn(&Self) -> bool,
-    ) {
-        self.full = 0;
+    pub fn note_full<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
+        self.refusals = Refusals::default();
         if self.is_first_segment() {
             let entrance = NativeEntrance {
                 workspace: self,
                 tables,
                 reputation,
-                is_known,
             };
             let full = self.full_limits(tables, |place| entrance.open(place));
-            self.full = self.stand_in_line(tables, full, self.connection_hash(tables), &entrance);
+            self.refusals = self.stand_in_line(tables, full, &entrance);
         }
-    }
-}
-
-impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
-where
-    C: Clock,
-    T: Tables,
-    B: Outline,
-    O: OffenderStore,
-    R: Reputation,
-{
-    /// Returns whether the source of the workspace's packet is known, before or since a shortage began,
-    /// if the policy asks for that; else true. It notes the visit.
-    #[inline(always)]
-    pub fn is_known(&self, workspace: &Workspace<B::Location>) -> bool {
-        !self.tables.shape().uses_standing()
-            || matches!(
-                self.standing_of(&workspace.packet),
-                Standing::Proven | Standing::Familiar | Standing::Fresh
-            )
     }
 }
 
 /// Asks stores in memory.
 #[cfg(not(target_arch = "bpf"))]
-struct NativeEntrance<'a, Location, T, R, K> {
+struct NativeEntrance<'a, Location, T, R> {
     workspace: &'a Workspace<Location>,
     tables: &'a T,
     reputation: &'a R,
-    is_known: K,
 }
 
 #[cfg(not(target_arch = "bpf"))]
-impl<Location, T, R, K> Entrance for NativeEntrance<'_, Location, T, R, K>
+impl<Location, T, R> Entrance for NativeEntrance<'_, Location, T, R>
 where
     T: Tables,
     R: Reputation,
-    K: Fn(&Workspace<Location>) -> bool,
 {
-    fn is_known(&self) -> bool {
-        (self.is_known)(self.workspace)
-    }
-
     fn waiting(&self, index: usize, place: Place) -> u64 {
         let settings = &self.tables.shape().queues[index];
         self.reputation
@@ -192,10 +168,11 @@ where
         self.reputation.connections(place)
     }
 
-    fn may_enter(&self, index: usize, place: Place, flow: Flow, room: u64) -> bool {
+    fn turn(&self, index: usize, place: Place, room: u64) -> Turn {
         let settings = &self.tables.shape().queues[index];
         let now_ns = self.workspace.now_ns();
-        self.reputation
-            .may_enter(settings, place, flow, room, now_ns)
+        let connection = self.workspace.connection_hash(self.tables);
+        let flow = Flow::new(connection, settings.limit);
+        self.reputation.turn(settings, place, flow, room, now_ns)
     }
 }

@@ -1,22 +1,23 @@
 //! The decision: a pipeline of stages, from a frame to its verdict.
 //!
 //! ```text
-//! entry: parse, match, lists ─▶ connections ─▶ standing ─▶ sieves ─▶ charge ─▶ observe ─▶ verdict
-//!                                            ▲ │   └───── refused ─────┴─▶ answer ─────────┘
-//!                                            └─┴─ cookies
+//! entry: parse, match, lists ─▶ standing ─▶ sieves ─▶ connections ─▶ charge ─▶ observe ─▶ verdict
+//!                             ▲ │   └───────────── refused ───────────┴─▶ answer ─────────┘
+//!                             └─┴─ cookies
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
 //! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
 //! dropped, and so is one that a limit that counts the packet blocks.
 //!
-//! Then limits on [connections](crate::connection) refuse a packet that would open one more than
-//! they allow at once. They count what the network stack has open, so no packet is charged to them.
-//!
 //! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
 //! the source must give way to others. That refusal is the cheapest: no other bucket is read. If the
 //! packet is a DNS query with a valid [cookie](crate::cookie), its source is proven by that, and asked
 //! for again. Then sieves drop sources that are too busy, under pressure.
+//!
+//! Then limits on [connections](crate::connection) refuse a packet that would open one more than
+//! they allow at once. They count what the network stack has open, so no packet is charged to them.
+//! Sieves come before them, since who comes while there is no room has come all the same.
 //!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
 //! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two
@@ -111,8 +112,7 @@ where
         let mut next = Stage::first(self.tables.shape());
         while let Some(stage) = next {
             if stage == Stage::Connections {
-                let is_known = |workspace: &Workspace<_>| self.is_known(workspace);
-                workspace.note_full(self.tables, self.reputation, is_known);
+                workspace.note_full(self.tables, self.reputation);
             }
             next = match self.run(stage, workspace) {
                 Progress::Decided => None,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Returns what a packet must leave in the bucket of the limit with that index, in the ticks of its
-/// states, if its source has that class and standing.
+/// states, if its source has that class and standing; of a limit on connections, how many must be left.
 #[inline(always)]
 pub fn reserve_of<T: Tables>(
     tables: &T,
@@ -18,7 +18,7 @@ pub fn reserve_of<T: Tables>(
     limit_index: u32,
     standing: Standing,
 ) -> u64 {
-    if !contains(tables.shape().reserving, limit_index) {
+    if !contains(tables.shape().reserving_anything(), limit_index) {
         return 0;
     }
     match tables.reserves(class.rate_index(limit_index)) {

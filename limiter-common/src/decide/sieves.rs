@@ -68,7 +68,8 @@ where
 }
 
 /// Counts a packet in each use of a sieve that applies to it, and scores it in those under
-/// pressure. Returns whether a use drops the packet; the verdict then names the first that does.
+/// pressure. Returns whether a use drops the packet; the verdict then names the first that does. Limits
+/// on connections have only those that would open one counted.
 ///
 /// The other uses still score a dropped packet, because it arrived for them too.
 #[inline(always)]
@@ -79,6 +80,10 @@ pub fn sift<T: Tables, S: Sieves>(
     verdict: &mut Verdict,
 ) -> bool {
     let shape = tables.shape();
+    let mut counting = verdict.matched;
+    if !packet.facts.is_first_segment() {
+        counting &= !shape.connections;
+    }
     let mut scored = NOT_SCORED;
     for number in 0..MAX_USES {
         if number >= shape.sieve_uses {
@@ -87,7 +92,7 @@ pub fn sift<T: Tables, S: Sieves>(
         let Some(used) = tables.sieve_use(number) else {
             break;
         };
-        if used.limit == 0 || verdict.matched & used.limit != 0 {
+        if used.limit == 0 || counting & used.limit != 0 {
             scored = sieves.sift_by(tables, number, packet, verdict, scored);
         }
     }

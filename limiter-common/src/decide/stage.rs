@@ -75,8 +75,6 @@ macro_rules! stages {
 }
 
 stages! {
-    /// Refuses packets that would open a connection more than a limit allows at once.
-    Connections "connections" limit_connections if |shape: &Shape| shape.connections != 0;
     /// Asks for the standing of the source, and drops packets that would take what a limit
     /// reserves for sources of a higher one.
     Standing "standing" give_way if |shape: &Shape| shape.uses_standing();
@@ -85,6 +83,8 @@ stages! {
     Cookies "cookies" check_cookie if |shape: &Shape| shape.cookie_port != 0;
     /// Drops sources that are too busy, under pressure.
     Sieves "sieves" sift if |shape: &Shape| shape.sieve_uses != 0;
+    /// Refuses packets that would open a connection more than a limit allows at once.
+    Connections "connections" limit_connections if |shape: &Shape| shape.connections != 0;
     /// Charges the packet to the limits that enforce.
     Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
@@ -180,9 +180,9 @@ mod tests {
         };
         assert_eq!(path(&counting), only(Stage::Connections));
         let stages = [
-            Stage::Connections,
             Stage::Standing,
             Stage::Sieves,
+            Stage::Connections,
             Stage::Charge,
             Stage::Observe,
         ];

@@ -11,7 +11,7 @@ use crate::{
     clock::Clock,
     judged::Packet,
     offender::OffenderStore,
-    policy::Tables,
+    policy::{Shape, Tables},
     reason::Reason,
     reputation::Reputation,
     sources::StandingStore as _,
@@ -133,6 +133,7 @@ where
             || shape.sieve_uses != 0
             || shape.reserving & shape.observing != 0
             || self.answers_by_standing(verdict.matched)
+            || has_places_by_standing(shape, packet, verdict.matched)
             || verdict.matched & !shape.of_every_standing() != 0
             || packet.class.listed() != 0
             || self.reputation.sources().is_short(packet.now)
@@ -246,4 +247,15 @@ where
     fn source_of(&self, packet: &Packet) -> SourceId {
         SourceId::new(&self.tables.shape().standing, &packet.facts.source)
     }
+}
+
+/// Returns whether the standing of a packet's source decides on which connections the limits in
+/// `matched`, which count the packet, let in.
+#[inline(always)]
+fn has_places_by_standing(shape: &Shape, packet: &Packet, matched: u64) -> bool {
+    let mut limits = shape.reserving_places;
+    if packet.facts.is_first_segment() {
+        limits |= shape.queueing;
+    }
+    matched & limits != 0
 }

@@ -3,6 +3,7 @@
 use super::{Charge, strictest::Strictest};
 use crate::{
     bucket::Search,
+    connection::Refusals,
     cookie::{CookieCheck, DnsCookie},
     judged::Packet,
     limit::MAX_LIMITS,
@@ -30,9 +31,9 @@ pub struct Workspace<Location> {
     pub(crate) strictest: Strictest,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
-    /// The indices of the limits on connections that have no room for one more, if the packet would
-    /// open one; only in the stage that asks.
-    pub(crate) full: u64,
+    /// The limits on connections that refuse the one that the packet would open; only in the stage that
+    /// asks.
+    pub(crate) refusals: Refusals,
     /// The indices of the limits that the stage of standing has asked and that let the packet
     /// pass; only under a policy that reserves.
     pub(crate) asked: u64,
@@ -60,7 +61,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
             refused: 0,
-            full: 0,
+            refusals: Refusals::default(),
             asked: 0,
             visits: VisitCount::default(),
             slips: [0; MAX_LIMITS as usize],

@@ -30,3 +30,12 @@ pub(super) fn parse<F: Frame>(
     facts.tcp_flags = flags;
     Ok(())
 }
+
+impl Facts {
+    /// Returns whether it is the first segment of a TCP connection.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_first_segment(&self) -> bool {
+        self.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN
+    }
+}

@@ -82,6 +82,9 @@ pub struct Shape {
     /// The limits that reserve a part of their buckets for sources of a higher standing. All are of
     /// GCRA, and a policy with any [uses standing](Self::uses_standing).
     pub reserving: u64,
+    /// The limits on connections that reserve some for sources of a higher standing; a policy with any
+    /// uses standing.
+    pub reserving_places: u64,
     /// The limits whose rate is automatic. All are of GCRA, and a packet costs them one token.
     pub automatic: u64,
     /// The limits that answer sources of different standings differently; a policy with any [uses
@@ -134,6 +137,7 @@ impl Shape {
         later_fragments: 0,
         of_any_protocol: 0,
         reserving: 0,
+        reserving_places: 0,
         automatic: 0,
         answering_by_standing: 0,
         cookie_port: 0,
@@ -160,6 +164,13 @@ impl Shape {
     pub const fn answers(&self) -> bool {
         let [of_v4, of_v6] = self.of_answers;
         of_v4 | of_v6 != 0
+    }
+
+    /// Returns the limits that reserve a part of their buckets or of their connections.
+    #[must_use]
+    #[inline(always)]
+    pub const fn reserving_anything(&self) -> u64 {
+        self.reserving | self.reserving_places
     }
 
     /// Returns the limits of answers to packets of a family.

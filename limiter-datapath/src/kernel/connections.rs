@@ -94,11 +94,10 @@ impl Datapath {
 
     /// Returns where the connections of the owner of a bucket are counted.
     fn place(&self, key: &BucketKey) -> Place {
-        // A connection may change its interface.
-        let key = match key.owner() {
-            Owner::Number(NumberOf::Interface, _) => BucketKey::of_interface(LimitId(key.limit), 0),
-            _ => *key,
-        };
-        Place::new(&self.settings().hash_key, &key)
+        let hash_key = &self.settings().hash_key;
+        match key.owner() {
+            Owner::Number(NumberOf::Interface, _) => Place::of_total(hash_key, LimitId(key.limit)),
+            _ => Place::new(hash_key, key),
+        }
     }
 }

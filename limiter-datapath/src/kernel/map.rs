@@ -1,7 +1,9 @@
-//! Operations on per-CPU arrays.
+//! Operations on maps.
+
+use std::os::fd::AsFd as _;
 
 use aya::{
-    maps::{MapData, MapError, PerCpuArray},
+    maps::{Map, MapData, MapError, PerCpuArray},
     util::nr_cpus,
 };
 
@@ -35,6 +37,12 @@ where
         *first = InMap(sum);
     }
     array.set(index, of_cpus.try_into()?, 0)
+}
+
+/// Opens the same map by another descriptor.
+pub(super) fn again(data: &MapData) -> Result<Map, MapError> {
+    let descriptor = data.fd().as_fd().try_clone_to_owned()?;
+    Map::from_map_data(MapData::from_fd(descriptor)?)
 }
 
 /// Wraps errors of the map with that name.

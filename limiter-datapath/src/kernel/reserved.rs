@@ -131,13 +131,21 @@ impl Datapath {
             parameters,
             ..
         } = limit_bucket;
-        if self.policy.shape.reserving & (1 << (limit_index & 63)) == 0 {
+        let is_in = |limits| limits & (1 << (limit_index & 63)) != 0;
+        if !is_in(self.policy.shape.reserving_anything()) {
             return Ok(None);
         }
         let Some(class) = classify(&self.policy, &Address::from(address)) else {
             return Ok(None);
         };
         let reserve = reserve_of(&self.policy, class, *limit_index, standing);
+        if let Some(open) = self.open_connections(key)? {
+            let has_room = open.saturating_add(reserve) < parameters.connections();
+            return Ok(Some(ReservedLevel {
+                tokens: reserve,
+                retry_in_ns: if has_room { 0 } else { u64::MAX },
+            }));
+        }
         let now_ns = monotonic_now();
         let state = self.state_of_bucket(*interface, key, parameters.unit, now_ns)?;
         Ok(Some(ReservedLevel {

@@ -1,7 +1,7 @@
 //! Limits on connections open at once: both engines refuse the first segment of one too many.
 
 use anyhow::{Result, anyhow};
-use limiter_common::reason::Reason;
+use limiter_common::{answer::Answer, reason::Reason, sieve::pressure_of_limit};
 use limiter_policy::{
     config::{self, Store},
     policy::Policy,
@@ -173,6 +173,101 @@ fn known_sources_wait_before_unknown_ones() -> Result<()> {
     engines.close(OTHER.parse()?, web)?;
     assert_eq!(engines.judge(3 * SECOND, &unknown(1)?), refused);
     assert_eq!(engines.judge(3 * SECOND + 1, &known(9)?), passes);
+    engines.assert_same_state();
+    Ok(())
+}
+
+/// Whoever is turned away is told so; whoever waits is not, or it would give up.
+#[test]
+fn who_is_turned_away_gets_the_limit_s_answer() -> Result<()> {
+    let (refused, passes) = (Reason::TooManyConnections, Reason::WithinLimits);
+    for denied in [Answer::Reset, Answer::Prohibited] {
+        let name = denied.name();
+        let plain = format!("Web: {{id: total, cost: connections, limit: 1, deny: {name}, {WEB}}}");
+        let mut engines = Engines::new(&policy(&plain, "")?)?;
+        let syn = |port| frame(FULL)?.tcp_syn(port, 443, 7);
+        let verdict = engines.verdict(0, &syn(1)?);
+        assert_eq!((verdict.reason, verdict.answer()), (passes, Answer::Drop));
+        engines.open(OTHER.parse()?, 0)?;
+        let verdict = engines.verdict(1, &syn(1)?);
+        assert_eq!((verdict.reason, verdict.answer()), (refused, denied));
+        engines.assert_same_state();
+
+        let queue = "queue: {size: 1, max-age: 3s}";
+        let waiting = plain.replace("limit: 1,", &format!("limit: 1, {queue},"));
+        let mut engines = Engines::new(&policy(&waiting, "")?)?;
+        engines.open(OTHER.parse()?, 0)?;
+        for (at, port, answer) in [
+            (0, 1, Answer::Drop),
+            (1, 2, Answer::Drop),
+            // The first takes the only ticket; the queue has no room for the second.
+            (SECOND, 1, Answer::Drop),
+            (SECOND + 1, 2, denied),
+            // Its ticket is too old.
+            (3 * SECOND + 1, 1, denied),
+        ] {
+            let verdict = engines.verdict(at, &syn(port)?);
+            assert_eq!((verdict.reason, verdict.answer()), (refused, answer));
+        }
+        engines.assert_same_state();
+    }
+    Ok(())
+}
+
+/// What is reserved of a limit is for sources of a higher standing.
+#[test]
+fn places_are_reserved_for_known_sources() -> Result<()> {
+    let limits = format!(
+        "Web: {{id: total, cost: connections, limit: 4, reserve: {{familiar: 1, unknown: 50%}}, \
+         deny: {{unknown: reset, else: drop}}, {WEB}}}"
+    );
+    let known = format!("lists: [{{name: known, cidr: [{FULL}]}}]\nstanding: {{proven: known}}");
+    let mut engines = Engines::new(&policy(&limits, &known)?)?;
+    let (refused, passes) = (Reason::TooManyConnections, Reason::WithinLimits);
+    let syn = |source| frame(source)?.tcp_syn(1, 443, 7);
+    for (open, of_unknown, of_known) in [
+        (0, passes, passes),
+        (1, passes, passes),
+        (2, refused, passes),
+        (3, refused, passes),
+        (4, refused, refused),
+    ] {
+        let unknown = engines.verdict(open, &syn(OTHER)?);
+        let known = engines.verdict(open, &syn(FULL)?);
+        assert_eq!((unknown.reason, known.reason), (of_unknown, of_known));
+        let told = [unknown.answer(), known.answer()];
+        let expected = if of_unknown == refused {
+            Answer::Reset
+        } else {
+            Answer::Drop
+        };
+        assert_eq!(told, [expected, Answer::Drop]);
+        engines.open(OTHER.parse()?, 0)?;
+    }
+    engines.assert_same_state();
+    Ok(())
+}
+
+/// A sieve of such a limit scores those who come, also while there is no room; what belongs to open
+/// connections comes from nobody new.
+#[test]
+fn a_sieve_scores_who_connects() -> Result<()> {
+    let limits = format!("Web: {{id: total, cost: connections, limit: 1, ip-rep: main, {WEB}}}");
+    let sieves = "ip-rep: [{name: main, buckets: 3, size: 5, percentage: 90}]";
+    let policy = policy(&limits, sieves)?;
+    let index = pressure_of_limit(policy.limits[0].id);
+    let mut engines = Engines::new(&policy)?;
+    engines.press(index, 3, SECOND)?;
+    engines.open(OTHER.parse()?, 0)?;
+    let frame = frame(FULL)?;
+    let (syn, ack) = (frame.tcp_syn(1, 443, 7)?, frame.tcp_ack(1, 443, 7, 8)?);
+    assert_eq!(engines.judge(0, &ack), Reason::Unlimited);
+    assert_eq!(engines.sieve_traffic(index)?.arrived.packets, 0);
+    assert_eq!(engines.judge(1, &syn), Reason::TooManyConnections);
+    assert_eq!(engines.judge(2, &syn), Reason::Iprep);
+    let traffic = engines.sieve_traffic(index)?;
+    assert_eq!((traffic.arrived.packets, traffic.scored), (2, 2));
+    assert_eq!(engines.judge(3, &ack), Reason::Unlimited, "of what is open");
     engines.assert_same_state();
     Ok(())
 }

@@ -453,7 +453,7 @@ impl Engines {
                 _ => {}
             }
             *self.by_limit.entry(limit.id).or_default() += got;
-            if self.tables.shape.reserving & bit != 0
+            if self.tables.shape.reserving_anything() & bit != 0
                 && let Some(standing) = verdict.standing()
             {
                 let by_standing = self.by_standing.entry((limit.id, standing as usize));

@@ -1,9 +1,12 @@
 //! How many connections each owner has open.
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
-use limiter_common::connection::{self, Place, Places, SLOTS, Slots};
+use limiter_common::{
+    connection::{self, Place, Places, SLOTS, Slots},
+    policy::Tables as _,
+};
 
-use crate::{buckets::atomic, globals};
+use crate::{buckets::atomic, globals, tables::MapTables};
 
 /// Lines of counts. The loader sets their number. Mappable, because the values of such an array start
 /// at a page and not within a cache line.
@@ -26,6 +29,8 @@ impl MapLine {
 impl Slots for MapLine {
     #[inline(always)]
     fn get(&self, slot: usize) -> u64 {
+        // Otherwise LLVM reads all words first, which takes much of the stack.
+        let slot = MapTables.opaque(slot as u64) as usize;
         // SAFETY: a word of the line, which stays mapped and is only changed atomically.
         unsafe { atomic::load(self.word(slot)) }
     }

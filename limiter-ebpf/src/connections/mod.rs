@@ -7,7 +7,10 @@ mod socket;
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::HashMap, macros::btf_map, programs::XdpContext};
 use limiter_common::{
-    connection::{self, Ends, Entrance, Place, Places, queue::Flow},
+    connection::{
+        self, Ends, Entrance, Place, Places, Refusals,
+        queue::{Flow, Turn},
+    },
     decide::Workspace,
 };
 
@@ -22,29 +25,21 @@ static CONNECTIONS: HashMap<u64, Places, 1> = HashMap::new();
 /// What refuses the first segment refuses the last one of a handshake, too: otherwise those that
 /// were let in together would all become connections.
 #[inline(always)]
-pub(crate) fn note_full(
-    context: &XdpContext,
-    workspace: &mut Workspace<BucketLocation>,
-    is_known: impl Fn(&Workspace<BucketLocation>) -> bool,
-) {
+pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
     let mut full = limiter_full_connections(workspace);
     let shape = globals::shape();
-    if workspace.is_first_segment() {
-        if shape.queueing != 0 {
-            let connection = limiter_connection_hash(workspace);
-            let entrance = MapEntrance {
-                workspace,
-                is_known,
-            };
-            full = workspace.stand_in_line(&MapTables, full, connection, &entrance);
-        }
-    } else {
+    if !workspace.is_first_segment() {
         full &= !shape.observing;
         if full != 0 && !socket::is_opening(context, workspace.facts()) {
             full = 0;
         }
+    } else if shape.queueing != 0 {
+        let entrance = MapEntrance { workspace };
+        let refusals = workspace.stand_in_line(&MapTables, full, &entrance);
+        return workspace.set_refusals(refusals);
     }
-    workspace.set_full(full);
+    let waiting = full & shape.queueing;
+    workspace.set_refusals(Refusals { full, waiting });
 }
 
 /// Calls [`Workspace::full_limits`].
@@ -79,12 +74,11 @@ extern "C" fn limiter_connection_hash(workspace: *const Workspace<BucketLocation
 }
 
 /// Asks the maps, by functions that the verifier walks once.
-struct MapEntrance<'w, K> {
+struct MapEntrance<'w> {
     workspace: &'w Workspace<BucketLocation>,
-    is_known: K,
 }
 
-impl<K: Fn(&Workspace<BucketLocation>) -> bool> Entrance for MapEntrance<'_, K> {
+impl Entrance for MapEntrance<'_> {
     #[inline(always)]
     fn place_at(&self, limit_index: u32) -> Option<Place> {
         match limiter_connection_place(self.workspace, limit_index) {
@@ -99,18 +93,15 @@ impl<K: Fn(&Workspace<BucketLocation>) -> bool> Entrance for MapEntrance<'_, K> 
     }
 
     #[inline(always)]
-    fn is_known(&self) -> bool {
-        (self.is_known)(self.workspace)
-    }
-
-    #[inline(always)]
     fn waiting(&self, index: usize, place: Place) -> u64 {
         queues::waiting(index, place, self.workspace.now_ns())
     }
 
     #[inline(always)]
-    fn may_enter(&self, index: usize, place: Place, flow: Flow, room: u64) -> bool {
-        queues::may_enter(index, place, flow, room, self.workspace.now_ns())
+    fn turn(&self, index: usize, place: Place, room: u64) -> Turn {
+        let connection = limiter_connection_hash(self.workspace);
+        let flow = Flow::new(connection, globals::shape().queues[index].limit);
+        queues::turn(index, place, flow, room, self.workspace.now_ns())
     }
 }
 

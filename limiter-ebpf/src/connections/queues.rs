@@ -12,6 +12,7 @@ use limiter_common::{
         self, Ends, Place,
         queue::{
             self, Flow, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey,
+            Turn,
         },
     },
     limit::MAX_LIMIT_IDS,
@@ -151,6 +152,18 @@ impl Queues for MapQueues {
     }
 
     #[inline(always)]
+    fn take_ticket(
+        &self,
+        settings: &QueueSettings,
+        place: Place,
+        flow: Flow,
+        age_ns: u64,
+        now_ns: u64,
+    ) -> bool {
+        limiter_take_ticket(settings.limit, place.0, flow.0, age_ns, now_ns) == 1
+    }
+
+    #[inline(always)]
     fn opaque(&self, value: u64) -> u64 {
         MapTables.opaque(value)
     }
@@ -180,20 +193,20 @@ fn add(settings: &QueueSettings, word: usize, number: u64) {
     }
 }
 
-/// Calls [`queue::may_enter`] of the queue at an index, in its two parts, since both together take more
-/// stack.
+/// Calls [`queue::turn`] of the queue at an index, in its two parts, since both together take more stack.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "indices are below eight")]
-pub(super) fn may_enter(index: usize, place: Place, flow: Flow, room: u64, now_ns: u64) -> bool {
+pub(super) fn turn(index: usize, place: Place, flow: Flow, room: u64, now_ns: u64) -> Turn {
     let index = index as u32;
-    match limiter_enter_by_ticket(index, place.0, flow.0, room, now_ns) {
-        NO_TICKET => limiter_enter_behind(index, place.0, flow.0, room, now_ns) == 1,
-        may_enter => may_enter == 1,
+    let mut turn = limiter_enter_by_ticket(index, place.0, flow.0, room, now_ns);
+    if turn == NO_TICKET {
+        turn = limiter_enter_behind(index, place.0, flow.0, room, now_ns);
     }
+    Turn::of_number(turn)
 }
 
-/// In place of whether a client may enter.
-const NO_TICKET: u32 = 2;
+/// In place of a [`Turn`].
+const NO_TICKET: u32 = Turn::Later as u32 + 1;
 
 /// Returns how many wait at a place, by the queue at an index.
 #[inline(always)]
@@ -202,7 +215,7 @@ pub(super) fn waiting(index: usize, place: Place, now_ns: u64) -> u64 {
     MapQueues.ahead(settings, place, u64::MAX, now_ns)
 }
 
-/// Calls [`queue::enter_by_ticket`]; returns 1 for true, or [`NO_TICKET`].
+/// Calls [`queue::enter_by_ticket`]; returns the number of the [`Turn`], or [`NO_TICKET`].
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
@@ -222,12 +235,12 @@ extern "C" fn limiter_enter_by_ticket(
     let settings = &shape.queues[index as usize % connection::MOST_LIMITS];
     let (place, flow) = (Place(place), Flow(flow));
     match queue::enter_by_ticket(&MapQueues, settings, place, flow, room, now_ns) {
-        Some(may_enter) => u32::from(may_enter),
+        Some(turn) => turn as u32,
         None => NO_TICKET,
     }
 }
 
-/// Calls [`queue::enter_behind`]; returns 1 for true.
+/// Calls [`queue::enter_behind`]; returns the number of the [`Turn`].
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -246,8 +259,30 @@ extern "C" fn limiter_enter_behind(
     }
     let settings = &shape.queues[index as usize % connection::MOST_LIMITS];
     let (place, flow) = (Place(place), Flow(flow));
-    u32::from(queue::enter_behind(
-        &MapQueues, settings, place, flow, room, now_ns,
+    queue::enter_behind(&MapQueues, settings, place, flow, room, now_ns) as u32
+}
+
+/// Calls [`queue::take_ticket`] of the queue of a limit; returns 1 for true.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_take_ticket(
+    limit: u64,
+    place: u64,
+    flow: u64,
+    age_ns: u64,
+    now_ns: u64,
+) -> u32 {
+    let shape = globals::shape();
+    // As above.
+    if shape.queueing == 0 {
+        return 0;
+    }
+    let settings = &shape.queue_of(limit);
+    let (place, flow) = (Place(place), Flow(flow));
+    u32::from(queue::take_ticket(
+        &MapQueues, settings, place, flow, age_ns, now_ns,
     ))
 }
 

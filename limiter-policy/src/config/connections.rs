@@ -1,12 +1,12 @@
 //! The fields of limits on connections open at once, whose rate is only a number.
 
 use super::{
-    automatic_ban, deny,
+    automatic_ban,
     node::Node,
     queue,
     rate::{self, automatic},
     reader::{Fields, Reader},
-    reserve, strategy,
+    strategy,
 };
 use crate::policy::Rate;
 
@@ -36,15 +36,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Opti
 
 /// Notes the fields of a limit that need packets that spend something.
 pub(super) fn refuse_others(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    const OF_PACKETS: [&str; 6] = [
-        strategy::FIELD,
-        reserve::FIELD,
-        deny::FIELD,
-        deny::SLIP,
-        automatic_ban::FIELD,
-        "ip-rep",
-    ];
-    for field in OF_PACKETS {
+    for field in [strategy::FIELD, automatic_ban::FIELD] {
         if let Some((name, _)) = fields.named(field) {
             let message = format!(
                 "'{field}' is not for cost connections, which no packet spends: leave it out, or give \

@@ -148,6 +148,9 @@ impl Counted<'_> {
                 .then_some("it answers DNS queries over UDP, and the limit counts no udp"),
             Answer::Reset => (!counts(Match::TCP))
                 .then_some("it answers TCP segments, and the limit counts no tcp but resets"),
+            Answer::SynCookie if self.cost == Some(Cost::Connections) => {
+                Some("a cookie would open a connection for which there is no room")
+            }
             Answer::SynCookie => (!self.counts_handshakes())
                 .then_some("it answers a SYN of TCP, and the limit counts none"),
             Answer::Prohibited => {
@@ -170,7 +173,8 @@ impl Counted<'_> {
     fn counts(self, number: u8) -> bool {
         let Self { matching, cost, .. } = self;
         let is_named = matching.protocols.is_empty() || matching.protocols.contains(&number);
-        let is_tcp_only = matching.tcp_flags.is_some() || cost == Some(Cost::NewConnections);
+        let is_of_connections = matches!(cost, Some(Cost::NewConnections | Cost::Connections));
+        let is_tcp_only = matching.tcp_flags.is_some() || is_of_connections;
         let is_reset = matching.tcp_flags.is_some_and(|flags| flags.set & RST != 0);
         is_named
             && (!is_tcp_only || number == Match::TCP)

@@ -279,11 +279,19 @@ fn of_connections<'n>(
     limit: Definition,
 ) -> Definition {
     connections::refuse_others(reader, fields);
-    let rate = connections::read(reader, fields);
+    let rates: Vec<_> = connections::read(reader, fields).into_iter().collect();
     let lacks_rate = fields.is_missing(connections::LIMIT);
+    let counted = deny::Counted {
+        matching: &limit.matching,
+        id_format: Some(limit.id_format),
+        cost: Some(limit.cost),
+    };
     Definition {
-        rates: rate.into_iter().collect(),
         queue: queue::read(reader, fields, limit.mode),
+        reserve: reserve::read(reader, fields, limit.context(), &rates),
+        deny: deny::read(reader, fields, counted),
+        ip_rep: read_sieve(reader, fields),
+        rates,
         lacks_rate,
         needs_overrides: lacks_rate && fields.get(BLOCK).is_none() && limit.mode != Mode::Off,
         ..limit

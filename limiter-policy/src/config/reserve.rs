@@ -189,6 +189,11 @@ fn misfit(reserve: &Reserve, standing: Standing, burst: u64, cost: Option<Cost>)
         ));
     }
     let left = burst.saturating_sub(tokens);
+    if left == 0 && cost == Some(Cost::Connections) {
+        return Some(format!(
+            "must be below the limit of {burst}: no connection of {name} sources could ever be open"
+        ));
+    }
     if left == 0 {
         return Some(format!(
             "must be below the burst of {burst}: no packet of {name} sources could ever pass"

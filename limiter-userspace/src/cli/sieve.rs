@@ -112,9 +112,13 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
             used.limit
                 .clone()
                 .unwrap_or_else(|| "all packets".to_owned()),
-            used.active_per_second.map_or_else(none, number),
-            used.limit_per_second.map_or_else(none, number),
-            used.cost.clone().unwrap_or_else(none),
+            (used.active_per_second.or(used.active_open)).map_or_else(none, number),
+            (used.limit_per_second.or(used.limit_open)).map_or_else(none, number),
+            match &used.cost {
+                Some(cost) if used.limit_open.is_none() => format!("{cost}/s"),
+                Some(cost) => format!("{cost} open"),
+                None => none(),
+            },
             used.percent.map_or_else(none, percent),
             used.pressure
                 .map_or_else(none, |pressure| pressure.to_string()),
@@ -129,9 +133,9 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
     });
     let header = [
         "used by",
-        "active per second",
-        "limit per second",
-        "cost",
+        "active",
+        "limit",
+        "of",
         "percent",
         "pressure",
         "rejected",

@@ -44,14 +44,20 @@ pub struct SieveUseStatus {
     /// Whether that limit only observes, so that packets the sieve would reject are counted and
     /// pass.
     pub observes: bool,
-    /// The unit of its pressure: `packets`, `bytes` or `new-connections`; `None`: its limit is off,
-    /// so that there is no pressure.
+    /// The unit of its pressure: `packets`, `bytes`, `new-connections` or `connections`; `None`: its
+    /// limit is off, so that there is no pressure.
     pub cost: Option<String>,
     /// How many of these may arrive each second.
     pub limit_per_second: Option<f64>,
     /// How many arrive each second; `None`: not measured.
     pub active_per_second: Option<f64>,
-    /// `active_per_second` in percent of `limit_per_second`.
+    /// How many connections may be open at once, if these are the unit.
+    #[serde(default)]
+    pub limit_open: Option<f64>,
+    /// How many are open; `None`: not measured.
+    #[serde(default)]
+    pub active_open: Option<f64>,
+    /// What is active in percent of the limit.
     pub percent: Option<f64>,
     /// Lists below this one are rejected; `None`: there is no pressure, and nothing is scored.
     pub pressure: Option<u8>,

@@ -80,8 +80,9 @@ impl Pressures {
     fn look(&mut self, at_ns: u64, engine: &mut dyn Engine) -> Result<(), EngineError> {
         let measured = {
             let engine = &*engine;
-            self.gauge
-                .measure(at_ns, |index| engine.sieve_traffic(index))?
+            let traffic = |index| engine.sieve_traffic(index);
+            let open = |limit| engine.open_connections(limit);
+            self.gauge.measure(at_ns, traffic, open)?
         };
         for (one, lasted) in measured.iter().zip(&mut self.lasted) {
             let pressure = one.pressure.map_or_else(Pressure::default, |pressure| {

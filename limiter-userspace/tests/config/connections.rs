@@ -49,9 +49,7 @@ fn what_has_no_meaning() {
     }
     for field in [
         "strategy: gcra",
-        "reserve: {unknown: 10%}",
-        "deny: reset",
-        "ip-rep: busy",
+        "ban: {after: 5 drops, within: 1s, for: 1m}",
     ] {
         let (name, _) = field.split_once(':').unwrap();
         let expected = format!(
@@ -70,6 +68,41 @@ fn what_has_no_meaning() {
         "limit: 50, match: {protocol: udp}",
         &["3:32: cost connections counts only tcp"],
     );
+    check_web(
+        "limit: 50, deny: syn-cookie",
+        &[
+            "3:20: no packet gets 'syn-cookie': a cookie would open a connection for which there is no room",
+        ],
+    );
+    check_web(
+        "limit: 50, deny: truncate",
+        &[
+            "3:20: no packet gets 'truncate': it answers DNS queries over UDP, and the limit counts no udp",
+        ],
+    );
+    check_web(
+        "limit: 50, reserve: {unknown: 50}",
+        &[
+            "3:33: invalid unknown '50', must be below the limit of 50: no connection of unknown sources \
+           could ever be open",
+        ],
+    );
+}
+
+#[test]
+fn who_is_turned_away_and_whom_places_are_for() {
+    let web = format!(
+        "limits: {{Web: {{{WEB}, limit: 50, deny: {{unknown: reset, else: prohibited}}, \
+         reserve: {{familiar: 2, unknown: 50%}}, ip-rep: busy}}}}\n\
+         ip-rep: [{{name: busy, pressure: {{packets-per-second: 9}}}}]"
+    );
+    let policy = read(&web);
+    let limit = &policy.limits[0];
+    assert_eq!(limit.ip_rep.as_deref(), Some("busy"));
+    let deny = limit.deny.map(|deny| deny.to_string());
+    assert_eq!(deny.as_deref(), Some("{unknown: reset, else: prohibited}"));
+    let reserve = limit.reserve.map(|reserve| reserve.to_string());
+    assert_eq!(reserve.as_deref(), Some("{familiar: 2, unknown: 50%}"));
 }
 
 #[test]

@@ -17,10 +17,12 @@
 
 mod ticket;
 mod traffic;
+mod turn;
 
 pub use self::{
     ticket::{Flow, Ticket, TicketKey},
     traffic::{QueueEvent, QueueTraffic, WAITS},
+    turn::Turn,
 };
 use super::Place;
 pub use crate::limit::QueueSettings;
@@ -126,6 +128,21 @@ pub trait Queues {
         ahead(self, settings, place, number, now_ns)
     }
 
+    /// Calls [`take_ticket`].
+    fn take_ticket(
+        &self,
+        settings: &QueueSettings,
+        place: Place,
+        flow: Flow,
+        age_ns: u64,
+        now_ns: u64,
+    ) -> bool
+    where
+        Self: Sized,
+    {
+        take_ticket(self, settings, place, flow, age_ns, now_ns)
+    }
+
     /// Returns the value, and makes the kernel's verifier forget what it knows of it.
     fn opaque(&self, value: u64) -> u64 {
         value
@@ -138,19 +155,19 @@ pub trait Queues {
     fn count_wait(&self, settings: &QueueSettings, wait_ns: u64);
 }
 
-/// Returns whether a client that tries to connect now may: there is more room than clients ahead of
-/// it. If not, notes that it waits.
+/// Returns whether it is the turn of a client that tries to connect now: it is if there is more room
+/// than clients ahead of it. If not, notes that it waits.
 ///
 /// `room`: how many connections may be opened.
 #[inline(always)]
-pub fn may_enter<Q: Queues>(
+pub fn turn<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
     place: Place,
     flow: Flow,
     room: u64,
     now_ns: u64,
-) -> bool {
+) -> Turn {
     enter_by_ticket(queues, settings, place, flow, room, now_ns)
         .unwrap_or_else(|| enter_behind(queues, settings, place, flow, room, now_ns))
 }
@@ -164,7 +181,7 @@ pub fn enter_by_ticket<Q: Queues>(
     flow: Flow,
     room: u64,
     now_ns: u64,
-) -> Option<bool> {
+) -> Option<Turn> {
     let key = queues.key_of(flow)?;
     if key.place != place.0 {
         // The limit's id format has changed, or what is known of the source.
@@ -174,10 +191,16 @@ pub fn enter_by_ticket<Q: Queues>(
     let ticket = queues.ticket(key)?;
     if ticket.is_expired(settings.max_age_ns, now_ns) {
         expire(queues, settings, key, flow);
-        return Some(false);
+        return Some(Turn::Never);
     }
     queues.set(key, &ticket.tried_again(now_ns));
-    Some(queues.ahead(settings, place, key.number, now_ns) < room)
+    Some(
+        if queues.ahead(settings, place, key.number, now_ns) < room {
+            Turn::Now
+        } else {
+            Turn::Later
+        },
+    )
 }
 
 /// Does so for a client without a ticket, behind all others.
@@ -189,19 +212,36 @@ pub fn enter_behind<Q: Queues>(
     flow: Flow,
     room: u64,
     now_ns: u64,
-) -> bool {
+) -> Turn {
     // Whoever sends first tries alone does not have the queue looked at while there is no room.
     if room != 0 && queues.ahead(settings, place, u64::MAX, now_ns) < room {
-        return true;
+        return Turn::Now;
     }
     let age_ns = match queues.age_of_first_try(flow, LATEST_RETRY_NS, now_ns) {
         Some(age_ns) if age_ns >= SOONEST_RETRY_NS => age_ns,
-        _ => return false,
+        _ => return Turn::Later,
     };
     if queues.ahead(settings, place, u64::MAX, now_ns) >= settings.size {
         queues.count(settings, QueueEvent::Rejected);
-        return false;
+        return Turn::Never;
     }
+    if queues.take_ticket(settings, place, flow, age_ns, now_ns) {
+        Turn::Later
+    } else {
+        Turn::Never
+    }
+}
+
+/// Gives a client a ticket, `age_ns` nanoseconds after its first try; returns false if there is no room.
+#[inline(always)]
+pub fn take_ticket<Q: Queues>(
+    queues: &Q,
+    settings: &QueueSettings,
+    place: Place,
+    flow: Flow,
+    age_ns: u64,
+    now_ns: u64,
+) -> bool {
     let ticket = Ticket::new(flow, age_ns, now_ns);
     let number = queues.next_number(settings, place, now_ns);
     let is_queued = number.is_some_and(|number| {
@@ -214,7 +254,7 @@ pub fn enter_behind<Q: Queues>(
         QueueEvent::Rejected
     };
     queues.count(settings, event);
-    false
+    is_queued
 }
 
 /// Returns how many clients are in line before the ticket of that number, if there is such a ticket,

@@ -68,11 +68,14 @@ impl Ticket {
     }
 
     /// Returns the ticket after another try. The time-out of a retransmission at most doubles each
-    /// time (RFC 6298, section 5.5).
+    /// time (RFC 6298, section 5.5). The same packet may be judged twice.
     #[must_use]
     #[inline(always)]
     pub const fn tried_again(&self, now_ns: u64) -> Self {
         let between_ns = now_ns.saturating_sub(self.last_ns);
+        if between_ns == 0 {
+            return *self;
+        }
         Self {
             last_ns: now_ns,
             patience_ns: 2 * between_ns + SLACK_NS,

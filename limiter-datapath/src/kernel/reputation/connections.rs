@@ -14,7 +14,11 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 
 use super::queues::{self, QueueMaps, QueueSizes};
-use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
+use crate::kernel::{
+    DatapathError, hash,
+    map::{again, error},
+    pod::InMap,
+};
 
 pub(in crate::kernel) const CONNECTIONS: &str = "CONNECTIONS";
 pub(in crate::kernel) const CONNECTION_COUNTS: &str = "CONNECTION_COUNTS";
@@ -51,10 +55,49 @@ impl ConnectionSizes {
 /// Reads the maps of connections.
 pub struct ConnectionMaps {
     connections: HashMap<MapData, InMap<u64>, InMap<Places>>,
-    counts: Array<MapData, [u64; SLOTS]>,
+    counts: OpenCounts,
     uncounted: Array<MapData, u64>,
     queues: QueueMaps,
-    sizes: ConnectionSizes,
+}
+
+/// Reads how many connections are open at each place.
+pub(super) struct OpenCounts {
+    map: Array<MapData, [u64; SLOTS]>,
+    /// The number of lines; 0: the policy limits no connections.
+    lines: u32,
+}
+
+impl OpenCounts {
+    fn new(map: Map, sizes: ConnectionSizes) -> Result<Self, DatapathError> {
+        Ok(Self {
+            map: map.try_into().map_err(error(CONNECTION_COUNTS))?,
+            lines: sizes.lines,
+        })
+    }
+
+    /// Returns the same by another descriptor.
+    pub(super) fn again(&self) -> Result<Self, DatapathError> {
+        let map = again(self.map.map()).map_err(error(CONNECTION_COUNTS))?;
+        let sizes = ConnectionSizes {
+            lines: self.lines,
+            ..ConnectionSizes::default()
+        };
+        Self::new(map, sizes)
+    }
+
+    /// Returns how many connections are open at a place.
+    pub(super) fn open(&self, place: Place) -> Result<u64, DatapathError> {
+        if self.lines == 0 {
+            return Ok(0);
+        }
+        Ok(connection::open(&self.line(place)?, place))
+    }
+
+    fn line(&self, place: Place) -> Result<Line, DatapathError> {
+        let line = self.map.get(&place.line(self.lines), 0);
+        let line = line.map_err(error(CONNECTION_COUNTS))?;
+        Ok(Line(line.map(Cell::new)))
+    }
 }
 
 impl ConnectionMaps {
@@ -64,12 +107,9 @@ impl ConnectionMaps {
     ) -> Result<Self, DatapathError> {
         Ok(Self {
             connections: open(CONNECTIONS)?.try_into().map_err(error(CONNECTIONS))?,
-            counts: open(CONNECTION_COUNTS)?
-                .try_into()
-                .map_err(error(CONNECTION_COUNTS))?,
+            counts: OpenCounts::new(open(CONNECTION_COUNTS)?, sizes)?,
             uncounted: open(UNCOUNTED)?.try_into().map_err(error(UNCOUNTED))?,
             queues: QueueMaps::new(open)?,
-            sizes,
         })
     }
 
@@ -77,7 +117,7 @@ impl ConnectionMaps {
     pub(super) fn maps(&self) -> impl Iterator<Item = (&'static str, &MapData)> {
         let counts = [
             (CONNECTIONS, self.connections.map()),
-            (CONNECTION_COUNTS, self.counts.map()),
+            (CONNECTION_COUNTS, self.counts.map.map()),
             (UNCOUNTED, self.uncounted.map()),
         ];
         counts.into_iter().chain(self.queues.maps())
@@ -112,16 +152,12 @@ impl ConnectionMaps {
 
     /// Returns how many connections are open at a place.
     pub fn open(&self, place: Place) -> Result<u64, DatapathError> {
-        if self.sizes.lines == 0 {
-            return Ok(0);
-        }
-        Ok(connection::open(&self.line(place)?, place))
+        self.counts.open(place)
     }
 
-    fn line(&self, place: Place) -> Result<Line, DatapathError> {
-        let line = self.counts.get(&place.line(self.sizes.lines), 0);
-        let line = line.map_err(error(CONNECTION_COUNTS))?;
-        Ok(Line(line.map(Cell::new)))
+    /// Returns the reader of how many are open.
+    pub(super) const fn counts(&self) -> &OpenCounts {
+        &self.counts
     }
 
     /// Counts a connection at a place.
@@ -142,11 +178,11 @@ impl ConnectionMaps {
         place: Place,
         change: fn(&Line, Place) -> bool,
     ) -> Result<(), DatapathError> {
-        let line = self.line(place)?;
+        let line = self.counts.line(place)?;
         change(&line, place);
-        let index = place.line(self.sizes.lines);
+        let index = place.line(self.counts.lines);
         let line = line.0.map(Cell::into_inner);
-        let set = self.counts.set(index, line, 0);
+        let set = self.counts.map.set(index, line, 0);
         set.map_err(error(CONNECTION_COUNTS))
     }
 

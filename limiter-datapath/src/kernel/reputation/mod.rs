@@ -93,14 +93,20 @@ impl NamedMaps for ReputationMaps {
         settings: Settings,
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
+        let connections = ConnectionMaps::new(&mut open, settings.connections)?;
         Ok(Self {
             bans: BanMaps::new(&mut open)?,
-            sieves: SieveMaps::new(&mut open, settings.sieves_since)?,
+            sieves: SieveMaps::new(
+                &mut open,
+                settings.sieves_since,
+                connections.counts().again()?,
+                settings.hash_key,
+            )?,
             rates: RateMap::new(&mut open)?,
             own: OwnAddressMap::new(&mut open)?,
             cookies: CookieMaps::new(&mut open)?,
             rmem_max: RmemMaxMap::new(&mut open)?,
-            connections: ConnectionMaps::new(&mut open, settings.connections)?,
+            connections,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }

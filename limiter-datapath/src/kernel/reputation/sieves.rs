@@ -1,18 +1,24 @@
 //! The maps of sieves.
 
-use std::{os::fd::AsFd as _, sync::Arc};
+use std::sync::Arc;
 
 use aya::{
     EbpfLoader,
-    maps::{Array, IterableMap as _, Map, MapData, MapError, PerCpuArray},
+    maps::{Array, IterableMap as _, Map, MapData, PerCpuArray},
 };
-use limiter_common::sieve::{Entry, Pressure, Shard, SieveTraffic, Word};
+use limiter_common::{
+    connection::Place,
+    limit::LimitId,
+    sieve::{Entry, Pressure, Shard, SieveTraffic, Word},
+    table::HashKey,
+};
 use limiter_policy::policy::SieveSizes;
 
+use super::connections::OpenCounts;
 use crate::{
     kernel::{
         DatapathError, batch,
-        map::{error, set_sum, sum},
+        map::{again, error, set_sum, sum},
         mapped::Mapped,
         pod::InMap,
     },
@@ -50,6 +56,8 @@ pub struct SieveMaps {
 pub struct PressureMaps {
     pressure: Array<MapData, InMap<Pressure>>,
     traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
+    connections: OpenCounts,
+    hash_key: HashKey,
 }
 
 impl PressureMaps {
@@ -69,18 +77,20 @@ impl PressureMaps {
     pub fn traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         sum(&self.traffic, index).map_err(error(SIEVE_TRAFFIC))
     }
-}
 
-/// Opens the same map by another descriptor.
-fn again(data: &MapData) -> Result<Map, MapError> {
-    let descriptor = data.fd().as_fd().try_clone_to_owned()?;
-    Map::from_map_data(MapData::from_fd(descriptor)?)
+    /// Returns how many connections are open by a limit on the total.
+    pub fn open_connections(&self, limit: LimitId) -> Result<u64, DatapathError> {
+        self.connections
+            .open(Place::of_total(&self.hash_key, limit))
+    }
 }
 
 impl SieveMaps {
     pub(super) fn new(
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
         since: u64,
+        connections: OpenCounts,
+        hash_key: HashKey,
     ) -> Result<Self, DatapathError> {
         let mut array = |map| open(map).map(|array| (array, error(map)));
         let (entries, of_entries) = array(SIEVE_ENTRIES)?;
@@ -93,6 +103,8 @@ impl SieveMaps {
             traffic: again(traffic.map())
                 .and_then(Map::try_into)
                 .map_err(of_traffic)?,
+            connections,
+            hash_key,
         };
         Ok(Self {
             entries: Mapped::new(entries.try_into().map_err(of_entries)?)?,

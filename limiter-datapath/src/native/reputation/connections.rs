@@ -21,7 +21,9 @@ impl MemoryConnections {
         }
     }
 
-    pub(super) fn open(&self, place: Place) -> u64 {
+    /// Returns how many connections are open at a place.
+    #[must_use]
+    pub fn open(&self, place: Place) -> u64 {
         self.0.get(&place.0).copied().unwrap_or_default()
     }
 }

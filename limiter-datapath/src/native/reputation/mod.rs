@@ -13,7 +13,7 @@ use limiter_common::{
     clock::Clock,
     connection::{
         Place,
-        queue::{self, Flow, QueueSettings, Queues as _},
+        queue::{self, Flow, QueueSettings, Queues as _, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
     decide::{self, Verdict},
@@ -78,15 +78,15 @@ impl Reputation for MemoryReputation {
         self.queues.ahead(settings, place, u64::MAX, now_ns)
     }
 
-    fn may_enter(
+    fn turn(
         &self,
         settings: &QueueSettings,
         place: Place,
         flow: Flow,
         room: u64,
         now_ns: u64,
-    ) -> bool {
-        queue::may_enter(&self.queues, settings, place, flow, room, now_ns)
+    ) -> Turn {
+        queue::turn(&self.queues, settings, place, flow, room, now_ns)
     }
 
     fn count_cookie(&self, check: CookieCheck) {

@@ -147,6 +147,7 @@ impl CompiledPolicy {
                 later_fragments: limit_sets.later_fragments,
                 of_any_protocol: limit_sets.of_any_protocol,
                 reserving: standing::reserving(&policy.limits),
+                reserving_places: standing::reserving_places(&policy.limits),
                 automatic: automatic::limits(&policy.limits),
                 answering_by_standing: answers::by_standing(&policy.limits),
                 cookie_port: (policy.dns_cookies_in_use()).map_or(0, |cookies| cookies.port.into()),

@@ -1,6 +1,7 @@
 //! What limits reserve, and which standings they count.
 
 use limiter_common::{
+    limit::Cost,
     standing::{Reserves, Standing},
     strategy::Parameters,
 };
@@ -10,7 +11,14 @@ use crate::policy::Limit;
 
 /// Returns the limits that reserve a part of their buckets.
 pub(super) fn reserving(limits: &[Limit]) -> u64 {
-    set_of(limits, Limit::reserves)
+    set_of(limits, Limit::reserves) & !reserving_places(limits)
+}
+
+/// Returns the limits on connections that reserve some of them.
+pub(super) fn reserving_places(limits: &[Limit]) -> u64 {
+    set_of(limits, |limit| {
+        limit.reserves() && limit.cost == Cost::Connections
+    })
 }
 
 /// Returns the limits that count packets of sources of each standing.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use limiter_common::limit::Cost;
 use limiter_policy::policy::{Forgeable, Mode, PermaBlock, Policy, PressureOf};
 use serde::Serialize;
 
@@ -39,6 +40,7 @@ struct CheckedUse<'a> {
     /// The unit of its pressure; `None`: its limit is off.
     cost: Option<&'static str>,
     limit_per_second: Option<f64>,
+    limit_open: Option<f64>,
 }
 
 pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
@@ -50,10 +52,13 @@ pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
             let mut limits = policy.limits.iter();
             let limit = limits.find(|limit| Some(limit.id) == used.limit);
             let threshold = Threshold::of(policy, sieve, *used);
+            let most = threshold.map(|threshold| threshold.most());
+            let is_of_open = threshold.is_some_and(|threshold| threshold.cost == Cost::Connections);
             CheckedUse {
                 limit: limit.map(|limit| limit.name.as_str()),
                 cost: threshold.map(|threshold| threshold.cost.name()),
-                limit_per_second: threshold.map(|threshold| threshold.per_second()),
+                limit_per_second: most.filter(|_| !is_of_open),
+                limit_open: most.filter(|_| is_of_open),
             }
         });
         let lists = (0..=sieve.buckets).filter(|_| sieve.is_on());
@@ -136,8 +141,9 @@ pub(super) fn print(out: &mut impl Write, sieves: &[CheckedSieve<'_>]) -> anyhow
             .uses
             .iter()
             .map(|used| {
-                let limit = match (used.limit_per_second, used.cost) {
-                    (Some(limit), Some(cost)) => format!("{} {cost} per second", number(limit)),
+                let limit = match (used.limit_per_second, used.limit_open, used.cost) {
+                    (Some(limit), _, Some(cost)) => format!("{} {cost} per second", number(limit)),
+                    (_, Some(limit), Some(cost)) => format!("{} {cost} open", number(limit)),
                     _ => "– (its limit is off)".to_owned(),
                 };
                 row(used.limit.unwrap_or("all packets").to_owned(), limit)

@@ -75,6 +75,10 @@ fn without_reserve(limit: &Limit) -> Option<String> {
 /// Warns of a reserve that does not hold what clients send together.
 fn too_small(limit: &Limit) -> Option<String> {
     let reserve = limit.reserve.filter(|_| limit.mode != Mode::Off)?;
+    if limit.cost == Cost::Connections {
+        // Clients do not give places back by waiting: any number may be meant.
+        return None;
+    }
     let overridden = limit.overrides.iter().map(|other| &other.rate);
     let steps = limit.default.iter().chain(overridden);
     let steps = steps.filter_map(|rate| Some((rate, reserve.smallest_step(rate.burst)?)));

@@ -94,14 +94,26 @@ fn refused(limit: &LimitExplanation, ns: u64) -> String {
         None => String::new(),
         Some(matching) => format!(" (it counts {matching})"),
     };
-    let why = if limit.retry_in_ns > 0 {
-        "its bucket is empty"
-    } else {
-        "what is left is reserved for sources that are better known"
-    };
+    const RESERVED: &str = "what is left is reserved for sources that are better known";
+    let is_empty = limit.retry_in_ns > 0;
     let of = match &limit.interface {
         Some(interface) => format!(" on {interface}"),
         None => String::new(),
+    };
+    if limit.connections.is_some() {
+        let why = if is_empty {
+            "no more may be open"
+        } else {
+            RESERVED
+        };
+        return format!(
+            "no connection is let in by {name}{of}{counted}: {why}, until another one ends"
+        );
+    }
+    let why = if is_empty {
+        "its bucket is empty"
+    } else {
+        RESERVED
     };
     format!(
         "is dropped by {name}{of}{counted}: {why}, for {} more",

@@ -175,7 +175,9 @@ impl Keeper {
             return Ok(Vec::new());
         };
         let now_ns = monotonic_now();
-        let measured = self.gauge.measure(now_ns, |index| maps.traffic(index))?;
+        let traffic = |index| maps.traffic(index);
+        let open = |limit| maps.open_connections(limit);
+        let measured = self.gauge.measure(now_ns, traffic, open)?;
         for one in &measured {
             let until_ns = now_ns.saturating_add(HOLDS_NS);
             let pressure = one.pressure.map_or_else(Pressure::default, |pressure| {

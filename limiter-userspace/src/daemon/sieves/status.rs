@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use limiter_common::limit::Cost;
 use limiter_datapath::kernel::{Datapath, DatapathError, LoadedSieve, monotonic_now};
 use limiter_policy::{
     config::nearest::UnknownName,
@@ -84,15 +85,24 @@ pub(in crate::daemon) fn brief(
             let threshold = Threshold::of(policy, sieve, *used);
             let one = measured.iter().find(|one| one.used == *used);
             let percent = one.and_then(|one| one.load).map(Load::percent);
-            let limit_per_second = threshold.map(|threshold| threshold.per_second());
+            let most = threshold.map(|threshold| threshold.most());
+            let active = percent
+                .zip(most)
+                .map(|(percent, most)| percent / 100.0 * most);
+            let is_rate = threshold.is_some_and(|threshold| threshold.cost != Cost::Connections);
+            let (in_a_second, at_once) = if is_rate {
+                ((most, active), (None, None))
+            } else {
+                ((None, None), (most, active))
+            };
             Ok(SieveUseStatus {
                 limit: limit.map(|limit| limit.name.clone()),
                 observes: observes(policy, *used),
                 cost: threshold.map(|threshold| threshold.cost.name().to_owned()),
-                limit_per_second,
-                active_per_second: percent
-                    .zip(limit_per_second)
-                    .map(|(percent, limit)| percent / 100.0 * limit),
+                limit_per_second: in_a_second.0,
+                active_per_second: in_a_second.1,
+                limit_open: at_once.0,
+                active_open: at_once.1,
                 percent,
                 pressure,
                 arrived_packets: traffic.arrived.packets,

@@ -5,6 +5,7 @@ use limiter_common::{
     ban::{Ban, BanKey},
     cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
+    limit::LimitId,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     packet::Frame as _,
@@ -116,6 +117,11 @@ impl Engine for KernelEngine {
 
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {
         Ok(self.trial.reputation().sieves().traffic(index)?)
+    }
+
+    fn open_connections(&self, limit: LimitId) -> Result<u64, EngineError> {
+        let sieves = self.trial.reputation().sieves();
+        Ok(sieves.pressures().open_connections(limit)?)
     }
 
     fn sieves(&self) -> SieveMemory<'_> {

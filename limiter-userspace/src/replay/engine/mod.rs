@@ -8,6 +8,7 @@ use limiter_common::{
     ban::{Ban, BanKey},
     cookie::CookieKeys,
     decide::Verdict,
+    limit::LimitId,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
@@ -43,6 +44,9 @@ pub trait Engine {
 
     /// Returns the counters of the use of a sieve at an index.
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError>;
+
+    /// Returns how many connections are open by a limit on the total.
+    fn open_connections(&self, limit: LimitId) -> Result<u64, EngineError>;
 
     /// Returns the contents of the sieves.
     fn sieves(&self) -> SieveMemory<'_>;

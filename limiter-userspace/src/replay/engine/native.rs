@@ -4,12 +4,15 @@ use limiter_capture::CapturedFrame;
 use limiter_common::{
     answer::Exchange,
     ban::{Ban, BanKey},
+    connection::Place,
     cookie::{CookieCheck, CookieKeys},
     decide::{Pipeline, Verdict, Workspace},
+    limit::LimitId,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
+    table::HashKey,
 };
 use limiter_datapath::PrefixStanding;
 use limiter_datapath::native::{
@@ -29,6 +32,8 @@ pub struct NativeEngine {
     reputation: MemoryReputation,
     workspace: Workspace<BucketLocation>,
     exchange: Exchange,
+    /// The secret that names places of connections.
+    hash_key: HashKey,
 }
 
 impl NativeEngine {
@@ -46,6 +51,7 @@ impl NativeEngine {
             },
             workspace: Workspace::default(),
             exchange: Exchange::EMPTY,
+            hash_key: policy.shape.hash_key,
         }
     }
 }
@@ -87,6 +93,11 @@ impl Engine for NativeEngine {
 
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {
         Ok(self.reputation.sieves.traffic(index))
+    }
+
+    fn open_connections(&self, limit: LimitId) -> Result<u64, EngineError> {
+        let place = Place::of_total(&self.hash_key, limit);
+        Ok(self.reputation.connections.open(place))
     }
 
     fn sieves(&self) -> SieveMemory<'_> {

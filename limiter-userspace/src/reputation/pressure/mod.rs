@@ -12,10 +12,10 @@ mod threshold;
 
 use std::collections::BTreeMap;
 
-use limiter_common::sieve::SieveTraffic;
+use limiter_common::{limit::LimitId, sieve::SieveTraffic};
 use limiter_policy::policy::{Percentage, Policy, SieveUse};
 
-use self::threshold::Counter;
+use self::threshold::{Counter, Gauged};
 pub use self::{
     level::{Load, pressure, rejected_from},
     meter::{EVERY, Growth, Meter, WINDOW},
@@ -76,7 +76,8 @@ impl Gauge {
             })
             .collect();
         let thresholds = uses.iter().filter_map(|used| used.threshold);
-        let meters = thresholds.map(|threshold| (threshold.counter, Meter::default()));
+        let counters = thresholds.filter_map(|threshold| threshold.counter());
+        let meters = counters.map(|counter| (counter, Meter::default()));
         Self {
             meters: meters.collect(),
             uses,
@@ -94,15 +95,17 @@ impl Gauge {
         self.uses.iter().map(|used| used.used)
     }
 
-    /// Measures what has arrived until `now_ns`, in nanoseconds of any clock, for each use.
+    /// Measures what has arrived until `now_ns`, in nanoseconds of any clock, or is open now, for each
+    /// use.
     ///
     /// # Errors
     ///
-    /// If `read` cannot read the counters of an index.
+    /// If `read` cannot read the counters of an index, or `open` how many connections a limit counts.
     pub fn measure<E>(
         &mut self,
         now_ns: u64,
         mut read: impl FnMut(u32) -> Result<SieveTraffic, E>,
+        open: impl Fn(LimitId) -> Result<u64, E>,
     ) -> Result<Vec<Measured>, E> {
         let mut growths = BTreeMap::new();
         for (counter, meter) in &mut self.meters {
@@ -110,19 +113,25 @@ impl Gauge {
             growths.insert(*counter, meter.look(now_ns, counter.of(&arrived)));
         }
         let measured = self.uses.iter().map(|used| {
-            let load = used.threshold.and_then(|threshold| {
-                let growth = growths.get(&threshold.counter).copied().flatten()?;
-                Some(threshold.load(growth))
-            });
-            Measured {
+            let load = match used.threshold {
+                Some(threshold) => match threshold.gauged {
+                    Gauged::Arriving { counter, period_ns } => {
+                        let growth = growths.get(&counter).copied().flatten();
+                        growth.map(|growth| threshold.load_of(growth, period_ns))
+                    }
+                    Gauged::Open(limit) => Some(threshold.load_by(open(limit)?)),
+                },
+                None => None,
+            };
+            Ok(Measured {
                 used: used.used,
                 index: used.index,
                 threshold: used.threshold,
                 load,
                 pressure: load.and_then(|load| pressure(load, used.percentage, used.list_count)),
-            }
+            })
         });
-        Ok(measured.collect())
+        measured.collect()
     }
 }
 

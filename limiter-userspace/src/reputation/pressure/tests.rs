@@ -26,6 +26,11 @@ ip-rep:
 /// Returns the pressures, by use, if so many packets and bytes arrive in 50 ms at the counters of
 /// each index.
 fn pressures(yaml: &str, arriving: &[(u32, u64, u64)]) -> Vec<(u32, Option<u8>)> {
+    with_open(yaml, arriving, 0)
+}
+
+/// The same while so many connections are open.
+fn with_open(yaml: &str, arriving: &[(u32, u64, u64)], open: u64) -> Vec<(u32, Option<u8>)> {
     let policy = testing::policy(yaml);
     let mut gauge = Gauge::new(&policy);
     let mut now = 5_000 * MS;
@@ -42,7 +47,7 @@ fn pressures(yaml: &str, arriving: &[(u32, u64, u64)]) -> Vec<(u32, Option<u8>)>
                 ..SieveTraffic::default()
             })
         };
-        measured = gauge.measure(now, read).unwrap();
+        measured = gauge.measure(now, read, |_| Ok(open)).unwrap();
         now += 50 * MS;
     }
     let measured = measured.into_iter();
@@ -73,6 +78,20 @@ fn each_use_has_its_pressure_against_its_limit() {
         pressures(LIMITS, &[(everywhere, 6, 0)]).last(),
         Some(&(everywhere, Some(10)))
     );
+}
+
+/// Whatever arrives.
+#[test]
+fn open_connections_press_as_in_traffic_server() {
+    let yaml = "
+limits:
+  Web: {id: total, cost: connections, limit: 1100, match: {protocol: tcp}, ip-rep: own}
+ip-rep: [{name: own, size: 15}]
+";
+    let arriving = [(32, 1_000_000, 1_000_000)];
+    for (open, pressure) in [(0, None), (989, Some(0)), (1000, Some(1)), (1100, Some(10))] {
+        assert_eq!(with_open(yaml, &arriving, open), [(32, pressure)], "{open}");
+    }
 }
 
 #[test]

@@ -1,21 +1,35 @@
 //! What a pressure is measured by.
 
-use limiter_common::{counters::Traffic, limit::Cost, sieve::pressure_of_limit};
+use limiter_common::{
+    counters::Traffic,
+    limit::{Cost, LimitId},
+    sieve::pressure_of_limit,
+};
 use limiter_policy::policy::{Limit, Mode, Policy, PressureOf, Sieve, SieveUse};
 
 use super::{Growth, Load};
 
-/// So many packets, bytes or new connections in so long.
+/// So many packets, bytes or new connections in so long, or connections open at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// Where arrivals are counted.
-    pub(super) counter: Counter,
     /// What counts; a limit of new connections counts no other arrivals at all.
     pub cost: Cost,
     /// How many.
-    pub count: u64,
-    /// In how many nanoseconds.
-    pub period_ns: u64,
+    count: u64,
+    pub(super) gauged: Gauged,
+}
+
+/// How the use of a threshold is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gauged {
+    /// By what arrives.
+    Arriving {
+        counter: Counter,
+        /// The time for the whole threshold, in nanoseconds.
+        period_ns: u64,
+    },
+    /// By the connections that the limit counts.
+    Open(LimitId),
 }
 
 /// A counter of what arrives.
@@ -42,13 +56,15 @@ impl Threshold {
     pub fn of(policy: &Policy, sieve: &Sieve, used: SieveUse) -> Option<Self> {
         match &sieve.pressure {
             Some(PressureOf::PacketsPerSecond(count)) => Some(Self {
-                counter: Counter {
-                    index: used.index()?,
-                    in_bytes: false,
-                },
                 cost: Cost::Packets,
                 count: *count,
-                period_ns: 1_000_000_000,
+                gauged: Gauged::Arriving {
+                    counter: Counter {
+                        index: used.index()?,
+                        in_bytes: false,
+                    },
+                    period_ns: 1_000_000_000,
+                },
             }),
             Some(PressureOf::Limit(name)) => {
                 let mut limits = policy.limits.iter();
@@ -63,34 +79,63 @@ impl Threshold {
 
     fn of_limit(limit: &Limit) -> Option<Self> {
         let rate = limit.default.filter(|_| limit.mode != Mode::Off)?;
+        let cost = limit.cost;
+        if cost == Cost::Connections {
+            return Some(Self {
+                cost,
+                count: rate.burst,
+                gauged: Gauged::Open(limit.id),
+            });
+        }
         Some(Self {
-            counter: Counter {
-                index: pressure_of_limit(limit.id),
-                in_bytes: limit.cost == Cost::Bytes,
-            },
-            cost: limit.cost,
+            cost,
             count: rate.count,
-            period_ns: rate.period_ns,
+            gauged: Gauged::Arriving {
+                counter: Counter {
+                    index: pressure_of_limit(limit.id),
+                    in_bytes: cost == Cost::Bytes,
+                },
+                period_ns: rate.period_ns,
+            },
         })
     }
 
-    /// Returns what is used of it if a counter has grown so. Both rates are multiplied by both
-    /// spans of time: nothing is divided, so nothing is rounded.
-    #[must_use]
-    pub fn load(&self, growth: Growth) -> Load {
+    /// Returns where what arrives is counted, if that matters.
+    pub(super) const fn counter(&self) -> Option<Counter> {
+        match self.gauged {
+            Gauged::Arriving { counter, .. } => Some(counter),
+            Gauged::Open(_) => None,
+        }
+    }
+
+    /// Returns what is used of it if a counter has grown so in a time, of which the whole is
+    /// `period_ns`. Both rates are multiplied by both spans of time: nothing is divided, so nothing is
+    /// rounded.
+    pub(super) fn load_of(&self, growth: Growth, period_ns: u64) -> Load {
         Load {
-            active: u128::from(growth.amount) * u128::from(self.period_ns),
+            active: u128::from(growth.amount) * u128::from(period_ns),
             limit: u128::from(self.count) * u128::from(growth.elapsed_ns),
         }
     }
 
-    /// Returns how many a second.
+    /// Returns what is used of it if so many connections are open.
+    pub(super) fn load_by(&self, open: u64) -> Load {
+        Load {
+            active: open.into(),
+            limit: self.count.into(),
+        }
+    }
+
+    /// Returns how many: a second, or open at once.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
         reason = "nobody reads more than a few digits"
     )]
-    pub fn per_second(&self) -> f64 {
-        self.count as f64 * 1e9 / self.period_ns as f64
+    pub fn most(&self) -> f64 {
+        match self.gauged {
+            Gauged::Arriving { period_ns, .. } => self.count as f64 * 1e9 / period_ns as f64,
+            Gauged::Open(_) => self.count as f64,
+        }
     }
 }

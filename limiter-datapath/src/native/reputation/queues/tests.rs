@@ -1,4 +1,4 @@
-use limiter_common::connection::queue::{Ticket, WAITS, established, may_enter};
+use limiter_common::connection::queue::{Ticket, Turn, WAITS, established, turn};
 
 use super::*;
 
@@ -27,9 +27,13 @@ impl Door {
 
     /// Has a client try at a time, in milliseconds; returns whether it is let in.
     fn tries(&self, client: u64, at_ms: u64) -> bool {
+        self.turn(client, at_ms) == Turn::Now
+    }
+
+    fn turn(&self, client: u64, at_ms: u64) -> Turn {
         let now_ns = at_ms * 1_000_000;
         let flow = Flow(client);
-        may_enter(&self.queues, &self.settings, PLACE, flow, self.room, now_ns)
+        turn(&self.queues, &self.settings, PLACE, flow, self.room, now_ns)
     }
 
     /// A client is let in, and its connection is established.
