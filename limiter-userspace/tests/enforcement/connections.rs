@@ -5,6 +5,7 @@ mod forged;
 mod others;
 mod queue;
 mod soak;
+mod turned_away;
 
 use std::{
     io::Read as _,

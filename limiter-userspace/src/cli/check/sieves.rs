@@ -40,6 +40,7 @@ struct CheckedUse<'a> {
     /// The unit of its pressure; `None`: its limit is off.
     cost: Option<&'static str>,
     limit_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     limit_open: Option<f64>,
 }
 
