@@ -65,6 +65,13 @@ extern "C" fn limiter_descend(node: u32, high: u64, low: u64) -> u32 {
     policy::descend(&MapTables, node, high, low)
 }
 
+/// Calls [`policy::without_otherwise`]. It is a global function of the BPF object, as the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_without_otherwise(matched: u64) -> u64 {
+    policy::without_otherwise(&globals::shape().otherwise, matched)
+}
+
 impl Tables for MapTables {
     #[inline(always)]
     fn shape(&self) -> &Shape {
@@ -135,6 +142,11 @@ impl Tables for MapTables {
     #[inline(always)]
     fn descend(&self, node: u32, high: u64, low: u64) -> u32 {
         limiter_descend(node, high, low)
+    }
+
+    #[inline(always)]
+    fn without_otherwise(&self, matched: u64) -> u64 {
+        limiter_without_otherwise(matched)
     }
 
     #[inline(always)]

@@ -137,6 +137,7 @@ fn matching(limit_index: u32) -> Match {
         destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
         standing: Standing::ALL[limit_index as usize % Standing::COUNT..].to_vec(),
+        otherwise: limit_index % 8 == 7,
     }
 }
 

@@ -21,7 +21,12 @@ pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
         facts.destination_high,
         facts.destination_low,
     );
-    limits & by_transport(tables, shape, facts)
+    limits &= by_transport(tables, shape, facts);
+    if shape.otherwise[0].limits == 0 {
+        limits
+    } else {
+        tables.without_otherwise(limits)
+    }
 }
 
 /// Returns the limits that the protocol and the transport header allow.

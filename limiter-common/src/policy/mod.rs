@@ -12,6 +12,7 @@ mod class;
 mod entry;
 mod lookup;
 mod matching;
+mod otherwise;
 mod shape;
 
 pub use self::{
@@ -20,6 +21,7 @@ pub use self::{
     entry::LimitEntry,
     lookup::{MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
+    otherwise::{MOST_OTHERWISE, Otherwise, without_otherwise},
     shape::{Dimension, Masks, Shape},
 };
 use crate::{
@@ -74,6 +76,12 @@ pub trait Tables {
         Self: Sized,
     {
         descend(self, node, high, low)
+    }
+
+    /// Calls [`without_otherwise`]. In the kernel program it is a separate function, as the one above.
+    #[inline(always)]
+    fn without_otherwise(&self, matched: u64) -> u64 {
+        without_otherwise(&self.shape().otherwise, matched)
     }
 
     /// Returns the value, and makes the kernel's verifier forget what it knows of it.

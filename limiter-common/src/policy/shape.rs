@@ -1,7 +1,7 @@
 //! The part of a policy that is constant to the program: the verifier skips code for what is
 //! unused.
 
-use super::Child;
+use super::{Child, MOST_OTHERWISE, Otherwise};
 use crate::{
     address::Family,
     limit::{MAX_CONNECTION_LIMITS, QueueSettings},
@@ -102,6 +102,8 @@ pub struct Shape {
     pub queueing: u64,
     /// How clients wait for each of the limits on connections, in their order.
     pub queues: [QueueSettings; MAX_CONNECTION_LIMITS],
+    /// The limits that count what no other limit of their kind does.
+    pub otherwise: [Otherwise; MOST_OTHERWISE],
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
@@ -145,6 +147,7 @@ impl Shape {
         connection_lines: 0,
         queueing: 0,
         queues: [QueueSettings::NONE; MAX_CONNECTION_LIMITS],
+        otherwise: [Otherwise::NONE; MOST_OTHERWISE],
         of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
         standing: Settings::NONE,

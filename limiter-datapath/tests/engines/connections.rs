@@ -61,6 +61,39 @@ fn the_first_segment_is_refused_where_there_is_no_room() -> Result<()> {
     Ok(())
 }
 
+/// A limit for what no other of its kind counts, as Traffic Server's `*`; others have their own.
+#[test]
+fn what_no_other_limit_counts() -> Result<()> {
+    let limits = format!(
+        "Web: {{id: total, cost: connections, limit: 2, {WEB}}}, \
+         Other: {{id: total, cost: connections, limit: 1, otherwise: true}}, \
+         Each: {{id: ipAddress, cost: connections, limit: 9}}"
+    );
+    let policy = policy(&limits, "")?;
+    let of = |name: &str| policy.limits.iter().position(|limit| limit.name == name);
+    let (web, other) = (
+        of("Web").unwrap_or_default(),
+        of("Other").unwrap_or_default(),
+    );
+    let mut engines = Engines::new(&policy)?;
+    let to_web = frame(FULL)?.tcp_syn(4321, 443, 7)?;
+    let elsewhere = frame(FULL)?.tcp_syn(4321, 80, 7)?;
+    let (refused, passes) = (Reason::TooManyConnections, Reason::WithinLimits);
+    engines.open(OTHER.parse()?, other)?;
+    assert_eq!(engines.judge(0, &to_web), passes);
+    let verdict = engines.verdict(1, &elsewhere);
+    assert_eq!(verdict.reason, refused);
+    assert_eq!(verdict.denied_by().map(|index| index as usize), Some(other));
+    engines.close(OTHER.parse()?, other)?;
+    for _ in 0..2 {
+        engines.open(OTHER.parse()?, web)?;
+    }
+    assert_eq!(engines.judge(2, &to_web), refused);
+    assert_eq!(engines.judge(3, &elsewhere), passes);
+    engines.assert_same_state();
+    Ok(())
+}
+
 /// What is refused is charged to no other limit; the limit charges nothing itself.
 #[test]
 fn beside_other_limits() -> Result<()> {

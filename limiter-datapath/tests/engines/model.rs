@@ -11,6 +11,20 @@ use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
 
 /// Returns the rate at which a limit holds a packet; `None`: the limit does not count it.
 pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
+    let is_counted = |other: &Limit| {
+        !other.matching.otherwise
+            && other.cost == limit.cost
+            && other.id_format.name() == limit.id_format.name()
+            && rate_alone(policy, other, facts).is_some()
+    };
+    if limit.matching.otherwise && policy.limits.iter().any(is_counted) {
+        return None;
+    }
+    rate_alone(policy, limit, facts)
+}
+
+/// Does the same, whatever other limits count.
+fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
     let source = IpAddr::from(facts.source);
     let for_family = match limit.id_format {
         IdFormat::Ipv4RangeCidr { .. } => source.is_ipv4(),

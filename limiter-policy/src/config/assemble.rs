@@ -16,6 +16,7 @@ use super::{
     limits::{LimitIndex, Limits},
     list_names::ListNames,
     lists::Lists,
+    otherwise,
     overrides::Overrides,
     standing,
     subscribers::Subscribers,
@@ -60,6 +61,7 @@ pub(super) fn policy(
     }
     parts.limits.check_number(problems);
     check_connections(&parts.limits, problems);
+    otherwise::check(&parts.limits, problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
     parts.lists.check(&parts.never_ban, problems);

@@ -13,7 +13,7 @@ use super::{
     list_names::{self, ListNames},
     matching, nearest,
     node::Node,
-    queue,
+    otherwise, queue,
     rate::{self, RateContext, automatic},
     reader::{Fields, Name, Reader},
     reserve, strategy,
@@ -31,7 +31,7 @@ const IP_REP: &str = "ip-rep";
 const METRICS: &str = "metrics";
 
 /// The fields that a built-in limit already defines.
-const DEFINITION: [&str; 3] = [ID, COST, MATCH];
+const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
 
 /// The longest name of a limit, a list or a sieve.
 const MAX_NAME: usize = 64;
@@ -198,6 +198,10 @@ pub(super) fn read<'n>(
     let matching = match fields.get(MATCH) {
         Some(node) if built_in.is_none() => matching::read(reader, node, id_format, cost),
         _ => Match::default(),
+    };
+    let matching = Match {
+        otherwise: otherwise::read(reader, &fields),
+        ..matching
     };
     let mode = fields.get(MODE).map_or(Some(Mode::default()), |node| {
         reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode)))

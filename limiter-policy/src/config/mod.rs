@@ -34,6 +34,7 @@ mod multiple;
 pub mod nearest;
 mod node;
 mod offenders;
+mod otherwise;
 mod overrides;
 mod page;
 mod ports;

@@ -178,6 +178,15 @@ pub struct Limit {
     pub metrics: Option<FlatMetrics>,
 }
 
+impl Limit {
+    /// Returns whether two limits count the same for owners with ids of the same name: then one may
+    /// count what the other does not.
+    #[must_use]
+    pub fn is_of_kind(&self, other: &Self) -> bool {
+        self.cost == other.cost && self.id_format.name() == other.id_format.name()
+    }
+}
+
 #[cfg(feature = "testing")]
 impl Limit {
     /// Returns a built-in limit configured only with this rate.

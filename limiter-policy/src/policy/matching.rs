@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use limiter_common::standing::Standing;
 use serde::{Deserialize, Serialize};
 
-use super::OverrideId;
+use super::{OverrideId, serial};
 
 /// Ports from the first to the last, inclusive.
 pub type PortRange = RangeInclusive<u16>;
@@ -32,6 +32,9 @@ pub struct Match {
     /// The standings of sources, from the highest; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Standing>,
+    /// Whether only packets match that no other limit with its id and cost counts.
+    #[serde(default, skip_serializing_if = "serial::is_default")]
+    pub otherwise: bool,
 }
 
 /// TCP flags that must be set or clear. The bits are those of byte 13 of the header (RFC 9293): FIN
@@ -162,6 +165,7 @@ impl fmt::Display for Match {
                 "standing",
                 list(&self.standing, |one| one.name().to_owned()),
             ),
+            self.otherwise.then(|| "otherwise".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         formatter.write_str(&parts.join(" "))
@@ -285,11 +289,12 @@ mod tests {
             ],
             fragments: Fragments::Ignore,
             standing: vec![Standing::Retried, Standing::Unknown],
+            otherwise: true,
         };
         assert_eq!(
             all.to_string(),
             "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments \
-             standing retried,unknown"
+             standing retried,unknown otherwise"
         );
     }
 }

@@ -140,6 +140,7 @@ mod tests {
                 destinations: vec!["192.0.2.0/24".parse().unwrap()],
                 fragments: Fragments::Ignore,
                 standing: vec![Standing::Retried, Standing::Unknown],
+                otherwise: true,
             },
             mode: Mode::Observe,
             reserve: Some(Reserve {
@@ -224,6 +225,7 @@ mod tests {
                         "destinations": ["192.0.2.0/24"],
                         "fragments": "ignore",
                         "standing": ["retried", "unknown"],
+                        "otherwise": true,
                     },
                     "mode": "observe",
                     "reserve": {"familiar": 0, "fresh": 1, "retried": 1, "unknown": "50%"},

@@ -197,3 +197,41 @@ fn at_most_eight() {
         &["10:3: W9 is one too many: at most 8 limits have cost connections"],
     );
 }
+
+/// As Traffic Server's `*`: for what no other limit of its kind counts.
+#[test]
+fn otherwise() {
+    let web = "Web: {id: total, cost: connections, limit: 2, match: {destination-port: 443}}";
+    let rest = "Rest: {id: total, cost: connections, limit: 1, otherwise: true}";
+    let policy = read(&format!("limits: {{{web}, {rest}}}"));
+    let matching = policy.limits.iter().map(|limit| limit.matching.to_string());
+    assert_eq!(matching.collect::<Vec<_>>(), ["dport 443", "otherwise"]);
+    check(
+        &format!("limits:\n  {rest}\n"),
+        &["2:3: no other limit has id total and cost connections: leave 'otherwise' out of Rest"],
+    );
+    let each = "Each: {id: ipAddress, cost: connections, limit: 1}";
+    check(
+        &format!("limits:\n  {each}\n  {rest}\n"),
+        &["3:3: no other limit has id total and cost connections: leave 'otherwise' out of Rest"],
+    );
+    let second = rest.replace("Rest", "Others");
+    check(
+        &format!("limits:\n  {web}\n  {rest}\n  {second}\n"),
+        &[
+            "4:3: Rest and Others both count what no other limit with id total and cost connections \
+           does: leave 'otherwise' out of one",
+        ],
+    );
+    check(
+        &format!("limits:\n  {web}\n  {}\n", rest.replace("true", "maybe")),
+        &["3:65: unknown otherwise 'maybe', expected 'true' or 'false'"],
+    );
+    check(
+        "limits: {PacketsPerIPAddress: {rate: 5/s, burst: 5, otherwise: true}}",
+        &[
+            "1:64: 'otherwise' is not for PacketsPerIPAddress, a built-in limit with id ipAddress and cost \
+           packets: use another name",
+        ],
+    );
+}

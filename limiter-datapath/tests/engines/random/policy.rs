@@ -270,6 +270,7 @@ fn matching() -> impl Strategy<Value = Match> {
         rarely(vec(prefix(), 1..4)),
         fragments,
         option::weighted(0.1, prop::sample::subsequence(Standing::ALL.to_vec(), 1..4)),
+        prop::bool::weighted(0.1),
     )
         .prop_map(
             |(
@@ -280,6 +281,7 @@ fn matching() -> impl Strategy<Value = Match> {
                 destinations,
                 fragments,
                 standing,
+                otherwise,
             )| {
                 Match {
                     protocols,
@@ -289,6 +291,7 @@ fn matching() -> impl Strategy<Value = Match> {
                     destinations,
                     fragments,
                     standing: standing.unwrap_or_default(),
+                    otherwise,
                 }
             },
         )

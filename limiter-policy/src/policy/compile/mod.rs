@@ -11,6 +11,7 @@ mod limit_sets;
 mod listed;
 mod masks;
 mod number;
+mod otherwise;
 mod rates;
 mod sieves;
 mod sources;
@@ -151,6 +152,7 @@ impl CompiledPolicy {
                 automatic: automatic::limits(&policy.limits),
                 answering_by_standing: answers::by_standing(&policy.limits),
                 cookie_port: (policy.dns_cookies_in_use()).map_or(0, |cookies| cookies.port.into()),
+                otherwise: otherwise::kinds(&policy.limits),
                 of_answers: answers.of_families,
                 of_standing: standing::of_each(&policy.limits),
                 standing: policy
