@@ -9,6 +9,9 @@ use super::Place;
 /// The number of words in a line.
 pub const SLOTS: usize = 16;
 
+/// The number of words in half a line.
+pub const HALF: usize = SLOTS / 2;
+
 /// The number of lines of the table.
 pub const LINES: u32 = 1 << 16;
 
@@ -34,9 +37,15 @@ pub trait Slots {
 /// Returns how many connections are open at a place.
 #[inline(always)]
 pub fn open<S: Slots>(slots: &S, place: Place) -> u64 {
+    open_in_half(slots, place, 0) + open_in_half(slots, place, HALF)
+}
+
+/// Returns how many of them are counted in the half of the line that begins with a slot.
+#[inline(always)]
+pub fn open_in_half<S: Slots>(slots: &S, place: Place, first: usize) -> u64 {
     let mut sum = 0;
-    for slot in 0..SLOTS {
-        sum += place.count_in(slots.get(slot));
+    for slot in 0..HALF {
+        sum += place.count_in(slots.get(first + slot));
     }
     sum
 }

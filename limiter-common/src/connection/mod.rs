@@ -12,7 +12,7 @@ pub mod queue;
 mod waiting;
 
 pub use self::{
-    count::{LINES, MOST_OPEN, SLOTS, Slots, add, open, take_off},
+    count::{HALF, LINES, MOST_OPEN, SLOTS, Slots, add, open, open_in_half, take_off},
     order::{ConnectionOrder, Ends},
     place::{Place, Places, full, place_at, places},
     waiting::{Entrance, Refusals, stand_in_line},

@@ -6,7 +6,6 @@ use crate::{
     owner::{BucketKey, OwnerFields},
     packet::Facts,
     policy::{Class, LimitEntry, Tables, classify, matching, parameters_of},
-    standing::Standing,
     table::HashKey,
     verdict::Verdict,
 };
@@ -209,10 +208,10 @@ pub(super) fn most_at<T: Tables>(
     let mut most = parameters.connections();
     if tables.shape().reserving_places >> limit_index & 1 != 0 {
         let reserves = tables.reserves(packet.class.rate_index(limit_index))?;
-        let standing = Standing::of_number(verdict.standing_number());
-        most = most.saturating_sub(reserves.from(standing));
+        most = most.saturating_sub(reserves.from_number(verdict.standing_number()));
     }
-    Some(most)
+    // The verifier walks what follows once, not once for each way to find it.
+    Some(tables.opaque(most))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
     }
     let matched = verdict.matched;
     let is_known = !shape.uses_standing() || verdict.is_of_known_source();
-    // As in `full`.
+    // The verifier knows nothing of them, and so walks each round once.
     let mut full = tables.opaque(full & !queueing);
     let mut waiting = tables.opaque(0);
     let mut rest = shape.connections;
@@ -74,6 +74,8 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
             room = room.saturating_sub(entrance.waiting(index, place));
             place = place.of_unknown();
         }
+        // As above.
+        let (place, room) = (Place(tables.opaque(place.0)), tables.opaque(room));
         let turn = tables.opaque(entrance.turn(index, place, room) as u64);
         // Not branches, which the verifier would walk in each round.
         full |= (turn & 1) << limit_index;

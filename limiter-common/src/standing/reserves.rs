@@ -28,4 +28,16 @@ impl Reserves {
     pub const fn from(&self, standing: Standing) -> u64 {
         self.ticks[standing as usize]
     }
+
+    /// Does the same by the number of a standing: the verifier would walk what follows once for each
+    /// standing. Sources whose standing nobody asked for count as unknown.
+    #[must_use]
+    #[inline(always)]
+    pub const fn from_number(&self, standing: u32) -> u64 {
+        if standing < Standing::COUNT as u32 {
+            self.ticks[standing as usize]
+        } else {
+            self.ticks[Standing::Unknown as usize]
+        }
+    }
 }

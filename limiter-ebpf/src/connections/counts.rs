@@ -1,12 +1,9 @@
 //! How many connections each owner has open.
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
-use limiter_common::{
-    connection::{self, Place, Places, SLOTS, Slots},
-    policy::Tables as _,
-};
+use limiter_common::connection::{self, HALF, Place, Places, SLOTS, Slots};
 
-use crate::{buckets::atomic, globals, tables::MapTables};
+use crate::{buckets::atomic, globals};
 
 /// Lines of counts. The loader sets their number. Mappable, because the values of such an array start
 /// at a page and not within a cache line.
@@ -29,8 +26,6 @@ impl MapLine {
 impl Slots for MapLine {
     #[inline(always)]
     fn get(&self, slot: usize) -> u64 {
-        // Otherwise LLVM reads all words first, which takes much of the stack.
-        let slot = MapTables.opaque(slot as u64) as usize;
         // SAFETY: a word of the line, which stays mapped and is only changed atomically.
         unsafe { atomic::load(self.word(slot)) }
     }
@@ -54,18 +49,20 @@ fn line(place: Place) -> Option<MapLine> {
 /// Returns how many connections are open at a place.
 #[inline(always)]
 pub(super) fn open(place: Place) -> u64 {
-    limiter_open_connections(place.0)
+    limiter_open_in_half(place.0, 0) + limiter_open_in_half(place.0, 1)
 }
 
-/// Calls [`connection::open`].
+/// Calls [`connection::open_in_half`]: LLVM reads all words first, and a whole line's take more stack than
+/// there is.
 ///
 /// Like those below, it is a global function of the BPF object: the verifier walks it once, for any
 /// arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_open_connections(place: u64) -> u64 {
+extern "C" fn limiter_open_in_half(place: u64, half: u32) -> u64 {
     let place = Place(place);
-    line(place).map_or(0, |line| connection::open(&line, place))
+    let first = if half == 0 { 0 } else { HALF };
+    line(place).map_or(0, |line| connection::open_in_half(&line, place, first))
 }
 
 /// Counts a connection at its places, and leaves those where there was room.

@@ -201,6 +201,7 @@ fn limits_of_one_s_own() {
                 ],
                 fragments: Fragments::Ignore,
                 standing: vec![],
+                otherwise: false,
             },
             mode: Mode::Observe,
             ban: None,
