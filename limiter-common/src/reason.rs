@@ -140,6 +140,8 @@ reasons! {
         "A limit that answers with SYN cookies refused the ACK, but it has a valid one.",
     TooManyConnections "too_many_connections" Drop
         "It opens a TCP connection, and a matching limit allows no more of them at once; nothing was charged.",
+    OwnConnection "own_connection" Pass
+        "A limit or a sieve refused it, or would have, but it answers on a TCP connection that this host began.",
 }
 
 impl Reason {

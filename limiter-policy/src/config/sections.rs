@@ -34,6 +34,7 @@ const DNS_COOKIES: &str = "dns-cookies";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
+const OWN_CONNECTIONS: &str = "own-connections";
 const BUCKETS: &str = "buckets";
 const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
@@ -42,7 +43,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 21] = [
+const SECTIONS: [&str; 22] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -57,6 +58,7 @@ const SECTIONS: [&str; 21] = [
     INTERFACES,
     MODE,
     MALFORMED,
+    OWN_CONNECTIONS,
     BUCKETS,
     OFFENDERS,
     BANS,
@@ -156,6 +158,12 @@ pub(super) fn read(
         malformed: fields.get(MALFORMED).map_or(Action::Drop, |node| {
             settings::read_malformed(&mut reader, node)
         }),
+        own_connections: setting(
+            &mut reader,
+            &fields,
+            OWN_CONNECTIONS,
+            settings::read_own_connections,
+        ),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);
