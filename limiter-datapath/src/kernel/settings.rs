@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ConnectionSizes, StandingSizes,
     error::DatapathError,
-    object::{OBJECT, OBJECT_WITH_LOG},
+    object::{OBJECT, object_with_log},
     reputation::own_connections,
 };
 use crate::state::{Debts, StoredDebts};
@@ -57,10 +57,10 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// Returns the object that can log this.
-    pub(super) const fn object(self) -> &'static [u8] {
+    pub(super) fn object(self) -> &'static [u8] {
         match self {
             Self::Off => OBJECT,
-            Self::Verdicts => OBJECT_WITH_LOG,
+            Self::Verdicts => object_with_log(),
         }
     }
 }

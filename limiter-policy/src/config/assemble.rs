@@ -21,9 +21,7 @@ use super::{
     subscribers::Subscribers,
     surroundings::Surroundings,
 };
-use crate::policy::{
-    AnswerRates, DnsCookies, FlatMetrics, Limit, Names, OwnConnections, Policy,
-};
+use crate::policy::{AnswerRates, DnsCookies, FlatMetrics, Limit, Names, OwnConnections, Policy};
 
 /// The sections that make a policy.
 pub(super) struct Parts<'l> {

@@ -55,7 +55,8 @@ pub(in crate::kernel) fn prepare(
     tables::size(&mut loader, policy);
     maps.standing().share(&mut loader, directory.path())?;
     maps.connections().share(&mut loader, directory.path())?;
-    maps.own_connections().share(&mut loader, directory.path())?;
+    maps.own_connections()
+        .share(&mut loader, directory.path())?;
     let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
     tables::write(&mut ebpf, policy)?;
     Ok(ebpf)

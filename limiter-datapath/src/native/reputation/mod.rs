@@ -26,7 +26,8 @@ use limiter_common::{
 
 pub use self::{
     bans::MemoryBans, connections::MemoryConnections, cookies::MemoryCookies,
-    own::MemoryOwnAddresses, own_connections::MemoryOwnConnections, queues::MemoryQueues, sieves::MemorySieves,
+    own::MemoryOwnAddresses, own_connections::MemoryOwnConnections, queues::MemoryQueues,
+    sieves::MemorySieves,
 };
 use super::MemoryStanding;
 

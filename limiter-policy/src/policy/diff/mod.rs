@@ -33,8 +33,8 @@ pub use self::{
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, OwnConnections, Policy, Queue, Rate, Reserve,
-    SubscriberNumber, serial,
+    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, OwnConnections, Policy, Queue,
+    Rate, Reserve, SubscriberNumber, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.

@@ -55,6 +55,7 @@ fn ban() -> BanStatus {
         until: None,
         ends_in_ns: None,
         times: 1,
+        hits: 5,
         excluded_by: Some(EVIL.to_owned()),
     }
 }
