@@ -79,6 +79,8 @@ impl Peer {
                     Err(error) => return Err(error.into()),
                 }
             }
+            // It resets the connection, so that the peer gives up, too.
+            drop(own);
             Ok(got)
         })
     }
@@ -221,7 +223,7 @@ fn a_reload_forgets_no_connection() -> Result<()> {
     let peer = Peer::new(&pair, PEERS[0])?;
     let limiter = start(&pair, &policy(""))?;
     let (own, _peers_end) = peer.connected(&pair)?;
-    limiter.configure(&policy("bans: {capacity: 1000}"))?;
+    limiter.configure(&policy("bans: {capacity: 1024}"))?;
     limiter.show(&["reload"])?;
     peer.forge(&pair, PORT, own.local_addr()?.port())?;
     wait(&limiter, "own_connection", FORGED as u64 - BURST)?;
