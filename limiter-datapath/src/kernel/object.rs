@@ -14,7 +14,6 @@ static COMPRESSED_WITH_LOG: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/li
 
 /// Returns the same program with its log statements compiled in.
 #[must_use]
-#[expect(clippy::missing_panics_doc, reason = "the build has compressed it")]
 pub fn object_with_log() -> &'static [u8] {
     static OBJECT_WITH_LOG: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let mut object = Vec::new();

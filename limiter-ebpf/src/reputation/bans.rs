@@ -101,10 +101,13 @@ extern "C" fn limiter_count_ban_hit(key: *const BanKey, now_ns: u64) -> u32 {
     };
     // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
     let packets = unsafe { (*pace).next(now_ns) };
-    // SAFETY: as above.
-    let Some(key) = (unsafe { key.as_ref() }).filter(|_| packets != 0) else {
+    if key.is_null() || packets == 0 {
         return 0;
-    };
+    }
+    // A copy on the stack, since kernels before 6.4 take no key from elsewhere; volatile, or the
+    // compiler would see that it is one.
+    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
+    let key = &unsafe { key.read_volatile() };
     if let Some(hits) = BAN_HITS.get_ptr_mut(key) {
         // SAFETY: this CPU's own value of the element, which stays readable and writable until the
         // program has ended.
