@@ -11,12 +11,10 @@
 //! that packets look for; the others are in the same map at the places behind it.
 
 mod filter;
-mod pace;
 mod text;
 
 pub use self::{
     filter::{BITS_PER_BAN, Filter, HEADER_WORDS},
-    pace::HitPace,
     text::{BanText, MAX_TEXT},
 };
 use crate::address::{Address, Family};
@@ -186,9 +184,6 @@ pub trait BanStore {
     fn may_have(&self, key: &BanKey) -> bool;
     /// Returns when the ban of that prefix ends, in nanoseconds; `None`: there is none.
     fn until(&self, key: &BanKey) -> Option<u64>;
-    /// Counts a packet that the ban of that prefix drops at `now_ns`, if people ask for that.
-    #[inline(always)]
-    fn hit(&self, _key: &BanKey, _now_ns: u64) {}
 }
 
 /// Returns the words of a family's prefix lengths.
@@ -224,12 +219,9 @@ pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u
             lengths &= lengths - 1;
             if bans.may_have(&key)
                 && let Some(until_ns) = bans.until(&key)
+                && now_ns() < until_ns
             {
-                let now_ns = now_ns();
-                if now_ns < until_ns {
-                    bans.hit(&key, now_ns);
-                    return true;
-                }
+                return true;
             }
         }
     }

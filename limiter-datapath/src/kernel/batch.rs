@@ -102,7 +102,10 @@ pub(super) fn update<K: Pod, V: Pod>(
 }
 
 /// Removes entries, stopping at the first that is missing.
-pub(super) fn delete<K: Pod, V>(map: &impl IterableMap<K, V>, keys: &[K]) -> Result<(), MapError> {
+pub(super) fn delete<K: Pod, V: Pod>(
+    map: &impl IterableMap<K, V>,
+    keys: &[K],
+) -> Result<(), MapError> {
     let mut delete = Attributes {
         in_batch: 0,
         out_batch: 0,

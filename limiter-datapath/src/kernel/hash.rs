@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
-use aya::maps::{HashMap, IterableMap, MapData, MapError};
+use aya::maps::{HashMap, IterableMap as _, MapData, MapError};
 
 use super::{
     batch::{self, Attributes, Command, refused},
@@ -82,8 +82,8 @@ pub(super) fn write<K: PlainBytes, V: PlainBytes>(
 }
 
 /// Removes an entry; returns whether it was there.
-pub(super) fn remove<K: PlainBytes, V>(
-    map: &impl IterableMap<InMap<K>, V>,
+pub(super) fn remove<K: PlainBytes, V: PlainBytes>(
+    map: &HashMap<MapData, InMap<K>, InMap<V>>,
     key: K,
 ) -> Result<bool, MapError> {
     match batch::delete(map, &[InMap(key)]) {

@@ -181,12 +181,6 @@ impl Engines {
         self.trial.reputation().bans().insert(key, ban)
     }
 
-    /// Returns about how many packets the kernel's ban of a prefix has dropped.
-    pub(crate) fn hits(&self, prefix: IpNet) -> Result<u64, DatapathError> {
-        let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
-        self.trial.reputation().bans().hits(&key)
-    }
-
     /// Gives the host these addresses in both.
     pub(crate) fn set_own(&mut self, addresses: &BTreeSet<IpAddr>) -> Result<(), DatapathError> {
         self.reputation.own = addresses.iter().copied().collect();

@@ -1,11 +1,11 @@
 //! Bans, in the kernel's hash map, which only the daemon writes.
 
 use aya_ebpf::{
-    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG, BPF_NOEXIST},
-    btf_maps::{Array, HashMap, PerCpuArray, PerCpuHashMap},
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG},
+    btf_maps::{Array, HashMap},
     macros::btf_map,
 };
-use limiter_common::ban::{Ban, BanKey, BanStore, Filter, HitPace, LENGTH_WORDS};
+use limiter_common::ban::{Ban, BanKey, BanStore, Filter, LENGTH_WORDS};
 
 /// The loader sets the capacity. A ban takes no memory before it is made.
 #[btf_map]
@@ -24,16 +24,6 @@ static BAN_LENGTHS: Array<
 /// read-only to programs, because the kernel would then let nobody write to its mapped memory.
 #[btf_map]
 static BAN_FILTER: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
-
-/// How many packets each ban has dropped, by the prefix at its front. The loader sets the capacity. An
-/// element is made by the first of them, and removed with the ban.
-#[btf_map]
-static BAN_HITS: PerCpuHashMap<BanKey, u64, 1, { BPF_F_NO_PREALLOC as usize }> =
-    PerCpuHashMap::new();
-
-/// At which pace each CPU counts them.
-#[btf_map]
-static BAN_HIT_PACE: PerCpuArray<HitPace, 1> = PerCpuArray::new();
 
 pub(super) struct MapBans;
 
@@ -56,11 +46,6 @@ impl BanStore for MapBans {
         // SAFETY: the daemon replaces whole entries, and a removed one stays readable until the
         // program has ended; the word is aligned.
         unsafe { BANS.get(key) }.map(|ban| ban.until_ns)
-    }
-
-    #[inline(always)]
-    fn hit(&self, key: &BanKey, now_ns: u64) {
-        limiter_count_ban_hit(key, now_ns);
     }
 }
 
@@ -88,35 +73,6 @@ extern "C" fn limiter_may_be_banned(key: *const BanKey) -> u32 {
         Some(bits) => u32::from(bits & bit != 0),
         None => 1,
     }
-}
-
-/// Counts a packet that a ban drops; returns 0.
-///
-/// As above.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_count_ban_hit(key: *const BanKey, now_ns: u64) -> u32 {
-    let Some(pace) = BAN_HIT_PACE.get_ptr_mut(0) else {
-        return 0;
-    };
-    // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
-    let packets = unsafe { (*pace).next(now_ns) };
-    if key.is_null() || packets == 0 {
-        return 0;
-    }
-    // A copy on the stack, since kernels before 6.4 take no key from elsewhere; volatile, or the
-    // compiler would see that it is one.
-    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
-    let key = &unsafe { key.read_volatile() };
-    if let Some(hits) = BAN_HITS.get_ptr_mut(key) {
-        // SAFETY: this CPU's own value of the element, which stays readable and writable until the
-        // program has ended.
-        unsafe { *hits += packets };
-    } else {
-        // Where another CPU was faster, or there is no room, these are not counted.
-        let _ = BAN_HITS.insert(key, packets, u64::from(BPF_NOEXIST));
-    }
-    0
 }
 
 #[inline(always)]

@@ -165,10 +165,6 @@ pub struct BanStatus {
     pub ends_in_ns: Option<u64>,
     /// How often its origin banned the prefix, including this time, as far as is remembered.
     pub times: u16,
-    /// About how many packets bans of the prefix have dropped since it was first banned, those of all
-    /// origins together; a daemon of an earlier version does not say.
-    #[serde(default)]
-    pub hits: u64,
     /// The list that excludes it, or the address asked about, so that the ban has no effect there;
     /// `None`: none does.
     pub excluded_by: Option<String>,

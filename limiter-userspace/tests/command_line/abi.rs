@@ -29,7 +29,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI of the table below.
 const TABLE_OF: u32 = 12;
 
-const SHAPES: [Shape<'static>; 36] = [
+const SHAPES: [Shape<'static>; 35] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -56,14 +56,6 @@ const SHAPES: [Shape<'static>; 36] = [
         8,
         3,
         BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
-    ),
-    shape(
-        "BAN_HITS",
-        MapType::PerCpuHash,
-        24,
-        8,
-        524_288,
-        BPF_F_NO_PREALLOC,
     ),
     shape("CONNECTIONS", MapType::Hash, 8, 64, 1, 0),
     shape(

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpuHashMap};
+use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 use limiter_policy::policy::bans::{arranged, worth};
 
@@ -12,7 +12,6 @@ use crate::kernel::{DatapathError, batch, hash, map::error, pod::InMap};
 pub(in crate::kernel) const BANS: &str = "BANS";
 pub(in crate::kernel) const BAN_LENGTHS: &str = "BAN_LENGTHS";
 pub(in crate::kernel) const BAN_FILTER: &str = "BAN_FILTER";
-pub(in crate::kernel) const BAN_HITS: &str = "BAN_HITS";
 
 /// Reads and changes the maps of bans. Only one thread of one process changes them at a time;
 /// others may read meanwhile, as packets do.
@@ -20,7 +19,6 @@ pub struct BanMaps {
     bans: HashMap<MapData, InMap<BanKey>, InMap<Ban>>,
     lengths: Array<MapData, u64>,
     filter: BanFilter,
-    hits: PerCpuHashMap<MapData, InMap<BanKey>, u64>,
 }
 
 impl BanMaps {
@@ -31,17 +29,15 @@ impl BanMaps {
             bans: open(BANS)?.try_into().map_err(error(BANS))?,
             lengths: open(BAN_LENGTHS)?.try_into().map_err(error(BAN_LENGTHS))?,
             filter: BanFilter::new(open(BAN_FILTER)?.try_into().map_err(error(BAN_FILTER))?)?,
-            hits: open(BAN_HITS)?.try_into().map_err(error(BAN_HITS))?,
         })
     }
 
     /// Returns the maps with their names.
-    pub(super) fn maps(&self) -> [(&'static str, &MapData); 4] {
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
         [
             (BANS, self.bans.map()),
             (BAN_LENGTHS, self.lengths.map()),
             (BAN_FILTER, self.filter.map()),
-            (BAN_HITS, self.hits.map()),
         ]
     }
 
@@ -81,28 +77,14 @@ impl BanMaps {
         }
     }
 
-    /// Returns about how many packets bans of a prefix have dropped since it was first banned.
-    pub fn hits(&self, key: &BanKey) -> Result<u64, DatapathError> {
-        match self.hits.get(&InMap(key.at(BanKey::FRONT)), 0) {
-            Ok(of_cpus) => Ok(of_cpus.iter().sum()),
-            Err(MapError::KeyNotFound) => Ok(0),
-            Err(source) => Err(error(BAN_HITS)(source)),
-        }
-    }
-
     /// Bans a prefix; replaces its present ban at this place.
     pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
         self.insert_all(&[(key, ban)])
     }
 
-    /// Removes the ban of a prefix at this place; returns whether there was one. With that in front goes
-    /// what bans of the prefix have dropped.
+    /// Removes the ban of a prefix at this place; returns whether there was one.
     pub fn remove(&self, key: &BanKey) -> Result<bool, DatapathError> {
-        let was_there = hash::remove(&self.bans, *key).map_err(error(BANS))?;
-        if key.place() == BanKey::FRONT {
-            hash::remove(&self.hits, *key).map_err(error(BAN_HITS))?;
-        }
-        Ok(was_there)
+        hash::remove(&self.bans, *key).map_err(error(BANS))
     }
 
     /// Returns the prefix lengths that the datapath looks for, as words of bits: see

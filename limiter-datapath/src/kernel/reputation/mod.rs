@@ -32,7 +32,7 @@ pub use self::{
     standing::{StandingMaps, StandingSizes},
 };
 use super::{DatapathError, Settings, named::NamedMaps};
-use bans::{BAN_FILTER, BAN_HITS, BAN_LENGTHS, BANS};
+use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use connections::{CONNECTION_COUNTS, CONNECTIONS, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
 use own::OWN_ADDRESSES;
@@ -61,7 +61,6 @@ impl NamedMaps for ReputationMaps {
         BANS,
         BAN_LENGTHS,
         BAN_FILTER,
-        BAN_HITS,
         SIEVE_ENTRIES,
         SIEVE_HEADS,
         SIEVE_SHARDS,
@@ -89,7 +88,6 @@ impl NamedMaps for ReputationMaps {
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
         loader
             .map_max_entries(BANS, settings.bans.capacity)
-            .map_max_entries(BAN_HITS, settings.bans.capacity)
             .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
         sieves::size(loader, settings.sieves);
         standing::size(loader, settings.standing);
@@ -133,7 +131,7 @@ impl NamedMaps for ReputationMaps {
 
     fn entries(map: &str, settings: Settings) -> Option<u32> {
         match map {
-            BANS | BAN_HITS => Some(settings.bans.capacity),
+            BANS => Some(settings.bans.capacity),
             BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
             OWN_CONNECTIONS => Some(settings.own_connections),
             _ => sieves::entries(map, settings.sieves)

@@ -188,7 +188,6 @@ mod tests {
             until: None,
             ends_in_ns: None,
             times: 1,
-            hits: 5,
             excluded_by: None,
         }];
         assert_eq!(

@@ -289,7 +289,6 @@ mod tests {
             until: None,
             ends_in_ns: None,
             times: 1,
-            hits: 5,
             excluded_by: None,
         };
         let asked = |bans: &[&str]| {

@@ -9,9 +9,7 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
     limit::LimitId,
 };
-use limiter_datapath::kernel::{
-    BanMaps, Datapath, DatapathError, ReputationMaps, monotonic_now, wall_clock_now,
-};
+use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now};
 use limiter_policy::policy::{
     Names, Policy,
     bans::{MOST_ORIGINS, Origin, prefix_of},
@@ -29,15 +27,11 @@ pub(in crate::daemon) fn page(
 ) -> Result<BansPage, DatapathError> {
     let capacity = datapath.settings().bans.capacity;
     let mut some = Vec::new();
-    let Some(maps) = datapath.reputation().map(ReputationMaps::bans) else {
-        return Ok(BansPage {
-            capacity,
-            bans: Vec::new(),
-            next: None,
-        });
+    let next = match datapath.reputation() {
+        Some(maps) => maps.bans().read_some(query.position, &mut some)?,
+        None => None,
     };
-    let next = maps.read_some(query.position, &mut some)?;
-    let teller = Teller::new(datapath, maps);
+    let teller = Teller::new(datapath);
     let is_meant = |prefix: &IpNet, ban: &Ban| {
         let (whom, whose) = (query.prefix.as_ref(), query.origin.as_ref());
         whom.is_none_or(|whom| whom.contains(prefix) || prefix.contains(whom))
@@ -50,7 +44,7 @@ pub(in crate::daemon) fn page(
     });
     Ok(BansPage {
         capacity,
-        bans: told.collect::<Result<_, _>>()?,
+        bans: told.collect(),
         next,
     })
 }
@@ -63,12 +57,12 @@ pub(in crate::daemon) fn of_address(
     let Some(maps) = datapath.reputation() else {
         return Ok(Vec::new());
     };
-    let teller = Teller::new(datapath, maps.bans());
+    let teller = Teller::new(datapath);
     let bans = covering(maps.bans(), address.into(), teller.now_ns)?;
     let told = bans
         .iter()
         .map(|(prefix, ban)| teller.tell(*prefix, ban, address.into()));
-    told.collect()
+    Ok(told.collect())
 }
 
 /// Counts the bans that hold, by family. Reads all of them.
@@ -131,7 +125,6 @@ const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
 
 /// Puts bans in the words of answers.
 struct Teller<'d> {
-    maps: &'d BanMaps,
     policy: &'d Policy,
     names: &'d Names,
     now_ns: u64,
@@ -139,9 +132,8 @@ struct Teller<'d> {
 }
 
 impl<'d> Teller<'d> {
-    fn new(datapath: &'d Datapath, maps: &'d BanMaps) -> Self {
+    fn new(datapath: &'d Datapath) -> Self {
         Self {
-            maps,
             policy: &datapath.manifest().policy,
             names: &datapath.manifest().names,
             now_ns: monotonic_now(),
@@ -150,12 +142,11 @@ impl<'d> Teller<'d> {
     }
 
     /// Describes a ban to a client that asked about `whom`.
-    fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> Result<BanStatus, DatapathError> {
+    fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> BanStatus {
         let left_ns = ban.until_ns.saturating_sub(self.now_ns);
         let ends_in_ns = (ban.until_ns != FOREVER).then_some(left_ns);
         let ago = nanoseconds(self.now_ns.wrapping_sub(ban.since_ns));
-        let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
-        Ok(BanStatus {
+        BanStatus {
             prefix,
             origin: Origin::of(ban),
             limit: ban.is_automatic().then(|| {
@@ -168,9 +159,8 @@ impl<'d> Teller<'d> {
             until: ends_in_ns.and_then(|ns| self.now.checked_add(nanoseconds(ns)).ok()),
             ends_in_ns,
             times: ban.times,
-            hits: self.maps.hits(&key)?,
             excluded_by: excluded_by(self.policy, whom),
-        })
+        }
     }
 }
 

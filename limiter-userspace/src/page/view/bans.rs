@@ -86,7 +86,6 @@ fn rows(bans: &[BanStatus], caption: &str) -> Markup {
         Column("Since", Kind::Text),
         Column("Until", Kind::Text),
         Column("Times", Kind::Number),
-        Column("Hits", Kind::Number),
         Column("Reason", Kind::Prose),
     ];
     let rows: Vec<_> = (bans.iter())
@@ -103,7 +102,6 @@ fn rows(bans: &[BanStatus], caption: &str) -> Markup {
                     }
                 },
                 text(count(ban.times.into())),
-                text(count(ban.hits)),
                 text(&ban.reason),
             ]
         })

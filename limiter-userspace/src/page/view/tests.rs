@@ -55,7 +55,6 @@ fn ban() -> BanStatus {
         until: None,
         ends_in_ns: None,
         times: 1,
-        hits: 5,
         excluded_by: Some(EVIL.to_owned()),
     }
 }

@@ -140,7 +140,6 @@ fn ban_of(prefix: &str) -> BanStatus {
         until: None,
         ends_in_ns: None,
         times: 1,
-        hits: 5,
         excluded_by: None,
     }
 }
