@@ -140,6 +140,8 @@ reasons! {
         "A limit that answers with SYN cookies refused the ACK, but it has a valid one.",
     TooManyConnections "too_many_connections" Drop
         "It opens a TCP connection, and a matching limit allows no more of them at once; nothing was charged.",
+    OwnConnection "own_connection" Pass
+        "A limit or a sieve refused it, or would have, but it answers on a TCP connection that this host began.",
 }
 
 impl Reason {
@@ -150,14 +152,13 @@ impl Reason {
         matches!(self, Self::Iprep | Self::IprepPerma)
     }
 
-    /// Whether a limit refused the packet because its bucket had too few tokens, or it had no room for
-    /// the connection.
+    /// Whether a limit refused the packet because its bucket had too few tokens.
     #[must_use]
     #[inline(always)]
     pub const fn is_of_budget(self) -> bool {
         matches!(
             self,
-            Self::OverLimit | Self::LargerThanBurst | Self::Reserved | Self::TooManyConnections
+            Self::OverLimit | Self::LargerThanBurst | Self::Reserved
         )
     }
 

@@ -57,6 +57,10 @@ pub trait Reputation {
         if room == 0 { Turn::Later } else { Turn::Now }
     }
 
+    /// Returns whether the packet, a TCP segment, belongs to a connection that the host itself began.
+    /// Not called under a policy that makes no difference between them and others.
+    fn is_of_own_connection(&self, packet: &Packet) -> bool;
+
     /// Counts what a query said by its cookie.
     fn count_cookie(&self, check: CookieCheck);
 }
@@ -86,6 +90,11 @@ impl Reputation for () {
     #[inline(always)]
     fn cookie_keys(&self) -> CookieKeys {
         CookieKeys::NONE
+    }
+
+    #[inline(always)]
+    fn is_of_own_connection(&self, _packet: &Packet) -> bool {
+        false
     }
 
     #[inline(always)]

@@ -22,6 +22,7 @@ mod globals;
 mod listener;
 mod log;
 mod offenders;
+mod own_connections;
 mod reputation;
 mod stages;
 mod standing;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use limiter_common::strategy::Strategy;
 use limiter_datapath::kernel::{
-    Instance, LogLevel, OBJECT, OBJECT_WITH_LOG, Settings, VerifierCost, possible_cpus,
+    Instance, LogLevel, OBJECT, Settings, VerifierCost, object_with_log, possible_cpus,
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
@@ -57,10 +57,10 @@ impl Object {
     pub const ALL: [Self; 2] = [Self::Plain, Self::WithLog];
 
     /// Returns its file's name and contents, and the level at which it logs.
-    const fn parts(self) -> (&'static str, &'static [u8], LogLevel) {
+    fn parts(self) -> (&'static str, &'static [u8], LogLevel) {
         match self {
             Self::Plain => ("limiter.o", OBJECT, LogLevel::Off),
-            Self::WithLog => ("limiter-log.o", OBJECT_WITH_LOG, LogLevel::Verdicts),
+            Self::WithLog => ("limiter-log.o", object_with_log(), LogLevel::Verdicts),
         }
     }
 }

@@ -160,7 +160,7 @@ fn callee(
 
 #[cfg(test)]
 mod tests {
-    use limiter_datapath::kernel::{OBJECT, OBJECT_WITH_LOG};
+    use limiter_datapath::kernel::{OBJECT, object_with_log};
 
     use super::*;
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn reads_the_objects() {
-        for object in [OBJECT, OBJECT_WITH_LOG] {
+        for object in [OBJECT, object_with_log()] {
             let functions = functions(object, "limiter").unwrap();
             let entry = &functions[0];
             assert_eq!(entry.name, "limiter");

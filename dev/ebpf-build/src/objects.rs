@@ -3,10 +3,12 @@
 use std::{
     env, fs,
     fs::File,
-    io,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+use flate2::{Compression, write::GzEncoder};
 
 use crate::{error::Error, places::Places, strip::strip, toolchain::Toolchain};
 
@@ -98,7 +100,8 @@ impl Builder {
         &self.target_dir
     }
 
-    /// Builds both objects into a directory, as `limiter.o` and `limiter-log.o`.
+    /// Builds both objects into a directory, as `limiter.o` and `limiter-log.o`; of the second there is
+    /// also a file compressed by gzip, `limiter-log.o.gz`.
     pub fn build(&self, directory: &Path) -> Result<Objects, Error> {
         let objects = Objects {
             plain: directory.join("limiter.o"),
@@ -110,6 +113,7 @@ impl Builder {
         self.build_one(&PLAIN, &objects.plain)?;
         self.build_one(&LOG, &objects.log)?;
         drop(lock);
+        compress(&objects.log)?;
         Ok(objects)
     }
 
@@ -174,6 +178,21 @@ impl Builder {
             .and_then(|file| file.lock().map(|()| file))
             .map_err(|source| write_error(&path, source))
     }
+}
+
+/// Compresses a file into one beside it.
+fn compress(file: &Path) -> Result<(), Error> {
+    let contents = fs::read(file).map_err(|source| Error::Read {
+        path: file.to_path_buf(),
+        source,
+    })?;
+    let compressed = file.with_added_extension("gz");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder
+        .write_all(&contents)
+        .and_then(|()| encoder.finish())
+        .and_then(|bytes| fs::write(&compressed, bytes));
+    written.map_err(|source| write_error(&compressed, source))
 }
 
 fn target_dir(workspace: &Path, set_by_user: Option<PathBuf>) -> PathBuf {

@@ -27,7 +27,21 @@ where
         workspace: &mut Workspace<B::Location>,
         limit_index: u32,
     ) -> Progress {
-        if !self.tables.shape().answers() || !workspace.verdict.reason.is_of_budget() {
+        if workspace.verdict.reason.is_of_budget() {
+            self.turn_away(workspace, limit_index)
+        } else {
+            Progress::Decided
+        }
+    }
+
+    /// Does the same whatever the limit refuses the packet for.
+    #[inline(always)]
+    pub(super) fn turn_away(
+        &self,
+        workspace: &mut Workspace<B::Location>,
+        limit_index: u32,
+    ) -> Progress {
+        if !self.tables.shape().answers() {
             return Progress::Decided;
         }
         let Some(limit) = self.tables.limit(limit_index) else {

@@ -45,6 +45,10 @@ where
         let Some(limit_index) = workspace.verdict.denied_by() else {
             return Progress::Undecided;
         };
+        if self.is_exempt(workspace) {
+            workspace.exempt();
+            return Progress::Decided;
+        }
         if workspace.verdict.reason == Reason::OverLimit
             && contains(self.tables.shape().reserving, limit_index)
         {
@@ -62,7 +66,15 @@ where
     /// Charges the workspace's packet to the limits that only observe.
     #[inline(always)]
     pub(super) fn observe(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let before = workspace.verdict.would_drop;
         observe(self.buckets, self.tables, workspace);
+        let refused = workspace.verdict.would_drop & !before;
+        if refused != 0 && self.is_exempt(workspace) {
+            let verdict = &mut workspace.verdict;
+            verdict.reason = Reason::OwnConnection;
+            verdict.matched &= !refused;
+            verdict.would_drop = before;
+        }
         Progress::Undecided
     }
 }

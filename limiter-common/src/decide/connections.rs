@@ -47,7 +47,7 @@ where
             if turning_away == 0 {
                 return Progress::Decided;
             }
-            return self.refuse(workspace, limit_index);
+            return self.turn_away(workspace, limit_index);
         }
         if is_first {
             verdict.would_drop |= refusals.full & shape.connections;

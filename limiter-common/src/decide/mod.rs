@@ -30,6 +30,9 @@
 //! Limits that only observe come last, each by itself, on packets that the others let pass: they
 //! are Boulder's spend-only transactions.
 //!
+//! A packet that a limit or a sieve refuses passes after all if it belongs to a connection that the host
+//! itself began: it is neither counted by limits then, nor is its source recorded as an offender.
+//!
 //! A packet that a limit refuses for want of tokens may be [answered](crate::answer), unless its
 //! source may be the host itself. First the answer is written, which checks the packet; then it is
 //! charged to the limits of answers. If it cannot be written, or one of them refuses, nothing is
@@ -49,6 +52,7 @@ mod entry;
 mod indices;
 mod log;
 mod outline;
+mod own_connections;
 mod pipeline;
 mod reserves;
 mod sieves;

@@ -53,8 +53,17 @@ where
     pub(super) fn sift(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let Workspace {
             packet, verdict, ..
+        } = &mut *workspace;
+        let before = verdict.would_drop;
+        let is_dropped = self.reputation.sift(self.tables, packet, verdict);
+        if (is_dropped || verdict.would_drop != before) && self.is_exempt(workspace) {
+            workspace.exempt();
+            return Progress::Decided;
+        }
+        let Workspace {
+            packet, verdict, ..
         } = workspace;
-        if self.reputation.sift(self.tables, packet, verdict) {
+        if is_dropped {
             let (limit_index, by) = (verdict.denied_by, Dropper::Sieve);
             self.offenders.record(self.tables, packet, limit_index, by);
             return Progress::Decided;

@@ -68,6 +68,10 @@ where
         if shape.reserving != 0 {
             self.ask_reserving(workspace, standing, matched);
             if workspace.refused != 0 {
+                if self.is_exempt(workspace) {
+                    workspace.exempt();
+                    return Progress::Decided;
+                }
                 let standing_now = self.standing_after_refusal(&workspace.packet, standing);
                 if standing_now != standing {
                     workspace.verdict.set_standing(standing_now);

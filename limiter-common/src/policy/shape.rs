@@ -93,6 +93,8 @@ pub struct Shape {
     /// The UDP port of queries whose DNS cookies are checked if limits refuse them for their
     /// reserves; 0: none are. A policy with one has limits that reserve.
     pub cookie_port: u64,
+    /// 1: limits and sieves refuse no packet of a TCP connection that the host itself began.
+    pub own_connections: u64,
     /// The limits on connections open at once, at most [`MAX_CONNECTION_LIMITS`]. No packet is
     /// charged to them.
     pub connections: u64,
@@ -143,6 +145,7 @@ impl Shape {
         automatic: 0,
         answering_by_standing: 0,
         cookie_port: 0,
+        own_connections: 0,
         connections: 0,
         connection_lines: 0,
         queueing: 0,

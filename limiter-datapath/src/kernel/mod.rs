@@ -84,14 +84,15 @@ pub use self::{
     instance::{Clocking, Instance},
     link::AttachedMode,
     maps::SharedMaps,
-    object::{OBJECT, OBJECT_WITH_LOG},
+    object::{OBJECT, object_with_log},
     offenders::{OffenderMaps, Recorded},
     pins::{Manifest, Pins, PinsError},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, PressureMaps,
-        QueueMaps, RateMap, ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps, StandingSizes,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, OwnConnectionMap,
+        PressureMaps, QueueMaps, RateMap, ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps,
+        StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
@@ -252,6 +253,18 @@ impl Datapath {
     ///
     /// They should by the policy in force, but cannot.
     pub fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
+        self.handshakes.are_noted()
+    }
+
+    /// Returns whether connections that the host began are noted, which exempts them.
+    ///
+    /// # Errors
+    ///
+    /// They should be by the policy in force, but cannot.
+    pub fn are_own_connections_noted(&self) -> Result<bool, &HandshakesError> {
+        if self.policy.shape.own_connections == 0 {
+            return Ok(false);
+        }
         self.handshakes.are_noted()
     }
 

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     ConnectionSizes, StandingSizes,
     error::DatapathError,
-    object::{OBJECT, OBJECT_WITH_LOG},
+    object::{OBJECT, object_with_log},
+    reputation::own_connections,
 };
 use crate::state::{Debts, StoredDebts};
 
@@ -35,6 +36,8 @@ pub struct Settings {
     pub standing: StandingSizes,
     /// The sizes of the maps of open connections.
     pub connections: ConnectionSizes,
+    /// How many connections that the host began are noted; 0: none.
+    pub(super) own_connections: u32,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
@@ -54,10 +57,10 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// Returns the object that can log this.
-    pub(super) const fn object(self) -> &'static [u8] {
+    pub(super) fn object(self) -> &'static [u8] {
         match self {
             Self::Off => OBJECT,
-            Self::Verdicts => OBJECT_WITH_LOG,
+            Self::Verdicts => object_with_log(),
         }
     }
 }
@@ -77,6 +80,7 @@ impl Settings {
             sieves_since: 0,
             standing: StandingSizes::default(),
             connections: ConnectionSizes::default(),
+            own_connections: 0,
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -136,6 +140,7 @@ impl Settings {
             sieves: SieveSizes::of(&policy.sieves),
             standing: StandingSizes::of(&policy.shape),
             connections: ConnectionSizes::of(&policy.shape),
+            own_connections: own_connections::capacity(&policy.shape),
             ..self
         }
     }

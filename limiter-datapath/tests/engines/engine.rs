@@ -11,7 +11,7 @@ use limiter_common::{
     answer::{Answer, AssumedSocket, Exchange},
     ban::{Ban, BanKey, BanText},
     bucket::Bucket,
-    connection::Place,
+    connection::{Ends, Place},
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
     decide::{Pipeline, Verdict, Workspace},
@@ -185,6 +185,12 @@ impl Engines {
     pub(crate) fn set_own(&mut self, addresses: &BTreeSet<IpAddr>) -> Result<(), DatapathError> {
         self.reputation.own = addresses.iter().copied().collect();
         self.trial.reputation().own().set(addresses)
+    }
+
+    /// Has the host begin a connection in both.
+    pub(crate) fn begin(&mut self, ends: Ends) -> Result<(), DatapathError> {
+        self.reputation.own_connections.add(ends);
+        self.trial.reputation().own_connections().add(ends)
     }
 
     /// Counts an open connection of a source by the limit with that index in both.

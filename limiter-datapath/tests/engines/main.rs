@@ -22,6 +22,7 @@ mod longest_prefix;
 mod model;
 mod object;
 mod offenders;
+mod own_connections;
 mod properties;
 mod random;
 mod refill;

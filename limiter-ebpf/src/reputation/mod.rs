@@ -18,7 +18,7 @@ use limiter_common::{
 };
 
 use self::{bans::MapBans, own::MapOwnAddresses};
-use crate::{clock::KernelClock, standing::MapStanding};
+use crate::{clock::KernelClock, own_connections, standing::MapStanding};
 
 pub(crate) struct MapReputation;
 
@@ -47,6 +47,11 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn cookie_keys(&self) -> CookieKeys {
         cookies::keys()
+    }
+
+    #[inline(always)]
+    fn is_of_own_connection(&self, packet: &Packet) -> bool {
+        own_connections::have(packet)
     }
 
     #[inline(always)]

@@ -1,5 +1,5 @@
 //! Handshakes: a source that completed one with this host is proven, since no forged packet can. The
-//! same events say which connections are open.
+//! same events say which connections are open, and which of them this host began.
 //!
 //! The program is on the root cgroup, where the kernel runs it at the events of every TCP
 //! connection. Which event counts was measured:
@@ -7,6 +7,8 @@
 //! * For a connection that came in, the kernel calls when the connection is made, and then sets the
 //!   state to established. With TCP Fast Open it is made by the SYN alone, and whether the
 //!   handshake ever ends is open. So the first call only asks to be told of states.
+//! * Before the first segment of a connection that this host makes leaves, the kernel calls, too: its
+//!   ports are known then.
 //! * For a connection that this host made, the state is already established when the kernel first
 //!   calls. The peer has answered then, with the number of the SYN, which a forger cannot know.
 //! * A connection is closed in the state of that name. Half-closed ones are not; one in `TIME_WAIT`
@@ -16,7 +18,8 @@ use aya_ebpf::{
     EbpfContext as _, Global,
     bindings::{
         BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB, BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB,
-        BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG, BPF_TCP_CLOSE, BPF_TCP_ESTABLISHED,
+        BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG, BPF_SOCK_OPS_TCP_CONNECT_CB,
+        BPF_TCP_CLOSE, BPF_TCP_ESTABLISHED,
     },
     helpers::{bpf_get_netns_cookie, bpf_get_socket_cookie},
     macros::sock_ops,
@@ -24,7 +27,7 @@ use aya_ebpf::{
 };
 use limiter_common::{address::Address, connection::Ends};
 
-use crate::{connections, globals};
+use crate::{connections, globals, own_connections};
 
 /// The cookie of the network namespace whose connections count; 0: none's do.
 #[unsafe(no_mangle)]
@@ -34,7 +37,7 @@ static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 
-/// Notes sources that complete a handshake, and counts open connections.
+/// Notes sources that complete a handshake, counts open connections, and notes those that the host began.
 #[sock_ops]
 #[expect(
     clippy::needless_pass_by_value,
@@ -49,11 +52,15 @@ fn limiter_handshakes(context: SockOpsContext) -> u32 {
             established(&context);
         }
         BPF_SOCK_OPS_STATE_CB
-            if connections::are_counted()
-                && context.arg(NEW_STATE) == BPF_TCP_CLOSE
-                && is_guarded(&context) =>
+            if context.arg(NEW_STATE) == BPF_TCP_CLOSE && is_guarded(&context) =>
         {
-            connections::closed(cookie(&context));
+            closed(&context);
+        }
+        BPF_SOCK_OPS_TCP_CONNECT_CB if own_connections::are_noted() && is_guarded(&context) => {
+            ask_for_states(&context);
+            if let Some(ends) = ends(&context) {
+                own_connections::begun(cookie(&context), &ends);
+            }
         }
         BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB if is_guarded(&context) => {
             if connections::are_counted() {
@@ -85,6 +92,19 @@ fn ask_for_states(context: &SockOpsContext) {
     let flags = context.cb_flags() | BPF_SOCK_OPS_STATE_CB_FLAG;
     // Every kernel that has the cookie knows the flag.
     let _ = context.set_cb_flags(flags.cast_signed());
+}
+
+/// Notes that a connection is closed.
+#[inline(always)]
+fn closed(context: &SockOpsContext) {
+    if connections::are_counted() {
+        connections::closed(cookie(context));
+    }
+    if own_connections::are_noted()
+        && let Some(ends) = ends(context)
+    {
+        own_connections::ended(cookie(context), &ends);
+    }
 }
 
 /// Notes that a handshake is complete, unless it is one of this host with itself.

@@ -22,7 +22,7 @@ use super::{
     subscribers::Subscribers,
     surroundings::Surroundings,
 };
-use crate::policy::{AnswerRates, DnsCookies, FlatMetrics, Limit, Names, Policy};
+use crate::policy::{AnswerRates, DnsCookies, FlatMetrics, Limit, Names, OwnConnections, Policy};
 
 /// The sections that make a policy.
 pub(super) struct Parts<'l> {
@@ -38,6 +38,7 @@ pub(super) struct Parts<'l> {
     /// operators' bans.
     pub(super) bans: bool,
     pub(super) malformed: Action,
+    pub(super) own_connections: OwnConnections,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
@@ -106,6 +107,7 @@ pub(super) fn policy(
         subscribers: parts.subscribers,
         sieves: parts.ip_rep.into_sieves(),
         malformed: parts.malformed,
+        own_connections: parts.own_connections,
         lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),

@@ -18,7 +18,10 @@ use super::{
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
 };
-use crate::file::{self, Unreadable};
+use crate::{
+    file::{self, Unreadable},
+    policy::OwnConnections,
+};
 
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
@@ -34,6 +37,7 @@ const DNS_COOKIES: &str = "dns-cookies";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
+const OWN_CONNECTIONS: &str = "own-connections";
 const BUCKETS: &str = "buckets";
 const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
@@ -42,7 +46,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 21] = [
+const SECTIONS: [&str; 22] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -57,6 +61,7 @@ const SECTIONS: [&str; 21] = [
     INTERFACES,
     MODE,
     MALFORMED,
+    OWN_CONNECTIONS,
     BUCKETS,
     OFFENDERS,
     BANS,
@@ -156,6 +161,7 @@ pub(super) fn read(
         malformed: fields.get(MALFORMED).map_or(Action::Drop, |node| {
             settings::read_malformed(&mut reader, node)
         }),
+        own_connections: own_connections(&mut reader, &fields),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);
@@ -186,6 +192,12 @@ pub(super) fn read(
         secrets,
         policy,
     })
+}
+
+/// Reads what becomes of packets of connections that the host began.
+fn own_connections<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> OwnConnections {
+    let read = settings::read_own_connections;
+    setting(reader, fields, OWN_CONNECTIONS, read)
 }
 
 /// Reads a section that stands for itself, which has a default.

@@ -1,5 +1,5 @@
-//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `state`, `metrics`,
-//! `control`.
+//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `own-connections`,
+//! `state`, `metrics`, `control`.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -14,6 +14,7 @@ use super::{
     node::Node,
     reader::{Reader, Seen},
 };
+use crate::policy::OwnConnections;
 
 /// How the program is attached to an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +117,16 @@ pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> 
 pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Action {
     let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
     reader.choice(node, "action", known).unwrap_or(Action::Drop)
+}
+
+/// Reads `own-connections`.
+pub(super) fn read_own_connections<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+) -> OwnConnections {
+    let known = OwnConnections::ALL.map(|value| (value.name(), value));
+    let read = reader.choice(node, "value of own-connections", known);
+    read.unwrap_or_default()
 }
 
 /// Reads `state`: the path of the state file, relative to the configuration's `directory`.

@@ -18,6 +18,7 @@ mod listing;
 mod matching;
 mod names;
 mod override_id;
+mod own_connections;
 mod parts;
 mod queue;
 pub mod serial;
@@ -46,6 +47,7 @@ pub use self::{
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     override_id::{OverrideId, SubscriberNumber, owner_id},
+    own_connections::OwnConnections,
     parts::{configured_name, part_name},
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
@@ -70,6 +72,9 @@ pub struct Policy {
     pub sieves: Vec<Sieve>,
     /// The action for malformed packets.
     pub malformed: Action,
+    /// What becomes of packets of TCP connections that the host itself began.
+    #[serde(default, skip_serializing_if = "OwnConnections::is_default")]
+    pub own_connections: OwnConnections,
     /// The lists, with distinct names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<List>,
@@ -101,6 +106,7 @@ impl From<Vec<Limit>> for Policy {
             subscribers: BTreeMap::new(),
             sieves: Vec::new(),
             malformed: Action::Drop,
+            own_connections: OwnConnections::default(),
             lists: Vec::new(),
             exclude: Vec::new(),
             block: Vec::new(),

@@ -203,6 +203,10 @@ fn status(
         sieves: sieves::brief(datapath, measured)?,
         standing: standing::status(datapath)?,
         connections: connections::status(datapath)?,
+        own_connections_error: datapath
+            .are_own_connections_noted()
+            .err()
+            .map(ToString::to_string),
     })
 }
 

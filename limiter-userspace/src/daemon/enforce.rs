@@ -61,12 +61,18 @@ pub(super) async fn put_in_force(
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         log_attached(attachment);
     }
+    if let Err(error) = datapath.are_own_connections_noted() {
+        warn!(
+            "connections that this host began are limited like others: {error}; `limiter reload` \
+             tries again"
+        );
+    }
     if let Err(error) = datapath.are_handshakes_noted() {
         if datapath.counts_connections() {
             warn!(
                 "connections are counted only once a second: {error}; `limiter reload` tries again"
             );
-        } else {
+        } else if datapath.known_sources().is_ok() {
             warn!(
                 "handshakes prove nobody: {error}; sources still get a standing by their visits \
                  and retries, by lists and by operators; `limiter reload` tries again"

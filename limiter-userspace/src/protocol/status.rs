@@ -51,6 +51,10 @@ pub struct Status {
     /// The connections that limits count; `None`: none limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionsStatus>,
+    /// Why connections that the host began are limited like others, though they should be exempt;
+    /// `None`: they are as configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_connections_error: Option<String>,
 }
 
 /// The daemon.

@@ -59,5 +59,6 @@ pub(crate) fn status() -> Status {
         sieves: Vec::new(),
         standing: None,
         connections: None,
+        own_connections_error: None,
     }
 }

@@ -17,7 +17,8 @@ struct Shape<'n> {
     /// Bytes, for one CPU.
     value: u32,
     /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
-    /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `QUEUES`, `TICKETS` and `TICKET_KEYS`.
+    /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS` and
+    /// `TICKET_KEYS`.
     entries: u32,
     flags: u32,
 }
@@ -26,14 +27,14 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 11;
+const TABLE_OF: u32 = 12;
 
-const SHAPES: [Shape<'static>; 34] = [
+const SHAPES: [Shape<'static>; 35] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1664, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1728, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STANDING_TRAFFIC", MapType::PerCpuArray, 4, 48, 1280, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
@@ -86,6 +87,7 @@ const SHAPES: [Shape<'static>; 34] = [
         1025,
         BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
     ),
+    shape("OWN_CONNECTIONS", MapType::LruHash, 40, 8, 65_536, 0),
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
     shape("QUEUES", MapType::Hash, 8, 32, 1, 0),
     shape("QUEUE_TRAFFIC", MapType::Array, 4, 128, 256, 0),
@@ -106,7 +108,7 @@ const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, in the order of their counters.
-const REASONS: [&str; 26] = [
+const REASONS: [&str; 27] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -133,6 +135,7 @@ const REASONS: [&str; 26] = [
     "listener_has_room",
     "valid_syn_cookie",
     "too_many_connections",
+    "own_connection",
 ];
 
 const fn shape(

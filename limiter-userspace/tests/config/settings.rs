@@ -51,6 +51,16 @@ fn settings() {
         "malformed: ~",
         &["1:12: expected drop or pass, found nothing"],
     );
+    check("own-connections: exempt", &[]);
+    check("own-connections: limit", &[]);
+    check(
+        "own-connections: exemp",
+        &["1:18: unknown value of own-connections 'exemp', did you mean 'exempt'?"],
+    );
+    check(
+        "own-connections: no",
+        &["1:18: expected exempt or limit, found the boolean 'no'"],
+    );
     check("metrics: {listen: off}", &[]);
     check("metrics: {listen: 'off'}", &[]);
     check("metrics: {}", &[]);

@@ -8,7 +8,9 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
-    policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Policy, TcpFlags},
+    policy::{
+        Fragments, Limit, Match, Mode, Override, OverrideId, OwnConnections, Policy, TcpFlags,
+    },
 };
 
 use super::harness::{SECOND, built_in, load, overridden, rate};
@@ -93,6 +95,7 @@ overrides:
             subscribers: BTreeMap::new(),
             sieves: Vec::new(),
             malformed: Action::Drop,
+            own_connections: OwnConnections::Exempt,
             lists: vec![],
             exclude: vec![],
             block: vec![],

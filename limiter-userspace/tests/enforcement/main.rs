@@ -16,6 +16,7 @@ mod connections;
 mod forwarding;
 mod jumbo;
 mod own_addresses;
+mod own_connections;
 mod packaged;
 mod peers;
 mod pressure;

@@ -109,7 +109,7 @@ if [ -n "$boot" ]; then
     step service
     dpkg_inside --install /packages/package.deb
     # That of a release, and stripped.
-    [ "$(stat -c %s "$root/usr/bin/limiter")" -lt 17500000 ] || fail "the program is larger than 17.5 MB"
+    [ "$(stat -c %s "$root/usr/bin/limiter")" -lt 15000000 ] || fail "the program is larger than 15 MB"
     sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
     # systemd makes cgroups below the one that it starts in: make one of its own, to remove with
     # them.

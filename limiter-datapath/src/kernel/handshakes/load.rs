@@ -14,8 +14,8 @@ use crate::kernel::{
     tables,
 };
 
-/// Loads the program if handshakes prove by a policy, or it limits connections. It notes those of this
-/// process's network namespace.
+/// Loads the program if handshakes prove by a policy, or it limits connections, or exempts those that
+/// the host began. It notes those of this process's network namespace.
 pub(in crate::kernel) fn load(
     maps: &ReputationMaps,
     settings: Settings,
@@ -23,7 +23,7 @@ pub(in crate::kernel) fn load(
 ) -> OfPolicy {
     let shape = &policy.shape;
     let do_prove = shape.uses_standing() && shape.standing.handshakes_prove != 0;
-    if !do_prove && shape.connections == 0 {
+    if !do_prove && shape.connections == 0 && shape.own_connections == 0 {
         return Ok(None);
     }
     let namespace = NetworkNamespace::current()?;
@@ -55,6 +55,8 @@ pub(in crate::kernel) fn prepare(
     tables::size(&mut loader, policy);
     maps.standing().share(&mut loader, directory.path())?;
     maps.connections().share(&mut loader, directory.path())?;
+    maps.own_connections()
+        .share(&mut loader, directory.path())?;
     let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
     tables::write(&mut ebpf, policy)?;
     Ok(ebpf)

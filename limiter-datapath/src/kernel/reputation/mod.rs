@@ -1,11 +1,12 @@
-//! The maps of reputations, of the rates in force, of what is known of the host, of DNS cookies, and of
-//! open connections: one set for all interfaces, whatever the buckets' scope.
+//! The maps of reputations, of the rates in force, of what is known of the host, of DNS cookies, of
+//! open connections, and of those that the host began: one set for all interfaces, whatever the buckets' scope.
 
 mod ban_filter;
 mod bans;
 mod connections;
 mod cookies;
 mod own;
+pub(super) mod own_connections;
 mod queues;
 mod rates;
 mod rmem_max;
@@ -23,6 +24,7 @@ pub use self::{
     connections::{ConnectionMaps, ConnectionSizes},
     cookies::CookieMaps,
     own::OwnAddressMap,
+    own_connections::OwnConnectionMap,
     queues::QueueMaps,
     rates::RateMap,
     rmem_max::RmemMaxMap,
@@ -34,6 +36,7 @@ use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use connections::{CONNECTION_COUNTS, CONNECTIONS, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
 use own::OWN_ADDRESSES;
+use own_connections::OWN_CONNECTIONS;
 use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use rmem_max::RMEM_MAX;
@@ -50,6 +53,7 @@ pub struct ReputationMaps {
     cookies: CookieMaps,
     rmem_max: RmemMaxMap,
     connections: ConnectionMaps,
+    own_connections: OwnConnectionMap,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -78,6 +82,7 @@ impl NamedMaps for ReputationMaps {
         TICKET_KEYS,
         FIRST_SYNS,
         QUEUE_TRAFFIC,
+        OWN_CONNECTIONS,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -87,6 +92,7 @@ impl NamedMaps for ReputationMaps {
         sieves::size(loader, settings.sieves);
         standing::size(loader, settings.standing);
         connections::size(loader, settings.connections);
+        loader.map_max_entries(OWN_CONNECTIONS, settings.own_connections.max(1));
     }
 
     fn new(
@@ -107,6 +113,7 @@ impl NamedMaps for ReputationMaps {
             cookies: CookieMaps::new(&mut open)?,
             rmem_max: RmemMaxMap::new(&mut open)?,
             connections,
+            own_connections: OwnConnectionMap::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -116,6 +123,7 @@ impl NamedMaps for ReputationMaps {
         let others = self.sieves.maps().into_iter().chain(self.standing.maps());
         bans.chain(others)
             .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
+            .chain([self.own_connections.map()])
             .chain(self.cookies.maps())
             .chain(self.connections.maps())
             .collect()
@@ -131,6 +139,7 @@ impl NamedMaps for ReputationMaps {
         match map {
             BANS => Some(settings.bans.capacity),
             BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
+            OWN_CONNECTIONS => Some(settings.own_connections),
             _ => sieves::entries(map, settings.sieves)
                 .or_else(|| standing::entries(map, settings.standing))
                 .or_else(|| connections::entries(map, settings.connections)),
@@ -196,6 +205,12 @@ impl ReputationMaps {
     #[cfg(feature = "testing")]
     pub const fn connections_mut(&mut self) -> &mut ConnectionMaps {
         &mut self.connections
+    }
+
+    /// Returns the connections that the host began.
+    #[must_use]
+    pub const fn own_connections(&self) -> &OwnConnectionMap {
+        &self.own_connections
     }
 
     /// Returns the setting of receive buffers.

@@ -4,6 +4,7 @@ mod bans;
 mod connections;
 mod cookies;
 mod own;
+mod own_connections;
 mod queues;
 mod sieves;
 
@@ -25,12 +26,13 @@ use limiter_common::{
 
 pub use self::{
     bans::MemoryBans, connections::MemoryConnections, cookies::MemoryCookies,
-    own::MemoryOwnAddresses, queues::MemoryQueues, sieves::MemorySieves,
+    own::MemoryOwnAddresses, own_connections::MemoryOwnConnections, queues::MemoryQueues,
+    sieves::MemorySieves,
 };
 use super::MemoryStanding;
 
-/// Bans, sieves, known sources, the host's own addresses, what checks cookies, and open connections, in
-/// memory.
+/// Bans, sieves, known sources, the host's own addresses, what checks cookies, open connections, and
+/// those that the host began, in memory.
 #[derive(Debug, Default)]
 pub struct MemoryReputation {
     /// The bans.
@@ -45,7 +47,9 @@ pub struct MemoryReputation {
     pub cookies: MemoryCookies,
     /// The connections open at once.
     pub connections: MemoryConnections,
-    /// Who waits for them.
+    /// The connections that the host began.
+    pub own_connections: MemoryOwnConnections,
+    /// Who waits for places.
     pub queues: MemoryQueues,
 }
 
@@ -87,6 +91,10 @@ impl Reputation for MemoryReputation {
         now_ns: u64,
     ) -> Turn {
         queue::turn(&self.queues, settings, place, flow, room, now_ns)
+    }
+
+    fn is_of_own_connection(&self, packet: &Packet) -> bool {
+        self.own_connections.have(packet)
     }
 
     fn count_cookie(&self, check: CookieCheck) {

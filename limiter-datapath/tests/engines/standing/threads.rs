@@ -53,6 +53,10 @@ impl Reputation for Known {
         ().cookie_keys()
     }
 
+    fn is_of_own_connection(&self, packet: &Packet) -> bool {
+        ().is_of_own_connection(packet)
+    }
+
     fn count_cookie(&self, check: CookieCheck) {
         ().count_cookie(check);
     }

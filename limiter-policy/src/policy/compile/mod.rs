@@ -153,6 +153,7 @@ impl CompiledPolicy {
                 answering_by_standing: answers::by_standing(&policy.limits),
                 cookie_port: (policy.dns_cookies_in_use()).map_or(0, |cookies| cookies.port.into()),
                 otherwise: otherwise::kinds(&policy.limits),
+                own_connections: policy.exempts_own_connections().into(),
                 of_answers: answers.of_families,
                 of_standing: standing::of_each(&policy.limits),
                 standing: policy

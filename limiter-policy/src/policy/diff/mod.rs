@@ -33,8 +33,8 @@ pub use self::{
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, Policy, Queue, Rate, Reserve,
-    SubscriberNumber, serial,
+    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, OwnConnections, Policy, Queue,
+    Rate, Reserve, SubscriberNumber, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.
@@ -48,6 +48,8 @@ pub struct Diff {
     pub sieves: Vec<SieveDiff>,
     /// The action for malformed packets; `None`: the same.
     pub malformed: Option<MalformedDiff>,
+    /// What becomes of packets of connections that the host began; `None`: the same.
+    pub own_connections: Option<OwnConnectionsDiff>,
     /// The lists that differ, sorted by name.
     pub lists: Vec<ListDiff>,
     /// Which lists exclude; `None`: the same.
@@ -213,6 +215,15 @@ pub struct MalformedDiff {
     pub new: Action,
 }
 
+/// The difference in what becomes of packets of TCP connections that the host itself began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OwnConnectionsDiff {
+    /// The old value.
+    pub old: OwnConnections,
+    /// The new value.
+    pub new: OwnConnections,
+}
+
 impl Diff {
     /// Returns how `new` differs from `old`.
     #[must_use]
@@ -229,6 +240,12 @@ impl Diff {
                 old: old.malformed,
                 new: new.malformed,
             }),
+            own_connections: (old.own_connections != new.own_connections).then_some(
+                OwnConnectionsDiff {
+                    old: old.own_connections,
+                    new: new.own_connections,
+                },
+            ),
             lists: lists::between(&old.lists, &new.lists),
             exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
             block: ListNamesDiff::between(&old.block, &new.block),
@@ -247,6 +264,7 @@ impl Diff {
             subscribers,
             sieves,
             malformed,
+            own_connections,
             lists,
             exclude,
             block,
@@ -259,6 +277,7 @@ impl Diff {
             && subscribers.is_empty()
             && sieves.is_empty()
             && malformed.is_none()
+            && own_connections.is_none()
             && lists.is_empty()
             && exclude.is_none()
             && block.is_none()

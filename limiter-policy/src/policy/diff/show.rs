@@ -6,7 +6,7 @@ use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
     BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
-    Part, SubscriberDiff, Terms,
+    OwnConnectionsDiff, Part, SubscriberDiff, Terms,
     lines::{detail, heading},
 };
 use crate::{
@@ -34,6 +34,9 @@ impl Display for Diff {
         }
         if let Some(malformed) = &self.malformed {
             malformed.fmt(formatter)?;
+        }
+        if let Some(own_connections) = &self.own_connections {
+            own_connections.fmt(formatter)?;
         }
         for list in &self.lists {
             list.fmt(formatter)?;
@@ -230,6 +233,14 @@ impl Display for MalformedDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let actions = format!("malformed: {} → {}", self.old.name(), self.new.name());
         heading(formatter, Change::Changed, &actions)
+    }
+}
+
+impl Display for OwnConnectionsDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (old, new) = (self.old.name(), self.new.name());
+        let values = format!("own-connections: {old} → {new}");
+        heading(formatter, Change::Changed, &values)
     }
 }
 

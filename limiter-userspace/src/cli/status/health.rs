@@ -54,6 +54,10 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
     let connections = status.connections.iter();
     let errors = connections.filter_map(|connections| connections.error.as_ref());
     warnings.extend(errors.map(|error| format!("connections are counted once a second: {error}")));
+    let own = status.own_connections_error.iter();
+    warnings.extend(
+        own.map(|error| format!("this host's own connections are limited like others: {error}")),
+    );
     for list in &status.lists {
         let of_list = troubles(list).into_iter();
         warnings.extend(of_list.map(|trouble| format!("list {}: {trouble}", list.list)));

@@ -8,6 +8,7 @@ fn subscribers_and_what_is_malformed() {
     check(
         |policy| {
             policy.malformed = Action::Pass;
+            policy.own_connections = OwnConnections::Limit;
             policy.subscribers =
                 BTreeMap::from([(7, vec!["198.51.100.0/25".parse().unwrap()]), (8, vec![])]);
         },
@@ -17,6 +18,7 @@ fn subscribers_and_what_is_malformed() {
             "         prefix    removed: 198.51.100.0/24",
             "added    subscriber 8",
             "changed  malformed: drop → pass",
+            "changed  own-connections: exempt → limit",
         ],
     );
     check(

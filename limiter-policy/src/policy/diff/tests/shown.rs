@@ -62,6 +62,7 @@ fn as_json() {
             "subscribers": [],
             "sieves": [],
             "malformed": {"old": "drop", "new": "pass"},
+            "own_connections": null,
             "lists": [{
                 "list": "us", "change": "added", "added": ["192.0.2.0/24"], "removed": [],
             }],

@@ -1,0 +1,45 @@
+//! Packets of TCP connections that the host itself began: no limit and no sieve refuses them.
+//!
+//! They are looked for only behind a refusal, so packets that pass cost nothing. Until then they are
+//! charged like any other: what they find empty, they have emptied themselves, or others of the same
+//! owner have.
+
+use super::{Outline, Pipeline, Workspace};
+use crate::{
+    clock::Clock,
+    offender::OffenderStore,
+    packet::{FLAG_ACK, FLAG_SYN, Transport},
+    policy::Tables,
+    reason::Reason,
+    reputation::Reputation,
+};
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Returns whether the workspace's packet, which is to be refused, is exempt: it belongs to a
+    /// connection that the host began. The first segment of a connection answers nothing.
+    #[inline(always)]
+    pub(super) fn is_exempt(&self, workspace: &Workspace<B::Location>) -> bool {
+        let packet = &workspace.packet;
+        self.tables.shape().own_connections != 0
+            && matches!(packet.facts.transport, Transport::Tcp)
+            && packet.facts.tcp_flags & (FLAG_SYN | FLAG_ACK) != FLAG_SYN
+            && self.reputation.is_of_own_connection(packet)
+    }
+}
+
+impl<Location> Workspace<Location> {
+    /// Notes that the packet passes because it is exempt. No limit counts it.
+    #[inline(always)]
+    pub(super) const fn exempt(&mut self) {
+        self.verdict.pass_by(Reason::OwnConnection);
+        self.verdict.matched = 0;
+        self.verdict.would_drop = 0;
+    }
+}

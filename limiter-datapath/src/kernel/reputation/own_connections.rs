@@ -1,0 +1,64 @@
+//! The map of the TCP connections that the host itself began. Only the kernel's program changes it.
+
+use std::path::Path;
+
+use aya::{
+    EbpfLoader,
+    maps::{HashMap, IterableMap as _, Map, MapData},
+};
+use limiter_common::{connection::Ends, policy::Shape};
+
+use crate::kernel::{DatapathError, map::error, pod::InMap};
+
+pub(in crate::kernel) const OWN_CONNECTIONS: &str = "OWN_CONNECTIONS";
+
+/// How many connections of the host's own are noted at once under a policy that exempts them.
+const CAPACITY: u32 = 1 << 16;
+
+/// Returns how many connections a policy of that shape notes; 0: none.
+pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
+    if shape.own_connections == 0 {
+        0
+    } else {
+        CAPACITY
+    }
+}
+
+/// Holds the connections that the host began, from before their first segment to their end.
+pub struct OwnConnectionMap(HashMap<MapData, InMap<Ends>, InMap<u64>>);
+
+impl OwnConnectionMap {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        let connections = open(OWN_CONNECTIONS)?;
+        let connections = connections.try_into();
+        Ok(Self(connections.map_err(error(OWN_CONNECTIONS))?))
+    }
+
+    /// Returns the map with its name.
+    pub(super) fn map(&self) -> (&'static str, &MapData) {
+        (OWN_CONNECTIONS, self.0.map())
+    }
+
+    /// Has a loader take the map, by pinning it in a directory.
+    pub(in crate::kernel) fn share(
+        &self,
+        loader: &mut EbpfLoader<'_>,
+        directory: &Path,
+    ) -> Result<(), DatapathError> {
+        let (map, data) = self.map();
+        let path = directory.join(map);
+        let pinned = data.pin(&path);
+        pinned.map_err(|source| DatapathError::Pin { map, source })?;
+        loader.map_pin_path(map, path);
+        Ok(())
+    }
+
+    /// Notes a connection.
+    #[cfg(feature = "testing")]
+    pub fn add(&self, ends: Ends) -> Result<(), DatapathError> {
+        let written = crate::kernel::hash::write(&self.0, &[InMap(ends)], &[InMap(1)]);
+        written.map_err(error(OWN_CONNECTIONS))
+    }
+}

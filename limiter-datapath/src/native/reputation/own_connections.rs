@@ -1,0 +1,18 @@
+//! The TCP connections that the host itself began, as somebody says.
+
+use limiter_common::{connection::Ends, judged::Packet};
+
+/// The connections; by default none.
+#[derive(Debug, Default)]
+pub struct MemoryOwnConnections(Vec<Ends>);
+
+impl MemoryOwnConnections {
+    /// Notes a connection.
+    pub fn add(&mut self, ends: Ends) {
+        self.0.push(ends);
+    }
+
+    pub(super) fn have(&self, packet: &Packet) -> bool {
+        self.0.contains(&Ends::of_facts(&packet.facts))
+    }
+}
