@@ -22,6 +22,7 @@ impl Otherwise {
 }
 
 /// Returns the limits that count a packet, of those in `matched`, which match it.
+#[must_use]
 #[inline(always)]
 pub fn without_otherwise(kinds: &[Otherwise; MOST_OTHERWISE], matched: u64) -> u64 {
     let mut counting = matched;

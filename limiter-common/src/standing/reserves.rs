@@ -34,7 +34,7 @@ impl Reserves {
     #[must_use]
     #[inline(always)]
     pub const fn from_number(&self, standing: u32) -> u64 {
-        if standing < Standing::COUNT as u32 {
+        if standing <= Standing::Unknown as u32 {
             self.ticks[standing as usize]
         } else {
             self.ticks[Standing::Unknown as usize]

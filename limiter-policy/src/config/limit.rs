@@ -195,13 +195,9 @@ pub(super) fn read<'n>(
     };
     let fields = fields?;
     let id_format = read_prefix_length(reader, &fields, id_format);
-    let matching = match fields.get(MATCH) {
-        Some(node) if built_in.is_none() => matching::read(reader, node, id_format, cost),
-        _ => Match::default(),
-    };
-    let matching = Match {
-        otherwise: otherwise::read(reader, &fields),
-        ..matching
+    let matching = match built_in {
+        Some(_) => Match::default(),
+        None => read_match(reader, &fields, id_format, cost),
     };
     let mode = fields.get(MODE).map_or(Some(Mode::default()), |node| {
         reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode)))
@@ -274,6 +270,21 @@ pub(super) fn read<'n>(
         ip_rep,
         metrics,
     })
+}
+
+/// Reads which packets it counts.
+fn read_match<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    id_format: Option<IdFormat>,
+    cost: Option<Cost>,
+) -> Match {
+    let matching = fields.get(MATCH);
+    let matching = matching.map(|node| matching::read(reader, node, id_format, cost));
+    Match {
+        otherwise: otherwise::read(reader, fields),
+        ..matching.unwrap_or_default()
+    }
 }
 
 /// Reads the rest of a limit on connections.

@@ -89,12 +89,12 @@ fn refused_for(limit: &LimitExplanation) -> u64 {
 }
 
 fn refused(limit: &LimitExplanation, ns: u64) -> String {
+    const RESERVED: &str = "what is left is reserved for sources that are better known";
     let name = &limit.limit;
     let counted = match &limit.matching {
         None => String::new(),
         Some(matching) => format!(" (it counts {matching})"),
     };
-    const RESERVED: &str = "what is left is reserved for sources that are better known";
     let is_empty = limit.retry_in_ns > 0;
     let of = match &limit.interface {
         Some(interface) => format!(" on {interface}"),

@@ -88,10 +88,9 @@ fn a_sieve_presses_by_what_is_open() -> Result<()> {
     let limiter = start(
         &pair,
         &format!(
-            "limits: {{Web: {{id: total, cost: connections, limit: {}, ip-rep: busy, \
+            "limits: {{Web: {{id: total, cost: connections, limit: {MOST}, ip-rep: busy, \
              match: {{protocol: tcp, destination-port: {PORT}}}}}}}\n\
-             ip-rep: [{{name: busy, buckets: 3, size: 5, percentage: 50}}]\n",
-            MOST
+             ip-rep: [{{name: busy, buckets: 3, size: 5, percentage: 50}}]\n"
         ),
     )?;
     let mut open = Vec::new();
