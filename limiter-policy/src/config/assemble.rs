@@ -12,11 +12,11 @@ use super::{
     Offenders,
     diagnostics::Problems,
     ip_rep::{self, IpRep},
+    kinds,
     limit::Definition,
     limits::{LimitIndex, Limits},
     list_names::ListNames,
     lists::Lists,
-    otherwise,
     overrides::Overrides,
     standing,
     subscribers::Subscribers,
@@ -62,7 +62,7 @@ pub(super) fn policy(
     }
     parts.limits.check_number(problems);
     check_connections(&parts.limits, problems);
-    otherwise::check(&parts.limits, problems);
+    kinds::check(&parts.limits, problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
     parts.lists.check(&parts.never_ban, problems);

@@ -22,6 +22,7 @@ mod id;
 mod indentation;
 mod ip_rep;
 mod joined;
+mod kinds;
 mod length;
 mod limit;
 mod limits;

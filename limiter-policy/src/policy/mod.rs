@@ -10,6 +10,7 @@ mod counted;
 mod deny;
 pub mod diff;
 mod dns_cookies;
+mod exempt;
 mod forgeable;
 mod implied;
 mod limit;

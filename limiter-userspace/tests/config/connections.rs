@@ -205,7 +205,7 @@ fn otherwise() {
     let rest = "Rest: {id: total, cost: connections, limit: 1, otherwise: true}";
     let policy = read(&format!("limits: {{{web}, {rest}}}"));
     let matching = policy.limits.iter().map(|limit| limit.matching.to_string());
-    assert_eq!(matching.collect::<Vec<_>>(), ["dport 443", "otherwise"]);
+    assert_eq!(matching.collect::<Vec<_>>(), ["otherwise", "dport 443"]);
     check(
         &format!("limits:\n  {rest}\n"),
         &["2:3: no other limit has id total and cost connections: leave 'otherwise' out of Rest"],
@@ -225,7 +225,7 @@ fn otherwise() {
     );
     check(
         &format!("limits:\n  {web}\n  {}\n", rest.replace("true", "maybe")),
-        &["3:65: unknown otherwise 'maybe', expected 'true' or 'false'"],
+        &["3:61: unknown otherwise 'maybe', must be one of true, false"],
     );
     check(
         "limits: {PacketsPerIPAddress: {rate: 5/s, burst: 5, otherwise: true}}",

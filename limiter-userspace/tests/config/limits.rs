@@ -10,9 +10,9 @@ fn names() {
             "1:1: unknown field 'limit', did you mean 'limits'?",
             "2:1: unknown field 'modes', did you mean 'mode'?",
             "3:1: unknown field 'xyz', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, page, control",
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, own-connections, buckets, offenders, bans, state, metrics, page, control",
             "4:1: unknown field '5', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, buckets, offenders, bans, state, metrics, page, control",
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, interfaces, mode, malformed, own-connections, buckets, offenders, bans, state, metrics, page, control",
             "5:1: expected a name, found nothing",
             "6:1: expected a name, found a list",
         ],
@@ -35,7 +35,7 @@ fn names() {
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
             "4:32: invalid burst '0', must be > 0",
             "4:57: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, prefix-length, \
-             exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match",
+             exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match, otherwise",
         ],
     );
     check(
@@ -135,7 +135,7 @@ fn definitions() {
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
             "8:40: unknown field 'priority', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, \
-             prefix-length, exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match",
+             prefix-length, exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match, otherwise",
         ],
     );
 }

@@ -59,7 +59,7 @@ fn settings() {
     );
     check(
         "own-connections: no",
-        &["1:18: expected exempt or limit, found the boolean 'no'"],
+        &["1:18: unknown value of own-connections 'no', must be one of exempt, limit"],
     );
     check("metrics: {listen: off}", &[]);
     check("metrics: {listen: 'off'}", &[]);

@@ -1,0 +1,47 @@
+//! What limits of one kind need of each other, if one of them counts what the others do not.
+
+use std::collections::BTreeMap;
+
+use limiter_common::policy::MOST_OTHERWISE;
+
+use super::{diagnostics::Problems, limit::Definition, limits::Limits, otherwise::FIELD};
+use crate::policy::Mode;
+
+/// Notes such limits without others of their kind, or with another of it that is such a limit.
+pub(super) fn check(limits: &Limits, problems: &mut Problems) {
+    let all = || {
+        let limits = limits.iter().map(|(_, limit)| limit);
+        limits.filter(|limit| limit.mode != Mode::Off)
+    };
+    let mut first_of_kind = BTreeMap::new();
+    for limit in all().filter(|limit| limit.matching.otherwise) {
+        let (id, cost) = kind(limit);
+        let is_alone = !all().any(|other| !other.matching.otherwise && kind(other) == (id, cost));
+        if is_alone && !limits.are_incomplete() {
+            let message = format!(
+                "no other limit has id {id} and cost {cost}: leave '{FIELD}' out of {}",
+                limit.name
+            );
+            problems.note_at(limit.position, message);
+        }
+        if let Some(first) = first_of_kind.insert((id, cost), &limit.name) {
+            let message = format!(
+                "{first} and {} both count what no other limit with id {id} and cost {cost} does: \
+                 leave '{FIELD}' out of one",
+                limit.name
+            );
+            problems.note_at(limit.position, message);
+        } else if first_of_kind.len() > MOST_OTHERWISE {
+            let message = format!(
+                "{} is one too many: at most {MOST_OTHERWISE} limits have '{FIELD}'",
+                limit.name
+            );
+            problems.note_at(limit.position, message);
+        }
+    }
+}
+
+/// Returns the names of a limit's id and cost.
+fn kind(limit: &Definition) -> (&'static str, &'static str) {
+    (limit.id_format.name(), limit.cost.name())
+}
