@@ -13,6 +13,7 @@ use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
 pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
     let is_counted = |other: &Limit| {
         !other.matching.otherwise
+            && (limit.mode == Mode::Observe || other.mode == Mode::Enforce)
             && other.cost == limit.cost
             && other.id_format.name() == limit.id_format.name()
             && rate_alone(policy, other, facts).is_some()

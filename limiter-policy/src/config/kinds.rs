@@ -16,10 +16,13 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     let mut first_of_kind = BTreeMap::new();
     for limit in all().filter(|limit| limit.matching.otherwise) {
         let (id, cost) = kind(limit);
-        let is_alone = !all().any(|other| !other.matching.otherwise && kind(other) == (id, cost));
+        let matters =
+            |other: &&Definition| limit.mode == Mode::Observe || other.mode == Mode::Enforce;
+        let mut others = all().filter(matters);
+        let is_alone = !others.any(|other| !other.matching.otherwise && kind(other) == (id, cost));
         if is_alone && !limits.are_incomplete() {
             let message = format!(
-                "no other limit has id {id} and cost {cost}: leave '{FIELD}' out of {}",
+                "no other limit that counts has id {id} and cost {cost}: leave '{FIELD}' out of {}",
                 limit.name
             );
             problems.note_at(limit.position, message);

@@ -10,14 +10,13 @@ use std::collections::{HashMap, VecDeque};
 use limiter_capture::CapturedFrame;
 use limiter_common::{
     address::Address,
-    packet::{self, FLAG_ACK, FLAG_SYN, Facts, PROTOCOL_TCP, TcpNumbers},
+    packet::{self, FLAG_ACK, FLAG_RST, FLAG_SYN, Facts, PROTOCOL_TCP, TcpNumbers},
 };
+
+use super::connection::Connection;
 
 /// How many connections may be half open at once; if there are more, the oldest are forgotten.
 const HALF_OPEN: usize = 1 << 18;
-
-/// RST: the connection is refused.
-const FLAG_RST: u8 = 0x04;
 
 /// The handshakes of a capture.
 #[derive(Debug, Default)]
@@ -39,13 +38,6 @@ pub struct HandshakeCounts {
     pub completed: u64,
     /// Of these, those whose answer by the server the capture lacks.
     pub assumed: u64,
-}
-
-/// A connection, by its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Connection {
-    client: (u64, u64, u16),
-    server: (u64, u64, u16),
 }
 
 /// The numbers of a handshake that is not completed.
@@ -70,35 +62,25 @@ impl Handshakes {
         }
         let numbers = packet::tcp_numbers(frame)?;
         let flags = facts.tcp_flags;
-        let source = (facts.source.high, facts.source.low, facts.source_port);
-        let destination = (
-            facts.destination_high,
-            facts.destination_low,
-            facts.destination_port,
-        );
-        let from_client = Connection {
-            client: source,
-            server: destination,
-        };
+        let from_client = Connection::of_client(facts);
         if flags & FLAG_RST != 0 {
             self.half_open.remove(&from_client);
             return None;
         }
         match (flags & FLAG_SYN != 0, flags & FLAG_ACK != 0) {
             (true, false) if passed => self.open(from_client, numbers.sequence),
-            (true, true) => self.answer(
-                Connection {
-                    client: destination,
-                    server: source,
-                },
-                numbers,
-            ),
+            (true, true) => self.answer(Connection::of_server(facts), numbers),
             (false, true) if passed && self.completes(from_client, numbers) => {
                 return Some(facts.source);
             }
             _ => {}
         }
         None
+    }
+
+    /// Returns whether a server's answer has been seen.
+    pub(super) const fn have_answers(&self) -> bool {
+        self.has_answers
     }
 
     pub(super) const fn counts(&self) -> HandshakeCounts {

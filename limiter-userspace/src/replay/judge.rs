@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use limiter_capture::Packet;
+use limiter_capture::{CapturedFrame, Packet};
 use limiter_common::{
     address::Address,
     answer::Answer,
@@ -22,6 +22,7 @@ use thiserror::Error;
 
 use super::{
     bans::{AutomaticBans, ReplayedBans},
+    connections::{Change, ConnectionCounts, Connections, Seen},
     engine::{Engine, EngineError},
     handshakes::{HandshakeCounts, Handshakes},
     pressure::{Pressures, UnderPressure},
@@ -131,6 +132,7 @@ pub struct Replay {
     report_passed: bool,
     pressures: Pressures,
     handshakes: Handshakes,
+    connections: Connections,
     /// The latest time of the engine's clock, in nanoseconds.
     latest_ns: u64,
     first_ns: Option<i128>,
@@ -165,6 +167,7 @@ impl Replay {
             bans: AutomaticBans::new(policy, FIRST),
             pressures: Pressures::new(policy),
             handshakes: Handshakes::default(),
+            connections: Connections::default(),
             latest_ns: 0,
             engine,
             secrets: Vec::new(),
@@ -222,15 +225,8 @@ impl Replay {
             bans.dropped();
         }
         let action = verdict.action(&self.policy);
-        if self.policy.shape.standing.handshakes_prove != 0
-            && let Some(client) = self.handshakes.look(&frame, &facts, action == Action::Pass)
-        {
-            let source = SourceId::new(&self.policy.shape.standing, &client);
-            let noted = self
-                .engine
-                .note(&self.policy, source, Event::Handshake, now);
-            noted.map_err(engine_error)?;
-        }
+        self.follow(&frame, &facts, action == Action::Pass, now)
+            .map_err(engine_error)?;
         // No limit charges a source that a list excludes or blocks.
         let asked = !verdict.reason.is_of_list();
         let class = classify(&self.policy, &facts.source).filter(|_| asked);
@@ -257,6 +253,40 @@ impl Replay {
         })
     }
 
+    /// Follows handshakes and connections, if the policy asks for them.
+    fn follow(
+        &mut self,
+        frame: &CapturedFrame<'_>,
+        facts: &Facts,
+        passed: bool,
+        now: u64,
+    ) -> Result<(), EngineError> {
+        let shape = &self.policy.shape;
+        let proves = shape.standing.handshakes_prove != 0;
+        if !proves && shape.connections == 0 {
+            return Ok(());
+        }
+        let client = self.handshakes.look(frame, facts, passed);
+        if let Some(client) = client.filter(|_| proves) {
+            let source = SourceId::new(&shape.standing, &client);
+            self.engine
+                .note(&self.policy, source, Event::Handshake, now)?;
+        }
+        if shape.connections == 0 {
+            return Ok(());
+        }
+        let seen = Seen {
+            passed,
+            completes: client.is_some(),
+            has_answers: self.handshakes.have_answers(),
+        };
+        match self.connections.look(facts, seen) {
+            Some(Change::Opened(ends)) => self.engine.opened(&self.policy, &ends, now),
+            Some(Change::Closed(ends)) => self.engine.closed(&self.policy, &ends),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the frame that the last packet, which was judged so, is answered with; `None`: it is
     /// not.
     #[must_use]
@@ -277,7 +307,17 @@ impl Replay {
         Ok(self.bans.as_ref().map(AutomaticBans::made))
     }
 
-    /// Returns how many handshakes clients completed; none are counted if they prove nobody.
+    /// Returns how many connections there were; `None`: no limit is on them.
+    #[must_use]
+    pub const fn connections(&self) -> Option<ConnectionCounts> {
+        if self.policy.shape.connections == 0 {
+            None
+        } else {
+            Some(self.connections.counts())
+        }
+    }
+
+    /// Returns how many handshakes clients completed; none are counted if nobody asks for them.
     #[must_use]
     pub const fn handshakes(&self) -> HandshakeCounts {
         self.handshakes.counts()
@@ -333,7 +373,7 @@ impl Replay {
             let this = Strictest {
                 limit_index,
                 key,
-                report: self.report(packet, &key, &parameters, cost)?,
+                report: self.report(packet, limit_index, (&key, &parameters, cost))?,
             };
             if strictest.is_none_or(|other| this.strictness(action) > other.strictness(action)) {
                 strictest = Some(this);
@@ -348,7 +388,7 @@ impl Replay {
         limit_indices(judged.verdict.matched).filter_map(move |limit_index| {
             let packet = packet?;
             let (key, parameters, cost) = self.charged(packet, limit_index)?;
-            let report = self.report(packet, &key, &parameters, cost);
+            let report = self.report(packet, limit_index, (&key, &parameters, cost));
             Some(report.map(|report| Level {
                 limit_index,
                 remaining: report.remaining,
@@ -377,13 +417,24 @@ impl Replay {
         Some((key, parameters, cost))
     }
 
+    /// Reports the state of a bucket to which a limit charges the packet that cost; of a limit on
+    /// connections, how many more may be opened.
     fn report(
         &self,
         packet: &judged::Packet,
-        key: &BucketKey,
-        parameters: &Parameters,
-        cost: u64,
+        limit_index: u32,
+        (key, parameters, cost): (&BucketKey, &Parameters, u64),
     ) -> Result<Report, EngineError> {
+        if self.policy.shape.connections >> limit_index & 1 != 0 {
+            let open = self.engine.open_connections(key)?;
+            let remaining = parameters.connections().saturating_sub(open);
+            return Ok(Report {
+                remaining,
+                // Nobody knows when the next one ends.
+                retry_in_ns: (remaining > 0).then_some(0),
+                reset_in_ns: 0,
+            });
+        }
         let state = self.engine.bucket(key)?;
         let log = parameters.log(|number| {
             let stamp = self.engine.bucket(&key.of_part(number));

@@ -6,6 +6,8 @@
 //! grow with the capture's length, except that the native engine keeps a bucket for each source.
 
 mod bans;
+mod connection;
+mod connections;
 pub mod engine;
 mod handshakes;
 mod judge;
@@ -17,6 +19,7 @@ mod usage;
 
 pub use self::{
     bans::{ReplayedBan, ReplayedBans},
+    connections::ConnectionCounts,
     handshakes::HandshakeCounts,
     judge::{Judged, Level, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, limit_indices},
     pressure::UnderPressure,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use limiter_common::sieve::Pressure;
+use limiter_common::{owner::BucketKey, sieve::Pressure};
 use limiter_policy::policy::{Policy, SieveUse};
 
 use super::engine::{Engine, EngineError};
@@ -81,7 +81,8 @@ impl Pressures {
         let measured = {
             let engine = &*engine;
             let traffic = |index| engine.sieve_traffic(index);
-            let open = |limit| engine.open_connections(limit);
+            let total = |limit| BucketKey::of_interface(limit, 0);
+            let open = |limit| engine.open_connections(&total(limit));
             self.gauge.measure(at_ns, traffic, open)?
         };
         for (one, lasted) in measured.iter().zip(&mut self.lasted) {

@@ -208,12 +208,16 @@ fn otherwise() {
     assert_eq!(matching.collect::<Vec<_>>(), ["otherwise", "dport 443"]);
     check(
         &format!("limits:\n  {rest}\n"),
-        &["2:3: no other limit has id total and cost connections: leave 'otherwise' out of Rest"],
+        &[
+            "2:3: no other limit that counts has id total and cost connections: leave 'otherwise' out of Rest",
+        ],
     );
     let each = "Each: {id: ipAddress, cost: connections, limit: 1}";
     check(
         &format!("limits:\n  {each}\n  {rest}\n"),
-        &["3:3: no other limit has id total and cost connections: leave 'otherwise' out of Rest"],
+        &[
+            "3:3: no other limit that counts has id total and cost connections: leave 'otherwise' out of Rest",
+        ],
     );
     let second = rest.replace("Rest", "Others");
     check(

@@ -1,6 +1,7 @@
-//! A capture does not tell which connections the network stack had open.
+//! Limits on connections are replayed by the handshakes of a capture.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use serde_json::json;
 use testbed::{
     Frame,
     capture::{PCAP, Packet},
@@ -8,22 +9,123 @@ use testbed::{
 
 use crate::command::replay;
 
-#[test]
-fn a_limit_on_connections_is_refused_unless_it_is_off() -> Result<()> {
-    let syn = Frame::new("192.0.2.1".parse()?, "198.51.100.1".parse()?).tcp_syn(9, 443, 1)?;
-    let capture = PCAP.write(&[Packet::whole(0, syn)]);
-    let limits = |mode| {
-        format!(
-            "limits:\n  Web: {{id: ipAddress, cost: connections, limit: 5, mode: {mode}}}\n  \
-             PacketsPerIPAddress: {{burst: 5, count: 5, period: 1s}}\n"
-        )
+const CLIENT: &str = "192.0.2.1";
+const SERVER: &str = "198.51.100.1";
+const SECOND: u64 = 1_000_000_000;
+
+/// Flags of TCP segments.
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+
+fn configuration(more: &str) -> String {
+    format!(
+        "limits:\n  Web: {{id: ipAddress, cost: connections, limit: 1, match: {{protocol: tcp, \
+         destination-port: 443}}{more}}}\n"
+    )
+}
+
+/// Returns a TCP segment between that port of the client and port 443 of the server.
+fn segment(from_client: bool, port: u16, flags: u8, numbers: [u32; 2]) -> Result<Vec<u8>> {
+    const TRANSPORT: usize = 14 + 20;
+    let [sequence, acknowledged] = numbers;
+    let mut frame = if from_client {
+        Frame::new(CLIENT.parse()?, SERVER.parse()?).tcp_syn(port, 443, sequence)?
+    } else {
+        Frame::new(SERVER.parse()?, CLIENT.parse()?).tcp_syn(443, port, sequence)?
     };
-    let replayed = replay(&limits("enforce"), &capture, false, &[])?;
+    frame[TRANSPORT + 8..TRANSPORT + 12].copy_from_slice(&acknowledged.to_be_bytes());
+    frame[TRANSPORT + 13] = flags;
+    Ok(frame)
+}
+
+/// Returns the packets of a client's handshake, from a port and at a time.
+fn handshake(port: u16, at: u64) -> Result<Vec<Packet>> {
+    Ok(vec![
+        Packet::whole(at, segment(true, port, SYN, [100, 0])?),
+        Packet::whole(at + 1, segment(false, port, SYN | ACK, [500, 101])?),
+        Packet::whole(at + 2, segment(true, port, ACK, [101, 501])?),
+    ])
+}
+
+#[test]
+fn one_too_many_is_refused_until_another_ends() -> Result<()> {
+    let reset = segment(true, 2000, RST, [101, 0])?;
+    let capture = PCAP.write(
+        &[
+            handshake(2000, 0)?,
+            handshake(2001, SECOND)?,
+            vec![Packet::whole(2 * SECOND, reset)],
+            handshake(2002, 3 * SECOND)?,
+        ]
+        .concat(),
+    );
+    let replayed = replay(&configuration(""), &capture, false, &["--json"])?;
+    assert!(replayed.success, "{}", replayed.stderr);
+    let lines = replayed.lines()?;
+    let reasons: Vec<_> = lines
+        .iter()
+        .filter_map(|line| line["reason"].as_str())
+        .collect();
+    assert_eq!(reasons[0], "within_limits");
+    assert_eq!(reasons[3], "too_many_connections");
+    assert_eq!(reasons[7], "within_limits");
+    assert_eq!(
+        (&lines[3]["limit"], &lines[3]["remaining"]),
+        (&json!("Web"), &json!(0))
+    );
+    let summary = &lines.last().context("no line")?["summary"];
+    let expected = json!({"opened": 2, "most_open": 1, "open_at_end": 1});
+    assert_eq!(summary["connections"], expected, "{summary}");
+    assert_eq!(summary["by_limit"]["Web"]["dropped"], 1, "{summary}");
+    let replayed = replay(&configuration(""), &capture, false, &[])?;
+    let told = "connections are judged from this capture's handshakes alone, an approximation: 2 \
+                connections opened, 1 open at once at most, 1 at the end; those from before are missing";
+    assert!(replayed.stdout.contains(told), "{}", replayed.stdout);
+    Ok(())
+}
+
+/// The second SYN takes a ticket; the third comes when there is room.
+#[test]
+fn clients_wait_in_line() -> Result<()> {
+    let again = |at| anyhow::Ok(Packet::whole(at, segment(true, 2001, SYN, [100, 0])?));
+    let ends = |from_client, at| {
+        let fin = segment(from_client, 2000, FIN | ACK, [101, 501])?;
+        anyhow::Ok(Packet::whole(at, fin))
+    };
+    let capture = PCAP.write(
+        &[
+            handshake(2000, 0)?,
+            vec![again(SECOND)?, again(2 * SECOND)?],
+            vec![ends(true, 3 * SECOND)?, ends(false, 3 * SECOND)?],
+            // Somebody else would take the place.
+            handshake(2002, 3 * SECOND + 1)?,
+            handshake(2001, 4 * SECOND)?,
+        ]
+        .concat(),
+    );
+    let replayed = replay(
+        &configuration(", queue: {size: 5}"),
+        &capture,
+        false,
+        &["--json"],
+    )?;
+    assert!(replayed.success, "{}", replayed.stderr);
+    let lines = replayed.lines()?;
+    let passed: Vec<_> = lines.iter().map(|line| line["verdict"] == "pass").collect();
+    assert_eq!(passed[3..5], [false; 2]);
+    assert_eq!((passed[7], passed[10]), (false, true));
+    Ok(())
+}
+
+#[test]
+fn the_kernel_counts_only_its_own() -> Result<()> {
+    let capture = PCAP.write(&handshake(2000, 0)?);
+    let replayed = replay(&configuration(""), &capture, false, &["--engine", "kernel"])?;
     assert!(!replayed.success);
-    assert!(replayed.stdout.is_empty(), "{}", replayed.stdout);
-    let told = "limit Web has cost connections, and a capture does not tell which the network stack \
-                had open: replay without it, such as with `mode: off`";
+    let told = "limit Web has cost connections, and the kernel counts those of its own network stack, \
+                not those of a capture: replay with `--engine native`";
     assert!(replayed.stderr.contains(told), "{}", replayed.stderr);
-    assert!(replay(&limits("off"), &capture, false, &[])?.success);
     Ok(())
 }

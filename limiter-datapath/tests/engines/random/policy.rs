@@ -209,6 +209,8 @@ fn countable(mut limit: Limit) -> Limit {
         // At the lowest 100 a second, so that ten tokens are there at once.
         limit.default = Some(at_floor(ceiling / 10));
         limit.reserve = limit.reserve.map(|_| shares());
+        // It would count next to nothing.
+        limit.matching.otherwise = false;
         return limit;
     }
     if limit.strategy.why_no_reserve().is_some() {
@@ -270,7 +272,7 @@ fn matching() -> impl Strategy<Value = Match> {
         rarely(vec(prefix(), 1..4)),
         fragments,
         option::weighted(0.1, prop::sample::subsequence(Standing::ALL.to_vec(), 1..4)),
-        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.05),
     )
         .prop_map(
             |(

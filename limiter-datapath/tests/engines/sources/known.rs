@@ -43,8 +43,7 @@ fn operators_vouch_and_forget() -> Result<()> {
 }
 
 /// A policy in which no limit asks for standing.
-pub(super) const UNUSED: &str =
-    "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\n";
+pub(super) const UNUSED: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\nown-connections: limit\n";
 
 #[test]
 fn nothing_is_known_where_no_limit_asks() -> Result<()> {

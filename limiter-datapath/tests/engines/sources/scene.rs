@@ -21,7 +21,7 @@ use super::peers::wait_for;
 
 /// A limit that asks for standing, whose reserve nobody here reaches.
 pub(super) const LIMIT: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9000, reserve: \
-                     {unknown: 1000}}}\n";
+                     {unknown: 1000}}}\nown-connections: limit\n";
 
 /// The datapath of a namespace.
 pub(super) struct Scene {

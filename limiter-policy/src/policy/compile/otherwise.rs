@@ -11,22 +11,24 @@ pub(super) fn kinds(limits: &[Limit]) -> [Otherwise; MOST_OTHERWISE] {
     let mut known = 0;
     let mut free = kinds.iter_mut();
     for limit in limits {
-        let of_kind = |otherwise| {
-            set_of(limits, |other| {
-                other.mode != Mode::Off
-                    && other.matching.otherwise == otherwise
-                    && other.is_of_kind(limit)
-            })
-        };
-        let limits = of_kind(true);
-        if limit.matching.otherwise
-            && limits & !known != 0
+        if !limit.matching.otherwise || limit.mode == Mode::Off {
+            continue;
+        }
+        let alike = set_of(limits, |other| {
+            other.matching.otherwise && other.mode == limit.mode && other.is_of_kind(limit)
+        });
+        if alike & !known != 0
             && let Some(kind) = free.next()
         {
-            known |= limits;
+            known |= alike;
+            let others = set_of(limits, |other| {
+                // What observes has no effect on what enforces.
+                let has_effect = other.mode == Mode::Enforce || other.mode == limit.mode;
+                !other.matching.otherwise && has_effect && other.is_of_kind(limit)
+            });
             *kind = Otherwise {
-                limits,
-                others: of_kind(false),
+                limits: alike,
+                others,
             };
         }
     }

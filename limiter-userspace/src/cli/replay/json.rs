@@ -11,9 +11,7 @@ use limiter_policy::policy::{Mode, Policy, owner_id};
 use serde::{Serialize, Serializer};
 
 use super::{
-    automatic,
-    bans::Bans,
-    sieves::{SieveEnd, SievesAt},
+    at_end::AtEnd, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
     standing::KnownBy,
 };
 use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
@@ -99,6 +97,9 @@ struct Counts<'a> {
     /// What the standings rest on; likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     known_by: Option<Proofs>,
+    /// If limits are on connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<Connections>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sieves: Vec<SieveEnd<'a>>,
     /// If there are sieves.
@@ -182,10 +183,11 @@ pub(super) fn summary(
     policy: &Policy,
     summary: &Summary,
     bans: Option<ReplayedBans<'_>>,
-    at: &SievesAt,
+    at_end: &AtEnd,
     known: KnownBy,
 ) -> anyhow::Result<()> {
     let uses_standing = policy.uses_standing();
+    let at = &at_end.sieves;
     let (passed, dropped) = (
         summary.of(Action::Pass).packets,
         summary.of(Action::Drop).packets,
@@ -211,9 +213,8 @@ pub(super) fn summary(
                 handshakes_without_answer: known.handshakes.assumed,
                 valid_dns_cookies: known.valid_cookies,
             }),
-            sieves: at
-                .sieves
-                .iter()
+            connections: at_end.connections.map(Into::into),
+            sieves: (at.sieves.iter())
                 .map(|sieve| SieveEnd::new(policy, sieve))
                 .collect(),
             cpus: (!at.sieves.is_empty()).then_some(at.cpus),

@@ -1,8 +1,10 @@
 //! `limiter replay`.
 
 mod answers;
+mod at_end;
 mod automatic;
 mod bans;
+mod connections;
 mod json;
 mod plot;
 mod print;
@@ -24,7 +26,7 @@ use limiter_policy::{
     policy::{CompiledPolicy, Limit, Mode, Policy},
 };
 
-use self::{answers::AnswersFile, sieves::SievesAt, standing::KnownBy};
+use self::{answers::AnswersFile, at_end::AtEnd, sieves::SievesAt, standing::KnownBy};
 use super::{
     args::{ConfigOption, OutputArgs},
     traffic_file,
@@ -98,14 +100,14 @@ fn svg(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Refuses a policy that limits what no capture has: which connections the network stack has open.
+/// Refuses to count connections in the kernel: only its own network stack opens any there.
 fn refuse_connections(policy: &Policy) -> anyhow::Result<()> {
     let counts = |limit: &&Limit| limit.cost == Cost::Connections && limit.mode != Mode::Off;
     match policy.limits.iter().find(counts) {
         None => Ok(()),
         Some(limit) => bail!(
-            "limit {} has cost connections, and a capture does not tell which the network stack had \
-             open: replay without it, such as with `mode: off`",
+            "limit {} has cost connections, and the kernel counts those of its own network stack, not \
+             those of a capture: replay with `--engine native`",
             limit.name
         ),
     }
@@ -113,7 +115,9 @@ fn refuse_connections(policy: &Policy) -> anyhow::Result<()> {
 
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let mut config = config::load(&args.config.config, wall_clock_now())?;
-    refuse_connections(&config.policy)?;
+    if matches!(args.engine, EngineChoice::Kernel) {
+        refuse_connections(&config.policy)?;
+    }
     let assumed = standing::assume(&mut config.policy, args.assume_known.as_deref())?;
     automatic::assume(&mut config.policy, args.assume_rate)?;
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
@@ -167,6 +171,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let sieves = replay.sieves(&config.policy)?;
     let handshakes = replay.handshakes();
     let valid_cookies = replay.valid_cookies()?;
+    let connections = replay.connections();
     let (bans, end) = match replay.finish() {
         Ok(bans) => (bans, end),
         Err(error) => (None, end.and(Err(error.into()))),
@@ -176,7 +181,11 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         handshakes,
         valid_cookies,
     };
-    out.finish(&args.capture, bans, &SievesAt { cpus, sieves }, known)?;
+    let at_end = AtEnd {
+        sieves: SievesAt { cpus, sieves },
+        connections,
+    };
+    out.finish(&args.capture, bans, &at_end, known)?;
     end
 }
 
@@ -261,12 +270,12 @@ impl<W: Write> Output<'_, W> {
         mut self,
         capture: &Path,
         bans: Option<ReplayedBans<'_>>,
-        sieves: &SievesAt,
+        at_end: &AtEnd,
         known: KnownBy,
     ) -> anyhow::Result<()> {
         let (policy, summary) = (self.policy, &self.summary);
         if self.json {
-            json::summary(&mut self.writer, policy, summary, bans, sieves, known)?;
+            json::summary(&mut self.writer, policy, summary, bans, at_end, known)?;
         } else {
             print::summary(&mut self.writer, policy, summary, &self.sources)?;
             automatic::print(&mut self.writer, policy)?;
@@ -274,7 +283,8 @@ impl<W: Write> Output<'_, W> {
             if let Some(bans) = bans {
                 bans::print(&mut self.writer, self.policy, bans)?;
             }
-            sieves::print(&mut self.writer, self.policy, sieves)?;
+            connections::print(&mut self.writer, at_end.connections)?;
+            sieves::print(&mut self.writer, self.policy, &at_end.sieves)?;
         }
         self.writer.flush()?;
         if let Some(plot) = self.plot {

@@ -20,6 +20,9 @@ pub(super) struct LimitRates {
     pub(super) rate: Option<Rate>,
     /// How many connections such an owner may have open at once; `None`: it does not say.
     pub(super) connections: Option<u64>,
+    /// How many clients wait for them; `None`: nobody can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) waiting: Option<u64>,
     /// Packets that it passed.
     pub(super) passed_packets: u64,
     /// Packets that it dropped, or would have if it enforced.
@@ -57,6 +60,7 @@ pub(super) fn rates(
             cost: status.cost.clone(),
             rate: status.rate,
             connections: status.connections,
+            waiting: status.queue.as_ref().map(|queue| queue.waiting),
             passed_packets: passed,
             refused_packets: refused,
             passed_packets_per_second: rose(0, passed),

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     cli::{
         capacity,
-        render::{count, number, percent},
+        render::{count, duration, number, percent},
     },
     protocol::{ConnectionsStatus, LimitExplanation},
 };
@@ -52,7 +52,7 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
                 }
             }
             @for line in automatic { p { (line) } }
-            @if let Some(status) = &snapshot.status.connections { (connections(status)) }
+            @if let Some(status) = &snapshot.status.connections { (connections(status, snapshot)) }
         }
     }
 }
@@ -110,7 +110,17 @@ fn left(buckets: &[LimitExplanation]) -> Markup {
     }
 }
 
-fn connections(status: &ConnectionsStatus) -> Markup {
+fn connections(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
+    let columns = [
+        Column("Limit", Kind::Text),
+        Column("Waiting", Kind::Number),
+        Column("Queued", Kind::Number),
+        Column("Resumed", Kind::Number),
+        Column("Waited on average", Kind::Number),
+        Column("Expired", Kind::Number),
+        Column("Rejected", Kind::Number),
+    ];
+    let queues: Vec<_> = snapshot.limits.iter().filter_map(queue).collect();
     html! {
         h3 { "Connections" }
         p {
@@ -120,5 +130,23 @@ fn connections(status: &ConnectionsStatus) -> Markup {
         @if let Some(error) = &status.error {
             p.warning { "Counted once a second: " (error) }
         }
+        @if !queues.is_empty() {
+            (table("Clients that wait in line", &columns, &queues))
+        }
     }
+}
+
+/// Returns who waits for a limit, and what became of those who did; `None`: nobody can.
+fn queue(limit: &LimitRow) -> Option<Vec<Markup>> {
+    let queue = limit.status.queue.as_ref()?;
+    let waited = queue.waited_ns.checked_div(queue.resumed);
+    Some(vec![
+        text(&limit.name),
+        text(count(queue.waiting)),
+        text(count(queue.queued)),
+        text(count(queue.resumed)),
+        text(waited.map_or_else(|| NONE.to_owned(), duration)),
+        text(count(queue.expired)),
+        text(count(queue.rejected)),
+    ])
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     daemon::IncidentNote,
     protocol::{
-        LimitStatus, OffenderList, OffenderStatus,
+        ConnectionsStatus, LimitStatus, OffenderList, OffenderStatus, QueueStatus,
         bans::{BanStatus, BansPage},
         testing::status,
     },
@@ -137,6 +137,29 @@ fn what_is_observed_stands_beside_what_is_enforced() {
     ] {
         assert!(page.contains(text), "{text} is not in {page}");
     }
+}
+
+#[test]
+fn who_waits_in_line_is_shown() {
+    let mut snapshot = snapshot();
+    snapshot.status.connections = Some(ConnectionsStatus {
+        counted: 1_234,
+        uncounted: 0,
+        error: None,
+    });
+    let page = overview(&snapshot).into_string();
+    assert!(!page.contains("wait in line"), "{page}");
+    snapshot.limits[0].status.queue = Some(QueueStatus {
+        waiting: 17,
+        resumed: 2,
+        waited_ns: 3_000_000_000,
+        ..QueueStatus::default()
+    });
+    let page = overview(&snapshot).into_string();
+    for text in ["Clients that wait in line", ">17<", "1.5 s"] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+    assert_harmless(overview(&snapshot));
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use limiter_capture::CapturedFrame;
 use limiter_common::{
     ban::{Ban, BanKey},
+    connection::Ends,
     cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
-    limit::LimitId,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     packet::Frame as _,
@@ -119,9 +119,21 @@ impl Engine for KernelEngine {
         Ok(self.trial.reputation().sieves().traffic(index)?)
     }
 
-    fn open_connections(&self, limit: LimitId) -> Result<u64, EngineError> {
-        let sieves = self.trial.reputation().sieves();
-        Ok(sieves.pressures().open_connections(limit)?)
+    fn opened(
+        &mut self,
+        _policy: &CompiledPolicy,
+        _ends: &Ends,
+        _now_ns: u64,
+    ) -> Result<(), EngineError> {
+        Err(EngineError::Connections)
+    }
+
+    fn closed(&mut self, _policy: &CompiledPolicy, _ends: &Ends) -> Result<(), EngineError> {
+        Err(EngineError::Connections)
+    }
+
+    fn open_connections(&self, _key: &BucketKey) -> Result<u64, EngineError> {
+        Err(EngineError::Connections)
     }
 
     fn sieves(&self) -> SieveMemory<'_> {

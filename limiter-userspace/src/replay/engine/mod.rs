@@ -6,9 +6,9 @@ mod native;
 use limiter_capture::CapturedFrame;
 use limiter_common::{
     ban::{Ban, BanKey},
+    connection::Ends,
     cookie::CookieKeys,
     decide::Verdict,
-    limit::LimitId,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
@@ -45,8 +45,19 @@ pub trait Engine {
     /// Returns the counters of the use of a sieve at an index.
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError>;
 
-    /// Returns how many connections are open by a limit on the total.
-    fn open_connections(&self, limit: LimitId) -> Result<u64, EngineError>;
+    /// Counts a connection that is established at a time of the engine's clock, in nanoseconds.
+    fn opened(
+        &mut self,
+        policy: &CompiledPolicy,
+        ends: &Ends,
+        now_ns: u64,
+    ) -> Result<(), EngineError>;
+
+    /// Takes a connection off that is closed.
+    fn closed(&mut self, policy: &CompiledPolicy, ends: &Ends) -> Result<(), EngineError>;
+
+    /// Returns how many connections the owner of a bucket has open.
+    fn open_connections(&self, key: &BucketKey) -> Result<u64, EngineError>;
 
     /// Returns the contents of the sieves.
     fn sieves(&self) -> SieveMemory<'_>;
@@ -88,6 +99,12 @@ pub enum EngineError {
     /// The kernel or its maps failed.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
+    /// Only the kernel's network stack opens connections there.
+    #[error(
+        "the kernel counts the connections of its own network stack, not those of a capture: replay \
+         it with `--engine native`"
+    )]
+    Connections,
     /// The frame is too long for the kernel to run a program on.
     #[error(
         "the frame has {length} bytes, but the kernel runs a program on at most {longest}: replay \

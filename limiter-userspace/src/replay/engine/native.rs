@@ -4,10 +4,12 @@ use limiter_capture::CapturedFrame;
 use limiter_common::{
     answer::Exchange,
     ban::{Ban, BanKey},
-    connection::Place,
+    connection::{
+        Ends, Place, places,
+        queue::{self, Flow},
+    },
     cookie::{CookieCheck, CookieKeys},
     decide::{Pipeline, Verdict, Workspace},
-    limit::LimitId,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     sieve::{Pressure, SieveTraffic},
@@ -95,8 +97,32 @@ impl Engine for NativeEngine {
         Ok(self.reputation.sieves.traffic(index))
     }
 
-    fn open_connections(&self, limit: LimitId) -> Result<u64, EngineError> {
-        let place = Place::of_total(&self.hash_key, limit);
+    fn opened(
+        &mut self,
+        policy: &CompiledPolicy,
+        ends: &Ends,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        for place in counted_places(policy, ends) {
+            self.reputation.connections.add(place);
+        }
+        let connection = ends.hash(&policy.shape.hash_key);
+        for settings in policy.shape.queues.iter().filter(|queue| queue.size != 0) {
+            let flow = Flow::new(connection, settings.limit);
+            queue::established(&self.reputation.queues, settings, flow, now_ns);
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, policy: &CompiledPolicy, ends: &Ends) -> Result<(), EngineError> {
+        for place in counted_places(policy, ends) {
+            self.reputation.connections.take_off(place);
+        }
+        Ok(())
+    }
+
+    fn open_connections(&self, key: &BucketKey) -> Result<u64, EngineError> {
+        let place = Place::new(&self.hash_key, key);
         Ok(self.reputation.connections.open(place))
     }
 
@@ -144,4 +170,10 @@ impl Engine for NativeEngine {
         self.reputation.bans.remove(key);
         Ok(())
     }
+}
+
+/// Returns where a policy has a connection counted.
+fn counted_places(policy: &CompiledPolicy, ends: &Ends) -> impl Iterator<Item = Place> {
+    let places = places(policy, ends).0.into_iter();
+    places.filter(|place| *place != 0).map(Place)
 }

@@ -2,9 +2,9 @@
 
 use std::{thread, time::Duration};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use limiter_datapath::kernel::possible_cpus;
-use testbed::{CLIENT_INTERFACE, CLIENT_MAC, Frame, RawSender, Recorder, SERVER_INTERFACE};
+use testbed::{CLIENT_INTERFACE, CLIENT_MAC, Frame, Pair, RawSender, Recorder, SERVER_INTERFACE};
 
 use super::{
     CLIENT, LIMIT, PORT, Server, assert_counted, assert_full, connect, counted, fill, policy,
@@ -76,13 +76,27 @@ fn complete_together(mode: &str) -> Result<u64> {
     set(&pair.server, "tcp_max_syn_backlog", "4096")?;
     let _server = Server::new(&pair.server)?;
     let limiter = start_with(&pair, &policy("ipAddress", ""), &["--mode", mode])?;
+    let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
+    let answers = begin_together(&pair, &frame, HANDSHAKES)?;
+    assert_counted(&limiter, 0)?;
+    let acks = answers.iter();
+    let acks: Vec<_> = acks
+        .map(|(port, number)| frame.tcp_ack(*port, PORT, 101, number.wrapping_add(1)))
+        .collect::<Result<_>>()?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&acks)?;
+    thread::sleep(Duration::from_millis(100));
+    counted(&limiter)
+}
+
+/// Begins handshakes from a source that nobody has; returns the port of the client and the number of
+/// the server of each.
+fn begin_together(pair: &Pair, frame: &Frame, handshakes: u16) -> Result<Vec<(u16, u32)>> {
     let mac = CLIENT_MAC.map(|byte| format!("{byte:02x}")).join(":");
     pair.server
         .ip(&["neigh", "add", RAW, "lladdr", &mac, "dev", SERVER_INTERFACE])?;
     let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
-    let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
     let recorder = Recorder::new(&pair.client, CLIENT_INTERFACE)?;
-    let ports = 2000..2000 + HANDSHAKES;
+    let ports = 2000..2000 + handshakes;
     let syns: Vec<_> = ports
         .map(|port| frame.tcp_syn(port, PORT, 100))
         .collect::<Result<_>>()?;
@@ -91,22 +105,54 @@ fn complete_together(mode: &str) -> Result<u64> {
         sender.send_frames(syns)?;
         thread::sleep(Duration::from_millis(20));
     }
-    assert_counted(&limiter, 0)?;
+    // Until the last answer is there.
+    thread::sleep(Duration::from_millis(200));
     let answers = recorder.finish()?;
     let answers: Vec<_> = answers
         .iter()
         .filter_map(|one| answered(&one.data))
         .collect();
     ensure!(
-        answers.len() >= usize::from(HANDSHAKES),
+        answers.len() >= usize::from(handshakes),
         "only {} are answered",
         answers.len()
     );
-    let acks = answers.iter();
-    let acks: Vec<_> = acks
-        .map(|(port, number)| frame.tcp_ack(*port, PORT, 101, number.wrapping_add(1)))
-        .collect::<Result<_>>()?;
-    sender.send_frames(&acks)?;
-    thread::sleep(Duration::from_millis(100));
-    counted(&limiter)
+    Ok(answers)
+}
+
+/// A client that takes its connection for open is told that it is not.
+#[test]
+fn the_last_ack_of_a_handshake_without_room_is_reset() -> Result<()> {
+    const RST: u8 = 0x04;
+    let _turn = take_turn();
+    let pair = pair()?;
+    pair.compute_checksums()?;
+    let _server = Server::new(&pair.server)?;
+    let limiter = start(&pair, &policy("ipAddress", ", deny: reset"))?;
+    let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
+    let mut answers = begin_together(&pair, &frame, LIMIT as u16 + 1)?;
+    answers.sort_unstable();
+    answers.dedup();
+    let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    let ack = |(port, number): &(u16, u32)| frame.tcp_ack(*port, PORT, 101, number.wrapping_add(1));
+    let (last, others) = answers.split_last().context("no handshake")?;
+    let others: Vec<_> = others.iter().map(ack).collect::<Result<_>>()?;
+    sender.send_frames(&others)?;
+    assert_counted(&limiter, LIMIT as u64)?;
+    let recorder = Recorder::new(&pair.client, CLIENT_INTERFACE)?;
+    sender.send_frames(&[ack(last)?])?;
+    thread::sleep(Duration::from_millis(200));
+    let reset = |data: &[u8]| {
+        let tcp = data.get(14 + 20..)?;
+        let port = u16::from_be_bytes(*tcp.get(2..)?.first_chunk()?);
+        Some(port == last.0 && tcp.get(13)? & RST != 0)
+    };
+    let frames = recorder.finish()?;
+    ensure!(
+        frames.iter().any(|one| reset(&one.data) == Some(true)),
+        "no reset among {} frames",
+        frames.len()
+    );
+    assert_counted(&limiter, LIMIT as u64)?;
+    Ok(())
 }

@@ -98,7 +98,7 @@ pub(super) fn draw_standings(frame: &mut Frame, area: Rect, model: &Model, palet
     table::draw(frame, area, columns, model.selected(), palette);
 }
 
-/// Draws the limits on connections, and how many are open.
+/// Draws the limits on connections, how many are open, and who waits for one.
 pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let limits = model.limits_on_connections();
     let open = model
@@ -122,15 +122,21 @@ pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, pal
         let of_each = limits.iter().map(|(_, limit)| text(limit));
         of_each.collect::<Vec<_>>()
     };
-    let columns = vec![
+    let mut columns = vec![
         Column::of_limits(names(&limits)),
         Column::new("at once", cells(&granted)),
+    ];
+    if limits.iter().any(|(_, limit)| limit.waiting.is_some()) {
+        let waiting = |limit: &LimitRates| limit.waiting.map_or_else(|| "–".to_owned(), count);
+        columns.push(Column::new("waiting", cells(&waiting)));
+    }
+    columns.extend([
         Column::new(
             "refused/s",
             cells(&|limit| rate(limit.refused_packets_per_second)),
         ),
         Column::new("refused", cells(&|limit| count(limit.refused_packets))),
-    ];
+    ]);
     table::draw(frame, area, columns, model.selected(), palette);
 }
 

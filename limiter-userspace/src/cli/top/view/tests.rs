@@ -9,8 +9,8 @@ use super::{
     *,
 };
 use crate::protocol::{
-    AutomaticRate, ConnectionsStatus, DistressStatus, Grouping, ShortageStatus, StandingStatus,
-    StandingTraffic, counted_standings,
+    AutomaticRate, ConnectionsStatus, DistressStatus, Grouping, QueueStatus, ShortageStatus,
+    StandingStatus, StandingTraffic, counted_standings,
 };
 
 /// The lines of a screen of this size, without trailing spaces.
@@ -436,6 +436,24 @@ fn a_table_of_limits() {
             "1 234 open that limits count  2 NOT COUNTED for lack of room",
             "limit                        at once  refused/s  refused",
             "OpenConnectionsPerIPAddress       40        7.0       14",
+        ]
+    );
+    let mut snapshot = at(3);
+    let queued = snapshot
+        .status
+        .limits
+        .get_mut("OpenConnectionsPerIPAddress");
+    queued.expect("a limit").queue = Some(QueueStatus {
+        waiting: 17,
+        ..QueueStatus::default()
+    });
+    model.take(snapshot);
+    let lines = screen(&model, (60, 24));
+    assert_eq!(
+        lines[6..8],
+        [
+            "limit                   at once  waiting  refused/s  refused",
+            "OpenConnectionsPerIPA…       40       17        7.0       21",
         ]
     );
     assert!(model.apply(Action::Show(Subject::Standing)).is_continue());

@@ -1,0 +1,11 @@
+//! What there is at the end of a replay besides packets.
+
+use super::sieves::SievesAt;
+use crate::replay::ConnectionCounts;
+
+/// The sieves and the connections at the end.
+pub(super) struct AtEnd {
+    pub(super) sieves: SievesAt,
+    /// `None`: no limit is on connections.
+    pub(super) connections: Option<ConnectionCounts>,
+}
