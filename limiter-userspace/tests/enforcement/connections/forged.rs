@@ -130,7 +130,7 @@ fn the_last_ack_of_a_handshake_without_room_is_reset() -> Result<()> {
     let _server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ", deny: reset"))?;
     let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
-    let mut answers = begin_together(&pair, &frame, LIMIT as u16 + 1)?;
+    let mut answers = begin_together(&pair, &frame, u16::try_from(LIMIT)? + 1)?;
     answers.sort_unstable();
     answers.dedup();
     let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
