@@ -5,8 +5,8 @@ use limiter_common::packet::Facts;
 /// A connection, by its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Connection {
-    client: (u64, u64, u16),
-    server: (u64, u64, u16),
+    pub(super) client: (u64, u64, u16),
+    pub(super) server: (u64, u64, u16),
 }
 
 impl Connection {

@@ -38,7 +38,7 @@ pub(crate) enum Need {
     SystemdAnalyze,
     /// Boots other kernels, and provides what their machines run.
     Emulator,
-    /// The `nft` command of nftables, which the benchmark compares with.
+    /// The `nft` command of nftables, which the benchmark and tests compare with.
     Nft,
     /// The `iptables` command, likewise.
     Iptables,
@@ -88,6 +88,7 @@ impl Machine {
     pub(crate) fn look_for_tests() -> Self {
         let places = Places::of_this_process();
         let found = [
+            (Need::Nft, is_command(&places, "nft")),
             (Need::Ethtool, is_command(&places, "ethtool")),
             (Need::Curl, is_command(&places, "curl")),
             (Need::Peers, peers::are_there()),
