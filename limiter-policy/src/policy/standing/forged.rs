@@ -40,7 +40,9 @@ impl Policy {
     pub fn taken_by_few(&self, family: Family) -> impl Iterator<Item = TakenByFew<'_>> {
         let source = self.standing_in_use().unwrap_or_default().prefix(family);
         let shared = self.limits.iter().filter(move |limit| {
+            // Nobody can forge a connection.
             limit.reserve.is_some()
+                && limit.cost != Cost::Connections
                 && limit.mode != Mode::Off
                 && limit.is_first_part()
                 && limit.counts_any(family)

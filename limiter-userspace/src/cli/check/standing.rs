@@ -55,7 +55,9 @@ fn warnings(policy: &Policy) -> Vec<String> {
 /// Warns of a limit on all sources together that treats them alike.
 fn without_reserve(limit: &Limit) -> Option<String> {
     let is_total = limit.id_format.number() == Some(NumberOf::Interface);
-    let drops = limit.mode == Mode::Enforce && limit.default.is_some();
+    // Nobody can forge a connection.
+    let drops =
+        limit.mode == Mode::Enforce && limit.default.is_some() && limit.cost != Cost::Connections;
     let is_alike = limit.reserve.is_none() && limit.matching.standing.is_empty();
     (is_total && drops && is_alike && limit.is_first_part()).then(|| {
         let strategy = if limit.strategy.why_no_reserve().is_some() {
@@ -229,6 +231,11 @@ mod tests {
         check(&total(900, ""), &[alike]);
         check(&total(900, ", mode: observe"), &[]);
         check(&total(900, ", reserve: {unknown: 50%}"), &[]);
+        // Nobody can forge a connection.
+        for reserve in ["", ", reserve: {unknown: 1}"] {
+            let web = "id: total, cost: connections, limit: 9";
+            check(&format!("limits: {{Web: {{{web}{reserve}}}}}"), &[]);
+        }
         check(&total(900, ", match: {standing: unknown}"), &[]);
         check(
             "limits: {All: {id: total, cost: packets, rate: 9/second, strategy: fixed-window}}",
