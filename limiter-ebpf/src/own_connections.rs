@@ -62,5 +62,5 @@ extern "C" fn limiter_is_of_own_connection(packet: *const Packet) -> u32 {
     };
     let ends = Ends::of_facts(&packet.facts);
     // SAFETY: the value is not read.
-    u32::from(unsafe { OWN_CONNECTIONS.get(&ends) }.is_some())
+    u32::from(unsafe { OWN_CONNECTIONS.get(ends) }.is_some())
 }
