@@ -33,8 +33,8 @@ pub struct Refusals {
 /// the connection of which it is the first: those in `full`, which have no room, and those where
 /// others wait.
 ///
-/// If another limit refuses the packet, nobody stands in line. Sources of unknown standing, which may be forged, wait behind all
-/// others, in a queue of their own.
+/// If another limit refuses the packet, nobody stands in line. Sources of unknown standing, which may be
+/// forged, wait behind all others, in a queue of their own.
 #[inline(always)]
 pub fn stand_in_line<T: Tables, E: Entrance>(
     tables: &T,

@@ -1,4 +1,4 @@
-//! Who is turned away, by standing and by how busy it is, and what it is told.
+//! Clients that a limit turns away, by standing and by how busy they are, and what they are told.
 
 use std::{io::ErrorKind, thread, time::Duration};
 
