@@ -1,7 +1,9 @@
 //! Limits on connections open at once: clients connect, and only as many as the network stack has
 //! open are let in.
 
+mod fast_open;
 mod forged;
+mod multipath;
 mod others;
 mod queue;
 mod soak;
@@ -17,9 +19,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 use testbed::{Limiter, Namespace, Pair, PinDirectory, SERVER_INTERFACE};
 
+use self::soak::kind::Kind;
 use crate::{pair, server_for, take_turn};
 
 const PORT: u16 = 7001;
@@ -61,11 +64,15 @@ struct Server(TcpListener);
 
 impl Server {
     fn new(namespace: &Namespace) -> Result<Self> {
+        Self::at(namespace, PORT, None)
+    }
+
+    fn at(namespace: &Namespace, port: u16, protocol: Option<Protocol>) -> Result<Self> {
         namespace.enter(|| {
-            let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
+            let socket = Socket::new(Domain::IPV6, Type::STREAM, protocol)?;
             socket.set_only_v6(false)?;
             socket.set_reuse_address(true)?;
-            socket.bind(&SocketAddr::new("::".parse()?, PORT).into())?;
+            socket.bind(&SocketAddr::new("::".parse()?, port).into())?;
             socket.listen(1024)?;
             // A client may take for open what is refused at its last ACK: nobody comes then.
             socket.set_read_timeout(Some(AT_ONCE))?;

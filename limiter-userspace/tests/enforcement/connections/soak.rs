@@ -1,105 +1,172 @@
-//! Many connections that end in every way: none is counted that is not open.
+//! Many connections of every kind that end in every way: none is counted that is not open.
+
+mod end;
+pub(super) mod kind;
 
 use std::{
     collections::VecDeque,
-    env,
-    net::{Shutdown, TcpStream},
-    time::Duration,
+    env, fs, thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use socket2::Socket;
-use testbed::{Namespace, Pair};
+use testbed::{Limiter, Namespace, Pair};
 
-use super::{CLIENT, CLIENT_V6, PORT, Server, assert_counted, connect, counted, start};
+use self::{
+    end::{Ends, Open, VANISHES, WAYS},
+    kind::Kind,
+};
+use super::{CLIENT, CLIENT_V6, SOON, Server, counted, start};
 use crate::{pair, syn_cookies::set, take_turn};
 
 /// How many connections, unless `LIMITER_CONNECTIONS` says another number.
 const COUNT: usize = 3_000;
 
 /// How many of them are open at a time.
-const AT_A_TIME: usize = 300;
+const AT_A_TIME: usize = 200;
 
-/// How many ways to end there are.
-const WAYS: usize = 6;
+/// How long the kernel may take to end the last, if a packet is lost.
+const LAST_END: Duration = Duration::from_secs(90);
 
-/// Ends a connection, in one of several ways.
-fn end(number: usize, client: TcpStream, serving: TcpStream) -> Result<()> {
-    match number % WAYS {
-        0 => drop((client, serving)),
-        1 => drop((serving, client)),
-        way @ (2 | 3) => {
-            let (resets, other) = if way == 2 {
-                (client, serving)
-            } else {
-                (serving, client)
-            };
-            Socket::from(resets).set_linger(Some(Duration::ZERO))?;
-            drop(other);
-        }
-        4 => {
-            client.shutdown(Shutdown::Write)?;
-            drop((serving, client));
-        }
-        _ => {
-            serving.shutdown(Shutdown::Both)?;
-            client.shutdown(Shutdown::Both)?;
-        }
+/// The addresses of clients that will vanish.
+const VANISHING: [&str; 2] = ["10.77.0.3", "fd77:1:1:2::1"];
+
+/// Every server lets clients open fast, and clients may.
+const FAST_OPEN: &str = "1027";
+
+/// Has all kinds of connections work, and their ports be free again within the test.
+pub(super) fn allow_all(pair: &Pair) -> Result<()> {
+    for namespace in [&pair.client, &pair.server] {
+        set(namespace, "tcp_max_tw_buckets", "0")?;
+        set(namespace, "tcp_fastopen", FAST_OPEN)?;
     }
     Ok(())
 }
 
-/// Returns how many connections `ss` lists.
-fn listed(namespace: &Namespace) -> Result<usize> {
-    let filter = format!("sport = :{PORT}");
+/// Has the connections of the client have a second subflow, from another of its addresses.
+pub(super) fn add_subflows(pair: &Pair, from: &str) -> Result<()> {
+    let endpoint = ["mptcp", "endpoint", "add", from, "subflow"];
+    pair.client.ip(&endpoint)?;
+    for namespace in [&pair.client, &pair.server] {
+        namespace.ip(&["mptcp", "limits", "set", "subflows", "2"])?;
+    }
+    Ok(())
+}
+
+/// Returns how many connections `ss` lists in the states from established to closed.
+pub(super) fn listed(namespace: &Namespace) -> Result<u64> {
+    let ports = Kind::ALL.map(|kind| format!("sport = :{}", kind.port()));
+    let filter = format!("( {} )", ports.join(" or "));
     let arguments = ["-H", "-t", "-n", "state", "connected", &filter];
     let output = namespace.command("ss").args(arguments).output()?;
     ensure!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout)?;
     let open = |line: &&str| !line.starts_with("TIME-WAIT") && !line.starts_with("SYN-RECV");
-    Ok(text.lines().filter(open).count())
+    Ok(text.lines().filter(open).count() as u64)
 }
 
-fn allow_ports(pair: &Pair) -> Result<()> {
-    for namespace in [&pair.client, &pair.server] {
-        // Else the ports of those that end orderly are not free again within the test.
-        set(namespace, "tcp_max_tw_buckets", "0")?;
+/// Fails unless as many are counted soon as `ss` lists; returns the number.
+fn assert_as_listed(limiter: &Limiter, pair: &Pair) -> Result<u64> {
+    let end = Instant::now() + SOON;
+    loop {
+        let [counted, listed] = [counted(limiter)?, listed(&pair.server)?];
+        if counted == listed {
+            return Ok(counted);
+        }
+        ensure!(
+            Instant::now() < end,
+            "{counted} are counted, ss lists {listed}"
+        );
+        thread::sleep(Duration::from_millis(50));
     }
-    Ok(())
+}
+
+/// Returns a counter of the kernel's network stack.
+pub(super) fn stack_count(namespace: &Namespace, name: &str) -> Result<u64> {
+    let text = namespace.enter(|| Ok(fs::read_to_string("/proc/thread-self/net/netstat")?))?;
+    let mut lines = text.lines();
+    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+        let mut both = names.split(' ').zip(values.split(' '));
+        if let Some((_, value)) = both.find(|(of, _)| *of == name) {
+            return Ok(value.parse()?);
+        }
+    }
+    anyhow::bail!("the network stack counts no {name}")
 }
 
 #[test]
 fn no_connection_is_counted_that_is_not_open() -> Result<()> {
     let _turn = take_turn();
     let pair = pair()?;
-    allow_ports(&pair)?;
-    let server = Server::new(&pair.server)?;
+    allow_all(&pair)?;
+    end::prepare(&pair, VANISHING)?;
+    let mut servers = Vec::new();
+    for kind in Kind::ALL {
+        match kind.serve(&pair.server)? {
+            Some(server) => servers.push((kind, server)),
+            None => println!("this kernel has no connections of the kind {kind:?}"),
+        }
+    }
+    if servers.iter().any(|(kind, _)| *kind == Kind::Multipath) {
+        add_subflows(&pair, "10.78.0.2")?;
+    }
     let policy = format!(
-        "limits: {{Web: {{id: ipAddress, cost: connections, limit: 1000, match: {{protocol: tcp, \
-         destination-port: {PORT}}}}}}}\n"
+        "limits: {{Web: {{id: ipAddress, cost: connections, limit: 100000, match: {{protocol: tcp, \
+         destination-port: {:?}}}}}}}\n",
+        Kind::ALL.map(Kind::port)
     );
     let limiter = start(&pair, &policy)?;
     let count = env::var("LIMITER_CONNECTIONS").map_or(Ok(COUNT), |text| text.parse())?;
     let mut open = VecDeque::new();
+    let mut ends = Ends::default();
     for number in 0..count {
-        let from = [CLIENT, CLIENT_V6][number / WAYS % 2];
-        let client = connect(&pair, from).with_context(|| format!("connection {number}"))?;
-        open.push_back((client, server.accept()?));
+        open.push_back(
+            connect(&pair, &servers, number).with_context(|| format!("connection {number}"))?,
+        );
         if open.len() == AT_A_TIME {
-            let (client, serving) = open.pop_front().context("it is open")?;
-            end(number, client, serving)?;
+            let first = open.pop_front().context("it is open")?;
+            ends.end(first)
+                .with_context(|| format!("the end of one before {number}"))?;
         }
     }
-    let expected = listed(&pair.server)?;
-    ensure!(expected >= AT_A_TIME - 1, "ss lists {expected}");
-    assert_counted(&limiter, expected as u64)?;
+    let expected = assert_as_listed(&limiter, &pair)?;
+    ensure!(expected >= AT_A_TIME as u64 - 1, "{expected} are open");
     println!("after {count} connections {expected} are open, and counted");
-    for (number, (client, serving)) in open.into_iter().enumerate() {
-        end(number, client, serving)?;
+    for open in open {
+        ends.end(open)?;
     }
-    assert_counted(&limiter, 0)?;
-    ensure!(listed(&pair.server)? == 0 && counted(&limiter)? == 0);
+    ends.finish(&pair)?;
+    let end = Instant::now() + LAST_END;
+    loop {
+        match assert_as_listed(&limiter, &pair)? {
+            0 => break,
+            rest => ensure!(Instant::now() < end, "{rest} have not ended"),
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let fast = stack_count(&pair.server, "TCPFastOpenPassive")?;
+    ensure!(fast >= count as u64 / 6, "{fast} opened fast");
+    println!("{fast} opened fast; ended, by way: {:?}", ends.ended);
     let status = limiter.status()?;
     ensure!(status["connections"]["uncounted"] == 0, "{status}");
     Ok(())
+}
+
+/// Opens a connection of one of the kinds and families.
+fn connect(pair: &Pair, servers: &[(Kind, Server)], number: usize) -> Result<Open> {
+    let (kind, server) = &servers[number / WAYS % servers.len()];
+    let family = number / WAYS / servers.len() % 2;
+    let (from, port) = if number % WAYS == VANISHES {
+        // Not again while the server has not given up the one before.
+        let port = 10_000 + number / WAYS % 50_000;
+        (VANISHING[family], u16::try_from(port)?)
+    } else {
+        ([CLIENT, CLIENT_V6][family], 0)
+    };
+    Ok(Open {
+        number,
+        kind: *kind,
+        client: kind.connect_at(pair, from, port)?,
+        serving: server.accept()?,
+    })
 }

@@ -1,0 +1,152 @@
+//! TCP Fast Open: the first segment makes a socket that a server accepts. It counts from the
+//! handshake's end, and never if there is none.
+
+use std::{
+    io::Read as _,
+    net::{Shutdown, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::{Namespace, Pair};
+
+use super::{
+    CLIENT, Kind, LIMIT, SOON, Server, assert_counted, counted,
+    soak::{allow_all, listed},
+    start,
+};
+use crate::{pair, syn_cookies::set, take_turn};
+
+fn nft(namespace: &Namespace, rules: &str) -> Result<()> {
+    let output = namespace.command("nft").arg(rules).output()?;
+    ensure!(output.status.success(), "{output:?}");
+    Ok(())
+}
+
+/// Has the client hear nothing of the server, so that it ends no handshake.
+fn be_deaf(pair: &Pair) -> Result<()> {
+    let rules = "table inet deaf { chain input { type filter hook input priority 0; tcp sport 7002 \
+                 drop; }; }";
+    nft(&pair.client, rules)
+}
+
+fn hear(pair: &Pair) -> Result<()> {
+    nft(&pair.client, "delete table inet deaf")
+}
+
+/// Returns how many handshakes the server has begun and not ended.
+fn beginning(namespace: &Namespace) -> Result<usize> {
+    let arguments = ["-H", "-t", "-n", "state", "syn-recv", "sport = :7002"];
+    let output = namespace.command("ss").args(arguments).output()?;
+    ensure!(output.status.success(), "{output:?}");
+    Ok(String::from_utf8(output.stdout)?.lines().count())
+}
+
+/// Returns a pair whose client has a cookie, a server and the policy.
+fn prepare() -> Result<(Pair, Server, String)> {
+    let pair = pair()?;
+    allow_all(&pair)?;
+    let server = Kind::FastOpen.serve(&pair.server)?.context("a listener")?;
+    drop((Kind::FastOpen.connect(&pair, CLIENT)?, server.accept()?));
+    let policy = format!(
+        "limits: {{Web: {{id: ipAddress, cost: connections, limit: {LIMIT}, match: {{protocol: \
+         tcp, destination-port: {}}}}}}}\n",
+        Kind::FastOpen.port()
+    );
+    Ok((pair, server, policy))
+}
+
+/// Opens connections of which the client hears nothing, though the server has accepted them.
+fn begin(pair: &Pair, server: &Server, count: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
+    let connections = (0..count).map(|number| {
+        let client = Kind::FastOpen.connect(pair, CLIENT)?;
+        let serving = server
+            .accept()
+            .with_context(|| format!("handshake {number}"))?;
+        Ok((client, serving))
+    });
+    connections.collect()
+}
+
+#[test]
+fn what_opens_fast_counts_once_its_handshake_has_ended() -> Result<()> {
+    let _turn = take_turn();
+    let (pair, server, policy) = prepare()?;
+    let limiter = start(&pair, &policy)?;
+    be_deaf(&pair)?;
+    let open = begin(&pair, &server, 2 * LIMIT)?;
+    ensure!(beginning(&pair.server)? == 2 * LIMIT);
+    ensure!(counted(&limiter)? == 0, "a first segment is counted");
+    hear(&pair)?;
+    // Both ends repeat what the client has not heard. The limit's become connections, no more.
+    assert_counted(&limiter, LIMIT as u64)?;
+    // As long as it takes to repeat them once more.
+    thread::sleep(Duration::from_secs(2));
+    ensure!(counted(&limiter)? == LIMIT as u64 && listed(&pair.server)? == LIMIT as u64);
+    // A first segment with a cookie finds no room.
+    let _client = Kind::FastOpen.connect(&pair, CLIENT)?;
+    ensure!(server.accept().is_err(), "one more is let in");
+    drop(open);
+    assert_counted(&limiter, 0)
+}
+
+/// Reads what was in the first segment.
+fn served(mut serving: TcpStream) -> Result<TcpStream> {
+    ensure!(serving.read(&mut [0; 2])? == 1);
+    Ok(serving)
+}
+
+/// Such a connection may never be in the state of an established one.
+#[test]
+fn what_the_server_ends_before_the_handshake_counts_once_the_client_is_there() -> Result<()> {
+    let _turn = take_turn();
+    let (pair, server, policy) = prepare()?;
+    let limiter = start(&pair, &policy)?;
+    be_deaf(&pair)?;
+    let (client, serving) = begin(&pair, &server, 1)?.pop().context("it is open")?;
+    let serving = served(serving)?;
+    serving.shutdown(Shutdown::Write)?;
+    hear(&pair)?;
+    assert_counted(&limiter, 1)?;
+    ensure!(listed(&pair.server)? == 1);
+    drop((client, serving));
+    assert_counted(&limiter, 0)
+}
+
+#[test]
+fn what_opens_fast_and_never_ends_its_handshake_leaves_no_count() -> Result<()> {
+    let _turn = take_turn();
+    let (pair, server, policy) = prepare()?;
+    set(&pair.server, "tcp_synack_retries", "1")?;
+    set(&pair.server, "tcp_orphan_retries", "1")?;
+    let limiter = start(&pair, &policy)?;
+    be_deaf(&pair)?;
+    let mut waits = Vec::new();
+    for (number, (client, serving)) in begin(&pair, &server, 4 * LIMIT)?.into_iter().enumerate() {
+        drop(client);
+        // Some wait; the server has served others, and resets them for what it has not read, or not.
+        match number % 3 {
+            0 => waits.push(serving),
+            1 => drop(serving),
+            _ => drop(served(serving)?),
+        }
+    }
+    let end = Instant::now() + 3 * SOON;
+    loop {
+        let (counted, listed) = (counted(&limiter)?, listed(&pair.server)?);
+        let beginning = beginning(&pair.server)?;
+        if beginning == 0 && listed == 0 && counted == 0 {
+            break;
+        }
+        ensure!(
+            Instant::now() < end,
+            "{counted} counted, {listed} listed, {beginning} begun"
+        );
+        thread::sleep(Duration::from_millis(200));
+    }
+    hear(&pair)?;
+    drop(waits);
+    let _open = (Kind::FastOpen.connect(&pair, CLIENT)?, server.accept()?);
+    assert_counted(&limiter, 1)
+}

@@ -1,0 +1,209 @@
+//! The ways in which connections end.
+
+use std::{
+    collections::VecDeque,
+    io::{ErrorKind, Read as _, Write as _},
+    net::{Shutdown, TcpStream},
+    os::fd::OwnedFd,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use socket2::Socket;
+use testbed::Pair;
+
+use super::{super::SOON, kind::Kind};
+use crate::syn_cookies::set;
+
+/// A connection that is open.
+pub(super) struct Open {
+    pub(super) number: usize,
+    pub(super) kind: Kind,
+    pub(super) client: TcpStream,
+    pub(super) serving: TcpStream,
+}
+
+/// How many ways to end there are.
+pub(super) const WAYS: usize = 8;
+
+/// Those in which the client sends nothing any more, and the process of the server is killed.
+pub(super) const VANISHES: usize = 6;
+const KILLED: usize = 7;
+
+/// How many of those whose client has vanished may wait for their time-out.
+const MOST_WAITING: usize = 100;
+
+/// The mark of what the client's firewall drops.
+const MARK: u32 = 77;
+
+/// After this time the subflows of a multipath connection have ended, of which its socket does not tell.
+const SUBFLOWS_END: Duration = Duration::from_secs(4);
+
+/// Ends connections, and counts them by way.
+#[derive(Default)]
+pub(super) struct Ends {
+    pub(super) ended: [usize; WAYS],
+    timing_out: VecDeque<(Instant, Kind, TcpStream)>,
+    to_be_killed: Vec<(TcpStream, TcpStream)>,
+}
+
+/// Has clients that vanish be silent, and the server give up soon. `addresses`: those of such clients.
+pub(super) fn prepare(pair: &Pair, addresses: [&str; 2]) -> Result<()> {
+    let [v4, v6] = addresses;
+    let rules = format!(
+        "table inet away {{ chain output {{ type filter hook output priority 0; meta mark {MARK} \
+         drop; ip saddr {v4} tcp flags & rst == rst drop; ip6 saddr {v6} tcp flags & rst == rst \
+         drop; }}; }}"
+    );
+    let output = pair.client.command("nft").arg(rules).output()?;
+    ensure!(output.status.success(), "{output:?}");
+    for (name, value) in [
+        ("tcp_retries2", "2"),
+        ("tcp_orphan_retries", "1"),
+        ("tcp_keepalive_time", "1"),
+        ("tcp_keepalive_intvl", "1"),
+        ("tcp_keepalive_probes", "1"),
+    ] {
+        set(&pair.server, name, value)?;
+    }
+    Ok(())
+}
+
+impl Ends {
+    /// Ends a connection.
+    pub(super) fn end(&mut self, open: Open) -> Result<()> {
+        let Open {
+            number,
+            kind,
+            client,
+            serving,
+        } = open;
+        let way = number % WAYS;
+        self.ended[way] += 1;
+        match way {
+            0 => drop((client, serving)),
+            1 => drop((serving, client)),
+            2 => reset(client, serving)?,
+            3 => reset(serving, client)?,
+            4 => {
+                client.shutdown(Shutdown::Write)?;
+                drop((serving, client));
+            }
+            5 => {
+                serving.shutdown(Shutdown::Both)?;
+                // The other end may be quicker.
+                let _ = client.shutdown(Shutdown::Both);
+            }
+            VANISHES => self.vanish(number / WAYS, kind, client, serving)?,
+            KILLED => {
+                self.to_be_killed.push((client, serving));
+                if self.to_be_killed.len() == 3 {
+                    self.kill()?;
+                }
+            }
+            _ => bail!("there is no way {way}"),
+        }
+        Ok(())
+    }
+
+    /// Has the client vanish. The server sends, or asks whether the client lives, or ends the connection.
+    fn vanish(
+        &mut self,
+        number: usize,
+        kind: Kind,
+        client: TcpStream,
+        mut serving: TcpStream,
+    ) -> Result<()> {
+        let client = Socket::from(client);
+        client.set_mark(MARK)?;
+        client.set_linger(Some(Duration::ZERO))?;
+        drop(client);
+        // In a long run more vanish than may wait.
+        match number / Kind::ALL.len() % 3 {
+            0 if self.has_room()? => serving.write_all(b"?")?,
+            1 if self.has_room()? => {
+                let socket = Socket::from(serving);
+                socket.set_keepalive(true)?;
+                serving = socket.into();
+            }
+            _ => return Ok(()),
+        }
+        serving.set_nonblocking(true)?;
+        self.timing_out.push_back((Instant::now(), kind, serving));
+        Ok(())
+    }
+
+    /// Drops those that have timed out; returns whether another may wait.
+    fn has_room(&mut self) -> Result<bool> {
+        while let Some((since, kind, serving)) = self.timing_out.front_mut() {
+            if !has_timed_out(*since, *kind, serving)? {
+                break;
+            }
+            self.timing_out.pop_front();
+        }
+        Ok(self.timing_out.len() < MOST_WAITING)
+    }
+
+    /// Kills a process that alone holds the server's ends.
+    fn kill(&mut self) -> Result<()> {
+        let mut command = Command::new("sleep");
+        command.arg("60");
+        let mut clients = Vec::new();
+        for (place, (client, serving)) in self.to_be_killed.drain(..).enumerate() {
+            let serving = Stdio::from(OwnedFd::from(serving));
+            match place {
+                0 => command.stdin(serving),
+                1 => command.stdout(serving),
+                _ => command.stderr(serving),
+            };
+            clients.push(client);
+        }
+        let mut server = command.spawn()?;
+        // It has copies.
+        drop(command);
+        server.kill()?;
+        server.wait()?;
+        Ok(())
+    }
+
+    /// Ends what has only begun to end. Last, clients are back that know nothing of their connections:
+    /// else the kernel keeps those of multipath for a minute that the server has ended.
+    pub(super) fn finish(&mut self, pair: &Pair) -> Result<()> {
+        self.kill()?;
+        let end = Instant::now() + 3 * SOON;
+        while self.has_room()? && !self.timing_out.is_empty() {
+            ensure!(Instant::now() < end, "connections do not time out");
+            thread::sleep(Duration::from_millis(20));
+        }
+        let rules = ["delete", "table", "inet", "away"];
+        let output = pair.client.command("nft").args(rules).output()?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(())
+    }
+}
+
+fn reset(resets: TcpStream, other: TcpStream) -> Result<()> {
+    Socket::from(resets).set_linger(Some(Duration::ZERO))?;
+    drop(other);
+    Ok(())
+}
+
+/// Returns whether the connection of a client that vanished has timed out; fails if it ends otherwise.
+fn has_timed_out(since: Instant, kind: Kind, serving: &mut TcpStream) -> Result<bool> {
+    if kind == Kind::Multipath {
+        return Ok(since.elapsed() > SUBFLOWS_END);
+    }
+    let mut sent = [0; 2];
+    loop {
+        match serving.read(&mut sent) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(true),
+            // What was in the SYN.
+            Ok(1) => {}
+            Ok(length) => bail!("a client that vanished has sent {length} bytes"),
+            Err(error) => return Err(error).context("of a client that vanished"),
+        }
+    }
+}
