@@ -1,166 +1,135 @@
-//! Counts in lines of words that are only swapped, so that no CPU waits for another.
+//! How many connections each owner has open.
 //!
 //! A word is the tag of a [`Place`] and a count; 0 is free. If two CPUs count the first two
 //! connections of an owner at one moment, it may get two words. So its connections are the sum of all
-//! of its words, and its count is exact without a lock.
+//! of its words, and its count is exact without a lock. What was counted in a word is taken off there,
+//! by its index, so the end of a connection never fails.
 
-use super::Place;
+use super::{
+    Place,
+    line::{Both, Seen, Slots, first_of, last_of},
+};
 
-/// The number of words in a line.
-pub const SLOTS: usize = 16;
-
-/// The number of words in half a line.
-pub const HALF: usize = SLOTS / 2;
-
-/// The number of lines of the table.
-pub const LINES: u32 = 1 << 16;
+/// The number of lines of the table: 16 MiB, which has room for a million owners.
+pub const LINES: u32 = 1 << 18;
 
 /// The most connections that a word counts.
 pub const MOST_OPEN: u64 = Place::BELOW_TAG;
 
-/// How many words are looked at to add a connection: first those that have the tag, then free ones,
-/// too.
-const STEPS_TO_ADD: usize = 3 * SLOTS;
+/// How often to try to count a connection while other CPUs change the same words.
+const TRIES: u32 = 16;
 
-/// How many words are looked at to take one off.
-const STEPS_TO_TAKE_OFF: usize = 4 * SLOTS;
+/// How often in one word, before another is begun.
+const TRIES_OF_ONE: u32 = 4;
 
-/// The words of a line.
-pub trait Slots {
-    /// Returns a word.
-    fn get(&self, slot: usize) -> u64;
+/// The table of counts.
+pub trait Counts {
+    /// Calls [`look`] on a line.
+    fn look(&self, line: u32, place: Place) -> Seen;
+
+    /// Returns the word at an index.
+    fn get(&self, at: u32) -> u64;
 
     /// Stores `wanted` if the word is still `seen`; returns whether it was.
-    fn compare_and_swap(&self, slot: usize, seen: u64, wanted: u64) -> bool;
+    fn compare_and_swap(&self, at: u32, seen: u64, wanted: u64) -> bool;
+
+    /// Takes 1 off the word at an index; returns what it was.
+    fn count_down(&self, at: u32) -> u64;
+
+    /// Calls [`try_to_add`].
+    fn try_to_add(&self, place: Place, attempt: u32) -> u32
+    where
+        Self: Sized,
+    {
+        try_to_add(self, place, attempt)
+    }
+
+    /// Calls [`add`].
+    fn add(&self, place: Place) -> Option<u32>
+    where
+        Self: Sized,
+    {
+        add(self, place)
+    }
+
+    /// Calls [`take_off`].
+    fn take_off(&self, at: u32)
+    where
+        Self: Sized,
+    {
+        take_off(self, at);
+    }
 }
 
-/// Returns how many connections are open at a place.
+/// Returns which words of a line count the connections of a place.
 #[inline(always)]
-pub fn open<S: Slots>(slots: &S, place: Place) -> u64 {
-    open_in_half(slots, place, 0) + open_in_half(slots, place, HALF)
+pub fn look<S: Slots>(slots: &S, place: Place) -> Seen {
+    Seen::of(slots, |word| (word ^ place.0) >> Place::COUNT_BITS)
 }
 
-/// Returns how many of them are counted in the half of the line that begins with a slot.
+/// Returns how many connections of a place are counted in a line, one of its two.
 #[inline(always)]
-pub fn open_in_half<S: Slots>(slots: &S, place: Place, first: usize) -> u64 {
+pub fn open_in<S: Slots>(slots: &S, place: Place) -> u64 {
     let mut sum = 0;
-    for slot in 0..HALF {
-        sum += place.count_in(slots.get(first + slot));
+    for slot in 0..super::line::SLOTS {
+        sum += place.count_in(slots.get(slot));
     }
     sum
 }
 
-/// Counts one more connection at a place; returns false if the line has no room for it.
+/// Counts one more connection at a place; returns the index of the word that counts it, or `None` if
+/// there is no room.
 #[inline(always)]
-pub fn add<S: Slots>(slots: &S, place: Place) -> bool {
-    for step in 0..STEPS_TO_ADD {
-        let slot = step % SLOTS;
-        let seen = slots.get(slot);
-        let count = place.count_in(seen);
-        let goes_on = count != 0 && count < MOST_OPEN;
-        let begins = seen == 0 && step >= SLOTS;
-        let wanted = if goes_on { seen + 1 } else { place.tag() + 1 };
-        if (goes_on || begins) && slots.compare_and_swap(slot, seen, wanted) {
-            return true;
+pub fn add<C: Counts>(counts: &C, place: Place) -> Option<u32> {
+    for attempt in 0..TRIES {
+        match counts.try_to_add(place, attempt) {
+            AGAIN => {}
+            at => return Some(at),
         }
     }
-    false
+    None
 }
 
-/// Counts one connection less at a place; returns false if none was counted.
+/// In place of an index: another attempt may find room.
+const AGAIN: u32 = u32::MAX;
+
+/// Does so, unless another CPU changes the same word; returns its index, or `u32::MAX`.
 #[inline(always)]
-pub fn take_off<S: Slots>(slots: &S, place: Place) -> bool {
-    for step in 0..STEPS_TO_TAKE_OFF {
-        let slot = step % SLOTS;
-        let seen = slots.get(slot);
-        let count = place.count_in(seen);
-        let wanted = if count == 1 { 0 } else { seen.wrapping_sub(1) };
-        if count != 0 && slots.compare_and_swap(slot, seen, wanted) {
-            return true;
-        }
+pub fn try_to_add<C: Counts>(counts: &C, place: Place, attempt: u32) -> u32 {
+    let lines = place.lines();
+    let [first, second] = lines.map(|line| counts.look(line, place));
+    let Both { found, free } = Both::new(first, second);
+    // A word may be full, or changed by many CPUs.
+    let goes_on = match attempt / TRIES_OF_ONE {
+        0 => found,
+        1 => last_of(found),
+        _ => 0,
+    };
+    let candidates = match (goes_on, free) {
+        (0, 0) => found,
+        (0, _) => free,
+        _ => goes_on,
+    };
+    if candidates == 0 {
+        return AGAIN;
     }
-    false
+    let at = first_of(candidates, lines);
+    let seen = counts.get(at);
+    let has_room = place.is_counted_in(seen) && seen & MOST_OPEN != MOST_OPEN;
+    let wanted = if has_room { seen + 1 } else { place.tag() + 1 };
+    if (has_room || seen == 0) && counts.compare_and_swap(at, seen, wanted) {
+        at
+    } else {
+        AGAIN
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    extern crate std;
-
-    use core::cell::Cell;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Words([Cell<u64>; SLOTS]);
-
-    impl Slots for Words {
-        fn get(&self, slot: usize) -> u64 {
-            self.0[slot].get()
-        }
-
-        fn compare_and_swap(&self, slot: usize, seen: u64, wanted: u64) -> bool {
-            let holds = self.0[slot].get() == seen;
-            if holds {
-                self.0[slot].set(wanted);
-            }
-            holds
-        }
-    }
-
-    fn place(number: u64) -> Place {
-        Place((number << 32) | Place::LOWEST_OF_TAG)
-    }
-
-    #[test]
-    fn what_was_added_is_taken_off() {
-        let words = Words::default();
-        for _ in 0..5 {
-            assert!(add(&words, place(1)));
-        }
-        assert!(add(&words, place(2)));
-        assert_eq!(open(&words, place(1)), 5);
-        assert_eq!(open(&words, place(2)), 1);
-        assert_eq!(open(&words, place(3)), 0);
-        for left in (0..5).rev() {
-            assert!(take_off(&words, place(1)));
-            assert_eq!(open(&words, place(1)), left);
-        }
-        assert!(!take_off(&words, place(1)));
-        assert_eq!(open(&words, place(2)), 1);
-        assert!(take_off(&words, place(2)));
-        assert!(words.0.iter().all(|word| word.get() == 0));
-    }
-
-    #[test]
-    fn a_full_line_has_no_room_for_another_owner() {
-        let words = Words::default();
-        for number in 0..SLOTS as u64 {
-            assert!(add(&words, place(number)));
-        }
-        assert!(!add(&words, place(99)));
-        assert!(add(&words, place(0)));
-        assert!(take_off(&words, place(3)));
-        assert!(add(&words, place(99)));
-        assert_eq!(open(&words, place(99)), 1);
-    }
-
-    #[test]
-    fn two_words_of_one_owner_count_together() {
-        let words = Words::default();
-        words.0[4].set(place(7).tag() + 2);
-        words.0[9].set(place(7).tag() + 3);
-        assert_eq!(open(&words, place(7)), 5);
-        for left in (0..5).rev() {
-            assert!(take_off(&words, place(7)));
-            assert_eq!(open(&words, place(7)), left);
-        }
-    }
-
-    #[test]
-    fn a_word_that_is_full_is_followed_by_another() {
-        let words = Words::default();
-        words.0[0].set(place(7).tag() + MOST_OPEN);
-        assert!(add(&words, place(7)));
-        assert_eq!(open(&words, place(7)), MOST_OPEN + 1);
+/// Takes a connection off the word at an index, which counts it.
+#[inline(always)]
+pub fn take_off<C: Counts>(counts: &C, at: u32) {
+    let left = counts.count_down(at).wrapping_sub(1);
+    if left & MOST_OPEN == 0 {
+        // Unless another connection is counted there again, whose end will free it.
+        counts.compare_and_swap(at, left, 0);
     }
 }

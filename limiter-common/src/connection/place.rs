@@ -10,9 +10,9 @@ use crate::{
     verdict::Verdict,
 };
 
-use super::Ends;
+use super::{Ends, count::LINES};
 
-/// Where the connections of one owner by one limit are counted: a line by the low bits, and a tag by
+/// Where the connections of one owner by one limit are counted: two lines by the low bits, and a tag by
 /// the others, of a keyed hash. Two owners of one line have the same tag by a chance of 2^-43. 0:
 /// nowhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,12 +24,18 @@ pub struct Place(pub u64);
 #[repr(transparent)]
 pub struct Places(pub [u64; MOST_LIMITS]);
 
+/// The bits of the tag that say where the second line is begin here.
+const STEP_BITS: u32 = 40;
+
 /// In place of an interface's number: a connection may change its interface.
 const EVERY_INTERFACE: u32 = 0;
 
 impl Place {
+    /// The number of bits of a word below the tag, which are its count.
+    pub(super) const COUNT_BITS: u32 = 20;
+
     /// The bits of a word below the tag.
-    pub(super) const BELOW_TAG: u64 = (1 << 20) - 1;
+    pub(super) const BELOW_TAG: u64 = (1 << Self::COUNT_BITS) - 1;
 
     /// The lowest bit of a tag, which each has, so that no tag is 0.
     pub(super) const LOWEST_OF_TAG: u64 = Self::BELOW_TAG + 1;
@@ -75,11 +81,14 @@ impl Place {
         Self(self.0 ^ (1 << 63))
     }
 
-    /// Returns the index of the line in a table of `lines` lines, a power of two.
+    /// Returns the two lines of the table in which the place may be. Which two they are follows from
+    /// either of them and the tag: so the tag needs to differ from few others.
     #[must_use]
     #[inline(always)]
-    pub const fn line(self, lines: u32) -> u32 {
-        (self.0 & Self::BELOW_TAG) as u32 & lines.wrapping_sub(1)
+    pub const fn lines(self) -> [u32; 2] {
+        let first = (self.0 & Self::BELOW_TAG) as u32 & (LINES - 1);
+        let step = (self.0 >> STEP_BITS) as u32 & (LINES - 1) | 1;
+        [first, first ^ step]
     }
 
     /// Returns the tag, in its bits of a word.
@@ -88,10 +97,16 @@ impl Place {
         self.0 & !Self::BELOW_TAG
     }
 
+    /// Returns whether a word is for connections of the place.
+    #[inline(always)]
+    pub(super) const fn is_counted_in(self, word: u64) -> bool {
+        (word ^ self.0) & !Self::BELOW_TAG == 0
+    }
+
     /// Returns how many connections of the place a word counts.
     #[inline(always)]
     pub(super) const fn count_in(self, word: u64) -> u64 {
-        if (word ^ self.0) & !Self::BELOW_TAG == 0 {
+        if self.is_counted_in(word) {
             word & Self::BELOW_TAG
         } else {
             0
@@ -102,35 +117,21 @@ impl Place {
 impl Places {
     /// Those of a connection that no limit counts.
     pub const NONE: Self = Self([0; MOST_LIMITS]);
-
-    /// Returns whether it is counted anywhere.
-    #[must_use]
-    #[inline(always)]
-    pub const fn are_none(&self) -> bool {
-        let mut any = 0;
-        let mut place = 0;
-        while place < MOST_LIMITS {
-            any |= self.0[place];
-            place += 1;
-        }
-        any == 0
-    }
 }
 
-/// Returns where a connection is to be counted.
+/// Fills in where a connection is to be counted; `places` are none so far.
 #[inline(always)]
-pub fn places<T: Tables>(tables: &T, ends: &Ends) -> Places {
+pub fn find_places<T: Tables>(tables: &T, ends: &Ends, places: &mut Places) {
     let facts = ends.facts();
     let shape = tables.shape();
     let Some(class) = classify(tables, &facts.source) else {
-        return Places::NONE;
+        return;
     };
     if class.listed() == Class::EXCLUDED {
-        return Places::NONE;
+        return;
     }
     let matched = matching(tables, &facts, class);
     let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
-    let mut places = Places::NONE;
     let mut rest = shape.connections;
     for place in &mut places.0 {
         if rest == 0 {
@@ -140,14 +141,13 @@ pub fn places<T: Tables>(tables: &T, ends: &Ends) -> Places {
         rest &= rest.wrapping_sub(1);
         let Some(limit) = tables.limit(limit_index) else {
             // The policy compiler rules this out.
-            return Places::NONE;
+            return;
         };
         let found = Place::of_packet(&shape.hash_key, limit, &facts, &class.subscriber, family);
         // Not a branch: the verifier would walk each set of limits.
         let is_counted = tables.opaque(matched >> limit_index & 1);
         *place = found.0 & 0u64.wrapping_sub(is_counted);
     }
-    places
 }
 
 /// Returns those of the limits on connections in the verdict, which count the packet, that have no room

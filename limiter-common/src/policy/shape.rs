@@ -98,8 +98,6 @@ pub struct Shape {
     /// The limits on connections open at once, at most [`MAX_CONNECTION_LIMITS`]. No packet is
     /// charged to them.
     pub connections: u64,
-    /// The number of lines of the table of open connections, a power of two; 0: there is none.
-    pub connection_lines: u64,
     /// Those of them that clients wait for.
     pub queueing: u64,
     /// How clients wait for each of the limits on connections, in their order.
@@ -147,7 +145,6 @@ impl Shape {
         cookie_port: 0,
         own_connections: 0,
         connections: 0,
-        connection_lines: 0,
         queueing: 0,
         queues: [QueueSettings::NONE; MAX_CONNECTION_LIMITS],
         otherwise: [Otherwise::NONE; MOST_OTHERWISE],

@@ -8,9 +8,11 @@ use limiter_common::{
     limit::{LimitId, NumberOf},
     owner::{BucketKey, Owner},
 };
+use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Datapath, DatapathError, handshakes, object::PROGRAM_RECOUNT, program::Program, stages,
+    Datapath, DatapathError, ReputationMaps, Settings, handshakes, object::PROGRAM_RECOUNT,
+    program::Program, stages,
 };
 
 /// The kernel program that counts connections for userspace, loaded for the first order under a
@@ -60,22 +62,16 @@ impl Datapath {
         let generation = self.manifest.generation;
         let program = match loaded.take() {
             Some((of, program)) if of == generation => program,
-            _ => self.load_recounting()?,
+            _ => {
+                let maps = self.reputation().ok_or(DatapathError::NoPolicy)?;
+                load_recounting(maps, self.settings(), &self.policy)?
+            }
         };
         let (_, program) = loaded.insert((generation, program));
         for order in orders {
             program.run_on(order).map_err(DatapathError::Order)?;
         }
         Ok(())
-    }
-
-    fn load_recounting(&self) -> Result<Program, DatapathError> {
-        let maps = self.reputation().ok_or(DatapathError::NoPolicy)?;
-        let mut ebpf = handshakes::prepare(maps, self.settings(), &self.policy, 0)?;
-        let program = stages::program(&mut ebpf, PROGRAM_RECOUNT)?;
-        program.load().map_err(DatapathError::Verify)?;
-        let program = program.fd().and_then(Program::of);
-        program.map_err(DatapathError::Verify)
     }
 
     /// Returns how many connections the owner of a bucket has open by its limit; `None`: the limit is
@@ -100,4 +96,17 @@ impl Datapath {
             _ => Place::new(hash_key, key),
         }
     }
+}
+
+/// Loads the program that carries out orders under a policy.
+pub(super) fn load_recounting(
+    maps: &ReputationMaps,
+    settings: Settings,
+    policy: &CompiledPolicy,
+) -> Result<Program, DatapathError> {
+    let mut ebpf = handshakes::prepare(maps, settings, policy, 0)?;
+    let program = stages::program(&mut ebpf, PROGRAM_RECOUNT)?;
+    program.load().map_err(DatapathError::Verify)?;
+    let program = program.fd().and_then(Program::of);
+    program.map_err(DatapathError::Verify)
 }

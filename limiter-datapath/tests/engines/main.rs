@@ -10,6 +10,7 @@ mod bans;
 mod brute_force;
 mod connections;
 mod contention;
+mod counted;
 mod differential;
 mod dns_cookies;
 mod engine;

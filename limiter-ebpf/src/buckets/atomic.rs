@@ -39,6 +39,17 @@ pub(crate) unsafe fn count_up(word: *mut u64) -> u64 {
     unsafe { atomic_xadd::<u64, u64, ORDER>(word, 1) }
 }
 
+/// Takes 1 off the word; returns what it was.
+///
+/// # Safety
+///
+/// As for [`compare_and_swap`].
+#[inline(always)]
+pub(crate) unsafe fn count_down(word: *mut u64) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { atomic_xadd::<u64, u64, ORDER>(word, u64::MAX) }
+}
+
 /// Adds `summand` to the word, which wraps.
 ///
 /// # Safety

@@ -1,9 +1,14 @@
 //! How many connections each owner has open.
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
-use limiter_common::connection::{self, HALF, Place, Places, SLOTS, Slots};
+use limiter_common::connection::{
+    Place,
+    count::{self, Counts},
+    line::{SLOTS, Seen, line_of, slot_of},
+};
 
-use crate::{buckets::atomic, globals};
+use super::words::Words;
+use crate::buckets::atomic;
 
 /// Lines of counts. The loader sets their number. Mappable, because the values of such an array start
 /// at a page and not within a cache line.
@@ -14,97 +19,95 @@ static CONNECTION_COUNTS: Array<[u64; SLOTS], 1, { BPF_F_MMAPABLE as usize }> = 
 #[btf_map]
 static UNCOUNTED: Array<u64, 1> = Array::new();
 
-struct MapLine(*mut u64);
+pub(super) struct MapCounts;
 
-impl MapLine {
-    #[inline(always)]
-    const fn word(&self, slot: usize) -> *mut u64 {
-        self.0.wrapping_add(slot % SLOTS)
-    }
-}
-
-impl Slots for MapLine {
-    #[inline(always)]
-    fn get(&self, slot: usize) -> u64 {
-        // SAFETY: a word of the line, which stays mapped and is only changed atomically.
-        unsafe { atomic::load(self.word(slot)) }
-    }
-
-    #[inline(always)]
-    fn compare_and_swap(&self, slot: usize, seen: u64, wanted: u64) -> bool {
-        // SAFETY: as above.
-        unsafe { atomic::compare_and_swap(self.word(slot), seen, wanted) }
-    }
-}
-
-/// Returns the line of a place, if the policy counts connections.
+/// Returns a line, if the policy counts connections.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "the number of lines fits")]
-fn line(place: Place) -> Option<MapLine> {
-    let lines = globals::shape().connection_lines as u32;
-    let line = CONNECTION_COUNTS.get_ptr_mut(place.line(lines))?;
-    Some(MapLine(line.cast()))
+fn line(line: u32) -> Option<Words> {
+    CONNECTION_COUNTS.get_ptr_mut(line).map(Words::new)
+}
+
+impl Counts for MapCounts {
+    #[inline(always)]
+    fn look(&self, line: u32, place: Place) -> Seen {
+        Seen::of_number(limiter_look_at_counts(line, place.0))
+    }
+
+    #[inline(always)]
+    fn get(&self, at: u32) -> u64 {
+        line(line_of(at)).map_or(0, |line| line.load(slot_of(at)))
+    }
+
+    #[inline(always)]
+    fn compare_and_swap(&self, at: u32, seen: u64, wanted: u64) -> bool {
+        line(line_of(at)).is_some_and(|line| line.compare_and_swap(slot_of(at), seen, wanted))
+    }
+
+    #[inline(always)]
+    fn count_down(&self, at: u32) -> u64 {
+        line(line_of(at)).map_or(0, |line| line.count_down(slot_of(at)))
+    }
+
+    #[inline(always)]
+    fn try_to_add(&self, place: Place, attempt: u32) -> u32 {
+        limiter_try_to_count(place.0, attempt)
+    }
+
+    #[inline(always)]
+    fn add(&self, place: Place) -> Option<u32> {
+        limiter_add_connection(place.0).checked_sub(1)
+    }
+
+    #[inline(always)]
+    fn take_off(&self, at: u32) {
+        limiter_take_off_connection(at);
+    }
 }
 
 /// Returns how many connections are open at a place.
 #[inline(always)]
 pub(super) fn open(place: Place) -> u64 {
-    limiter_open_in_half(place.0, 0) + limiter_open_in_half(place.0, 1)
+    let [first, second] = place.lines();
+    limiter_open_in_line(first, place.0) + limiter_open_in_line(second, place.0)
 }
 
-/// Calls [`connection::open_in_half`]: LLVM reads all words first, and a whole line's take more stack than
-/// there is.
+/// Calls [`count::open_in`].
 ///
 /// Like those below, it is a global function of the BPF object: the verifier walks it once, for any
 /// arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_open_in_half(place: u64, half: u32) -> u64 {
-    let place = Place(place);
-    let first = if half == 0 { 0 } else { HALF };
-    line(place).map_or(0, |line| connection::open_in_half(&line, place, first))
+extern "C" fn limiter_open_in_line(number: u32, place: u64) -> u64 {
+    line(number).map_or(0, |line| count::open_in(&line, Place(place)))
 }
 
-/// Counts a connection at its places, and leaves those where there was room.
-#[inline(always)]
-pub(super) fn add(places: &mut Places) {
-    for place in &mut places.0 {
-        *place = limiter_add_connection(*place);
-    }
-}
-
-/// Calls [`connection::add`] on a place, which may be none; returns the place, or 0 if it was not
-/// counted.
+/// Calls [`count::look`]; returns the [`Seen`] as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_add_connection(place: u64) -> u64 {
-    let place = Place(place);
-    if place.0 == 0 {
-        return 0;
-    }
-    if line(place).is_some_and(|line| connection::add(&line, place)) {
-        return place.0;
-    }
-    uncounted();
+extern "C" fn limiter_look_at_counts(number: u32, place: u64) -> u32 {
+    line(number).map_or(0, |line| count::look(&line, Place(place)).number())
+}
+
+/// Calls [`count::add`]; returns the index and 1, or 0 for none.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_add_connection(place: u64) -> u32 {
+    count::add(&MapCounts, Place(place)).map_or(0, |at| at + 1)
+}
+
+/// Calls [`count::try_to_add`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_try_to_count(place: u64, attempt: u32) -> u32 {
+    count::try_to_add(&MapCounts, Place(place), attempt)
+}
+
+/// Calls [`count::take_off`]; returns 0.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_take_off_connection(at: u32) -> u32 {
+    count::take_off(&MapCounts, at);
     0
-}
-
-/// Takes a connection off its places.
-#[inline(always)]
-pub(super) fn take_off(places: &Places) {
-    for place in places.0 {
-        limiter_take_off_connection(place);
-    }
-}
-
-/// Calls [`connection::take_off`] on a place, which may be none; returns 1 if it was counted.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_take_off_connection(place: u64) -> u32 {
-    let place = Place(place);
-    let is_taken_off =
-        place.0 != 0 && line(place).is_some_and(|line| connection::take_off(&line, place));
-    u32::from(is_taken_off)
 }
 
 /// Counts a connection that was not counted for want of room.

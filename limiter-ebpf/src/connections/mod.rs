@@ -1,11 +1,13 @@
 //! Connections open at once, in maps that all instances of the program share.
 
 mod counts;
+mod notes;
 pub(crate) mod orders;
 mod queues;
 mod socket;
+mod words;
 
-use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::HashMap, macros::btf_map, programs::XdpContext};
+use aya_ebpf::programs::XdpContext;
 use limiter_common::{
     connection::{
         self, Ends, Entrance, Place, Places, Refusals,
@@ -15,10 +17,6 @@ use limiter_common::{
 };
 
 use crate::{buckets::BucketLocation, globals, tables::MapTables};
-
-/// Where each open connection is counted, by its socket's cookie. The loader sets the capacity.
-#[btf_map]
-static CONNECTIONS: HashMap<u64, Places, 1> = HashMap::new();
 
 /// Notes which limits have no room for the connection that the workspace's packet would open.
 ///
@@ -125,89 +123,36 @@ extern "C" fn limiter_connection_place(
         .map_or(0, |place| place.0)
 }
 
-/// Returns where the policy has a connection counted.
-#[inline(always)]
-fn places(ends: &Ends) -> Places {
-    if ends.are_both_own() {
-        Places::NONE
-    } else {
-        connection::places(&MapTables, ends)
-    }
-}
-
-/// Counts an open connection, unless it is counted already.
+/// Counts an open connection where the policy says, and nowhere else, unless that is so already.
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
-    limiter_count_opened(cookie, ends);
+    let mut places = Places::NONE;
+    limiter_find_places(ends, &raw mut places);
+    notes::settle(cookie, &places);
     queues::leave(ends);
 }
 
-/// Counts it; returns 0.
+/// Finds where the policy has a connection counted; returns 0.
 ///
-/// As above. It has a stack of its own, since its callers need theirs.
+/// As above. It has a stack of its own, since what counts there needs much, too.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_count_opened(cookie: u64, ends: *const Ends) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
-    if let Some(ends) = (unsafe { ends.as_ref() }).filter(|_| are_counted()) {
-        let mut places = places(ends);
-        counts::add(&mut places);
-        note(cookie, &places);
+extern "C" fn limiter_find_places(ends: *const Ends, places: *mut Places) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are the
+    // caller's, who does not use them meanwhile.
+    let (ends, places) = unsafe { (ends.as_ref(), places.as_mut()) };
+    if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
+        && !ends.are_both_own()
+    {
+        connection::find_places(&MapTables, ends, places);
     }
     0
 }
-
-/// Notes where a connection was counted; takes it off if it is noted already, or there is no room.
-#[inline(always)]
-fn note(cookie: u64, places: &Places) {
-    if places.are_none() {
-        return;
-    }
-    match CONNECTIONS.insert(cookie, places, u64::from(BPF_NOEXIST)) {
-        Ok(()) => {}
-        Err(error) => {
-            counts::take_off(places);
-            if error != ALREADY_THERE {
-                counts::uncounted();
-            }
-        }
-    }
-}
-
-/// `-EEXIST`: somebody else was faster.
-const ALREADY_THERE: i32 = -17;
 
 /// Takes a closed connection off, if it was counted.
 #[inline(always)]
 pub(crate) fn closed(cookie: u64) {
-    limiter_take_off(cookie);
-}
-
-/// Takes a connection off where it was counted, if it was, unless somebody else does so; returns 0.
-///
-/// As above.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_take_off(cookie: u64) -> u32 {
-    if let Some(places) = take(cookie) {
-        counts::take_off(&places);
-    }
-    0
-}
-
-/// Removes the note where a connection was counted, and returns it, unless somebody else does.
-#[inline(always)]
-fn take(cookie: u64) -> Option<Places> {
-    let places = *noted(cookie)?;
-    CONNECTIONS.remove(cookie).ok()?;
-    Some(places)
-}
-
-/// Returns where a connection was counted, if it was.
-#[inline(always)]
-fn noted<'a>(cookie: u64) -> Option<&'a Places> {
-    // SAFETY: elements are never changed, and stay readable while the program runs.
-    unsafe { CONNECTIONS.get(cookie) }
+    notes::close(cookie);
 }
 
 /// Returns whether the policy counts connections.

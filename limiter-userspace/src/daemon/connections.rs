@@ -126,7 +126,7 @@ impl Looks {
     /// Counts the connections that are open and not counted, and takes off those that are closed.
     async fn look(&mut self, daemon: &Daemon) -> Result<(), Uncounted> {
         // Before they are listed, so that what is counted meanwhile is not missed.
-        let counted = counted(&daemon.datapath())?;
+        let counted = counted(&daemon.datapath());
         let open = match timeout(PATIENCE, open(&mut self.sockets)).await {
             Ok(open) => open?,
             Err(_) => return Err(Uncounted::Late),
@@ -136,7 +136,8 @@ impl Looks {
             .iter()
             .filter(|(cookie, _)| !self.settled.contains(cookie));
         let new = new.map(|(cookie, ends)| ConnectionOrder::open(*cookie, *ends));
-        let missing: HashSet<u64> = counted.difference(&found).copied().collect();
+        let missing = counted.into_iter().filter(|cookie| !found.contains(cookie));
+        let missing: HashSet<u64> = missing.collect();
         let closed = missing.intersection(&self.missed);
         let closed = closed.map(|cookie| ConnectionOrder::closed(*cookie));
         let sweeps = sweeps(&daemon.datapath())?;
@@ -172,12 +173,10 @@ fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
     Ok(orders.collect())
 }
 
-fn counted(datapath: &Datapath) -> Result<HashSet<u64>, DatapathError> {
-    let Some(maps) = datapath.reputation() else {
-        return Ok(HashSet::new());
-    };
-    let counted = maps.connections().counted()?.into_iter();
-    Ok(counted.map(|(cookie, _)| cookie).collect())
+/// Returns the cookies of the sockets of all counted connections.
+fn counted(datapath: &Datapath) -> Vec<u64> {
+    let maps = datapath.reputation();
+    maps.map_or_else(Vec::new, |maps| maps.connections().counted())
 }
 
 /// Returns the open connections of this process's network namespace, by the cookies of their sockets.
@@ -220,7 +219,7 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
     };
     let maps = maps.connections();
     Ok(Some(ConnectionsStatus {
-        counted: maps.counted()?.len() as u64,
+        counted: maps.counted().len() as u64,
         uncounted: maps.uncounted()?,
         error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
     }))

@@ -27,7 +27,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 12;
+const TABLE_OF: u32 = 13;
 
 const SHAPES: [Shape<'static>; 35] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
@@ -57,12 +57,12 @@ const SHAPES: [Shape<'static>; 35] = [
         3,
         BPF_F_MMAPABLE | BPF_F_RDONLY_PROG,
     ),
-    shape("CONNECTIONS", MapType::Hash, 8, 64, 1, 0),
+    shape("CONNECTIONS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape(
         "CONNECTION_COUNTS",
         MapType::Array,
         4,
-        128,
+        64,
         1,
         BPF_F_MMAPABLE,
     ),

@@ -1,39 +1,48 @@
 //! The maps of connections open at once. The kernel's programs change them; userspace only reads, and
 //! orders changes.
 
-use std::{cell::Cell, path::Path};
+#[cfg(feature = "testing")]
+mod testing;
+
+use std::path::Path;
 
 use aya::{
     EbpfLoader,
-    maps::{Array, HashMap, IterableMap as _, Map, MapData},
+    maps::{Array, IterableMap as _, Map, MapData},
 };
 use limiter_common::{
-    connection::{self, Place, Places, SLOTS, Slots},
+    connection::{
+        Place,
+        count::{self, LINES},
+        line::{SLOTS, Slots, word_at},
+        note::{NOTE_LINES, cookie_of},
+    },
     policy::Shape,
+    table::HashKey,
 };
 use serde::{Deserialize, Serialize};
 
 use super::queues::{self, QueueMaps, QueueSizes};
-use crate::kernel::{
-    DatapathError, hash,
-    map::{again, error},
-    pod::InMap,
+use crate::{
+    kernel::{
+        DatapathError,
+        map::{again, error},
+        mapped::Mapped,
+    },
+    native::AtomicLine,
 };
 
 pub(in crate::kernel) const CONNECTIONS: &str = "CONNECTIONS";
 pub(in crate::kernel) const CONNECTION_COUNTS: &str = "CONNECTION_COUNTS";
 pub(in crate::kernel) const UNCOUNTED: &str = "UNCOUNTED";
 
-/// How many connections are counted at once under a policy that limits them.
-const CAPACITY: u32 = 1 << 18;
-
 /// The sizes of the maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSizes {
     /// The number of lines of counts; 0: the policy limits no connections.
     lines: u32,
-    /// How many connections are noted.
-    capacity: u32,
+    /// The number of lines of notes.
+    note_lines: u32,
     /// The sizes of the maps of queues.
     queues: QueueSizes,
 }
@@ -41,12 +50,15 @@ pub struct ConnectionSizes {
 impl ConnectionSizes {
     /// Returns what a policy of that shape needs.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the number of lines fits")]
     pub const fn of(shape: &Shape) -> Self {
-        let lines = shape.connection_lines as u32;
+        let (lines, note_lines) = if shape.connections == 0 {
+            (0, 0)
+        } else {
+            (LINES, NOTE_LINES)
+        };
         Self {
             lines,
-            capacity: if lines == 0 { 0 } else { CAPACITY },
+            note_lines,
             queues: QueueSizes::of(shape),
         }
     }
@@ -54,7 +66,9 @@ impl ConnectionSizes {
 
 /// Reads the maps of connections.
 pub struct ConnectionMaps {
-    connections: HashMap<MapData, InMap<u64>, InMap<Places>>,
+    /// The notes of which connections are counted, mapped read-only.
+    notes: Mapped<AtomicLine>,
+    hash_key: HashKey,
     counts: OpenCounts,
     uncounted: Array<MapData, u64>,
     queues: QueueMaps,
@@ -90,13 +104,16 @@ impl OpenCounts {
         if self.lines == 0 {
             return Ok(0);
         }
-        Ok(connection::open(&self.line(place)?, place))
+        let mut open = 0;
+        for line in place.lines() {
+            open += count::open_in(&self.line(line)?, place);
+        }
+        Ok(open)
     }
 
-    fn line(&self, place: Place) -> Result<Line, DatapathError> {
-        let line = self.map.get(&place.line(self.lines), 0);
-        let line = line.map_err(error(CONNECTION_COUNTS))?;
-        Ok(Line(line.map(Cell::new)))
+    fn line(&self, line: u32) -> Result<Line, DatapathError> {
+        let line = self.map.get(&line, 0);
+        line.map(Line).map_err(error(CONNECTION_COUNTS))
     }
 }
 
@@ -104,9 +121,12 @@ impl ConnectionMaps {
     pub(super) fn new(
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
         sizes: ConnectionSizes,
+        hash_key: HashKey,
     ) -> Result<Self, DatapathError> {
+        let notes = open(CONNECTIONS)?.try_into().map_err(error(CONNECTIONS))?;
         Ok(Self {
-            connections: open(CONNECTIONS)?.try_into().map_err(error(CONNECTIONS))?,
+            notes: Mapped::read_only(notes)?,
+            hash_key,
             counts: OpenCounts::new(open(CONNECTION_COUNTS)?, sizes)?,
             uncounted: open(UNCOUNTED)?.try_into().map_err(error(UNCOUNTED))?,
             queues: QueueMaps::new(open)?,
@@ -116,7 +136,7 @@ impl ConnectionMaps {
     /// Returns the maps with their names.
     pub(super) fn maps(&self) -> impl Iterator<Item = (&'static str, &MapData)> {
         let counts = [
-            (CONNECTIONS, self.connections.map()),
+            (CONNECTIONS, self.notes.map()),
             (CONNECTION_COUNTS, self.counts.map.map()),
             (UNCOUNTED, self.uncounted.map()),
         ];
@@ -144,10 +164,22 @@ impl ConnectionMaps {
         Ok(())
     }
 
-    /// Returns the cookies of the sockets of all counted connections, with where they are counted;
-    /// not at one moment.
-    pub fn counted(&self) -> Result<Vec<(u64, Places)>, DatapathError> {
-        hash::read(&self.connections).map_err(error(CONNECTIONS))
+    /// Returns the cookies of the sockets of all counted connections, in ascending order; not at one
+    /// moment.
+    #[must_use]
+    pub fn counted(&self) -> Vec<u64> {
+        let words = (0..).zip(self.notes.all()).flat_map(|(line, words)| {
+            (0..)
+                .zip(words.words())
+                .map(move |(slot, word)| (word_at(line, slot), word))
+        });
+        let mut cookies: Vec<_> = words
+            .filter_map(|(at, word)| cookie_of(&self.hash_key, at, word))
+            .collect();
+        // Each limit that counts a connection has a note of it.
+        cookies.sort_unstable();
+        cookies.dedup();
+        cookies
     }
 
     /// Returns how many connections are open at a place.
@@ -160,32 +192,6 @@ impl ConnectionMaps {
         &self.counts
     }
 
-    /// Counts a connection at a place.
-    #[cfg(feature = "testing")]
-    pub fn add(&mut self, place: Place) -> Result<(), DatapathError> {
-        self.change(place, connection::add)
-    }
-
-    /// Takes a connection off a place.
-    #[cfg(feature = "testing")]
-    pub fn take_off(&mut self, place: Place) -> Result<(), DatapathError> {
-        self.change(place, connection::take_off)
-    }
-
-    #[cfg(feature = "testing")]
-    fn change(
-        &mut self,
-        place: Place,
-        change: fn(&Line, Place) -> bool,
-    ) -> Result<(), DatapathError> {
-        let line = self.counts.line(place)?;
-        change(&line, place);
-        let index = place.line(self.counts.lines);
-        let line = line.0.map(Cell::into_inner);
-        let set = self.counts.map.set(index, line, 0);
-        set.map_err(error(CONNECTION_COUNTS))
-    }
-
     /// Returns how many connections a limit did not count for want of room.
     pub fn uncounted(&self) -> Result<u64, DatapathError> {
         self.uncounted.get(&0, 0).map_err(error(UNCOUNTED))
@@ -193,26 +199,18 @@ impl ConnectionMaps {
 }
 
 /// A copy of a line.
-struct Line([Cell<u64>; SLOTS]);
+struct Line([u64; SLOTS]);
 
 impl Slots for Line {
     fn get(&self, slot: usize) -> u64 {
-        self.0[slot].get()
-    }
-
-    fn compare_and_swap(&self, slot: usize, seen: u64, wanted: u64) -> bool {
-        let holds = self.get(slot) == seen;
-        if holds {
-            self.0[slot].set(wanted);
-        }
-        holds
+        self.0[slot]
     }
 }
 
 /// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.
 pub(super) fn entries(map: &str, sizes: ConnectionSizes) -> Option<u32> {
     match map {
-        CONNECTIONS => Some(sizes.capacity),
+        CONNECTIONS => Some(sizes.note_lines),
         CONNECTION_COUNTS => Some(sizes.lines),
         _ => queues::entries(map, sizes.queues),
     }
@@ -221,7 +219,7 @@ pub(super) fn entries(map: &str, sizes: ConnectionSizes) -> Option<u32> {
 /// Has a loader make the maps in these sizes.
 pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: ConnectionSizes) {
     loader
-        .map_max_entries(CONNECTIONS, sizes.capacity.max(1))
+        .map_max_entries(CONNECTIONS, sizes.note_lines.max(1))
         .map_max_entries(CONNECTION_COUNTS, sizes.lines.max(1));
     queues::size(loader, sizes.queues);
 }

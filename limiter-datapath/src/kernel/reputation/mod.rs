@@ -99,7 +99,7 @@ impl NamedMaps for ReputationMaps {
         settings: Settings,
         mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError> {
-        let connections = ConnectionMaps::new(&mut open, settings.connections)?;
+        let connections = ConnectionMaps::new(&mut open, settings.connections, settings.hash_key)?;
         Ok(Self {
             bans: BanMaps::new(&mut open)?,
             sieves: SieveMaps::new(

@@ -1,12 +1,13 @@
 //! Trials with their own secret, and trials under one policy after another.
 
+use limiter_common::connection::ConnectionOrder;
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::CompiledPolicy,
 };
 
 use super::{Trial, load};
-use crate::kernel::{DatapathError, LogLevel, Settings};
+use crate::kernel::{DatapathError, LogLevel, Settings, connections::load_recounting};
 
 impl Trial {
     /// Loads the program with its own buckets, counters, offenders and secret.
@@ -21,6 +22,20 @@ impl Trial {
     /// Sets whether listening sockets have room for SYNs.
     pub fn set_room(&mut self, has_room: bool) -> Result<(), DatapathError> {
         self.instance.set_room(has_room)
+    }
+
+    /// Has the kernel count connections as the policy says.
+    ///
+    /// Other threads may do so at the same time.
+    pub fn recount(
+        &self,
+        orders: impl IntoIterator<Item = ConnectionOrder>,
+    ) -> Result<(), DatapathError> {
+        let program = load_recounting(&self.reputation, self.settings, &self.policy)?;
+        for order in orders {
+            program.run_on(&order).map_err(DatapathError::Order)?;
+        }
+        Ok(())
     }
 
     /// Continues under another policy, which knows the previous policy's units, with the same

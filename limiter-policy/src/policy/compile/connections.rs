@@ -1,7 +1,7 @@
 //! Limits on connections open at once, and how clients wait for them.
 
 use limiter_common::{
-    connection::{LINES, MOST_LIMITS, queue::QueueSettings},
+    connection::{MOST_LIMITS, queue::QueueSettings},
     limit::Cost,
     policy::Shape,
 };
@@ -11,10 +11,8 @@ use crate::policy::{Limit, Mode};
 
 /// Returns what the shape of a policy says of them.
 pub(super) fn shape(limits: &[Limit]) -> Shape {
-    let connections = set_of(limits, is_counted);
     Shape {
-        connections,
-        connection_lines: if connections == 0 { 0 } else { LINES.into() },
+        connections: set_of(limits, is_counted),
         queueing: set_of(limits, |limit| settings(limit) != QueueSettings::NONE),
         queues: of_each(limits),
         ..Shape::EMPTY

@@ -5,7 +5,7 @@ use limiter_common::{
     answer::Exchange,
     ban::{Ban, BanKey},
     connection::{
-        Ends, Place, places,
+        Ends, Place, Places, find_places,
         queue::{self, Flow},
     },
     cookie::{CookieCheck, CookieKeys},
@@ -174,6 +174,7 @@ impl Engine for NativeEngine {
 
 /// Returns where a policy has a connection counted.
 fn counted_places(policy: &CompiledPolicy, ends: &Ends) -> impl Iterator<Item = Place> {
-    let places = places(policy, ends).0.into_iter();
-    places.filter(|place| *place != 0).map(Place)
+    let mut places = Places::NONE;
+    find_places(policy, ends, &mut places);
+    places.0.into_iter().filter(|place| *place != 0).map(Place)
 }

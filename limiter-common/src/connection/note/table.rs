@@ -1,0 +1,148 @@
+//! The table of notes, and how one is inserted.
+
+use super::word::{BEGUN, Counted, IN_SECOND, NAME, VALID, begun, is_of};
+use crate::connection::line::{Both, SLOTS, Seen, Slots, first_of, line_of, slot_of};
+
+/// How often to try to begin a note while other CPUs change the same lines.
+const TRIES: u32 = 16;
+
+/// How many notes of the same connection and limit, begun at the same moment, to find.
+const ROUNDS: u32 = 8;
+
+/// The table of notes.
+pub trait Notes {
+    /// Calls [`look`] on a line.
+    fn look(&self, line: u32, sought: u64) -> Seen;
+
+    /// Returns the word at an index.
+    fn get(&self, at: u32) -> u64;
+
+    /// Stores `wanted` if the word is still `seen`; returns whether it was.
+    fn compare_and_swap(&self, at: u32, seen: u64, wanted: u64) -> bool;
+
+    /// Calls [`find`].
+    fn find(&self, counted: Counted) -> Option<u32>
+    where
+        Self: Sized,
+    {
+        find(self, counted)
+    }
+
+    /// Calls [`insert`].
+    fn insert(&self, counted: Counted, count: u32) -> Inserted
+    where
+        Self: Sized,
+    {
+        insert(self, counted, count)
+    }
+}
+
+/// What became of a new note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Inserted {
+    /// It is there.
+    Valid = 0,
+    /// Somebody else has noted the same.
+    Twice = 1,
+    /// There is no room.
+    NoRoom = 2,
+}
+
+impl Inserted {
+    /// Returns what such a number says.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_number(number: u32) -> Self {
+        match number {
+            0 => Self::Valid,
+            1 => Self::Twice,
+            _ => Self::NoRoom,
+        }
+    }
+}
+
+/// Returns which words of a line have the same [`NAME`] as `sought`.
+#[inline(always)]
+pub fn look<S: Slots>(slots: &S, sought: u64) -> Seen {
+    Seen::of(slots, |word| (word ^ sought) & NAME)
+}
+
+#[inline(always)]
+fn look_in_both<N: Notes>(notes: &N, counted: Counted) -> Both {
+    let [first, second] = counted.lines();
+    let sought = counted.in_first();
+    Both::new(
+        notes.look(first, sought),
+        notes.look(second, sought | IN_SECOND),
+    )
+}
+
+/// Returns the index of the note of a connection by a limit.
+#[inline(always)]
+pub fn find<N: Notes>(notes: &N, counted: Counted) -> Option<u32> {
+    let found = look_in_both(notes, counted).found;
+    (found != 0).then(|| first_of(found, counted.lines()))
+}
+
+/// Notes that a connection is counted by a limit in the word at the index `count`.
+#[inline(always)]
+pub fn insert<N: Notes>(notes: &N, counted: Counted, count: u32) -> Inserted {
+    match begin(notes, counted, count) {
+        Some(at) => confirm(notes, counted, count, at),
+        None => Inserted::NoRoom,
+    }
+}
+
+/// Begins a note; returns its index, if there is room.
+#[inline(always)]
+fn begin<N: Notes>(notes: &N, counted: Counted, count: u32) -> Option<u32> {
+    let lines = counted.lines();
+    for _ in 0..TRIES {
+        let free = look_in_both(notes, counted).free;
+        if free == 0 {
+            return None;
+        }
+        let at = first_of(free, lines);
+        if notes.compare_and_swap(at, 0, begun(counted, count, at)) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Makes a begun note valid, unless there is another.
+#[inline(always)]
+fn confirm<N: Notes>(notes: &N, counted: Counted, count: u32, at: u32) -> Inserted {
+    let lines = counted.lines();
+    let mine = begun(counted, count, at);
+    for _ in 0..ROUNDS {
+        let others = others(look_in_both(notes, counted).found, lines, at);
+        if others == 0 {
+            let valid = mine ^ BEGUN ^ VALID;
+            // Not so if the connection is closed by now, or an earlier note has taken this one's place.
+            if notes.compare_and_swap(at, mine, valid) {
+                return Inserted::Valid;
+            }
+            return Inserted::Twice;
+        }
+        let other_at = first_of(others, lines);
+        let other = notes.get(other_at);
+        if !is_of(other, counted) {
+            continue;
+        }
+        if other & VALID != 0 || other_at < at {
+            break;
+        }
+        notes.compare_and_swap(other_at, other, 0);
+    }
+    notes.compare_and_swap(at, mine, 0);
+    Inserted::Twice
+}
+
+/// Returns a set of words without that at an index.
+#[inline(always)]
+const fn others(found: u32, lines: [u32; 2], at: u32) -> u32 {
+    let second = if line_of(at) == lines[0] { 0 } else { SLOTS };
+    found & !(1 << (slot_of(at) + second))
+}

@@ -1,0 +1,164 @@
+//! Notes as words, and where they may be.
+
+use crate::{
+    connection::line::line_of, limit::MAX_CONNECTION_LIMITS as MOST_LIMITS, table::HashKey,
+};
+
+/// The number of lines of the table: 32 MiB, which has room for two million notes, and most often for
+/// three and a half.
+pub const NOTE_LINES: u32 = 1 << LINE_BITS;
+
+const LINE_BITS: u32 = 19;
+
+/// A word, from the lowest bit on: the index of a word of the counts; the position of the limit; what the
+/// line does not say of the permuted cookie; which of the two lines it is; and whether the note is begun,
+/// or valid. 0: free.
+const COUNT_BITS: u32 = 21;
+const LIMIT_BITS: u32 = 3;
+const REST_BITS: u32 = COOKIE_BITS - LINE_BITS;
+pub(super) const IN_SECOND: u64 = 1 << (COUNT_BITS + LIMIT_BITS + REST_BITS);
+pub(super) const BEGUN: u64 = IN_SECOND << 1;
+pub(super) const VALID: u64 = IN_SECOND << 2;
+
+/// The bits that say of which connection and limit a note is, and in which of its lines.
+pub(super) const NAME: u64 = BEGUN - (1 << COUNT_BITS);
+
+/// The bits of a cookie that are kept. The kernel counts cookies up from 1; those that it makes in an
+/// interrupt while it makes another, down from -1.
+const COOKIE_BITS: u32 = 56;
+
+/// The bits of half a cookie.
+const HALF: u32 = COOKIE_BITS / 2;
+
+const _: () = {
+    assert!(VALID == 1 << 63, "a word is full");
+    assert!(MOST_LIMITS == 1 << LIMIT_BITS);
+    assert!(
+        crate::connection::count::LINES as usize * crate::connection::line::SLOTS
+            == 1 << COUNT_BITS
+    );
+};
+
+/// A connection, as notes name it: its socket's cookie, permuted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name(pub u64);
+
+/// A connection and the position of a limit among those on connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The connection.
+    pub name: Name,
+    /// The position, below [`MOST_LIMITS`].
+    pub limit: u32,
+}
+
+impl Name {
+    /// Returns the name of the connection whose socket has that cookie.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(hash_key: &HashKey, cookie: u64) -> Self {
+        let (mut high, mut low) = (cookie >> HALF & HALF_MASK, cookie & HALF_MASK);
+        let mut round = 0;
+        while round < FEISTEL_ROUNDS {
+            (high, low) = (low, high ^ mixed(hash_key, round, low));
+            round += 1;
+        }
+        Self(high << HALF | low)
+    }
+
+    /// Returns the cookie.
+    #[must_use]
+    pub const fn cookie(self, hash_key: &HashKey) -> u64 {
+        let (mut high, mut low) = (self.0 >> HALF, self.0 & HALF_MASK);
+        let mut round = FEISTEL_ROUNDS;
+        while round > 0 {
+            round -= 1;
+            (high, low) = (low ^ mixed(hash_key, round, high), high);
+        }
+        let unused = u64::BITS - COOKIE_BITS;
+        (((high << HALF | low) << unused).cast_signed() >> unused).cast_unsigned()
+    }
+
+    const fn rest(self) -> u64 {
+        self.0 & ((1 << REST_BITS) - 1)
+    }
+}
+
+const HALF_MASK: u64 = (1 << HALF) - 1;
+
+/// With three rounds of a good hash, nobody who lacks the secret can tell names from random ones.
+const FEISTEL_ROUNDS: u64 = 3;
+
+#[inline(always)]
+const fn mixed(hash_key: &HashKey, round: u64, half: u64) -> u64 {
+    hash_key.word_hash(half | (round + 1) << 60) & HALF_MASK
+}
+
+impl Counted {
+    /// Returns the two lines in which it may be noted.
+    #[inline(always)]
+    pub(super) const fn lines(self) -> [u32; 2] {
+        let first = (self.name.0 >> REST_BITS) as u32 ^ spread(self.limit);
+        [first, first ^ step(self.name)]
+    }
+
+    /// Returns the bits of [`NAME`] in the first line.
+    #[inline(always)]
+    pub(super) const fn in_first(self) -> u64 {
+        (self.name.rest() << LIMIT_BITS | self.limit as u64) << COUNT_BITS
+    }
+
+    /// Returns what the word at an index notes, if it does.
+    const fn of_note(at: u32, word: u64) -> Option<Self> {
+        if word & VALID == 0 {
+            return None;
+        }
+        let limit = (word >> COUNT_BITS) as u32 & (MOST_LIMITS as u32 - 1);
+        let rest = word >> (COUNT_BITS + LIMIT_BITS) & ((1 << REST_BITS) - 1);
+        let name = Name(rest);
+        let step = if word & IN_SECOND == 0 { 0 } else { step(name) };
+        let first = line_of(at) ^ step ^ spread(limit);
+        Some(Self {
+            name: Name((first as u64) << REST_BITS | rest),
+            limit,
+        })
+    }
+}
+
+/// Returns what takes the notes of one connection to other lines for each limit.
+#[inline(always)]
+const fn spread(limit: u32) -> u32 {
+    limit << (LINE_BITS - LIMIT_BITS)
+}
+
+/// Returns what takes one of the two lines of a note to the other.
+#[inline(always)]
+const fn step(name: Name) -> u32 {
+    name.0 as u32 & (NOTE_LINES - 1) | 1
+}
+
+/// Returns the index of the word that the note of a connection counts in.
+#[inline(always)]
+pub(super) const fn count_of(word: u64) -> u32 {
+    word as u32 & ((1 << COUNT_BITS) - 1)
+}
+
+/// Returns whether a word, which a look found, still has the same name, in either line.
+#[inline(always)]
+pub(super) const fn is_of(word: u64, counted: Counted) -> bool {
+    word != 0 && (word ^ counted.in_first()) & NAME & !IN_SECOND == 0
+}
+
+/// Returns a begun note, to be at that index.
+#[inline(always)]
+pub(super) const fn begun(counted: Counted, count: u32, at: u32) -> u64 {
+    let is_first = line_of(at) == counted.lines()[0];
+    let in_line = if is_first { 0 } else { IN_SECOND };
+    counted.in_first() | in_line | count as u64 | BEGUN
+}
+
+/// Returns the cookie of the socket whose connection the word at an index notes.
+#[must_use]
+pub fn cookie_of(hash_key: &HashKey, at: u32, word: u64) -> Option<u64> {
+    Counted::of_note(at, word).map(|counted| counted.name.cookie(hash_key))
+}

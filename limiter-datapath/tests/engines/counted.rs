@@ -1,0 +1,130 @@
+//! The kernel's program counts connections by orders: as many as is promised, in as much memory, and each
+//! once, whatever CPUs do at the same moment.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    thread,
+};
+
+use anyhow::{Result, anyhow};
+use limiter_common::{
+    address::Address,
+    connection::{ConnectionOrder, Ends, Place},
+    limit::LimitId,
+};
+use limiter_datapath::kernel::{Trial, possible_cpus};
+use limiter_policy::{
+    config::{self, Buckets, Offenders},
+    policy::CompiledPolicy,
+};
+
+const EACH: &str = "Each: {id: ipAddress, cost: connections, limit: 50}";
+const ALL: &str = "All: {id: total, cost: connections, limit: 2000000}";
+
+fn compiled(limits: &str) -> Result<CompiledPolicy> {
+    let text = format!("limits: {{{limits}}}");
+    let config = config::parse(&text, "test").map_err(|errors| anyhow!("{errors}"))?;
+    Ok(CompiledPolicy::new(&config.policy, possible_cpus())?)
+}
+
+fn trial(policy: &CompiledPolicy) -> Result<Trial> {
+    let buckets = Buckets::default();
+    let offenders = Offenders::default();
+    Ok(Trial::with_same_secret(policy, buckets, offenders)?)
+}
+
+/// Returns the ends of a connection of the client with that number.
+fn ends(client: u32) -> Ends {
+    let peer = Address::v4((0x0b00_0000 + client).to_be_bytes());
+    Ends::new(&peer, 4321, &Address::v4([198, 51, 100, 1]), 443)
+}
+
+/// Returns where the first limit of the policy counts the connections of that client.
+fn place(policy: &CompiledPolicy, client: u32) -> Place {
+    let ends = ends(client);
+    let (hash_key, facts) = (&policy.shape.hash_key, ends.facts());
+    Place::of_packet(hash_key, &policy.limits[0], &facts, &0, 0)
+}
+
+fn open(trial: &Trial, place: Place) -> Result<u64> {
+    Ok(trial.reputation().connections().open(place)?)
+}
+
+/// A million connections, each of an address of its own, in 64 MiB; also if a second limit counts them.
+#[test]
+fn a_million_connections_are_counted() -> Result<()> {
+    const COUNT: u32 = 1_000_000;
+    const MOST: u64 = 64 << 20;
+    let policy = compiled(&format!("{EACH}, {ALL}"))?;
+    let trial = trial(&policy)?;
+    let maps = trial.reputation().connections();
+    trial.recount((1..=COUNT).map(|client| ConnectionOrder::open(client.into(), ends(client))))?;
+    assert_eq!(maps.uncounted()?, 0);
+    assert!(maps.counted().into_iter().eq(1..=u64::from(COUNT)));
+    for client in (1..=COUNT).step_by(9_999) {
+        assert_eq!(open(&trial, place(&policy, client))?, 1, "{client}");
+    }
+    let total = Place::of_total(&policy.shape.hash_key, LimitId(policy.limits[1].id));
+    assert_eq!(open(&trial, total)?, u64::from(COUNT));
+    let memory = maps.memory()?;
+    assert!(memory <= MOST, "{memory} bytes");
+    trial.recount((1..=COUNT).map(|client| ConnectionOrder::closed(client.into())))?;
+    assert!(maps.counted().is_empty());
+    assert_eq!(open(&trial, total)?, 0);
+    Ok(())
+}
+
+/// Two CPUs that count one connection at the same moment, each for another owner, then one that closes it
+/// while the other counts it anew: it is counted once, and in the end not at all.
+#[test]
+fn cpus_count_each_connection_once() -> Result<()> {
+    const COUNT: u64 = 30_000;
+    let policy = compiled(EACH)?;
+    let trial = trial(&policy)?;
+    let opened = |cookie, cpu| ConnectionOrder::open(cookie, ends(cpu));
+    at_once(&trial, COUNT, opened)?;
+    assert_eq!(counts(&trial, &policy)?, (COUNT, COUNT));
+    at_once(&trial, COUNT, |cookie, cpu| match cpu {
+        0 => ConnectionOrder::closed(cookie),
+        _ => opened(cookie, cpu),
+    })?;
+    let (noted, counted) = counts(&trial, &policy)?;
+    assert_eq!(noted, counted);
+    at_once(&trial, COUNT, |cookie, _| ConnectionOrder::closed(cookie))?;
+    assert_eq!(counts(&trial, &policy)?, (0, 0));
+    assert_eq!(trial.reputation().connections().uncounted()?, 0);
+    Ok(())
+}
+
+const CPUS: u32 = 2;
+
+/// Gives orders on each connection from two threads, which wait for each other before each.
+fn at_once(
+    trial: &Trial,
+    count: u64,
+    order: impl Fn(u64, u32) -> ConnectionOrder + Sync,
+) -> Result<()> {
+    let arrived = AtomicU64::new(0);
+    let give = |cpu| {
+        trial.recount((1..=count).map(|cookie| {
+            arrived.fetch_add(1, SeqCst);
+            while arrived.load(SeqCst) < cookie * u64::from(CPUS) {
+                thread::yield_now();
+            }
+            order(cookie, cpu)
+        }))
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(|| give(1));
+        give(0)?;
+        other.join().expect("the other thread does not panic")
+    })?;
+    Ok(())
+}
+
+/// Returns how many connections are noted, and how many are counted for both owners.
+fn counts(trial: &Trial, policy: &CompiledPolicy) -> Result<(u64, u64)> {
+    let noted = trial.reputation().connections().counted().len();
+    let open = (0..CPUS).map(|client| open(trial, place(policy, client)));
+    Ok((noted as u64, open.sum::<Result<u64>>()?))
+}
