@@ -20,6 +20,15 @@ impl AtomicLine {
     pub(crate) fn words(&self) -> [u64; 2 * WAYS] {
         self.0.each_ref().map(|word| word.load(SeqCst))
     }
+
+    /// Returns whether all of its words are 0, each at some moment: quicker than to read them.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut any = 0;
+        for word in &self.0 {
+            any |= word.load(SeqCst);
+        }
+        any == 0
+    }
 }
 
 impl Line for &AtomicLine {

@@ -168,14 +168,18 @@ impl ConnectionMaps {
     /// moment.
     #[must_use]
     pub fn counted(&self) -> Vec<u64> {
-        let words = (0..).zip(self.notes.all()).flat_map(|(line, words)| {
-            (0..)
-                .zip(words.words())
-                .map(move |(slot, word)| (word_at(line, slot), word))
-        });
-        let mut cookies: Vec<_> = words
-            .filter_map(|(at, word)| cookie_of(&self.hash_key, at, word))
-            .collect();
+        let mut cookies = Vec::new();
+        for (line, words) in (0..).zip(self.notes.all()) {
+            if words.is_empty() {
+                continue;
+            }
+            let words = (0..).zip(words.words());
+            cookies.extend(
+                words.filter_map(|(slot, word)| {
+                    cookie_of(&self.hash_key, word_at(line, slot), word)
+                }),
+            );
+        }
         // Each limit that counts a connection has a note of it.
         cookies.sort_unstable();
         cookies.dedup();
