@@ -98,12 +98,9 @@ pub(super) const fn last_of(set: u32) -> u32 {
 #[inline(always)]
 pub(super) const fn first_of(set: u32, lines: [u32; 2]) -> u32 {
     let slot = set.trailing_zeros();
-    let line = if slot < SLOTS as u32 {
-        lines[0]
-    } else {
-        lines[1]
-    };
-    line << SLOT_BITS | slot & (SLOTS as u32 - 1)
+    let is_first = slot >> SLOT_BITS == 0;
+    let line = if is_first { lines[0] } else { lines[1] };
+    line << SLOT_BITS | slot & ((1 << SLOT_BITS) - 1)
 }
 
 /// Returns the line of the word at an index.

@@ -8,7 +8,7 @@ use crate::{
     connection::{self, Ends, Entrance, Place, Refusals},
     offender::OffenderStore,
     packet::Facts,
-    policy::Tables,
+    policy::{Shape, Tables},
     reason::Reason,
     reputation::Reputation,
 };
@@ -75,6 +75,13 @@ impl<Location> Workspace<Location> {
     #[inline(always)]
     pub const fn is_first_segment(&self) -> bool {
         self.packet.facts.is_first_segment()
+    }
+
+    /// Returns whether any limit on connections counts the packet.
+    #[must_use]
+    #[inline(always)]
+    pub const fn may_be_refused(&self, shape: &Shape) -> bool {
+        self.verdict.matched & shape.connections != 0
     }
 
     /// Returns those of the limits on connections that count the packet and have no room for another

@@ -113,7 +113,7 @@ impl Counted {
         if word & VALID == 0 {
             return None;
         }
-        let limit = (word >> COUNT_BITS) as u32 & (MOST_LIMITS as u32 - 1);
+        let limit = low(word >> COUNT_BITS, LIMIT_BITS);
         let rest = word >> (COUNT_BITS + LIMIT_BITS) & ((1 << REST_BITS) - 1);
         let name = Name(rest);
         let step = if word & IN_SECOND == 0 { 0 } else { step(name) };
@@ -134,13 +134,20 @@ const fn spread(limit: u32) -> u32 {
 /// Returns what takes one of the two lines of a note to the other.
 #[inline(always)]
 const fn step(name: Name) -> u32 {
-    name.0 as u32 & (NOTE_LINES - 1) | 1
+    low(name.0, LINE_BITS) | 1
 }
 
 /// Returns the index of the word that the note of a connection counts in.
 #[inline(always)]
 pub(super) const fn count_of(word: u64) -> u32 {
-    word as u32 & ((1 << COUNT_BITS) - 1)
+    low(word, COUNT_BITS)
+}
+
+/// Returns the lowest bits of a word, fewer than 32.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the rest is masked off")]
+const fn low(word: u64, bits: u32) -> u32 {
+    word as u32 & ((1 << bits) - 1)
 }
 
 /// Returns whether a word, which a look found, still has the same name, in either line.
