@@ -17,6 +17,9 @@ use crate::globals;
 #[btf_map]
 static CONNECTIONS: Array<[u64; SLOTS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
+/// The number of limits, a power of two.
+const LIMITS: u32 = 1 << MOST_LIMITS.trailing_zeros();
+
 struct MapNotes;
 
 /// Returns a line, if the policy counts connections.
@@ -66,7 +69,7 @@ pub(super) fn settle(cookie: u64, places: &Places) {
 pub(super) fn close(cookie: u64) {
     let name = limiter_name(cookie);
     // Limits of an earlier policy may count it, too.
-    for limit in 0..MOST_LIMITS as u32 {
+    for limit in 0..LIMITS {
         limiter_close_note(name, limit);
     }
 }
@@ -124,6 +127,6 @@ extern "C" fn limiter_close_note(name: u64, limit: u32) -> u32 {
 const fn counted(name: u64, limit: u32) -> Counted {
     Counted {
         name: Name(name),
-        limit: limit % MOST_LIMITS as u32,
+        limit: limit % LIMITS,
     }
 }
