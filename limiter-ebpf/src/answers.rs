@@ -86,6 +86,19 @@ pub(crate) fn find_cookie<const FRAGS: bool, Location>(
     workspace.find_cookie(exchange, &Outlined);
 }
 
+/// Returns whether a frame, an ACK, brings a SYN cookie that the socket which listens knows as its own.
+#[inline(always)]
+pub(crate) fn has_syn_cookie<const FRAGS: bool>(context: &XdpContext) -> bool {
+    let Some((exchange, _)) = copy::<FRAGS>(context) else {
+        return false;
+    };
+    let responder = KernelResponder { context };
+    matches!(
+        responder.write(exchange, Answer::SynCookie),
+        answer::Written::Question
+    ) && matches!(responder.ask(exchange), Heard::Valid)
+}
+
 /// Copies a frame's packet to this CPU's exchange, but not the Ethernet addresses; returns it with
 /// the frame's length. `None`: there is no packet, or no room.
 #[inline(always)]

@@ -24,9 +24,11 @@ mod log;
 mod offenders;
 mod own_connections;
 mod reputation;
+mod socket;
 mod stages;
 mod standing;
 mod tables;
+mod tcp_state;
 mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};

@@ -26,6 +26,7 @@ use crate::{
     offenders::MapOffenders,
     reputation::MapReputation,
     tables::MapTables,
+    tcp_state,
 };
 
 /// The programs of the stages that the policy uses, by the stages' numbers. The loader inserts them
@@ -75,6 +76,7 @@ macro_rules! programs {
 }
 
 programs! {
+    limiter_tcp_state limiter_tcp_state_linear TcpState;
     limiter_connections limiter_connections_linear Connections;
     limiter_standing limiter_standing_linear Standing;
     limiter_cookies limiter_cookies_linear Cookies;
@@ -97,13 +99,19 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     if stage == Stage::Answer {
         return answer::<FRAGS>(context, workspace);
     }
+    if stage == Stage::TcpState {
+        tcp_state::find::<FRAGS>(context, workspace);
+    }
     if stage == Stage::Connections {
         connections::note_full(context, workspace);
     }
     if stage == Stage::Cookies {
         answers::find_cookie::<FRAGS, _>(context, workspace);
     }
-    let progress = if matches!(stage, Stage::Connections | Stage::Standing | Stage::Cookies) {
+    let progress = if matches!(
+        stage,
+        Stage::TcpState | Stage::Connections | Stage::Standing | Stage::Cookies
+    ) {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)
     } else if MapTables.shape().windows == 0 {

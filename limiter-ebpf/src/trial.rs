@@ -3,7 +3,7 @@
 //! A live program contains no trace of this, because [`globals::ON_TRIAL`] is a constant.
 
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
-use limiter_common::{answer::AssumedSocket, decide::Verdict};
+use limiter_common::{answer::AssumedSocket, decide::Verdict, packet::TcpState};
 
 use crate::globals;
 
@@ -14,6 +14,10 @@ static TRIAL_CLOCK: Array<u64, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new()
 /// 1: listening sockets have room for SYNs; 0: they are full.
 #[btf_map]
 static TRIAL_ROOM: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
+
+/// The number of the [`TcpState`] of segments that begin no connection.
+#[btf_map]
+static TRIAL_TCP_STATE: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
 /// The last verdict.
 #[btf_map]
@@ -42,6 +46,12 @@ pub(crate) fn socket() -> AssumedSocket {
         Some(1) => AssumedSocket::HasRoom,
         _ => AssumedSocket::Full,
     }
+}
+
+/// Returns what the loader wants assumed of segments that begin no connection.
+#[inline(always)]
+pub(crate) fn tcp_state() -> TcpState {
+    TcpState::of_number(TRIAL_TCP_STATE.get(0).copied().unwrap_or(u32::MAX))
 }
 
 /// Writes the verdict for the loader.

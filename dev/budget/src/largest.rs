@@ -7,6 +7,7 @@ use limiter_common::{
     answer::Answer,
     connection::MOST_LIMITS,
     limit::{ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
+    packet::TcpState,
     sieve::MAX_SIEVES,
     standing::Standing,
     strategy::{Strategy, moving_window},
@@ -137,6 +138,7 @@ fn matching(limit_index: u32) -> Match {
         destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
         standing: Standing::ALL[limit_index as usize % Standing::COUNT..].to_vec(),
+        tcp_states: TcpState::ALL[limit_index as usize % TcpState::COUNT..].to_vec(),
         otherwise: limit_index % 8 == 7,
     }
 }

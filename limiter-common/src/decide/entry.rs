@@ -60,8 +60,10 @@ where
         now: clock.now(),
     };
     workspace.begin(packet, matched);
-    // The other limits may count the packet or not, by the standing of its source.
-    let counting = matched & tables.shape().of_every_standing();
+    // The other limits may count the packet or not, by the standing of its source or the state of its
+    // connection.
+    let shape = tables.shape();
+    let counting = matched & shape.of_every_standing() & shape.of_every_tcp_state();
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
         return Some(workspace.verdict);
     }

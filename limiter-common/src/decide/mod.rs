@@ -1,14 +1,17 @@
 //! The decision: a pipeline of stages, from a frame to its verdict.
 //!
 //! ```text
-//! entry: parse, match, lists ─▶ standing ─▶ sieves ─▶ connections ─▶ charge ─▶ observe ─▶ verdict
-//!                             ▲ │   └───────────── refused ───────────┴─▶ answer ─────────┘
-//!                             └─┴─ cookies
+//! entry: parse, match, lists ─▶ TCP state ─▶ standing ─▶ sieves ─▶ connections ─▶ charge ─▶ observe ─▶ verdict
+//!                                           ▲ │   └───────────── refused ───────────┴─▶ answer ─────────┘
+//!                                           └─┴─ cookies
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
 //! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
 //! dropped, and so is one that a limit that counts the packet blocks.
+//!
+//! If the limits that count the packet depend on the [state](crate::packet::TcpState) of its
+//! connection, the network stack is asked for it, and those of other states are left.
 //!
 //! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
 //! the source must give way to others. That refusal is the cheapest: no other bucket is read. If the
@@ -44,6 +47,7 @@
 
 mod account;
 mod answer;
+mod assumed;
 mod charge;
 mod charging;
 mod connections;
@@ -59,10 +63,12 @@ mod sieves;
 mod stage;
 mod standing;
 mod strictest;
+mod tcp_state;
 mod workspace;
 
 pub use self::{
     account::{Account, account},
+    assumed::AssumedStack,
     charge::{Charge, Intent, Plan},
     outline::{Outline, decide_again, prepare, retry},
     pipeline::{Pipeline, Progress},
@@ -74,7 +80,7 @@ pub use self::{
 pub use crate::verdict::Verdict;
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
-    answer::{AssumedSocket, Exchange, InlineLoops, NativeResponder, Response, respond},
+    answer::{Exchange, InlineLoops, NativeResponder, Response, respond},
     packet::Frame,
 };
 use crate::{
@@ -98,23 +104,26 @@ where
         workspace: &mut Workspace<B::Location>,
         exchange: &mut Exchange,
     ) -> Verdict {
-        self.decide_with(frame, workspace, exchange, AssumedSocket::default())
+        self.decide_with(frame, workspace, exchange, AssumedStack::default())
     }
 
-    /// Does the same with other listening sockets.
+    /// Does the same with another network stack.
     #[cfg(not(target_arch = "bpf"))]
     pub fn decide_with<F: Frame>(
         &self,
         frame: &F,
         workspace: &mut Workspace<B::Location>,
         exchange: &mut Exchange,
-        socket: AssumedSocket,
+        assumed: AssumedStack,
     ) -> Verdict {
         if let Some(verdict) = self.enter(frame, workspace) {
             return verdict;
         }
         let mut next = Stage::first(self.tables.shape());
         while let Some(stage) = next {
+            if stage == Stage::TcpState {
+                workspace.assume_tcp_state(assumed.others);
+            }
             if stage == Stage::Connections {
                 workspace.note_full(self.tables, self.reputation);
             }
@@ -125,6 +134,7 @@ where
                     let answer = workspace.verdict().answer();
                     let response = if self.is_awaited(workspace) && exchange.read(frame) {
                         let now_ns = self.clock.now();
+                        let socket = assumed.socket;
                         respond(&NativeResponder { socket, now_ns }, exchange, answer)
                     } else {
                         Response::Nothing

@@ -75,6 +75,8 @@ macro_rules! stages {
 }
 
 stages! {
+    /// Leaves the limits that count the packet by the state of its connection.
+    TcpState "tcp_state" select_by_state if |shape: &Shape| shape.of_every_tcp_state() != u64::MAX;
     /// Asks for the standing of the source, and drops packets that would take what a limit
     /// reserves for sources of a higher one.
     Standing "standing" give_way if |shape: &Shape| shape.uses_standing();
@@ -166,6 +168,7 @@ mod tests {
             sieve_uses: 1,
             cookie_port: 53,
             connections: 0b100,
+            of_tcp_state: [u64::MAX, u64::MAX, !0b100],
             standing: Settings {
                 lines: 1,
                 ..Settings::NONE
@@ -180,14 +183,15 @@ mod tests {
         };
         assert_eq!(path(&counting), only(Stage::Connections));
         let stages = [
+            Stage::TcpState,
             Stage::Standing,
             Stage::Sieves,
             Stage::Connections,
             Stage::Charge,
             Stage::Observe,
         ];
-        assert_eq!(path(&all)[..5], stages.map(Some));
-        assert_eq!(path(&all)[5..], [None; 2]);
+        assert_eq!(path(&all)[..6], stages.map(Some));
+        assert_eq!(path(&all)[6..], [None; 2]);
         assert!(Stage::Cookies.is_used(&all));
         assert_eq!(Stage::Cookies.next(&all), Some(Stage::Sieves));
     }

@@ -86,17 +86,7 @@ where
                 }
             }
         }
-        let verdict = &mut workspace.verdict;
-        verdict.matched = matched;
-        if matched != 0 {
-            return Progress::Undecided;
-        }
-        verdict.reason = Reason::Unlimited;
-        if shape.sieve_uses == 0 {
-            Progress::Decided
-        } else {
-            Progress::Undecided
-        }
+        self.go_on_with(workspace, matched)
     }
 
     /// Drops a packet that limits refuse, of those in `matched`, which count it, and returns how the

@@ -8,7 +8,7 @@ use crate::{
     judged::Packet,
     limit::MAX_LIMITS,
     owner::OwnerKind,
-    packet::Facts,
+    packet::{Facts, TcpState},
     policy::Class,
     reason::Reason,
     standing::VisitCount,
@@ -34,6 +34,8 @@ pub struct Workspace<Location> {
     /// The limits on connections that refuse the one that the packet would open; only in the stage that
     /// asks.
     pub(crate) refusals: Refusals,
+    /// The state of the packet's connection; only under a policy that asks for it.
+    pub(crate) tcp_state: TcpState,
     /// The indices of the limits that the stage of standing has asked and that let the packet
     /// pass; only under a policy that reserves.
     pub(crate) asked: u64,
@@ -62,6 +64,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             strictest: Strictest::NONE,
             refused: 0,
             refusals: Refusals::default(),
+            tcp_state: TcpState::None,
             asked: 0,
             visits: VisitCount::default(),
             slips: [0; MAX_LIMITS as usize],

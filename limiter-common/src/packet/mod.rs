@@ -7,6 +7,7 @@ mod ipv4;
 mod ipv6;
 mod payload;
 mod tcp;
+mod tcp_state;
 mod transport;
 
 use self::payload::Payload;
@@ -14,6 +15,7 @@ pub use self::{
     facts::{Facts, Transport},
     frame::Frame,
     tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
+    tcp_state::TcpState,
     transport::{PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };
 use crate::{address::Family, reason::Reason};

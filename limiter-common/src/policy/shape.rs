@@ -5,6 +5,7 @@ use super::{Child, MOST_OTHERWISE, Otherwise};
 use crate::{
     address::Family,
     limit::{MAX_CONNECTION_LIMITS, QueueSettings},
+    packet::TcpState,
     standing::{Settings, Standing},
     table::HashKey,
 };
@@ -110,6 +111,9 @@ pub struct Shape {
     /// The limits that count packets of sources of each standing, in the order of
     /// [`Standing::ALL`].
     pub of_standing: [u64; Standing::COUNT],
+    /// The limits that count TCP segments of connections in each state, in the order of
+    /// [`TcpState::ALL`].
+    pub of_tcp_state: [u64; TcpState::COUNT],
     /// How sources get their standing.
     pub standing: Settings,
     /// The child in which the look-up of each dimension's values starts.
@@ -150,6 +154,7 @@ impl Shape {
         otherwise: [Otherwise::NONE; MOST_OTHERWISE],
         of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
+        of_tcp_state: [u64::MAX; TcpState::COUNT],
         standing: Settings::NONE,
         starts: [Child::UNUSED; Dimension::COUNT],
     };
@@ -216,6 +221,28 @@ impl Shape {
     pub const fn of_every_standing(&self) -> u64 {
         let [proven, familiar, fresh, retried, unknown] = self.of_standing;
         proven & familiar & fresh & retried & unknown
+    }
+
+    /// Returns the limits that count TCP segments of connections in the state of a number. Other
+    /// numbers have no limits.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "it is below three")]
+    pub const fn of_tcp_state_number(&self, state: u64) -> u64 {
+        if state < TcpState::COUNT as u64 {
+            self.of_tcp_state[state as usize]
+        } else {
+            0
+        }
+    }
+
+    /// Returns the limits that count TCP segments of connections in any state, and those that count
+    /// other packets.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_every_tcp_state(&self) -> u64 {
+        let [established, new, none] = self.of_tcp_state;
+        established & new & none
     }
 
     /// Returns the limits that packets are charged to and that do more than observe.

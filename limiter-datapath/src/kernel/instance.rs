@@ -13,6 +13,7 @@ use aya::{
 use limiter_common::{
     answer::{MORE_BYTES, SHORTEST_FRAME, SocketFields},
     decide::Verdict,
+    packet::TcpState,
     policy::Shape,
     reason::Action,
 };
@@ -36,6 +37,7 @@ use super::{
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 #[cfg(feature = "testing")]
 const TRIAL_ROOM: &str = "TRIAL_ROOM";
+const TRIAL_TCP_STATE: &str = "TRIAL_TCP_STATE";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
 
 /// `XDP_DROP`, `XDP_PASS` and `XDP_TX`, from linux/bpf.h.
@@ -141,6 +143,12 @@ impl Instance {
     #[cfg(feature = "testing")]
     pub(super) fn set_room(&mut self, has_room: bool) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_ROOM, &[u32::from(has_room)])
+    }
+
+    /// Sets the state of connections that segments find which begin none, for a program whose clock is
+    /// [`Clocking::Test`].
+    pub(super) fn set_tcp_state(&mut self, state: TcpState) -> Result<(), DatapathError> {
+        array::write(&mut self.ebpf, TRIAL_TCP_STATE, &[state as u32])
     }
 
     /// Returns the object's maps and programs, for the logger.

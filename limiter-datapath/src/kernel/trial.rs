@@ -10,6 +10,7 @@ use limiter_common::{
     answer::Answer,
     ban::BanKey,
     decide::Verdict,
+    packet::TcpState,
     standing::{Moment, Tick},
 };
 use limiter_policy::{
@@ -75,6 +76,15 @@ impl Trial {
             #[cfg(feature = "testing")]
             directory,
         })
+    }
+
+    /// Sets the state of the connections of segments that begin none.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's errors.
+    pub fn set_tcp_state(&mut self, state: TcpState) -> Result<(), DatapathError> {
+        self.instance.set_tcp_state(state)
     }
 
     /// Decides on a frame at a time of the program's clock, in nanoseconds.

@@ -14,11 +14,11 @@ use limiter_common::{
     connection::{Ends, Place},
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
-    decide::{Pipeline, Verdict, Workspace},
+    decide::{AssumedStack, Pipeline, Verdict, Workspace},
     judged::Packet,
     limit::LimitId,
     owner::BucketKey,
-    packet::{Facts, Frame as _, parse},
+    packet::{Facts, Frame as _, TcpState, parse},
     policy::classify,
     reason::{
         Action,
@@ -93,8 +93,8 @@ pub(crate) struct Engines {
     reputation: MemoryReputation,
     workspace: Workspace<BucketLocation>,
     exchange: Exchange,
-    /// What both assume of listening sockets.
-    socket: AssumedSocket,
+    /// What both assume of the network stack.
+    assumed: AssumedStack,
     /// The latest time.
     now: u64,
     /// What the verdicts so far must have counted, by reason and by the limit's interned id.
@@ -159,7 +159,7 @@ impl Engines {
             reputation,
             workspace: Workspace::default(),
             exchange: Exchange::EMPTY,
-            socket: AssumedSocket::Full,
+            assumed: AssumedStack::default(),
             by_answer: BTreeMap::new(),
             now: START,
             by_reason: HashMap::new(),
@@ -249,12 +249,19 @@ impl Engines {
 
     /// Sets in both whether listening sockets have room for SYNs, until the policy is replaced.
     pub(crate) fn set_room(&mut self, has_room: bool) -> Result<(), DatapathError> {
-        self.socket = if has_room {
+        self.assumed.socket = if has_room {
             AssumedSocket::HasRoom
         } else {
             AssumedSocket::Full
         };
         self.trial.set_room(has_room)
+    }
+
+    /// Sets in both the state of the connections of segments that begin none, until the policy is
+    /// replaced.
+    pub(crate) fn set_tcp_state(&mut self, state: TcpState) -> Result<(), DatapathError> {
+        self.assumed.others = state;
+        self.trial.set_tcp_state(state)
     }
 
     /// Clears lifted bans from the kernel's filter.
@@ -377,7 +384,7 @@ impl Engines {
             &frame_in_memory,
             &mut self.workspace,
             &mut self.exchange,
-            self.socket,
+            self.assumed,
         );
         let kernel = self
             .trial
@@ -406,7 +413,7 @@ impl Engines {
         self.tables.current_rates = rates;
         self.tables.shape.hash_key = HASH_KEY;
         self.buckets.set_units(self.tables.units.clone());
-        self.socket = AssumedSocket::Full;
+        self.assumed = AssumedStack::default();
         self.trial.replace(&self.tables)
     }
 

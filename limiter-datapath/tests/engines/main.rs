@@ -33,6 +33,7 @@ mod sources;
 mod stages;
 mod standing;
 mod strategies;
+mod tcp_states;
 mod unit_numbers;
 mod units;
 mod worked_example;

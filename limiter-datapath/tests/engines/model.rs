@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use limiter_common::{
     address::Address,
     limit::{Cost, IdFormat},
-    packet::{Facts, Transport},
+    packet::{Facts, TcpState, Transport},
 };
 use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
 
@@ -53,6 +53,7 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     let has_ports = matches!(facts.protocol, 6 | 17 | 33 | 132 | 136);
     let needs_ports = !wanted.source_ports.is_empty() || !wanted.destination_ports.is_empty();
     let needs_flags = wanted.tcp_flags.is_some();
+    let is_whole_tcp = is_tcp && facts.transport == Transport::Tcp;
 
     if !wanted.destinations.is_empty()
         && !wanted
@@ -61,6 +62,18 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
             .any(|prefix| prefix.contains(&destination))
     {
         return false;
+    }
+    let syn_without_ack = is_tcp && facts.tcp_flags & 0x12 == 0x02;
+    if !wanted.tcp_states.is_empty() {
+        // The engines assume so where there is no network stack.
+        let state = if syn_without_ack {
+            TcpState::New
+        } else {
+            TcpState::Established
+        };
+        if !is_whole_tcp || !wanted.tcp_states.contains(&state) {
+            return false;
+        }
     }
     if facts.transport == Transport::UnknownProtocol {
         // A later IPv6 fragment may belong to any protocol.
@@ -78,7 +91,6 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
             && (!wanted.protocols.is_empty() || !needs_flags || is_tcp)
             && (!wanted.protocols.is_empty() || !needs_ports || has_ports);
     }
-    let syn_without_ack = is_tcp && facts.tcp_flags & 0x12 == 0x02;
     let among = |ports: &[std::ops::RangeInclusive<u16>], port| {
         ports.is_empty() || has_ports && ports.iter().any(|range| range.contains(&port))
     };

@@ -4,7 +4,6 @@ mod counts;
 mod notes;
 pub(crate) mod orders;
 mod queues;
-mod socket;
 mod words;
 
 use aya_ebpf::programs::XdpContext;
@@ -16,7 +15,7 @@ use limiter_common::{
     decide::Workspace,
 };
 
-use crate::{buckets::BucketLocation, globals, tables::MapTables};
+use crate::{buckets::BucketLocation, globals, socket, tables::MapTables};
 
 /// Notes which limits have no room for the connection that the workspace's packet would open.
 ///
@@ -32,7 +31,7 @@ pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLo
     let mut full = limiter_full_connections(workspace);
     if !workspace.is_first_segment() {
         full &= !shape.observing;
-        if full != 0 && !socket::is_opening(context, workspace.facts()) {
+        if full != 0 && !socket::state(context, workspace.facts()).may_open() {
             full = 0;
         }
     } else if shape.queueing != 0 {

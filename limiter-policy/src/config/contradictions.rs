@@ -4,6 +4,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Family,
     limit::{Cost, IdFormat},
+    packet::TcpState,
 };
 
 use super::reader::{Fields, Reader};
@@ -16,6 +17,7 @@ pub(super) const TCP_FLAGS: &str = "tcp-flags";
 pub(super) const DESTINATION: &str = "destination";
 pub(super) const FRAGMENTS: &str = "fragments";
 pub(super) const STANDING: &str = "standing";
+pub(super) const STATE: &str = "state";
 
 /// Notes the contradictions within a match and with its limit. A part that is already wrong is not
 /// in `matching` and is not checked.
@@ -50,6 +52,9 @@ pub(super) fn check(
             format!("only tcp has these flags, but '{PROTOCOL}' names another protocol"),
         );
     }
+    if !matching.tcp_states.is_empty() {
+        check_states(matching, cost, &mut error);
+    }
     // The fields that a later fragment may not reveal; in IPv4 it does reveal its protocol.
     let hidden: &[&str] = match id_format {
         Some(id_format) if !id_format.is_for(Family::V6) => {
@@ -79,6 +84,35 @@ pub(super) fn check(
     }
 }
 
+/// Notes a match on states of connections that no segment fits, or fragments do not.
+fn check_states(
+    matching: &Match,
+    cost: Option<Cost>,
+    error: &mut impl FnMut(&'static str, String),
+) {
+    if !is_tcp(matching) {
+        error(
+            STATE,
+            format!("only tcp has connections, but '{PROTOCOL}' names another protocol"),
+        );
+    }
+    error(
+        FRAGMENTS,
+        format!("'{FRAGMENTS}' has no effect with '{STATE}': later fragments are not counted"),
+    );
+    let opens = TcpFlags::SYN | TcpFlags::ACK;
+    let only_syns = cost == Some(Cost::NewConnections)
+        || matching.tcp_flags.is_some_and(|flags| {
+            flags.set & opens == TcpFlags::SYN && flags.clear & TcpFlags::ACK != 0
+        });
+    if only_syns && !matching.tcp_states.contains(&TcpState::New) {
+        error(
+            STATE,
+            "no packet matches: a SYN begins a connection, so its state is new".to_owned(),
+        );
+    }
+}
+
 /// Notes a match that excludes new connections: TCP segments with SYN and without ACK.
 fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, String)) {
     if !is_tcp(matching) {
@@ -99,7 +133,7 @@ fn check_connections(matching: &Match, error: &mut impl FnMut(&'static str, Stri
     if !is_tcp(matching) {
         error(PROTOCOL, "cost connections counts only tcp".to_owned());
     }
-    for field in [TCP_FLAGS, FRAGMENTS, STANDING] {
+    for field in [TCP_FLAGS, FRAGMENTS, STANDING, STATE] {
         error(
             field,
             format!(

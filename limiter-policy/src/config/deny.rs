@@ -7,6 +7,7 @@ use limiter_common::{
     address::Family,
     answer::Answer,
     limit::{Cost, IdFormat},
+    packet::TcpState,
     standing::Standing,
 };
 
@@ -165,7 +166,9 @@ impl Counted<'_> {
     /// Returns whether the limit may count segments with SYN alone.
     fn counts_handshakes(self) -> bool {
         let flags = self.matching.tcp_flags;
+        let states = &self.matching.tcp_states;
         self.counts(Match::TCP)
+            && (states.is_empty() || states.contains(&TcpState::New))
             && flags.is_none_or(|flags| flags.set & !SYN == 0 && flags.clear & SYN == 0)
     }
 
@@ -174,7 +177,7 @@ impl Counted<'_> {
         let Self { matching, cost, .. } = self;
         let is_named = matching.protocols.is_empty() || matching.protocols.contains(&number);
         let is_of_connections = matches!(cost, Some(Cost::NewConnections | Cost::Connections));
-        let is_tcp_only = matching.tcp_flags.is_some() || is_of_connections;
+        let is_tcp_only = matching.needs_tcp() || is_of_connections;
         let is_reset = matching.tcp_flags.is_some_and(|flags| flags.set & RST != 0);
         is_named
             && (!is_tcp_only || number == Match::TCP)

@@ -3,12 +3,14 @@
 use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat},
+    packet::TcpState,
     standing::Standing,
 };
 
 use super::{
     contradictions::{
-        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING, TCP_FLAGS,
+        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING, STATE,
+        TCP_FLAGS,
     },
     flags, nearest,
     node::{Node, Value},
@@ -17,7 +19,7 @@ use super::{
 };
 use crate::policy::{Fragments, Match};
 
-const FIELDS: [&str; 7] = [
+const FIELDS: [&str; 8] = [
     PROTOCOL,
     DESTINATION_PORT,
     SOURCE_PORT,
@@ -25,6 +27,7 @@ const FIELDS: [&str; 7] = [
     DESTINATION,
     FRAGMENTS,
     STANDING,
+    STATE,
 ];
 
 /// Reads a limit's match. If its id format or cost is unknown (`None`), checks that depend on it
@@ -68,6 +71,9 @@ pub(super) fn read<'n>(
     }
     if let Some(node) = fields.get(STANDING) {
         matching.standing = read_standings(reader, node).unwrap_or_default();
+    }
+    if let Some(node) = fields.get(STATE) {
+        matching.tcp_states = read_states(reader, node).unwrap_or_default();
     }
     contradictions::check(reader, &fields, &matching, id_format, cost);
     matching
@@ -133,6 +139,22 @@ fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option
         reader.error(node.at, message);
     }
     Some(numbers.into_iter().map(Standing::of_number).collect())
+}
+
+/// Reads one state of connections or a list, sorted; `None` if any has an error.
+fn read_states<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<TcpState>> {
+    let known = TcpState::ALL.map(|state| (state.name(), state));
+    let mut seen = Seen::default();
+    let states = read_list(reader, node, "states", |reader, item| {
+        let state = reader.choice(item, STATE, known)?;
+        let name = || format!("{STATE} '{}'", state.name());
+        seen.is_first(reader, state, item.at, name).then_some(state)
+    })?;
+    if states.len() == TcpState::COUNT {
+        let message = format!("every TCP segment has one of these: leave '{STATE}' out");
+        reader.error(node.at, message);
+    }
+    Some(states)
 }
 
 /// Reads the items of a list and sorts them; `None` if any has an error.

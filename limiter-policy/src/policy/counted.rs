@@ -25,7 +25,7 @@ impl Limit {
     pub fn protocols(&self) -> &[u8] {
         if !self.matching.protocols.is_empty() {
             &self.matching.protocols
-        } else if self.matching.tcp_flags.is_some() {
+        } else if self.matching.needs_tcp() {
             &[PROTOCOL_TCP]
         } else if self.matching.needs_ports() {
             &PROTOCOLS_WITH_PORTS
@@ -83,6 +83,12 @@ impl Limit {
             && has_destinations(family, &mine.destinations, &its.destinations)
             && (mine.fragments == Fragments::Count || its.fragments == Fragments::Ignore)
             && has_known(&mine.standing, &its.standing)
+            && (mine.tcp_states.is_empty()
+                || !its.tcp_states.is_empty()
+                    && its
+                        .tcp_states
+                        .iter()
+                        .all(|one| mine.tcp_states.contains(one)))
     }
 
     fn counts_protocols(&self, family: Family, other: &Self) -> bool {

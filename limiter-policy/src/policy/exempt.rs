@@ -2,7 +2,7 @@
 
 use limiter_common::{
     limit::Cost,
-    packet::{FLAG_ACK, FLAG_SYN, PROTOCOL_TCP},
+    packet::{FLAG_ACK, FLAG_SYN, PROTOCOL_TCP, TcpState},
 };
 
 use super::{Limit, Mode, OwnConnections, Policy, PortRange};
@@ -25,10 +25,12 @@ fn may_refuse_answers(limit: &Limit) -> bool {
         .into_iter()
         .any(|flags| limit.counts_segment(flags));
     let ports = &limit.matching.destination_ports;
+    let states = &limit.matching.tcp_states;
     limit.mode != Mode::Off
         && limit.cost != Cost::Connections
         && counts_tcp
         && counts_answers
+        && (states.is_empty() || states.iter().any(|one| *one != TcpState::None))
         && (ports.is_empty() || ports.iter().any(may_be_of_a_client))
 }
 

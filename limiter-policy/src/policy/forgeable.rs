@@ -1,8 +1,10 @@
 //! Why a packet's source proves nothing: anyone can send it with another's address.
 //!
 //! No match proves that a packet comes from its source address. UDP and ICMP have no handshake, and
-//! a SYN comes before it. For other segments, we cannot tell whether they belong to an established
-//! connection: the program does not track connections.
+//! a SYN comes before it. A forger may also send segments of connections that others have: it must only
+//! guess the ports, as the program does not check sequence numbers.
+
+use limiter_common::packet::TcpState;
 
 use super::{Match, TcpFlags};
 
@@ -21,12 +23,15 @@ impl Forgeable {
     /// Returns what a limit with this match counts.
     #[must_use]
     pub fn of(matching: &Match) -> Self {
-        if matching.protocols != [Match::TCP] && matching.tcp_flags.is_none() {
+        if matching.protocols != [Match::TCP] && !matching.needs_tcp() {
             return Self::NoHandshake;
         }
-        let takes_syn = matching
-            .tcp_flags
-            .is_none_or(|flags| flags.clear & TcpFlags::SYN == 0 && flags.set & TcpFlags::ACK == 0);
+        let counts_new =
+            matching.tcp_states.is_empty() || matching.tcp_states.contains(&TcpState::New);
+        let takes_syn = counts_new
+            && matching.tcp_flags.is_none_or(|flags| {
+                flags.clear & TcpFlags::SYN == 0 && flags.set & TcpFlags::ACK == 0
+            });
         if takes_syn { Self::Syn } else { Self::Segment }
     }
 

@@ -3,7 +3,7 @@
 use std::{fmt, ops::RangeInclusive};
 
 use ipnet::IpNet;
-use limiter_common::standing::Standing;
+use limiter_common::{packet::TcpState, standing::Standing};
 use serde::{Deserialize, Serialize};
 
 use super::{OverrideId, serial};
@@ -32,6 +32,9 @@ pub struct Match {
     /// The standings of sources, from the highest; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Standing>,
+    /// The states of connections; empty: all, and packets that are not TCP too.
+    #[serde(default, rename = "state", skip_serializing_if = "Vec::is_empty")]
+    pub tcp_states: Vec<TcpState>,
     /// Whether only packets match that no other limit with its id and cost counts.
     #[serde(default, skip_serializing_if = "serial::is_default")]
     pub otherwise: bool,
@@ -135,7 +138,13 @@ impl Match {
     /// Returns whether it depends on the transport header, which later fragments lack.
     #[must_use]
     pub const fn needs_transport(&self) -> bool {
-        self.needs_ports() || self.tcp_flags.is_some()
+        self.needs_ports() || self.needs_tcp()
+    }
+
+    /// Returns whether it depends on what only TCP segments have.
+    #[must_use]
+    pub const fn needs_tcp(&self) -> bool {
+        self.tcp_flags.is_some() || !self.tcp_states.is_empty()
     }
 
     /// Returns whether it depends on ports.
@@ -165,6 +174,7 @@ impl fmt::Display for Match {
                 "standing",
                 list(&self.standing, |one| one.name().to_owned()),
             ),
+            part("state", list(&self.tcp_states, |one| one.name().to_owned())),
             self.otherwise.then(|| "otherwise".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();

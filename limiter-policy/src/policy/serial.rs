@@ -98,6 +98,7 @@ mod tests {
     use limiter_common::{
         answer::Answer,
         limit::{Cost, IdFormat, LimitId},
+        packet::TcpState,
         reason::Action,
         standing::Standing,
         strategy::Strategy,
@@ -140,6 +141,7 @@ mod tests {
                 destinations: vec!["192.0.2.0/24".parse().unwrap()],
                 fragments: Fragments::Ignore,
                 standing: vec![Standing::Retried, Standing::Unknown],
+                tcp_states: vec![TcpState::None],
                 otherwise: true,
             },
             mode: Mode::Observe,
@@ -225,6 +227,7 @@ mod tests {
                         "destinations": ["192.0.2.0/24"],
                         "fragments": "ignore",
                         "standing": ["retried", "unknown"],
+                        "state": ["none"],
                         "otherwise": true,
                     },
                     "mode": "observe",

@@ -104,6 +104,11 @@ impl Connections {
         Some(Change::Closed(closed.ends))
     }
 
+    /// Returns whether that one is open.
+    pub(super) fn are_open(&self, connection: &Connection) -> bool {
+        self.open.contains_key(connection)
+    }
+
     pub(super) const fn counts(&self) -> ConnectionCounts {
         self.counts
     }

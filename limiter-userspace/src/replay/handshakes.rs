@@ -78,6 +78,11 @@ impl Handshakes {
         None
     }
 
+    /// Returns whether a handshake of that connection has begun, and is not completed.
+    pub(super) fn are_half_open(&self, connection: &Connection) -> bool {
+        self.half_open.contains_key(connection)
+    }
+
     /// Returns whether a server's answer has been seen.
     pub(super) const fn have_answers(&self) -> bool {
         self.has_answers

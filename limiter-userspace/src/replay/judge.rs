@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use limiter_capture::{CapturedFrame, Packet};
+use limiter_capture::Packet;
 use limiter_common::{
     address::Address,
     answer::Answer,
@@ -14,7 +14,6 @@ use limiter_common::{
     policy::{classify, interval_in_force},
     reason::Action,
     sieve::SieveTraffic,
-    standing::{Event, SourceId},
     strategy::{Parameters, Report},
 };
 use limiter_policy::policy::{CompiledPolicy, Policy};
@@ -22,9 +21,10 @@ use thiserror::Error;
 
 use super::{
     bans::{AutomaticBans, ReplayedBans},
-    connections::{Change, ConnectionCounts, Connections, Seen},
+    connections::ConnectionCounts,
     engine::{Engine, EngineError},
-    handshakes::{HandshakeCounts, Handshakes},
+    follower::Follower,
+    handshakes::HandshakeCounts,
     pressure::{Pressures, UnderPressure},
 };
 use crate::{protocol::sieves::SieveListStatus, reputation::sieve_lists::lists};
@@ -131,8 +131,7 @@ pub struct Replay {
     /// Whether to report the strictest limit also for packets that pass.
     report_passed: bool,
     pressures: Pressures,
-    handshakes: Handshakes,
-    connections: Connections,
+    follower: Follower,
     /// The latest time of the engine's clock, in nanoseconds.
     latest_ns: u64,
     first_ns: Option<i128>,
@@ -166,8 +165,7 @@ impl Replay {
             policy: tables,
             bans: AutomaticBans::new(policy, FIRST),
             pressures: Pressures::new(policy),
-            handshakes: Handshakes::default(),
-            connections: Connections::default(),
+            follower: Follower::default(),
             latest_ns: 0,
             engine,
             secrets: Vec::new(),
@@ -208,6 +206,9 @@ impl Replay {
             .map_err(engine_error)?;
         let mut facts = Facts::NONE;
         let parsed = packet::parse(&frame, &mut facts);
+        self.follower
+            .prepare(&mut *self.engine, &self.policy, &facts)
+            .map_err(engine_error)?;
         let verdict = match parsed {
             // Here the engines would disagree: the kernel runs nothing shorter, and would find
             // zeros if the capture ends inside a header.
@@ -225,7 +226,14 @@ impl Replay {
             bans.dropped();
         }
         let action = verdict.action(&self.policy);
-        self.follow(&frame, &facts, action == Action::Pass, now)
+        self.follower
+            .follow(
+                &mut *self.engine,
+                &self.policy,
+                (&frame, &facts),
+                action == Action::Pass,
+                now,
+            )
             .map_err(engine_error)?;
         // No limit charges a source that a list excludes or blocks.
         let asked = !verdict.reason.is_of_list();
@@ -251,40 +259,6 @@ impl Replay {
             source: parsed.is_ok().then_some(facts.source),
             strictest,
         })
-    }
-
-    /// Follows handshakes and connections, if the policy asks for them.
-    fn follow(
-        &mut self,
-        frame: &CapturedFrame<'_>,
-        facts: &Facts,
-        passed: bool,
-        now: u64,
-    ) -> Result<(), EngineError> {
-        let shape = &self.policy.shape;
-        let proves = shape.standing.handshakes_prove != 0;
-        if !proves && shape.connections == 0 {
-            return Ok(());
-        }
-        let client = self.handshakes.look(frame, facts, passed);
-        if let Some(client) = client.filter(|_| proves) {
-            let source = SourceId::new(&shape.standing, &client);
-            self.engine
-                .note(&self.policy, source, Event::Handshake, now)?;
-        }
-        if shape.connections == 0 {
-            return Ok(());
-        }
-        let seen = Seen {
-            passed,
-            completes: client.is_some(),
-            has_answers: self.handshakes.have_answers(),
-        };
-        match self.connections.look(facts, seen) {
-            Some(Change::Opened(ends)) => self.engine.opened(&self.policy, &ends, now),
-            Some(Change::Closed(ends)) => self.engine.closed(&self.policy, &ends),
-            None => Ok(()),
-        }
     }
 
     /// Returns the frame that the last packet, which was judged so, is answered with; `None`: it is
@@ -313,14 +287,14 @@ impl Replay {
         if self.policy.shape.connections == 0 {
             None
         } else {
-            Some(self.connections.counts())
+            Some(self.follower.connections())
         }
     }
 
     /// Returns how many handshakes clients completed; none are counted if nobody asks for them.
     #[must_use]
     pub const fn handshakes(&self) -> HandshakeCounts {
-        self.handshakes.counts()
+        self.follower.handshakes()
     }
 
     /// Returns how many DNS cookies proved their sources; `None`: none are looked for.

@@ -9,6 +9,7 @@ mod bans;
 mod connection;
 mod connections;
 pub mod engine;
+mod follower;
 mod handshakes;
 mod judge;
 mod pressure;

@@ -6,6 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use ipnet::IpNet;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId, MAX_LIMITS},
+    packet::TcpState,
     reason::Action,
     strategy::Strategy,
 };
@@ -87,6 +88,8 @@ struct MatchInput {
     tcp_flags: Option<(u8, u8)>,
     destinations: Vec<Network>,
     ignore_fragments: bool,
+    /// Bits of states of connections.
+    tcp_states: u8,
 }
 
 /// A host's address, or a network around it.
@@ -260,6 +263,10 @@ impl MatchInput {
             } else {
                 Fragments::Count
             },
+            tcp_states: TcpState::ALL
+                .into_iter()
+                .filter(|one| self.tcp_states >> *one as u32 & 1 == 1)
+                .collect(),
             ..Match::default()
         }
     }

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use limiter_common::{
     answer::Answer,
     limit::{Cost, IdFormat, LimitId},
+    packet::TcpState,
     reason::Action,
     standing::Standing,
     strategy::{Strategy as Rule, moving_window::STAMPS},
@@ -272,6 +273,7 @@ fn matching() -> impl Strategy<Value = Match> {
         rarely(vec(prefix(), 1..4)),
         fragments,
         option::weighted(0.1, prop::sample::subsequence(Standing::ALL.to_vec(), 1..4)),
+        option::weighted(0.1, prop::sample::subsequence(TcpState::ALL.to_vec(), 1..3)),
         prop::bool::weighted(0.05),
     )
         .prop_map(
@@ -283,6 +285,7 @@ fn matching() -> impl Strategy<Value = Match> {
                 destinations,
                 fragments,
                 standing,
+                tcp_states,
                 otherwise,
             )| {
                 Match {
@@ -293,6 +296,7 @@ fn matching() -> impl Strategy<Value = Match> {
                     destinations,
                     fragments,
                     standing: standing.unwrap_or_default(),
+                    tcp_states: tcp_states.unwrap_or_default(),
                     otherwise,
                 }
             },

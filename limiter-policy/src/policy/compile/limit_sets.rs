@@ -84,13 +84,15 @@ impl LimitSets {
 /// Returns whether it counts later fragments that may match. It `guesses` if they do not reveal all
 /// that it matches on.
 fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
-    // Only a first fragment opens a connection.
-    !is_of_connections(limit) && (!guesses || limit.matching.fragments == Fragments::Count)
+    // Only a first fragment opens a connection, or shows which one it belongs to.
+    !is_of_connections(limit)
+        && limit.matching.tcp_states.is_empty()
+        && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 
 /// Returns whether it counts only TCP segments, and only some of them.
 pub(super) fn needs_tcp(limit: &Limit) -> bool {
-    is_of_connections(limit) || limit.matching.tcp_flags.is_some()
+    is_of_connections(limit) || limit.matching.needs_tcp()
 }
 
 const fn is_of_connections(limit: &Limit) -> bool {

@@ -16,6 +16,7 @@ mod rates;
 mod sieves;
 mod sources;
 mod standing;
+mod tcp_states;
 
 use std::collections::BTreeMap;
 
@@ -156,6 +157,7 @@ impl CompiledPolicy {
                 own_connections: policy.exempts_own_connections().into(),
                 of_answers: answers.of_families,
                 of_standing: standing::of_each(&policy.limits),
+                of_tcp_state: tcp_states::of_each(&policy.limits),
                 standing: policy
                     .standing_in_use()
                     .map_or(Settings::NONE, |settings| settings.compiled()),

@@ -9,6 +9,7 @@ use limiter_common::{
     offender::{Offender, OffenderKey},
     owner::BucketKey,
     packet::Frame as _,
+    packet::TcpState,
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
 };
@@ -94,6 +95,10 @@ impl Engine for KernelEngine {
         let verdict = self.judge(now_ns);
         self.tell_cookie_keys(self.cookie_keys)?;
         verdict
+    }
+
+    fn assume_tcp_state(&mut self, state: TcpState) -> Result<(), EngineError> {
+        Ok(self.trial.set_tcp_state(state)?)
     }
 
     fn answer(&self, _frame: &CapturedFrame<'_>) -> Vec<u8> {

@@ -11,6 +11,7 @@ use limiter_common::{
     decide::Verdict,
     offender::{Offender, OffenderKey},
     owner::BucketKey,
+    packet::TcpState,
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
 };
@@ -29,6 +30,9 @@ pub trait Engine {
         now_ns: u64,
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError>;
+
+    /// Sets the state of the connections of segments that begin none; at first it is established.
+    fn assume_tcp_state(&mut self, state: TcpState) -> Result<(), EngineError>;
 
     /// Returns the answer to the last frame that was decided on, which the verdict says is answered.
     fn answer(&self, frame: &CapturedFrame<'_>) -> Vec<u8>;

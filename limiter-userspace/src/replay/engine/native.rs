@@ -9,9 +9,10 @@ use limiter_common::{
         queue::{self, Flow},
     },
     cookie::{CookieCheck, CookieKeys},
-    decide::{Pipeline, Verdict, Workspace},
+    decide::{AssumedStack, Pipeline, Verdict, Workspace},
     offender::{Offender, OffenderKey},
     owner::BucketKey,
+    packet::TcpState,
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
     table::HashKey,
@@ -34,6 +35,8 @@ pub struct NativeEngine {
     reputation: MemoryReputation,
     workspace: Workspace<BucketLocation>,
     exchange: Exchange,
+    /// What is assumed of the network stack.
+    assumed: AssumedStack,
     /// The secret that names places of connections.
     hash_key: HashKey,
 }
@@ -53,6 +56,7 @@ impl NativeEngine {
             },
             workspace: Workspace::default(),
             exchange: Exchange::EMPTY,
+            assumed: AssumedStack::default(),
             hash_key: policy.shape.hash_key,
         }
     }
@@ -72,7 +76,12 @@ impl Engine for NativeEngine {
             offenders: &self.offenders,
             reputation: &self.reputation,
         };
-        Ok(pipeline.decide(frame, &mut self.workspace, &mut self.exchange))
+        Ok(pipeline.decide_with(frame, &mut self.workspace, &mut self.exchange, self.assumed))
+    }
+
+    fn assume_tcp_state(&mut self, state: TcpState) -> Result<(), EngineError> {
+        self.assumed.others = state;
+        Ok(())
     }
 
     fn answer(&self, frame: &CapturedFrame<'_>) -> Vec<u8> {

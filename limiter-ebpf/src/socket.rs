@@ -1,4 +1,4 @@
-//! What the network stack says of a segment: whether it would open a connection.
+//! The socket that the network stack has for a segment.
 
 use core::ffi::c_void;
 
@@ -7,15 +7,46 @@ use aya_ebpf::{
     helpers::{bpf_sk_release, bpf_skc_lookup_tcp},
     programs::XdpContext,
 };
-use limiter_common::{address::Family, packet::Facts};
+use limiter_common::{
+    address::Family,
+    packet::{Facts, TcpState},
+};
 
 /// The context's network namespace, in place of another's number.
 const OF_THIS_NAMESPACE: u64 = u64::MAX;
 
-/// The states of sockets without a connection yet, from linux/tcp_states.h.
-const TCP_SYN_RECV: u32 = 3;
-const TCP_LISTEN: u32 = 10;
-const TCP_NEW_SYN_RECV: u32 = 12;
+/// The state of a socket, as in linux/tcp_states.h; 0: there is no socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State(u32);
+
+impl State {
+    const NO_SOCKET: Self = Self(0);
+    const SYN_SENT: Self = Self(2);
+    const SYN_RECV: Self = Self(3);
+    const CLOSE: Self = Self(7);
+    const LISTEN: Self = Self(10);
+    const NEW_SYN_RECV: Self = Self(12);
+
+    /// Returns whether a segment that is not the first finds no connection, but a socket that may make
+    /// one of it: one whose handshake it ends, or one that listens and may know the segment's SYN cookie.
+    #[inline(always)]
+    pub(crate) fn may_open(self) -> bool {
+        matches!(self, Self::SYN_RECV | Self::LISTEN | Self::NEW_SYN_RECV)
+    }
+
+    /// Returns the state of the segment's connection. `has_cookie` says whether it brings a valid SYN
+    /// cookie, and is asked only if a socket listens.
+    #[inline(always)]
+    pub(crate) fn of_connection(self, has_cookie: impl FnOnce() -> bool) -> TcpState {
+        match self {
+            Self::NO_SOCKET | Self::CLOSE => TcpState::None,
+            Self::SYN_SENT | Self::SYN_RECV | Self::NEW_SYN_RECV => TcpState::New,
+            Self::LISTEN if has_cookie() => TcpState::New,
+            Self::LISTEN => TcpState::None,
+            _ => TcpState::Established,
+        }
+    }
+}
 
 /// The addresses and ports as the helper wants them: the first 12 bytes for IPv4, or all.
 #[repr(C)]
@@ -24,11 +55,9 @@ struct Tuple([u32; 9]);
 const LENGTH_V4: u32 = 12;
 const LENGTH_V6: u32 = 36;
 
-/// Returns whether a segment with these facts, which is not the first, finds no connection, but a
-/// socket that may make one of it: one whose handshake it ends, or one that listens and may know the
-/// segment's SYN cookie.
+/// Returns the state of the socket that a segment with these facts finds.
 #[inline(always)]
-pub(super) fn is_opening(context: &XdpContext, facts: &Facts) -> bool {
+pub(crate) fn state(context: &XdpContext, facts: &Facts) -> State {
     let ports =
         u32::from(facts.source_port.to_be()) | u32::from(facts.destination_port.to_be()) << 16;
     let (source, destination_high) = (&facts.source, facts.destination_high);
@@ -49,7 +78,7 @@ pub(super) fn is_opening(context: &XdpContext, facts: &Facts) -> bool {
     let socket =
         unsafe { bpf_skc_lookup_tcp(context.ctx.cast(), tuple, length, OF_THIS_NAMESPACE, 0) };
     if socket.is_null() {
-        return false;
+        return State::NO_SOCKET;
     }
     let socket = socket.cast::<c_void>();
     // SAFETY: the socket was looked up, and is not released yet; the kernel has the field read where
@@ -57,7 +86,7 @@ pub(super) fn is_opening(context: &XdpContext, facts: &Facts) -> bool {
     let state = unsafe { (*socket.cast::<bpf_sock>()).state };
     // SAFETY: the socket was looked up, and nothing uses it after.
     unsafe { bpf_sk_release(socket) };
-    matches!(state, TCP_SYN_RECV | TCP_LISTEN | TCP_NEW_SYN_RECV)
+    State(state)
 }
 
 /// Returns the first four bytes in network byte order.

@@ -1,0 +1,52 @@
+//! What the network stack knows of the connection that a TCP segment belongs to.
+
+use super::Facts;
+use crate::numbered::numbered;
+
+numbered! {
+    /// The state of the connection that a TCP segment belongs to, as this host's network stack has it.
+    #[cfg_attr(
+        feature = "serde",
+        derive(serde::Serialize, serde::Deserialize),
+        serde(rename_all = "kebab-case")
+    )]
+    #[derive(PartialOrd, Ord)]
+    pub enum TcpState {
+        /// The connection was established. It may be closing.
+        Established,
+        /// The segment begins a connection, or is of a handshake that has not ended.
+        New,
+        /// There is none: neither a connection nor a handshake.
+        None,
+    } else None
+}
+
+impl TcpState {
+    /// The number of states.
+    pub const COUNT: usize = 3;
+
+    /// Every state, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Established, Self::New, Self::None];
+
+    /// Returns the name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Established => "established",
+            Self::None => "none",
+        }
+    }
+
+    /// Returns the state for a segment with these facts, if a segment that begins no connection is
+    /// taken to be of the state `other`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn assumed(facts: &Facts, other: Self) -> Self {
+        if facts.is_first_segment() {
+            Self::New
+        } else {
+            other
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What the network stack knows of the connection that a segment belongs to.
+
+use aya_ebpf::programs::XdpContext;
+use limiter_common::{decide::Workspace, packet::TcpState};
+
+use crate::{answers, buckets::BucketLocation, socket, tables::MapTables, trial};
+
+/// Finds the state of the connection of the workspace's packet, if it matters. The first segment needs
+/// no look-up: whatever it finds, it begins a connection.
+#[inline(always)]
+pub(crate) fn find<const FRAGS: bool>(
+    context: &XdpContext,
+    workspace: &mut Workspace<BucketLocation>,
+) {
+    if !workspace.asks_for_tcp_state(&MapTables) {
+        return;
+    }
+    if trial::is_on() {
+        return workspace.assume_tcp_state(trial::tcp_state());
+    }
+    let state = if workspace.is_first_segment() {
+        TcpState::New
+    } else {
+        socket::state(context, workspace.facts())
+            .of_connection(|| answers::has_syn_cookie::<FRAGS>(context))
+    };
+    workspace.set_tcp_state(state);
+}

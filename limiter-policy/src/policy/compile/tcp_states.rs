@@ -1,0 +1,17 @@
+//! Which limits count segments of connections in each state.
+
+use limiter_common::packet::TcpState;
+
+use super::limit_sets::set_of;
+use crate::policy::Limit;
+
+/// Returns the limits that count segments of connections in each state; the others count any packet.
+pub(super) fn of_each(limits: &[Limit]) -> [u64; TcpState::COUNT] {
+    TcpState::ALL.map(|state| {
+        let others = |limit: &Limit| {
+            let counted = &limit.matching.tcp_states;
+            !counted.is_empty() && !counted.contains(&state)
+        };
+        !set_of(limits, others)
+    })
+}

@@ -1,0 +1,96 @@
+//! Follows the handshakes and connections of a capture, for a policy that asks for them.
+
+use limiter_capture::CapturedFrame;
+use limiter_common::{
+    packet::{Facts, TcpState},
+    standing::{Event, SourceId},
+};
+use limiter_policy::policy::CompiledPolicy;
+
+use super::{
+    connection::Connection,
+    connections::{Change, ConnectionCounts, Connections, Seen},
+    engine::{Engine, EngineError},
+    handshakes::{HandshakeCounts, Handshakes},
+};
+
+/// What a capture has shown of handshakes and connections.
+#[derive(Debug, Default)]
+pub(super) struct Follower {
+    handshakes: Handshakes,
+    connections: Connections,
+}
+
+impl Follower {
+    /// Tells the engine the state of a segment's connection before it decides on it, if the policy
+    /// asks for states.
+    pub(super) fn prepare(
+        &self,
+        engine: &mut dyn Engine,
+        policy: &CompiledPolicy,
+        facts: &Facts,
+    ) -> Result<(), EngineError> {
+        if !asks_for_states(policy) {
+            return Ok(());
+        }
+        let [one, other] = [Connection::of_client(facts), Connection::of_server(facts)];
+        let state = if self.connections.are_open(&one) || self.connections.are_open(&other) {
+            TcpState::Established
+        } else if self.handshakes.are_half_open(&one) || self.handshakes.are_half_open(&other) {
+            TcpState::New
+        } else {
+            TcpState::None
+        };
+        engine.assume_tcp_state(state)
+    }
+
+    /// Looks at a packet, which reached its destination if it `passed`, and tells the engine what comes
+    /// of it.
+    pub(super) fn follow(
+        &mut self,
+        engine: &mut dyn Engine,
+        policy: &CompiledPolicy,
+        (frame, facts): (&CapturedFrame<'_>, &Facts),
+        passed: bool,
+        now: u64,
+    ) -> Result<(), EngineError> {
+        let shape = &policy.shape;
+        let proves = shape.standing.handshakes_prove != 0;
+        let counts = shape.connections != 0;
+        let follows = counts || asks_for_states(policy);
+        if !proves && !follows {
+            return Ok(());
+        }
+        let client = self.handshakes.look(frame, facts, passed);
+        if let Some(client) = client.filter(|_| proves) {
+            let source = SourceId::new(&shape.standing, &client);
+            engine.note(policy, source, Event::Handshake, now)?;
+        }
+        if !follows {
+            return Ok(());
+        }
+        let seen = Seen {
+            passed,
+            completes: client.is_some(),
+            has_answers: self.handshakes.have_answers(),
+        };
+        match self.connections.look(facts, seen) {
+            Some(Change::Opened(ends)) if counts => engine.opened(policy, &ends, now),
+            Some(Change::Closed(ends)) if counts => engine.closed(policy, &ends),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) const fn connections(&self) -> ConnectionCounts {
+        self.connections.counts()
+    }
+
+    pub(super) const fn handshakes(&self) -> HandshakeCounts {
+        self.handshakes.counts()
+    }
+}
+
+/// Returns whether a limit counts segments by the state of their connection.
+fn asks_for_states(policy: &CompiledPolicy) -> bool {
+    policy.shape.of_every_tcp_state() != u64::MAX
+}
