@@ -21,10 +21,24 @@ pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate
     if limit.matching.otherwise && policy.limits.iter().any(is_counted) {
         return None;
     }
+    let states = &limit.matching.tcp_states;
+    if !states.is_empty() && !states.contains(&assumed_state(facts)) {
+        return None;
+    }
     rate_alone(policy, limit, facts)
 }
 
-/// Does the same, whatever other limits count.
+/// Returns the state that the engines assume where there is no network stack. It does not matter to other
+/// limits.
+fn assumed_state(facts: &Facts) -> TcpState {
+    if facts.tcp_flags & 0x12 == 0x02 {
+        TcpState::New
+    } else {
+        TcpState::Established
+    }
+}
+
+/// Does the same, whatever other limits count and whatever state the connection has.
 fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
     let source = IpAddr::from(facts.source);
     let for_family = match limit.id_format {
@@ -53,7 +67,6 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     let has_ports = matches!(facts.protocol, 6 | 17 | 33 | 132 | 136);
     let needs_ports = !wanted.source_ports.is_empty() || !wanted.destination_ports.is_empty();
     let needs_flags = wanted.tcp_flags.is_some();
-    let is_whole_tcp = is_tcp && facts.transport == Transport::Tcp;
 
     if !wanted.destinations.is_empty()
         && !wanted
@@ -63,17 +76,8 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     {
         return false;
     }
-    let syn_without_ack = is_tcp && facts.tcp_flags & 0x12 == 0x02;
-    if !wanted.tcp_states.is_empty() {
-        // The engines assume so where there is no network stack.
-        let state = if syn_without_ack {
-            TcpState::New
-        } else {
-            TcpState::Established
-        };
-        if !is_whole_tcp || !wanted.tcp_states.contains(&state) {
-            return false;
-        }
+    if !wanted.tcp_states.is_empty() && facts.transport != Transport::Tcp {
+        return false;
     }
     if facts.transport == Transport::UnknownProtocol {
         // A later IPv6 fragment may belong to any protocol.
@@ -91,6 +95,7 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
             && (!wanted.protocols.is_empty() || !needs_flags || is_tcp)
             && (!wanted.protocols.is_empty() || !needs_ports || has_ports);
     }
+    let syn_without_ack = is_tcp && facts.tcp_flags & 0x12 == 0x02;
     let among = |ports: &[std::ops::RangeInclusive<u16>], port| {
         ports.is_empty() || has_ports && ports.iter().any(|range| range.contains(&port))
     };

@@ -110,8 +110,8 @@ fn only_segments_of_those_states_are_counted() -> Result<()> {
 #[test]
 fn a_limit_that_blocks_drops_only_what_it_counts() -> Result<()> {
     let text = format!(
-        "lists: {{Bad: {{cidr: [192.0.2.0/24]}}}}\n{}",
-        limit("none", ", block: [Bad]")
+        "lists: [{{name: bad, cidr: 192.0.2.0/24}}]\n{}",
+        limit("none", ", block: [bad]")
     );
     let mut scene = Scene::new(&policy(&text)?, Store::Table, SOURCES[0])?;
     assert_eq!(scene.segment(TcpState::None)?, Reason::BlockedList);

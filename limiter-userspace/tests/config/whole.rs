@@ -204,6 +204,7 @@ fn limits_of_one_s_own() {
                 ],
                 fragments: Fragments::Ignore,
                 standing: vec![],
+                tcp_states: vec![],
                 otherwise: false,
             },
             mode: Mode::Observe,
