@@ -24,6 +24,8 @@ const ANSWERING: &str =
 const OBSERVING: &str = "PacketsPerIPv4Range: {burst: 10, count: 1, period: 1h, mode: observe}";
 const RESERVING: &str = "Everybody: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, reserve: {unknown: 100}}";
 const COUNTING: &str = "Open: {id: ipAddress, cost: connections, limit: 5}";
+const BY_STATE: &str =
+    "Stray: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {state: none}}";
 const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
 
 struct Scene {
@@ -83,7 +85,16 @@ impl Scene {
 
 #[test]
 fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
-    let [connections, standing, sieves, charge, observe, answer] = [
+    let [
+        tcp_state,
+        connections,
+        standing,
+        sieves,
+        charge,
+        observe,
+        answer,
+    ] = [
+        Stage::TcpState,
         Stage::Connections,
         Stage::Standing,
         Stage::Sieves,
@@ -99,6 +110,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[RESERVING], "", &[standing, charge]),
         (&[COUNTING], "", &[connections]),
         (&[COUNTING, ENFORCING], "", &[connections, charge]),
+        (&[BY_STATE], "", &[tcp_state, charge]),
         (&[ENFORCING], SIEVE, &[sieves, charge]),
         (&[], SIEVE, &[sieves]),
         (&[ENFORCING, OBSERVING], SIEVE, &[sieves, charge, observe]),
@@ -115,7 +127,7 @@ fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
     // Only refused packets meet the others.
     let met = |stage: &&Stage| !matches!(stage, Stage::Cookies | Stage::Answer);
     for stage in Stage::ALL.iter().filter(met) {
-        let limits = [COUNTING, ENFORCING, OBSERVING, RESERVING];
+        let limits = [BY_STATE, COUNTING, ENFORCING, OBSERVING, RESERVING];
         let mut scene = Scene::new(&limits, SIEVE)?;
         assert_eq!(scene.send(Reason::WithinLimits)?, 1, "{stage:?}");
         scene.array()?.clear_index(&(*stage as u32))?;

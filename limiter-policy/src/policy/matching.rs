@@ -299,12 +299,13 @@ mod tests {
             ],
             fragments: Fragments::Ignore,
             standing: vec![Standing::Retried, Standing::Unknown],
+            tcp_states: vec![TcpState::New, TcpState::None],
             otherwise: true,
         };
         assert_eq!(
             all.to_string(),
             "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments \
-             standing retried,unknown otherwise"
+             standing retried,unknown state new,none otherwise"
         );
     }
 }

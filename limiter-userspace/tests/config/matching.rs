@@ -59,6 +59,8 @@ fn what_is_accepted() {
             "dport 53 no fragments",
         ),
         ("{destination: 192.0.2.1}", "to 192.0.2.1"),
+        ("{state: none}", "state none"),
+        ("{state: [none, new], protocol: tcp}", "tcp state new,none"),
         (
             "{destination: ['2001:db8::/32', 10.0.0.0/8, 10.0.0.0/9]}",
             "to 10.0.0.0/8,10.0.0.0/9,2001:db8::/32",
@@ -76,8 +78,7 @@ fn check_any(matching: &str, expected: &[(usize, &str)]) {
 
 #[test]
 fn matches_of_the_wrong_form() {
-    let fields =
-        "protocol, destination-port, source-port, tcp-flags, destination, fragments or standing";
+    let fields = "protocol, destination-port, source-port, tcp-flags, destination, fragments, standing or state";
     check_any(
         "{}",
         &[(1, "an empty match selects every packet: leave 'match' out")],
@@ -286,6 +287,54 @@ fn destinations() {
     check_any(
         "{destination: []}",
         &[(15, "no destinations: name at least one")],
+    );
+}
+
+#[test]
+fn states_of_connections() {
+    check_any(
+        "{state: [new, nine]}",
+        &[(15, "unknown state 'nine', did you mean 'none'?")],
+    );
+    check_any("{state: [new, new]}", &[(15, "duplicate state 'new'")]);
+    check_any(
+        "{state: [new, established, none]}",
+        &[(9, "every TCP segment has one of these: leave 'state' out")],
+    );
+    check_any(
+        "{protocol: udp, state: none}",
+        &[(
+            24,
+            "only tcp has connections, but 'protocol' names another protocol",
+        )],
+    );
+    check_any(
+        "{state: none, fragments: ignore}",
+        &[(
+            26,
+            "'fragments' has no effect with 'state': later fragments are not counted",
+        )],
+    );
+    let never = "no packet matches: a SYN begins a connection, so its state is new";
+    check_any(
+        "{tcp-flags: 'syn,!ack', state: [established, none]}",
+        &[(32, never)],
+    );
+    check_any("{tcp-flags: 'syn,ack', state: none}", &[]);
+    check_match(
+        "ipAddress",
+        "new-connections",
+        "{state: established}",
+        &[(9, never)],
+    );
+    check_match(
+        "ipAddress",
+        "connections",
+        "{state: new}",
+        &[(
+            9,
+            "'state' is of packets, but cost connections counts what is open: leave it out",
+        )],
     );
 }
 

@@ -24,6 +24,7 @@ mod sent_back;
 mod shared;
 mod strategies;
 mod syn_cookies;
+mod tcp_states;
 
 use std::{
     net::IpAddr,

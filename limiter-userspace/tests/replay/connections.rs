@@ -129,3 +129,40 @@ fn the_kernel_counts_only_its_own() -> Result<()> {
     assert!(replayed.stderr.contains(told), "{}", replayed.stderr);
     Ok(())
 }
+
+/// A flood of resets is held, and the connections of the capture are not; those from before it are of no
+/// connection.
+#[test]
+fn states_follow_the_handshakes_of_the_capture() -> Result<()> {
+    let text = "limits: {Stray: {id: total, cost: packets, match: {state: none, destination-port: 443}, \
+                burst: 1, count: 1, period: 1h}}\n";
+    let stray = (3000..3004).map(|port| segment(true, port, RST, [7, 0]));
+    let stray = stray.collect::<Result<Vec<_>>>()?;
+    let data = segment(true, 2000, ACK, [101, 501])?;
+    let mut packets = handshake(2000, 0)?;
+    let later = stray.into_iter().chain([data]);
+    packets.extend(
+        (SECOND..)
+            .zip(later)
+            .map(|(at, frame)| Packet::whole(at, frame)),
+    );
+    let capture = PCAP.write(&packets);
+    for kernel in [false, true] {
+        let replayed = replay(text, &capture, kernel, &["--json"])?;
+        assert!(replayed.success, "{}", replayed.stderr);
+        let lines = replayed.lines()?;
+        let reasons: Vec<_> = lines
+            .iter()
+            .filter_map(|line| line["reason"].as_str())
+            .collect();
+        let held = ["over_limit"; 3];
+        let expected = [
+            &["unlimited"; 3][..],
+            &["within_limits"],
+            &held,
+            &["unlimited"],
+        ];
+        assert_eq!(reasons, expected.concat(), "kernel: {kernel}");
+    }
+    Ok(())
+}
