@@ -353,12 +353,12 @@ extern "C" fn limiter_offer(exchange: *const Exchange, first: u32) -> u64 {
     }
 }
 
-/// Returns what a global function's caller passed; nothing if nothing is answered and no cookie is
-/// looked for, because older verifiers walk these functions even then.
+/// Returns what a global function's caller passed; nothing if nothing is answered, no cookie is looked
+/// for and no state of a connection, because older verifiers walk these functions even then.
 #[inline(always)]
 fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
     let shape = MapTables.shape();
-    if !shape.answers() && shape.cookie_port == 0 {
+    if !shape.answers() && shape.cookie_port == 0 && !shape.asks_for_tcp_states() {
         return None;
     }
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this
@@ -366,10 +366,11 @@ fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
     unsafe { exchange.as_ref() }
 }
 
-/// Does the same, to write to it; nothing if nothing is answered.
+/// Does the same, to write to it; nothing if nothing is answered, and no SYN cookie looked for.
 #[inline(always)]
 fn write_to<'a>(exchange: *mut Exchange) -> Option<&'a mut Exchange> {
-    if !MapTables.shape().answers() {
+    let shape = MapTables.shape();
+    if !shape.answers() && !shape.asks_for_tcp_states() {
         return None;
     }
     // SAFETY: as above.

@@ -76,7 +76,7 @@ macro_rules! stages {
 
 stages! {
     /// Leaves the limits that count the packet by the state of its connection.
-    TcpState "tcp_state" select_by_state if |shape: &Shape| shape.of_every_tcp_state() != u64::MAX;
+    TcpState "tcp_state" select_by_state if |shape: &Shape| shape.asks_for_tcp_states();
     /// Asks for the standing of the source, and drops packets that would take what a limit
     /// reserves for sources of a higher one.
     Standing "standing" give_way if |shape: &Shape| shape.uses_standing();

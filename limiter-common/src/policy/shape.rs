@@ -245,6 +245,13 @@ impl Shape {
         established & new & none
     }
 
+    /// Returns whether the state of a segment's connection matters to any limit.
+    #[must_use]
+    #[inline(always)]
+    pub const fn asks_for_tcp_states(&self) -> bool {
+        self.of_every_tcp_state() != u64::MAX
+    }
+
     /// Returns the limits that packets are charged to and that do more than observe.
     #[must_use]
     #[inline(always)]

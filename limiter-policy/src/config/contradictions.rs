@@ -62,7 +62,8 @@ pub(super) fn check(
         }
         _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
     };
-    if hidden.iter().all(|field| fields.is_missing(field))
+    if matching.tcp_states.is_empty()
+        && hidden.iter().all(|field| fields.is_missing(field))
         && let [others @ .., last] = hidden
     {
         error(

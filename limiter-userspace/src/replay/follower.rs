@@ -30,7 +30,7 @@ impl Follower {
         policy: &CompiledPolicy,
         facts: &Facts,
     ) -> Result<(), EngineError> {
-        if !asks_for_states(policy) {
+        if !policy.shape.asks_for_tcp_states() {
             return Ok(());
         }
         let [one, other] = [Connection::of_client(facts), Connection::of_server(facts)];
@@ -57,7 +57,7 @@ impl Follower {
         let shape = &policy.shape;
         let proves = shape.standing.handshakes_prove != 0;
         let counts = shape.connections != 0;
-        let follows = counts || asks_for_states(policy);
+        let follows = counts || shape.asks_for_tcp_states();
         if !proves && !follows {
             return Ok(());
         }
@@ -88,9 +88,4 @@ impl Follower {
     pub(super) const fn handshakes(&self) -> HandshakeCounts {
         self.handshakes.counts()
     }
-}
-
-/// Returns whether a limit counts segments by the state of their connection.
-fn asks_for_states(policy: &CompiledPolicy) -> bool {
-    policy.shape.of_every_tcp_state() != u64::MAX
 }

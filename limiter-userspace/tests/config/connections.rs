@@ -65,6 +65,10 @@ fn what_has_no_meaning() {
         ],
     );
     check_web(
+        "limit: 50, match: {state: new}",
+        &["3:29: 'state' is of packets, but cost connections counts what is open: leave it out"],
+    );
+    check_web(
         "limit: 50, match: {protocol: udp}",
         &["3:32: cost connections counts only tcp"],
     );

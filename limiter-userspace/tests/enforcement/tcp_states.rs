@@ -1,13 +1,13 @@
 //! Limits on segments of no connection: a flood of them is held, and no connection notices.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
 use crate::{pair, server_for, start, syn_cookies::set, take_turn};
@@ -44,8 +44,11 @@ impl Scene {
     fn new([client, nobody]: [&str; 2]) -> Result<Self> {
         let [client, nobody]: [IpAddr; 2] = [client.parse()?, nobody.parse()?];
         let pair = pair()?;
+        // Nobody reads a SYN cookie in a segment whose checksum is wrong.
+        pair.compute_checksums()?;
         let server = SocketAddr::new(server_for(client)?, PORT);
         let listener = pair.server.enter(|| Ok(TcpListener::bind(server)?))?;
+        listener.set_nonblocking(true)?;
         let limiter = start(&pair, POLICY)?;
         Ok(Self {
             pair,
@@ -63,11 +66,28 @@ impl Scene {
             .pair
             .client
             .enter(|| Ok(TcpStream::connect_timeout(&server, PATIENCE)?))?;
-        let (accepted, _) = self.listener.accept()?;
+        let accepted = self.accept()?;
         for end in [&client, &accepted] {
             end.set_read_timeout(Some(PATIENCE))?;
         }
         Ok([client, accepted])
+    }
+
+    /// Accepts a connection, whose handshake may have been refused at its last ACK.
+    fn accept(&self) -> Result<TcpStream> {
+        let begun = Instant::now();
+        loop {
+            match self.listener.accept() {
+                Ok((accepted, _)) => {
+                    accepted.set_nonblocking(false)?;
+                    return Ok(accepted);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+            ensure!(begun.elapsed() < PATIENCE, "no handshake ended");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Sends ACKs and resets of no connection, by the client and by nobody, to ports that are open and
@@ -135,20 +155,20 @@ fn a_flood_of_stray_segments_is_held_and_connections_go_on() -> Result<()> {
     let _turn = take_turn();
     for addresses in CLIENTS {
         let scene = Scene::new(addresses)?;
-        let mut open = scene.connect()?;
+        let mut open = scene.connect().context("before the flood")?;
         talk(&mut open)?;
         let sent = scene.flood()?;
         scene.wait("over_limit", sent - BURST)?;
         assert_eq!(scene.reasons("within_limits")?, BURST);
         talk(&mut open)?;
-        talk(&mut scene.connect()?)?;
+        talk(&mut scene.connect().context("after it")?)?;
         drop(open);
         // Also by SYN cookies: an ACK that ends a handshake finds only the socket that listens.
         set(&scene.pair.server, "tcp_syncookies", "2")?;
-        talk(&mut scene.connect()?)?;
+        talk(&mut scene.connect().context("by a SYN cookie")?)?;
         let sent = sent + scene.flood()?;
         scene.wait("over_limit", sent - BURST)?;
-        talk(&mut scene.connect()?)?;
+        talk(&mut scene.connect().context("after another flood")?)?;
         assert_eq!(scene.reasons("within_limits")?, BURST);
         assert!(scene.limiter.stop()?.success());
     }

@@ -147,8 +147,8 @@ fn states_follow_the_handshakes_of_the_capture() -> Result<()> {
             .map(|(at, frame)| Packet::whole(at, frame)),
     );
     let capture = PCAP.write(&packets);
-    for kernel in [false, true] {
-        let replayed = replay(text, &capture, kernel, &["--json"])?;
+    for engine in ["native", "kernel"] {
+        let replayed = replay(text, &capture, false, &["--json", "--engine", engine])?;
         assert!(replayed.success, "{}", replayed.stderr);
         let lines = replayed.lines()?;
         let reasons: Vec<_> = lines
@@ -162,7 +162,7 @@ fn states_follow_the_handshakes_of_the_capture() -> Result<()> {
             &held,
             &["unlimited"],
         ];
-        assert_eq!(reasons, expected.concat(), "kernel: {kernel}");
+        assert_eq!(reasons, expected.concat(), "{engine}");
     }
     Ok(())
 }
