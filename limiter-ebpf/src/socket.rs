@@ -40,9 +40,8 @@ impl State {
     pub(crate) fn of_connection(self, has_cookie: impl FnOnce() -> bool) -> TcpState {
         match self {
             Self::NO_SOCKET | Self::CLOSE => TcpState::None,
-            Self::SYN_SENT | Self::SYN_RECV | Self::NEW_SYN_RECV => TcpState::New,
-            Self::LISTEN if has_cookie() => TcpState::New,
-            Self::LISTEN => TcpState::None,
+            Self::LISTEN if !has_cookie() => TcpState::None,
+            Self::LISTEN | Self::SYN_SENT | Self::SYN_RECV | Self::NEW_SYN_RECV => TcpState::New,
             _ => TcpState::Established,
         }
     }

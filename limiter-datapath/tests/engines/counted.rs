@@ -62,6 +62,10 @@ fn a_million_connections_are_counted() -> Result<()> {
     trial.recount((1..=COUNT).map(|client| ConnectionOrder::open(client.into(), ends(client))))?;
     assert_eq!(maps.uncounted()?, 0);
     assert!(maps.counted().into_iter().eq(1..=u64::from(COUNT)));
+    assert_eq!(
+        maps.open_by_limit()[..3],
+        [u64::from(COUNT), u64::from(COUNT), 0]
+    );
     for client in (1..=COUNT).step_by(9_999) {
         assert_eq!(open(&trial, place(&policy, client))?, 1, "{client}");
     }

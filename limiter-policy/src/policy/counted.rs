@@ -8,7 +8,7 @@ use limiter_common::{
     standing::Standing,
 };
 
-use super::{Fragments, Limit, Match, PortRange, TcpFlags};
+use super::{Fragments, Limit, Match, Mode, PortRange, TcpFlags};
 
 /// The flags of TCP segments that open a connection.
 const OPENS_CONNECTION: TcpFlags = TcpFlags {
@@ -32,6 +32,12 @@ impl Limit {
         } else {
             &[]
         }
+    }
+
+    /// Returns whether it counts connections that are open.
+    #[must_use]
+    pub fn counts_connections(&self) -> bool {
+        self.cost == Cost::Connections && self.mode != Mode::Off
     }
 
     /// Returns the conditions on a TCP segment's flags for it to count the segment.

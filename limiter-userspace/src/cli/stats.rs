@@ -131,6 +131,7 @@ mod tests {
                 answers: BTreeMap::new(),
                 automatic: None,
                 queue: None,
+                open: None,
                 metrics: Some(FlatMetrics {
                     prefix: "limiter".to_owned(),
                     tag: "tls.example.com".to_owned(),

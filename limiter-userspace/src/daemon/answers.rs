@@ -145,6 +145,7 @@ fn status(
     let reasons = reasons.collect();
     let mut limits = BTreeMap::new();
     let mut queues = queues::by_limit(datapath)?;
+    let mut open = connections::open_by_limit(datapath);
     for limit in &policy.limits {
         let traffic = datapath.limit_traffic(limit.id)?;
         let automatic = capacity::status(datapath, daemon.map(|daemon| &daemon.capacity), limit)?;
@@ -153,6 +154,7 @@ fn status(
         let answers = answers.map(|(answer, sent)| (answer.name().to_owned(), sent.packets));
         status.answers = answers.collect();
         status.queue = queues.remove(&limit.id.0);
+        status.open = open.remove(&limit.name);
         limits.insert(limit.name.clone(), status);
     }
     let [ipv4, ipv6] = match daemon {
@@ -250,6 +252,7 @@ fn limit_status(
         answers: BTreeMap::new(),
         automatic,
         queue: None,
+        open: None,
         metrics: limit.metrics.clone(),
     }
 }

@@ -4,7 +4,10 @@
 //!
 //! A look takes no longer than a twentieth of the time until the next one.
 
-use std::{collections::HashSet, convert::Infallible, iter::repeat_n, net::IpAddr, time::Duration};
+use std::{
+    collections::BTreeMap, collections::HashSet, convert::Infallible, iter::repeat_n, net::IpAddr,
+    time::Duration,
+};
 
 use limiter_common::{
     address::Address,
@@ -223,4 +226,18 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
         uncounted: maps.uncounted()?,
         error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
     }))
+}
+
+/// Returns how many connections each limit on them counts, by its name.
+pub fn open_by_limit(datapath: &Datapath) -> BTreeMap<String, u64> {
+    let limits = &datapath.manifest().policy.limits;
+    let Some(maps) = datapath
+        .reputation()
+        .filter(|_| datapath.counts_connections())
+    else {
+        return BTreeMap::new();
+    };
+    let counting = limits.iter().filter(|limit| limit.counts_connections());
+    let open = maps.connections().open_by_limit();
+    counting.map(|limit| limit.name.clone()).zip(open).collect()
 }

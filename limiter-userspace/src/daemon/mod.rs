@@ -58,7 +58,7 @@ use tracing::info;
 pub use self::{
     answers::look,
     bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
-    connections::status as connections,
+    connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},
     exporter::{Bound, Exporters, Listener, Placed},
     incidents::IncidentNote,

@@ -26,7 +26,7 @@ use prometheus_client::{
 use self::labelled::{Labelled, counters};
 use super::{capacity, census::Census, number::gauge_of, sieves, standing::Standings};
 use crate::{
-    daemon::{Daemon, connections, queues},
+    daemon::{Daemon, connections, open_by_limit, queues},
     protocol::{History, StateStatus},
 };
 
@@ -152,7 +152,7 @@ impl Collector for DaemonCollector {
             standings.encode(&mut encoder)?;
         }
         if let Some(status) = self.read(connections(datapath))? {
-            super::connections::encode(&status, &mut encoder)?;
+            super::connections::encode(&status, &open_by_limit(datapath), &mut encoder)?;
         }
         super::queues::encode(&self.read(queues(datapath))?, &mut encoder)?;
         reloads(&self.daemon.history(), &mut encoder)?;

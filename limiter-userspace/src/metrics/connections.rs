@@ -1,6 +1,6 @@
 //! The metrics of connections open at once.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
@@ -11,7 +11,21 @@ use super::number::gauge_of;
 use crate::protocol::ConnectionsStatus;
 
 /// Encodes what is counted, under a policy that limits connections.
-pub(super) fn encode(status: &ConnectionsStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+pub(super) fn encode(
+    status: &ConnectionsStatus,
+    open: &BTreeMap<String, u64>,
+    encoder: &mut DescriptorEncoder,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(
+        "limiter_limit_connections_open",
+        "Open TCP connections that a limit counts, of all owners together",
+        None,
+        MetricType::Gauge,
+    )?;
+    for (limit, open) in open {
+        let labels = [("limit", limit.as_str())];
+        ConstGauge::new(gauge_of(*open)).encode(family.encode_family(&labels)?)?;
+    }
     let counted = ConstGauge::new(gauge_of(status.counted));
     counted.encode(encoder.encode_descriptor(
         "limiter_connections_open",

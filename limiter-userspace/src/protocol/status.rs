@@ -223,6 +223,9 @@ pub struct LimitStatus {
     /// Its rate in force, if that is automatic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<AutomaticRate>,
+    /// How many open connections it counts, of all owners together; `None`: it counts none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u64>,
     /// Who waits for it; `None`: nobody can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueStatus>,

@@ -132,6 +132,10 @@ fn assert_room(pair: &Pair, server: &Server, from: &str) -> Result<(TcpStream, T
 fn counted(limiter: &Limiter) -> Result<u64> {
     let status = limiter.status()?;
     let counted = status["connections"]["counted"].as_u64();
+    let limits = status["limits"].as_object().context("no limits")?;
+    for (name, limit) in limits {
+        ensure!(limit["open"].is_u64(), "{name}: {status}");
+    }
     counted.with_context(|| format!("nothing is counted: {status}"))
 }
 

@@ -110,10 +110,9 @@ impl Counted {
 
     /// Returns what the word at an index notes, if it does.
     const fn of_note(at: u32, word: u64) -> Option<Self> {
-        if word & VALID == 0 {
+        let Some(limit) = limit_of(word) else {
             return None;
-        }
-        let limit = low(word >> COUNT_BITS, LIMIT_BITS);
+        };
         let rest = word >> (COUNT_BITS + LIMIT_BITS) & ((1 << REST_BITS) - 1);
         let name = Name(rest);
         let step = if word & IN_SECOND == 0 { 0 } else { step(name) };
@@ -162,6 +161,15 @@ pub(super) const fn begun(counted: Counted, count: u32, at: u32) -> u64 {
     let is_first = line_of(at) == counted.lines()[0];
     let in_line = if is_first { 0 } else { IN_SECOND };
     counted.in_first() | in_line | count as u64 | BEGUN
+}
+
+/// Returns the position of the limit that counts a connection by that word; `None`: it is no note.
+#[must_use]
+pub const fn limit_of(word: u64) -> Option<u32> {
+    if word & VALID == 0 {
+        return None;
+    }
+    Some(low(word >> COUNT_BITS, LIMIT_BITS))
 }
 
 /// Returns the cookie of the socket whose connection the word at an index notes.

@@ -12,10 +12,10 @@ use aya::{
 };
 use limiter_common::{
     connection::{
-        Place,
+        MOST_LIMITS, Place,
         count::{self, LINES},
         line::{SLOTS, Slots, word_at},
-        note::{NOTE_LINES, cookie_of},
+        note::{NOTE_LINES, cookie_of, limit_of},
     },
     policy::Shape,
     table::HashKey,
@@ -184,6 +184,18 @@ impl ConnectionMaps {
         cookies.sort_unstable();
         cookies.dedup();
         cookies
+    }
+
+    /// Returns how many connections each limit counts, in the order of the policy's limits on connections;
+    /// not at one moment.
+    #[must_use]
+    pub fn open_by_limit(&self) -> [u64; MOST_LIMITS] {
+        let mut open = [0; MOST_LIMITS];
+        let lines = self.notes.all().iter().filter(|words| !words.is_empty());
+        for limit in lines.flat_map(|words| words.words().into_iter().filter_map(limit_of)) {
+            open[limit as usize] += 1;
+        }
+        open
     }
 
     /// Returns how many connections are open at a place.

@@ -2,7 +2,6 @@
 
 use limiter_common::{
     connection::{MOST_LIMITS, queue::QueueSettings},
-    limit::Cost,
     policy::Shape,
 };
 
@@ -12,20 +11,16 @@ use crate::policy::{Limit, Mode};
 /// Returns what the shape of a policy says of them.
 pub(super) fn shape(limits: &[Limit]) -> Shape {
     Shape {
-        connections: set_of(limits, is_counted),
+        connections: set_of(limits, Limit::counts_connections),
         queueing: set_of(limits, |limit| settings(limit) != QueueSettings::NONE),
         queues: of_each(limits),
         ..Shape::EMPTY
     }
 }
 
-fn is_counted(limit: &Limit) -> bool {
-    limit.cost == Cost::Connections && limit.mode != Mode::Off
-}
-
 /// Returns how clients wait for each of the limits on connections, in their order.
 fn of_each(limits: &[Limit]) -> [QueueSettings; MOST_LIMITS] {
-    let counted = limits.iter().filter(|limit| is_counted(limit));
+    let counted = limits.iter().filter(|limit| limit.counts_connections());
     let mut of_each = [QueueSettings::NONE; MOST_LIMITS];
     for (queue, limit) in of_each.iter_mut().zip(counted) {
         *queue = settings(limit);

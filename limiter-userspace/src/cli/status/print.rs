@@ -149,6 +149,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
 
     if let Some(connections) = &status.connections {
         print_connections(out, connections)?;
+        print_open(out, status)?;
         print_queues(out, status)?;
     }
 
@@ -239,6 +240,17 @@ fn print_connections(out: &mut impl Write, connections: &ConnectionsStatus) -> a
         writeln!(out, "COUNTED ONCE A SECOND: {error}")?;
     }
     writeln!(out)?;
+    Ok(())
+}
+
+/// Prints how many connections each limit on them counts.
+fn print_open(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
+    let rows = status.limits.iter().filter_map(|(name, limit)| {
+        let each = limit.connections.map_or_else(|| "–".to_owned(), count);
+        Some([name.clone(), count(limit.open?), each])
+    });
+    let header = ["connections", "open", "each owner at most"];
+    writeln!(out, "{}\n", table(header, [1, 2], rows))?;
     Ok(())
 }
 

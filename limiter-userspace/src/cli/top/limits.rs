@@ -20,6 +20,9 @@ pub(super) struct LimitRates {
     pub(super) rate: Option<Rate>,
     /// How many connections such an owner may have open at once; `None`: it does not say.
     pub(super) connections: Option<u64>,
+    /// How many are open that it counts, of all owners together; `None`: it counts none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) open: Option<u64>,
     /// How many clients wait for them; `None`: nobody can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waiting: Option<u64>,
@@ -60,6 +63,7 @@ pub(super) fn rates(
             cost: status.cost.clone(),
             rate: status.rate,
             connections: status.connections,
+            open: status.open,
             waiting: status.queue.as_ref().map(|queue| queue.waiting),
             passed_packets: passed,
             refused_packets: refused,

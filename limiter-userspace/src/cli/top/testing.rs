@@ -94,6 +94,7 @@ pub(super) fn limit(passed: u64, dropped: u64) -> LimitStatus {
         answers: BTreeMap::new(),
         automatic: None,
         queue: None,
+        open: None,
         metrics: None,
     }
 }

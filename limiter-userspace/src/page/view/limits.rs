@@ -14,7 +14,7 @@ use crate::{
         capacity,
         render::{count, duration, number, percent},
     },
-    protocol::{ConnectionsStatus, LimitExplanation},
+    protocol::{ConnectionsStatus, LimitExplanation, LimitStatus},
 };
 
 /// Returns the section.
@@ -121,6 +121,12 @@ fn connections(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
         Column("Rejected", Kind::Number),
     ];
     let queues: Vec<_> = snapshot.limits.iter().filter_map(queue).collect();
+    let open_columns = [
+        Column("Limit", Kind::Text),
+        Column("Open", Kind::Number),
+        Column("Each owner at most", Kind::Number),
+    ];
+    let open: Vec<_> = snapshot.limits.iter().filter_map(open).collect();
     html! {
         h3 { "Connections" }
         p {
@@ -130,10 +136,25 @@ fn connections(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
         @if let Some(error) = &status.error {
             p.warning { "Counted once a second: " (error) }
         }
+        @if !open.is_empty() {
+            (table("Open connections by limit", &open_columns, &open))
+        }
         @if !queues.is_empty() {
             (table("Clients that wait in line", &columns, &queues))
         }
     }
+}
+
+/// Returns how many connections a limit counts; `None`: it counts none.
+fn open(limit: &LimitRow) -> Option<Vec<Markup>> {
+    let LimitStatus {
+        open, connections, ..
+    } = &limit.status;
+    Some(vec![
+        text(&limit.name),
+        text(count((*open)?)),
+        text(connections.map_or_else(|| NONE.to_owned(), count)),
+    ])
 }
 
 /// Returns who waits for a limit, and what became of those who did; `None`: nobody can.

@@ -147,8 +147,13 @@ fn who_waits_in_line_is_shown() {
         uncounted: 0,
         error: None,
     });
+    snapshot.limits[0].status.open = Some(1_229);
+    snapshot.limits[0].status.connections = Some(40);
     let page = overview(&snapshot).into_string();
     assert!(!page.contains("wait in line"), "{page}");
+    for text in ["Open connections by limit", ">1 229<", ">40<"] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
     snapshot.limits[0].status.queue = Some(QueueStatus {
         waiting: 17,
         resumed: 2,

@@ -124,10 +124,11 @@ pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, pal
     };
     let mut columns = vec![
         Column::of_limits(names(&limits)),
+        Column::new("open", cells(&|limit| known(limit.open))),
         Column::new("at once", cells(&granted)),
     ];
     if limits.iter().any(|(_, limit)| limit.waiting.is_some()) {
-        let waiting = |limit: &LimitRates| limit.waiting.map_or_else(|| "–".to_owned(), count);
+        let waiting = |limit: &LimitRates| known(limit.waiting);
         columns.push(Column::new("waiting", cells(&waiting)));
     }
     columns.extend([
@@ -138,6 +139,11 @@ pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, pal
         Column::new("refused", cells(&|limit| count(limit.refused_packets))),
     ]);
     table::draw(frame, area, columns, model.selected(), palette);
+}
+
+/// Shows a number that a limit may not have.
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(|| "–".to_owned(), count)
 }
 
 fn names<T>(lines: &[(&str, T)]) -> Vec<String> {

@@ -388,6 +388,7 @@ fn a_table_of_limits() {
         let mut open = limit(0, 7 * second);
         open.cost = "connections".to_owned();
         (open.rate, open.connections) = (None, Some(40));
+        open.open = Some(1_229);
         snapshot.status.limits = [
             (
                 "PacketsPerIPAddress".to_owned(),
@@ -434,8 +435,8 @@ fn a_table_of_limits() {
         lines[5..8],
         [
             "1 234 open that limits count  2 NOT COUNTED for lack of room",
-            "limit                        at once  refused/s  refused",
-            "OpenConnectionsPerIPAddress       40        7.0       14",
+            "limit                      open  at once  refused/s  refused",
+            "OpenConnectionsPerIPAdd…  1 229       40        7.0       14",
         ]
     );
     let mut snapshot = at(3);
@@ -452,8 +453,8 @@ fn a_table_of_limits() {
     assert_eq!(
         lines[6..8],
         [
-            "limit                   at once  waiting  refused/s  refused",
-            "OpenConnectionsPerIPA…       40       17        7.0       21",
+            "limit             open  at once  waiting  refused/s  refused",
+            "OpenConnection…  1 229       40       17        7.0       21",
         ]
     );
     assert!(model.apply(Action::Show(Subject::Standing)).is_continue());
