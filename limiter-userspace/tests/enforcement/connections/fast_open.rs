@@ -43,12 +43,27 @@ fn beginning(namespace: &Namespace) -> Result<usize> {
     Ok(String::from_utf8(output.stdout)?.lines().count())
 }
 
+/// Returns whether the client's kernel has a cookie. A SYN that is sent again, on a slow machine, asks for
+/// none.
+fn has_cookie(namespace: &Namespace) -> Result<bool> {
+    let output = namespace
+        .command("ip")
+        .args(["tcp_metrics", "show"])
+        .output()?;
+    ensure!(output.status.success(), "{output:?}");
+    Ok(String::from_utf8(output.stdout)?.contains("fo_cookie"))
+}
+
 /// Returns a pair whose client has a cookie, a server and the policy.
 fn prepare() -> Result<(Pair, Server, String)> {
     let pair = pair()?;
     allow_all(&pair)?;
     let server = Kind::FastOpen.serve(&pair.server)?.context("a listener")?;
-    drop((Kind::FastOpen.connect(&pair, CLIENT)?, server.accept()?));
+    let end = Instant::now() + SOON;
+    while !has_cookie(&pair.client)? {
+        ensure!(Instant::now() < end, "the client has got no cookie");
+        drop((Kind::FastOpen.connect(&pair, CLIENT)?, server.accept()?));
+    }
     let policy = format!(
         "limits: {{Web: {{id: ipAddress, cost: connections, limit: {LIMIT}, match: {{protocol: \
          tcp, destination-port: {}}}}}}}\n",
