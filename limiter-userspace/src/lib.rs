@@ -16,6 +16,7 @@ pub mod daemon;
     test,
     expect(clippy::disallowed_methods, reason = "tests begin at some time")
 )]
+mod forwarding;
 mod fresh;
 pub mod guard;
 #[cfg_attr(

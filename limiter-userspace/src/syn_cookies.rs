@@ -13,22 +13,16 @@ use netlink_packet_sock_diag::{
 };
 use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
 
-use crate::netlink::{
-    Channel, DumpError,
-    sockets::{ask, request},
+use crate::{
+    forwarding,
+    netlink::{
+        Channel, DumpError,
+        sockets::{ask, request},
+    },
 };
 
 /// Where Linux says whether the network namespace makes them: 0 for never.
 const SETTING: &str = "/proc/sys/net/ipv4/tcp_syncookies";
-
-/// Whether it forwards packets of each family: 0 for not.
-const FORWARDS: [(&str, &str); 2] = [
-    ("net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"),
-    (
-        "net.ipv6.conf.all.forwarding",
-        "/proc/sys/net/ipv6/conf/all/forwarding",
-    ),
-];
 
 /// The most listening sockets of a family that are read.
 const MOST: usize = 10_000;
@@ -47,12 +41,9 @@ pub(crate) struct Host {
 impl Host {
     /// Looks at the network namespace of this thread.
     pub(crate) async fn look() -> Self {
-        let read = |path: &str| fs::read_to_string(path).ok();
-        let mut forwards = FORWARDS.into_iter();
-        let forwards = forwards.find(|(_, path)| read(path).is_some_and(|text| text.trim() != "0"));
         Self {
-            setting: read(SETTING),
-            forwards: forwards.map(|(name, _)| name),
+            setting: fs::read_to_string(SETTING).ok(),
+            forwards: forwarding::setting(),
             listening: listening().await.ok(),
         }
     }
@@ -220,7 +211,7 @@ mod tests {
             "{calm:?}"
         );
         assert_eq!(calm.listening, Some(BTreeSet::new()));
-        for (name, path) in FORWARDS {
+        for (name, path) in forwarding::SETTINGS {
             namespace.enter(|| Ok(fs::write(path, "1")?))?;
             assert_eq!(look()?.forwards, Some(name));
             namespace.enter(|| Ok(fs::write(path, "0")?))?;

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::{Address, Family},
     limit::{Cost, NumberOf},
+    packet::TcpState,
 };
 use limiter_policy::policy::{Limit, Listing, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
 
@@ -226,6 +227,14 @@ impl Packets {
                 flags & wanted.set == wanted.set && flags & wanted.clear == 0
             }
         };
+        // Sessions are open connections.
+        let states = &matching.tcp_states;
+        let state = if self.open_connections() {
+            TcpState::New
+        } else {
+            TcpState::Established
+        };
+        let is_of_state = states.is_empty() || self.tcp_flags.is_some() && states.contains(&state);
         let destination = match why {
             Why::Ssh { local, .. } => {
                 matching.destinations.is_empty()
@@ -239,6 +248,7 @@ impl Packets {
                 || self.open_connections())
             && ports
             && flags
+            && is_of_state
             && destination
     }
 

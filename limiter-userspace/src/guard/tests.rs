@@ -88,6 +88,10 @@ fn only_what_counts_the_session_holds_it() {
         ("tcp-flags: '!syn'", true),
         ("tcp-flags: 'syn,!ack'", true),
         ("tcp-flags: rst", false),
+        ("state: none", false),
+        ("state: new", true),
+        ("state: [established, none]", true),
+        ("state: new, tcp-flags: '!syn'", false),
     ];
     for (matching, warned) in rows {
         check_limit(&limit("packets", matching, "enforce"), warned);

@@ -11,6 +11,7 @@ mod queues;
 mod rates;
 mod sieves;
 mod standing;
+mod states;
 
 use std::io::{self, Write};
 
@@ -133,6 +134,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     standing::warn(&config.policy);
     answers::warn(&config.policy);
     dns_cookies::warn(&config);
+    states::warn(&config.policy);
     warn_of_this_machine(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);

@@ -5,6 +5,7 @@ use std::io::Write;
 use limiter_common::{
     address::Family,
     limit::{Cost, NumberOf},
+    packet::TcpState,
     standing::Standing,
 };
 use limiter_policy::policy::{
@@ -59,7 +60,9 @@ fn without_reserve(limit: &Limit) -> Option<String> {
     let drops =
         limit.mode == Mode::Enforce && limit.default.is_some() && limit.cost != Cost::Connections;
     let is_alike = limit.reserve.is_none() && limit.matching.standing.is_empty();
-    (is_total && drops && is_alike && limit.is_first_part()).then(|| {
+    // Clients send no such segments.
+    let has_clients = limit.matching.tcp_states != [TcpState::None];
+    (is_total && drops && is_alike && has_clients && limit.is_first_part()).then(|| {
         let strategy = if limit.strategy.why_no_reserve().is_some() {
             " (and `strategy: gcra`)"
         } else {
@@ -237,6 +240,8 @@ mod tests {
             check(&format!("limits: {{Web: {{{web}{reserve}}}}}"), &[]);
         }
         check(&total(900, ", match: {standing: unknown}"), &[]);
+        check(&total(900, ", match: {state: none}"), &[]);
+        check(&total(900, ", match: {state: new}"), &[alike]);
         check(
             "limits: {All: {id: total, cost: packets, rate: 9/second, strategy: fixed-window}}",
             &[
