@@ -12,11 +12,11 @@ mod connections;
 pub mod control;
 #[expect(clippy::disallowed_methods, reason = "it runs by clocks")]
 pub mod daemon;
+mod forwarding;
 #[cfg_attr(
     test,
     expect(clippy::disallowed_methods, reason = "tests begin at some time")
 )]
-mod forwarding;
 mod fresh;
 pub mod guard;
 #[cfg_attr(
