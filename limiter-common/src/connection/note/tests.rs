@@ -206,7 +206,7 @@ fn a_million_connections_have_room() {
     tables.assert_empty();
 }
 
-/// What has no room is counted nowhere, and leaves nothing behind.
+/// A connection without room is counted nowhere, and leaves nothing behind.
 #[test]
 fn nothing_is_left_of_what_had_no_room() {
     let tables = Tables::new();
