@@ -16,6 +16,9 @@ pub const MAX_LIMITS: u32 = 64;
 /// The most limits on connections in a policy: each connection has a place for each.
 pub const MAX_CONNECTION_LIMITS: usize = 8;
 
+/// The most limits on handshakes in a policy: each handshake is charged to each.
+pub const MAX_HANDSHAKE_LIMITS: usize = 8;
+
 /// The number of interned ids, including 0, which names nothing.
 pub const MAX_LIMIT_IDS: u32 = 256;
 
@@ -45,15 +48,19 @@ pub enum Cost {
     /// The TCP connections that are open at once, as the network stack counts them. No packet spends
     /// anything.
     Connections = 3,
+    /// One token per TCP handshake that is completed, as the network stack tells. Packets that may open a
+    /// connection are asked of the bucket, and spend nothing.
+    Handshakes = 4,
 }
 
 impl Cost {
     /// Every cost.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Packets,
         Self::Bytes,
         Self::NewConnections,
         Self::Connections,
+        Self::Handshakes,
     ];
 
     /// Returns the cost's name in configuration files and messages.
@@ -64,6 +71,7 @@ impl Cost {
             Self::Bytes => "bytes",
             Self::NewConnections => "new-connections",
             Self::Connections => "connections",
+            Self::Handshakes => "handshakes",
         }
     }
 }

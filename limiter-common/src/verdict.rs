@@ -108,13 +108,6 @@ impl Verdict {
         self.standing
     }
 
-    /// Returns whether the source is known, before or since a shortage began: it is not forged.
-    #[must_use]
-    #[inline(always)]
-    pub const fn is_of_known_source(&self) -> bool {
-        self.standing <= Standing::Fresh as u32
-    }
-
     /// Returns what is sent back to the sender.
     #[must_use]
     #[inline(always)]

@@ -20,12 +20,17 @@ use testbed::Frame;
 const PACKETS: &str = "PacketsPerIPAddress: {burst: 1000000000, count: 1000000000, period: 1s}";
 
 /// What else a policy has; the first has nothing.
-const POLICIES: [(&str, &str); 5] = [
+const POLICIES: [(&str, &str); 6] = [
     ("none", ""),
     (
         "packets to port 443",
         ", Web: {id: ipAddress, cost: packets, burst: 1000000000, count: 1000000000, period: 1s, \
          match: {protocol: tcp, destination-port: 443}}",
+    ),
+    (
+        "packets of no connection",
+        ", Web: {id: ipAddress, cost: packets, burst: 1000000000, count: 1000000000, period: 1s, \
+         match: {state: none, destination-port: 443}}",
     ),
     (
         "per address, port 443",

@@ -6,16 +6,21 @@
 //! policy has become.
 
 pub mod count;
+pub mod crowding;
+mod handshake;
 pub mod line;
 pub mod note;
+mod opening;
 mod order;
 mod place;
 pub mod queue;
 mod waiting;
 
 pub use self::{
+    handshake::{Toll, each_limit, toll},
+    opening::{Opening, find_places, full_for},
     order::{ConnectionOrder, Ends},
-    place::{Place, Places, find_places, full, place_at},
+    place::{Place, Places},
     waiting::{Entrance, Refusals, stand_in_line},
 };
 pub use crate::limit::MAX_CONNECTION_LIMITS as MOST_LIMITS;

@@ -24,9 +24,11 @@ pub struct Ends {
 pub struct ConnectionOrder {
     /// The cookie of its socket, or the queue's place.
     pub of: u64,
-    /// [`Self::OPEN`], [`Self::CLOSED`] or [`Self::SWEEP`].
+    /// [`Self::OPEN`], [`Self::CLOSED`], [`Self::SWEEP`] or [`Self::COMPLETED`].
     pub order: u64,
-    /// Its ends, if it is open.
+    /// When its handshake was completed, in nanoseconds.
+    pub now_ns: u64,
+    /// Its ends, if it is open or its handshake completed.
     pub ends: Ends,
 }
 
@@ -125,6 +127,8 @@ impl ConnectionOrder {
     pub const CLOSED: u64 = 1;
     /// Expired tickets are removed from the queue, and so is the queue if it is unused.
     pub const SWEEP: u64 = 2;
+    /// Its handshake was completed, which nobody else tells.
+    pub const COMPLETED: u64 = 3;
 
     /// Orders that an open connection is counted, where the policy says.
     #[must_use]
@@ -132,6 +136,7 @@ impl ConnectionOrder {
         Self {
             of: cookie,
             order: Self::OPEN,
+            now_ns: 0,
             ends,
         }
     }
@@ -142,6 +147,7 @@ impl ConnectionOrder {
         Self {
             of: cookie,
             order: Self::CLOSED,
+            now_ns: 0,
             ends: Ends::NONE,
         }
     }
@@ -152,7 +158,19 @@ impl ConnectionOrder {
         Self {
             of: place,
             order: Self::SWEEP,
+            now_ns: 0,
             ends: Ends::NONE,
+        }
+    }
+
+    /// Orders that a handshake, completed at the time `now_ns`, is charged to limits on them.
+    #[must_use]
+    pub const fn completed(ends: Ends, now_ns: u64) -> Self {
+        Self {
+            of: 0,
+            order: Self::COMPLETED,
+            now_ns,
+            ends,
         }
     }
 }

@@ -1,16 +1,14 @@
-//! Where the connections of an owner are counted, and which limits have no room for another.
+//! Where the connections of an owner are counted.
 
 use crate::{
-    judged::Packet,
     limit::{LimitId, MAX_CONNECTION_LIMITS as MOST_LIMITS},
     owner::{BucketKey, OwnerFields},
     packet::Facts,
-    policy::{Class, LimitEntry, Tables, classify, matching, parameters_of},
+    policy::LimitEntry,
     table::HashKey,
-    verdict::Verdict,
 };
 
-use super::{Ends, count::LINES};
+use super::count::LINES;
 
 /// Where the connections of one owner by one limit are counted: two lines by the low bits, and a tag by
 /// the others, of a keyed hash. Two owners of one line have the same tag by a chance of 2^-43. 0:
@@ -65,7 +63,7 @@ impl Place {
             subscriber,
             interface: &EVERY_INTERFACE,
         };
-        Self::new(hash_key, &limit.bucket(&owner_fields, family))
+        Self::new(hash_key, &limit.count(&owner_fields, family))
     }
 
     /// Returns the place of the connections of all sources.
@@ -117,101 +115,6 @@ impl Place {
 impl Places {
     /// Those of a connection that no limit counts.
     pub const NONE: Self = Self([0; MOST_LIMITS]);
-}
-
-/// Fills in where a connection is to be counted; `places` are none so far.
-#[inline(always)]
-pub fn find_places<T: Tables>(tables: &T, ends: &Ends, places: &mut Places) {
-    let facts = ends.facts();
-    let shape = tables.shape();
-    let Some(class) = classify(tables, &facts.source) else {
-        return;
-    };
-    if class.listed() == Class::EXCLUDED {
-        return;
-    }
-    let matched = matching(tables, &facts, class);
-    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
-    let mut rest = shape.connections;
-    for place in &mut places.0 {
-        if rest == 0 {
-            break;
-        }
-        let limit_index = rest.trailing_zeros();
-        rest &= rest.wrapping_sub(1);
-        let Some(limit) = tables.limit(limit_index) else {
-            // The policy compiler rules this out.
-            return;
-        };
-        let found = Place::of_packet(&shape.hash_key, limit, &facts, &class.subscriber, family);
-        // Not a branch: the verifier would walk each set of limits.
-        let is_counted = tables.opaque(matched >> limit_index & 1);
-        *place = found.0 & 0u64.wrapping_sub(is_counted);
-    }
-}
-
-/// Returns those of the limits on connections in the verdict, which count the packet, that have no room
-/// for another connection of its source. `open` says how many are open at a place.
-#[inline(always)]
-pub fn full<T: Tables>(
-    tables: &T,
-    packet: &Packet,
-    verdict: &Verdict,
-    open: impl Fn(Place) -> u64,
-) -> u64 {
-    let shape = tables.shape();
-    // The verifier knows nothing of it from the start, and so walks each round once.
-    let mut full = tables.opaque(0);
-    let mut rest = shape.connections;
-    for _ in 0..MOST_LIMITS {
-        if rest == 0 {
-            break;
-        }
-        let limit_index = rest.trailing_zeros();
-        rest &= rest.wrapping_sub(1);
-        if verdict.matched >> limit_index & 1 == 0 {
-            continue;
-        }
-        let place = place_at(tables, packet, limit_index);
-        let most = most_at(tables, packet, limit_index, verdict);
-        let (Some(place), Some(most)) = (place, most) else {
-            continue;
-        };
-        let is_full = u64::from(open(place) >= most);
-        full |= tables.opaque(is_full) << limit_index;
-    }
-    full
-}
-
-/// Returns where the connections of the packet's owner are counted by the limit at an index, if it counts
-/// the packet.
-#[inline(always)]
-pub fn place_at<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) -> Option<Place> {
-    let Packet { facts, class, .. } = packet;
-    let limit = tables.limit(limit_index)?;
-    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
-    let hash_key = &tables.shape().hash_key;
-    let subscriber = &class.subscriber;
-    Some(Place::of_packet(hash_key, limit, facts, subscriber, family))
-}
-
-/// Returns how many connections that owner may have open, so that one more of the packet's source, whose
-/// standing the verdict says, is let in below them. What is reserved is for others.
-#[inline(always)]
-pub(super) fn most_at<T: Tables>(
-    tables: &T,
-    packet: &Packet,
-    limit_index: u32,
-    verdict: &Verdict,
-) -> Option<u64> {
-    let parameters = parameters_of(tables, &packet.class, limit_index)?;
-    let mut most = parameters.connections();
-    if tables.shape().reserving_places >> limit_index & 1 != 0 {
-        let reserves = tables.reserves(packet.class.rate_index(limit_index))?;
-        most = most.saturating_sub(reserves.from_number(verdict.standing_number()));
-    }
-    // The verifier walks what follows once, not once for each way to find it.
-    Some(tables.opaque(most))
 }
 
 #[cfg(test)]

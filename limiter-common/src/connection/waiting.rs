@@ -1,7 +1,7 @@
 //! Which limits on connections let a client in that may have to stand in line.
 
-use super::{Place, place::most_at, queue::Turn};
-use crate::{judged::Packet, policy::Tables, verdict::Verdict};
+use super::{Opening, Place, queue::Turn};
+use crate::policy::Tables;
 
 /// The questions about one packet, the first of a connection.
 pub trait Entrance {
@@ -29,17 +29,15 @@ pub struct Refusals {
     pub waiting: u64,
 }
 
-/// Returns those of the limits on connections in `matched`, which count the packet, that do not let in
-/// the connection of which it is the first: those in `full`, which have no room, and those where
-/// others wait.
+/// Returns those of the limits on connections that count one that would open and do not let it in: those in
+/// `full`, which have no room, and those where others wait.
 ///
-/// If another limit refuses the packet, nobody stands in line. Sources of unknown standing, which may be
+/// If another limit refuses it, nobody stands in line. Sources of unknown standing, which may be
 /// forged, wait behind all others, in a queue of their own.
 #[inline(always)]
 pub fn stand_in_line<T: Tables, E: Entrance>(
     tables: &T,
-    packet: &Packet,
-    verdict: &Verdict,
+    opening: &Opening<'_>,
     full: u64,
     entrance: &E,
 ) -> Refusals {
@@ -49,8 +47,8 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
         let waiting = full & queueing;
         return Refusals { full, waiting };
     }
-    let matched = verdict.matched;
-    let is_known = !shape.uses_standing() || verdict.is_of_known_source();
+    let matched = opening.matched();
+    let is_known = !shape.uses_standing() || opening.is_of_known_source();
     // The verifier knows nothing of them, and so walks each round once.
     let mut full = tables.opaque(full & !queueing);
     let mut waiting = tables.opaque(0);
@@ -64,7 +62,7 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
         if matched & queueing & (1 << limit_index) == 0 {
             continue;
         }
-        let most = most_at(tables, packet, limit_index, verdict);
+        let most = opening.most_at(tables, limit_index);
         let (Some(place), Some(most)) = (entrance.place_at(limit_index), most) else {
             continue;
         };

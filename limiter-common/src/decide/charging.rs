@@ -9,7 +9,7 @@ use crate::{
     bucket::{Swap, Updated},
     clock::Clock,
     offender::OffenderStore,
-    policy::Tables,
+    policy::{Shape, Tables},
     reason::Reason,
     reputation::Reputation,
     verdict::NO_LIMIT,
@@ -43,6 +43,7 @@ where
             return Progress::Again;
         }
         let Some(limit_index) = workspace.verdict.denied_by() else {
+            workspace.leave_handshakes(self.tables.shape());
             return Progress::Undecided;
         };
         if self.is_exempt(workspace) {
@@ -75,7 +76,23 @@ where
             verdict.matched &= !refused;
             verdict.would_drop = before;
         }
+        workspace.leave_handshakes(self.tables.shape());
         Progress::Undecided
+    }
+}
+
+impl<Location> Workspace<Location> {
+    /// Has the limits on handshakes count the first packet of each, of those that pass: not the last, too.
+    #[inline(always)]
+    const fn leave_handshakes(&mut self, shape: &Shape) {
+        if shape.handshakes != 0 && !self.packet.facts.is_first_segment() {
+            let Verdict {
+                matched,
+                would_drop,
+                ..
+            } = &mut self.verdict;
+            *matched &= !shape.handshakes | *would_drop;
+        }
     }
 }
 
@@ -89,7 +106,7 @@ fn charge<T: Tables, B: Outline>(
     workspace: &mut Workspace<B::Location>,
 ) -> bool {
     let limits = workspace.verdict.matched & tables.shape().enforcing();
-    workspace.search.single = u32::from(limits & limits.wrapping_sub(1) == 0);
+    workspace.search.single = u32::from(is_single(tables, limits));
     let mut charging = Charging {
         tables,
         buckets,
@@ -108,9 +125,16 @@ fn charge<T: Tables, B: Outline>(
         verdict.denied_by = strictest.limit_index;
         charging.refuse();
     } else {
-        charging.charge_all(limits);
+        charging.charge_all(limits & !tables.shape().handshakes);
     }
     true
+}
+
+/// Returns whether `limits` are at most one, whose bucket is charged if it is asked.
+#[inline(always)]
+fn is_single<T: Tables>(tables: &T, limits: u64) -> bool {
+    let rest = limits & limits.wrapping_sub(1) | limits & tables.shape().handshakes;
+    rest == 0
 }
 
 /// Charges the workspace's packet to the buckets of the observing limits that count it, each by
@@ -123,7 +147,8 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
         ..
     } = workspace.verdict;
     let limits = matched & tables.shape().charged_observing() & !would_drop;
-    workspace.search.single = 1;
+    // Each is charged by itself.
+    workspace.search.single = u32::from(limits & tables.shape().handshakes == 0);
     let mut charging = Charging {
         tables,
         buckets,
@@ -135,7 +160,7 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
     let refused = charging.workspace.refused;
     charging.workspace.verdict.would_drop |= refused;
     charging.refuse();
-    charging.charge_each(limits & !refused);
+    charging.charge_each(limits & !refused & !tables.shape().handshakes);
 }
 
 /// Charges the answer to the workspace's packet to the limits of answers. If one of them refuses,

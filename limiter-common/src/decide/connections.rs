@@ -5,7 +5,7 @@ use super::{Outline, Pipeline, Progress, Workspace};
 use crate::connection::queue::{Flow, Turn};
 use crate::{
     clock::Clock,
-    connection::{self, Ends, Entrance, Place, Refusals},
+    connection::{self, Ends, Entrance, Opening, Place, Refusals},
     offender::OffenderStore,
     packet::Facts,
     policy::{Shape, Tables},
@@ -84,11 +84,16 @@ impl<Location> Workspace<Location> {
         self.verdict.matched & shape.connections != 0
     }
 
+    #[inline(always)]
+    const fn opening(&self) -> Opening<'_> {
+        Opening::of_packet(&self.packet, &self.verdict)
+    }
+
     /// Returns those of the limits on connections that count the packet and have no room for another
     /// one. `open` says how many are open at a place.
     #[inline(always)]
     pub fn full_limits<T: Tables>(&self, tables: &T, open: impl Fn(Place) -> u64) -> u64 {
-        connection::full(tables, &self.packet, &self.verdict, open)
+        self.opening().full(tables, open)
     }
 
     /// Returns the hash of the connection that the packet belongs to.
@@ -100,7 +105,7 @@ impl<Location> Workspace<Location> {
     /// Returns where the connections of the packet's owner are counted by the limit at an index.
     #[inline(always)]
     pub fn place_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<Place> {
-        connection::place_at(tables, &self.packet, limit_index)
+        self.opening().place_at(tables, limit_index)
     }
 
     /// Returns those of the limits on connections that count the packet, the first of a connection, and
@@ -112,10 +117,7 @@ impl<Location> Workspace<Location> {
         full: u64,
         entrance: &E,
     ) -> Refusals {
-        let Self {
-            packet, verdict, ..
-        } = self;
-        connection::stand_in_line(tables, packet, verdict, full, entrance)
+        connection::stand_in_line(tables, &self.opening(), full, entrance)
     }
 
     /// Returns when the packet arrived, in nanoseconds.

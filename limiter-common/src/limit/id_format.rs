@@ -70,6 +70,8 @@ pub enum NumberOf {
     Subscriber = 1,
     /// The interface that the packet came in on, by the daemon's number for it.
     Interface = 2,
+    /// The host, whose number is 0: all interfaces together.
+    Host = 3,
 }
 
 /// The properties of a kind of number.
@@ -188,7 +190,7 @@ impl NumberOf {
                 shared_by: "a subscriber's sources share",
                 why_no_overrides: None,
             },
-            Self::Interface => NumberRow {
+            Self::Interface | Self::Host => NumberRow {
                 shared_by: "all sources share",
                 why_no_overrides: Some("it has one bucket for all sources"),
             },
@@ -201,9 +203,11 @@ impl NumberOf {
     pub const fn of_number(number: u8) -> Option<Self> {
         const SUBSCRIBER: u8 = NumberOf::Subscriber as u8;
         const INTERFACE: u8 = NumberOf::Interface as u8;
+        const HOST: u8 = NumberOf::Host as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
             INTERFACE => Some(Self::Interface),
+            HOST => Some(Self::Host),
             _ => None,
         }
     }

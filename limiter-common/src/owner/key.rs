@@ -74,6 +74,21 @@ impl BucketKey {
         Self::of_number(limit, NumberOf::Interface, interface as u64)
     }
 
+    /// Returns the bucket of `limit` that all packets are charged to, whatever their interface.
+    #[must_use]
+    pub const fn of_host(limit: LimitId) -> Self {
+        Self::of_number(limit, NumberOf::Host, 0)
+    }
+
+    /// Returns the bucket that the same owner has of another limit.
+    #[must_use]
+    pub const fn of_limit(self, limit: LimitId) -> Self {
+        Self {
+            limit: limit.0,
+            ..self
+        }
+    }
+
     /// Returns a part of this bucket by its number, which is below 65 535. A moving window has a
     /// part for each stamp of its log.
     #[must_use]

@@ -25,6 +25,7 @@ impl OwnerFields<'_> {
         match of {
             NumberOf::Subscriber => *self.subscriber,
             NumberOf::Interface => *self.interface as u64,
+            NumberOf::Host => 0,
         }
     }
 }
@@ -41,7 +42,8 @@ pub(crate) struct OwnerOf {
 }
 
 impl OwnerOf {
-    pub(crate) const fn new(id_format: IdFormat, family: Family) -> Self {
+    /// Makes it of an id format and, if a number names its owners, what that belongs to.
+    pub(crate) const fn new(id_format: IdFormat, number: Option<NumberOf>, family: Family) -> Self {
         let all = Address {
             family,
             high: u64::MAX,
@@ -53,7 +55,7 @@ impl OwnerOf {
         };
         let Address { high, low, .. } = all.masked(length);
         Self {
-            kind: match id_format.number() {
+            kind: match number {
                 Some(number) => OwnerKind::of_number(number),
                 None => OwnerKind::of_range(family, length),
             },

@@ -3,7 +3,7 @@
 use crate::{
     address::Family,
     answer::Answer,
-    limit::{Cost, IdFormat, LimitId},
+    limit::{Cost, IdFormat, LimitId, NumberOf},
     owner::{BucketKey, OwnerFields, OwnerOf},
     packet::Facts,
     standing::Standing,
@@ -18,8 +18,7 @@ pub struct LimitEntry {
     pub id: u16,
     /// [`PACKETS`] or [`BYTES`].
     cost: u8,
-    /// What the number that names the owner belongs to: a [`NumberOf`](crate::limit::NumberOf) as
-    /// its discriminant; 0: the source's address names the owner.
+    /// What the number that names the owner belongs to: a [`NumberOf`] as its discriminant; 0: the source's address names the owner.
     number: u8,
     /// The emission interval at the ceiling of the limit's automatic rate, in nanoseconds; 0: its
     /// rate is not automatic.
@@ -31,6 +30,9 @@ pub struct LimitEntry {
     answers: [u8; ANSWERS],
     /// Of so many refused packets to truncate the answer to, one gets it.
     slip: u64,
+    /// The interned id of the limit that it shares its count of connections with: its own, or that of the
+    /// first of its group.
+    counted_as: u64,
 }
 
 /// A power of two above the numbers of standings, so that any number has an answer.
@@ -45,23 +47,31 @@ impl LimitEntry {
     /// Makes the entry of a limit.
     #[must_use]
     pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost) -> Self {
+        let number = match (id_format.number(), cost) {
+            // A handshake belongs to no interface.
+            (Some(NumberOf::Interface), Cost::Handshakes) => Some(NumberOf::Host),
+            (number, _) => number,
+        };
         Self {
             id: id.0,
             cost: match cost {
-                Cost::Packets | Cost::NewConnections | Cost::Connections => PACKETS,
+                Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => {
+                    PACKETS
+                }
                 Cost::Bytes => BYTES,
             },
-            number: match id_format.number() {
+            number: match number {
                 Some(number) => number as u8,
                 None => 0,
             },
             interval_of_ceiling: 0,
             owners: [
-                OwnerOf::new(id_format, Family::V4),
-                OwnerOf::new(id_format, Family::V6),
+                OwnerOf::new(id_format, number, Family::V4),
+                OwnerOf::new(id_format, number, Family::V6),
             ],
             answers: [Answer::Drop as u8; ANSWERS],
             slip: 1,
+            counted_as: id.0 as u64,
         }
     }
 
@@ -133,6 +143,34 @@ impl LimitEntry {
     #[inline(always)]
     pub const fn bucket(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
         self.owners[family & 1].key(LimitId(self.id), self.number, owner_fields)
+    }
+
+    /// Returns the entry of the same limit if it shares its count of connections with another.
+    #[must_use]
+    pub const fn counted_as(self, first: LimitId) -> Self {
+        Self {
+            counted_as: first.0 as u64,
+            ..self
+        }
+    }
+
+    /// Returns the limit that it shares its count of connections with: itself, or another.
+    #[must_use]
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an interned id has 16 bits"
+    )]
+    pub const fn counted_with(&self) -> LimitId {
+        LimitId(self.counted_as as u16)
+    }
+
+    /// Returns the owner, in the form of a bucket, whose connections a packet with those facts would add
+    /// to. `family`: as for [`Self::bucket`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn count(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
+        self.owners[family & 1].key(self.counted_with(), self.number, owner_fields)
     }
 
     /// Returns the tokens that a packet costs if the limit counts it.

@@ -103,6 +103,11 @@ pub struct Shape {
     pub queueing: u64,
     /// How clients wait for each of the limits on connections, in their order.
     pub queues: [QueueSettings; MAX_CONNECTION_LIMITS],
+    /// Those before each of the limits on connections, in their order, that share its count.
+    pub earlier_of_group: [u64; MAX_CONNECTION_LIMITS],
+    /// The limits on handshakes, at most [`MAX_HANDSHAKE_LIMITS`](crate::limit::MAX_HANDSHAKE_LIMITS). They
+    /// are asked, and handshakes charged to them.
+    pub handshakes: u64,
     /// The limits that count what no other limit of their kind does.
     pub otherwise: [Otherwise; MOST_OTHERWISE],
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
@@ -151,6 +156,8 @@ impl Shape {
         connections: 0,
         queueing: 0,
         queues: [QueueSettings::NONE; MAX_CONNECTION_LIMITS],
+        earlier_of_group: [0; MAX_CONNECTION_LIMITS],
+        handshakes: 0,
         otherwise: [Otherwise::NONE; MOST_OTHERWISE],
         of_answers: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
@@ -252,7 +259,8 @@ impl Shape {
         self.of_every_tcp_state() != u64::MAX
     }
 
-    /// Returns the limits that packets are charged to and that do more than observe.
+    /// Returns the limits that packets are charged to, or that are only asked, and that do more than
+    /// observe.
     #[must_use]
     #[inline(always)]
     pub const fn enforcing(&self) -> u64 {
@@ -263,7 +271,7 @@ impl Shape {
         all & !self.observing & !self.connections
     }
 
-    /// Returns the limits that packets are charged to and that only observe.
+    /// Returns those that only observe.
     #[must_use]
     #[inline(always)]
     pub const fn charged_observing(&self) -> u64 {

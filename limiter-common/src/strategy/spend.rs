@@ -1,8 +1,6 @@
 //! What a packet takes from a bucket: a store may have to decide on it again.
 
-#[cfg(not(target_arch = "bpf"))]
-use super::NO_STATE;
-use super::{Layout, Strategy, gcra, window::Window};
+use super::{Layout, NO_STATE, Strategy, gcra, window::Window};
 
 /// What a packet takes from a bucket, in plain numbers: a decision needs only the bucket's state
 /// besides.
@@ -86,9 +84,9 @@ impl Spend {
     }
 
     /// Makes a spend of `increment` at the time `now`, both in ticks of GCRA, whatever the bucket
-    /// holds: for moving debts, not for packets. It refuses to make [`super::NO_STATE`], a lock.
-    #[cfg(not(target_arch = "bpf"))]
+    /// holds: for moving debts, and for handshakes, not for packets. It refuses to make [`super::NO_STATE`], a lock.
     #[must_use]
+    #[inline(always)]
     pub const fn unbounded(now: u64, increment: u64) -> Self {
         Self::of_gcra(gcra::Spend::new(now, increment, NO_STATE - 1))
     }

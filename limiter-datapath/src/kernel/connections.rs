@@ -7,12 +7,13 @@ use limiter_common::{
     connection::{ConnectionOrder, Place, queue::QueueSettings},
     limit::{LimitId, NumberOf},
     owner::{BucketKey, Owner},
+    policy::LimitEntry,
 };
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Datapath, DatapathError, ReputationMaps, Settings, handshakes, object::PROGRAM_RECOUNT,
-    program::Program, stages,
+    BucketMaps, Datapath, DatapathError, ReputationMaps, Settings, handshakes,
+    object::PROGRAM_RECOUNT, program::Program, stages,
 };
 
 /// The kernel program that counts connections for userspace, loaded for the first order under a
@@ -25,6 +26,12 @@ impl Datapath {
     #[must_use]
     pub const fn counts_connections(&self) -> bool {
         self.policy.shape.connections != 0
+    }
+
+    /// Returns whether the policy in force limits handshakes.
+    #[must_use]
+    pub const fn limits_handshakes(&self) -> bool {
+        self.policy.shape.handshakes != 0
     }
 
     /// Returns how clients wait for the limit of that interned id, by the policy in force.
@@ -49,9 +56,9 @@ impl Datapath {
         Ok(Some(waiting))
     }
 
-    /// Has the kernel count connections as the policy in force says.
+    /// Has the kernel count connections, and charge handshakes, as the policy in force says.
     pub fn recount(&self, orders: &[ConnectionOrder]) -> Result<(), DatapathError> {
-        if orders.is_empty() || !self.counts_connections() {
+        if orders.is_empty() || !self.counts_connections() && !self.limits_handshakes() {
             return Ok(());
         }
         let mut loaded = self
@@ -64,7 +71,7 @@ impl Datapath {
             Some((of, program)) if of == generation => program,
             _ => {
                 let maps = self.reputation().ok_or(DatapathError::NoPolicy)?;
-                load_recounting(maps, self.settings(), &self.policy)?
+                load_recounting(maps, self.kept.of_host(), self.settings(), &self.policy)?
             }
         };
         let (_, program) = loaded.insert((generation, program));
@@ -91,20 +98,30 @@ impl Datapath {
     /// Returns where the connections of the owner of a bucket are counted.
     fn place(&self, key: &BucketKey) -> Place {
         let hash_key = &self.settings().hash_key;
+        let counted_as = self.counted_as(LimitId(key.limit));
         match key.owner() {
-            Owner::Number(NumberOf::Interface, _) => Place::of_total(hash_key, LimitId(key.limit)),
-            _ => Place::new(hash_key, key),
+            Owner::Number(NumberOf::Interface, _) => Place::of_total(hash_key, counted_as),
+            _ => Place::new(hash_key, &key.of_limit(counted_as)),
         }
+    }
+
+    /// Returns the limit that a limit on connections shares its count with: itself, or the first of its
+    /// group.
+    fn counted_as(&self, limit: LimitId) -> LimitId {
+        let mut limits = self.policy.limits.iter();
+        let found = limits.find(|entry| LimitId(entry.id) == limit);
+        found.map_or(limit, LimitEntry::counted_with)
     }
 }
 
 /// Loads the program that carries out orders under a policy.
 pub(super) fn load_recounting(
     maps: &ReputationMaps,
+    buckets: Option<&BucketMaps>,
     settings: Settings,
     policy: &CompiledPolicy,
 ) -> Result<Program, DatapathError> {
-    let mut ebpf = handshakes::prepare(maps, settings, policy, 0)?;
+    let mut ebpf = handshakes::prepare(maps, buckets, settings, policy, 0)?;
     let program = stages::program(&mut ebpf, PROGRAM_RECOUNT)?;
     program.load().map_err(DatapathError::Verify)?;
     let program = program.fd().and_then(Program::of);

@@ -19,8 +19,8 @@ use limiter_policy::{
 use tracing::warn;
 
 use super::{
-    DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps, monotonic_now,
-    named::NamedMaps as _, pins::Pins,
+    BucketMaps, DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps,
+    monotonic_now, named::NamedMaps as _, pins::Pins,
 };
 
 /// The directory of the set that all interfaces share.
@@ -294,6 +294,13 @@ impl KeptMaps {
     /// Returns the maps of the interface with the number `interface_number`, if they are provided.
     pub(super) fn of(&self, interface_number: u32) -> Option<&SharedMaps> {
         self.sets.get(&self.key(interface_number))
+    }
+
+    /// Returns the buckets of all interfaces; `None`: each has its own, or there are none yet.
+    pub(super) fn of_host(&self) -> Option<&BucketMaps> {
+        let is_shared = self.settings.buckets.scope == Scope::Host;
+        let shared = is_shared.then(|| self.of(0)).flatten();
+        shared.map(SharedMaps::buckets)
     }
 
     /// Returns all sets; an interface's own set comes with the interface number.

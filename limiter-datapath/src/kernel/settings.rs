@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ConnectionSizes, StandingSizes,
+    buckets::BucketSizes,
     error::DatapathError,
     object::{OBJECT, object_with_log},
     reputation::own_connections,
@@ -114,10 +115,16 @@ impl Settings {
     }
 
     /// Returns all of the shape by which the handshakes and connections of a policy are counted.
-    pub(super) const fn shape_of_handshakes(&self, shape: &Shape) -> Shape {
+    pub(super) fn shape_of_handshakes(&self, shape: &Shape) -> Shape {
         Shape {
             hash_key: self.hash_key,
             interface: 0,
+            table_lines: if shape.handshakes == 0 {
+                0
+            } else {
+                BucketSizes::new(self.buckets).table_lines
+            },
+            when_full: self.buckets.when_full as u32,
             sieve_uses: 0,
             windows: 0,
             reserving: 0,

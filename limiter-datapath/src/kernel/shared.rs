@@ -14,12 +14,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use aya::{EbpfLoader, maps::MapData};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::DatapathError;
 
 /// The usual mount point of the BPF filesystem.
 const MOUNTED: &str = "/sys/fs/bpf";
+
+/// Has a loader take maps that exist, by pinning them in a directory.
+pub(super) fn share<'m>(
+    loader: &mut EbpfLoader<'_>,
+    directory: &SharedDirectory,
+    maps: impl IntoIterator<Item = (&'static str, &'m MapData)>,
+) -> Result<(), DatapathError> {
+    for (map, data) in maps {
+        let path = directory.path().join(map);
+        let pinned = data.pin(&path);
+        pinned.map_err(|source| DatapathError::Pin { map, source })?;
+        loader.map_pin_path(map, path);
+    }
+    Ok(())
+}
 
 /// A directory for pinned maps that lives as long as this value.
 pub(super) struct SharedDirectory {

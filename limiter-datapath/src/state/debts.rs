@@ -168,6 +168,7 @@ enum KeptOwner {
     Range(IpAddr, u8),
     Subscriber(u64),
     Interface(u64),
+    Host,
 }
 
 impl From<HashDebt> for KeptHashDebt {
@@ -181,6 +182,7 @@ impl From<HashDebt> for KeptHashDebt {
                 } => KeptOwner::Range(address.into(), prefix_length),
                 Owner::Number(NumberOf::Subscriber, number) => KeptOwner::Subscriber(number),
                 Owner::Number(NumberOf::Interface, number) => KeptOwner::Interface(number),
+                Owner::Number(NumberOf::Host, _) => KeptOwner::Host,
             },
             unit: debt.unit,
             owed: debt.owed,
@@ -202,6 +204,7 @@ impl From<KeptHashDebt> for HashDebt {
             KeptOwner::Interface(number) => {
                 BucketKey::of_number(limit, NumberOf::Interface, number)
             }
+            KeptOwner::Host => BucketKey::of_host(limit),
         };
         Self {
             key: match kept.stamp.checked_sub(1) {

@@ -6,6 +6,7 @@ mod line;
 mod location;
 pub(crate) mod orders;
 mod table;
+pub(crate) mod toll;
 mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};

@@ -55,7 +55,22 @@ fn update(order: &Order, location: &mut BucketLocation) -> Updated {
         kind: order.kind,
         ending: 0,
     };
-    MapBuckets::<true>.update(location, order.now_ns, &mut change)
+    Updated::of_number(limiter_change(&raw mut *location, &raw mut change))
+}
+
+/// Changes a bucket; returns the number of an [`Updated`].
+///
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_change(location: *mut BucketLocation, change: *mut Change) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are on the caller's
+    // stack, who does not use them meanwhile.
+    let (Some(location), Some(change)) = (unsafe { (location.as_mut(), change.as_mut()) }) else {
+        return Updated::Unavailable as u32;
+    };
+    let now_ns = change.now_ns;
+    MapBuckets::<true>.update(location, now_ns, change) as u32
 }
 
 /// What an order does to a bucket. It is a copy, because a call may invalidate the packet.
@@ -131,7 +146,7 @@ extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
 /// Exchanges the bucket to the unit of its fingerprint, if it exists in another one; returns
 /// whether to read it again.
 #[inline(always)]
-fn exchange(location: &BucketLocation, now_ns: u64) -> bool {
+pub(super) fn exchange(location: &BucketLocation, now_ns: u64) -> bool {
     let changed = if in_table() {
         table::limiter_exchange(location, now_ns)
     } else {

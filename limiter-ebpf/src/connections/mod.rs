@@ -1,6 +1,8 @@
 //! Connections open at once, in maps that all instances of the program share.
 
 mod counts;
+mod crowding;
+pub(crate) mod handshakes;
 mod notes;
 pub(crate) mod orders;
 mod queues;
@@ -26,6 +28,9 @@ pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLo
     let shape = globals::shape();
     // Most packets of most policies; a call takes ten nanoseconds.
     if !workspace.may_be_refused(shape) {
+        return workspace.set_refusals(Refusals::default());
+    }
+    if !workspace.is_first_segment() && !crowding::may_overshoot(workspace.now_ns()) {
         return workspace.set_refusals(Refusals::default());
     }
     let mut full = limiter_full_connections(workspace);
@@ -132,6 +137,7 @@ pub(crate) fn opened(cookie: u64, ends: &Ends) {
     let mut places = Places::NONE;
     limiter_find_places(ends, &raw mut places);
     notes::settle(cookie, &places);
+    crowding::note(ends);
     queues::leave(ends);
 }
 

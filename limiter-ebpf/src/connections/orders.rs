@@ -4,7 +4,7 @@
 use aya_ebpf::{macros::xdp, programs::XdpContext};
 use limiter_common::connection::{ConnectionOrder, Place};
 
-use super::{are_counted, closed, opened, queues};
+use super::{are_counted, closed, handshakes, opened, queues};
 
 /// Carries out an order of userspace on a connection or a queue, passed in place of a frame. The program is
 /// attached to nothing and run by `BPF_PROG_TEST_RUN`.
@@ -15,13 +15,17 @@ use super::{are_counted, closed, opened, queues};
 )]
 fn limiter_recount(context: XdpContext) -> u32 {
     let start = context.data();
-    if !are_counted() || start + size_of::<ConnectionOrder>() > context.data_end() {
+    if start + size_of::<ConnectionOrder>() > context.data_end() {
         return 0;
     }
     // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
     // the beginning of a page, and nobody writes to them.
     let order = unsafe { *(start as *const ConnectionOrder) };
     match order.order {
+        ConnectionOrder::COMPLETED if handshakes::are_limited() => {
+            handshakes::charge(&order.ends, order.now_ns);
+        }
+        _ if !are_counted() => return 0,
         ConnectionOrder::OPEN => opened(order.of, &order.ends),
         ConnectionOrder::CLOSED => closed(order.of),
         ConnectionOrder::SWEEP => queues::sweep(Place(order.of)),

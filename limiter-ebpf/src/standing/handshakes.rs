@@ -1,5 +1,6 @@
 //! Handshakes: a source that completed one with this host is proven, since no forged packet can. The
-//! same events say which connections are open, and which of them this host began.
+//! same events say which connections are open, which of them this host began, and which handshakes are
+//! charged to limits.
 //!
 //! The program is on the root cgroup, where the kernel runs it at the events of every TCP
 //! connection. Which event counts was measured:
@@ -25,9 +26,13 @@ use aya_ebpf::{
     macros::sock_ops,
     programs::SockOpsContext,
 };
-use limiter_common::{address::Address, connection::Ends};
+use limiter_common::{address::Address, clock::Clock as _, connection::Ends};
 
-use crate::{connections, globals, own_connections};
+use crate::{
+    clock::KernelClock,
+    connections::{self, handshakes},
+    globals, own_connections,
+};
 
 /// The cookie of the network namespace whose connections count; 0: none's do.
 #[unsafe(no_mangle)]
@@ -37,7 +42,8 @@ static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 
-/// Notes sources that complete a handshake, counts open connections, and notes those that the host began.
+/// Notes sources that complete a handshake, charges it, counts open connections, and notes those that the
+/// host began.
 #[sock_ops]
 #[expect(
     clippy::needless_pass_by_value,
@@ -121,6 +127,9 @@ fn established(context: &SockOpsContext) {
     }
     if connections::are_counted() {
         connections::opened(cookie(context), &ends);
+    }
+    if handshakes::are_limited() {
+        handshakes::charge(&ends, KernelClock.now());
     }
 }
 

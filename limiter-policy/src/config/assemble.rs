@@ -3,14 +3,14 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use limiter_common::{
-    connection::MOST_LIMITS,
-    limit::{Cost, NumberOf},
+    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NumberOf},
     reason::Action,
 };
 
 use super::{
-    Offenders,
+    Buckets, Offenders, Scope,
     diagnostics::Problems,
+    group,
     ip_rep::{self, IpRep},
     kinds,
     limit::Definition,
@@ -62,6 +62,7 @@ pub(super) fn policy(
     }
     parts.limits.check_number(problems);
     check_connections(&parts.limits, problems);
+    group::check(&parts.limits, problems);
     kinds::check(&parts.limits, problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
@@ -140,6 +141,7 @@ fn limits_of(
                 deny: definition.deny,
                 ban: definition.ban.map(|(ban, _)| ban),
                 queue: definition.queue,
+                group: (definition.group.as_ref()).map(|(group, _)| group.clone()),
                 default: definition.rates.get(part).copied(),
                 ceiling: definition.ceiling,
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),
@@ -187,13 +189,37 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     }
 }
 
-/// Notes limits on connections of which the datapath cannot count so many.
+/// Notes limits on connections and handshakes of which the datapath cannot count so many.
 fn check_connections(limits: &Limits, problems: &mut Problems) {
-    let of_connections = |limit: &&Definition| limit.cost == Cost::Connections;
-    let mut limits = limits.iter().map(|(_, limit)| limit);
-    if let Some(limit) = limits.by_ref().filter(of_connections).nth(MOST_LIMITS) {
+    for (cost, most) in [
+        (Cost::Connections, MAX_CONNECTION_LIMITS),
+        (Cost::Handshakes, MAX_HANDSHAKE_LIMITS),
+    ] {
+        let of_cost = limits.iter().map(|(_, limit)| limit);
+        let mut of_cost = of_cost.filter(|limit| limit.cost == cost);
+        if let Some(limit) = of_cost.nth(most) {
+            let message = format!(
+                "{} is one too many: at most {most} limits have cost {}",
+                limit.name,
+                cost.name()
+            );
+            problems.note_at(limit.position, message);
+        }
+    }
+}
+
+/// Notes limits on handshakes if each interface has buckets of its own.
+pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Problems) {
+    if buckets.scope == Scope::Host {
+        return;
+    }
+    for (_, limit) in limits
+        .iter()
+        .filter(|(_, limit)| limit.cost == Cost::Handshakes)
+    {
         let message = format!(
-            "{} is one too many: at most {MOST_LIMITS} limits have cost connections",
+            "{} needs `buckets: {{scope: host}}`: nobody can say on which interface a handshake was \
+             completed",
             limit.name
         );
         problems.note_at(limit.position, message);

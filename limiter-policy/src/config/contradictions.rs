@@ -63,6 +63,7 @@ pub(super) fn check(
         _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
     };
     if matching.tcp_states.is_empty()
+        && cost != Some(Cost::Handshakes)
         && hidden.iter().all(|field| fields.is_missing(field))
         && let [others @ .., last] = hidden
     {
@@ -77,8 +78,8 @@ pub(super) fn check(
     if cost == Some(Cost::NewConnections) {
         check_new_connections(matching, &mut error);
     }
-    if cost == Some(Cost::Connections) {
-        check_connections(matching, &mut error);
+    if let Some(cost @ (Cost::Connections | Cost::Handshakes)) = cost {
+        check_connections(matching, cost, &mut error);
     }
     if let Some(id_format) = id_format {
         check_family(matching, id_format, &mut error);
@@ -130,16 +131,20 @@ fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, 
 }
 
 /// Notes a match on what a connection does not have, only its packets.
-fn check_connections(matching: &Match, error: &mut impl FnMut(&'static str, String)) {
+fn check_connections(matching: &Match, cost: Cost, error: &mut impl FnMut(&'static str, String)) {
+    let name = cost.name();
+    let counted = if cost == Cost::Connections {
+        "what is open"
+    } else {
+        "what is completed"
+    };
     if !is_tcp(matching) {
-        error(PROTOCOL, "cost connections counts only tcp".to_owned());
+        error(PROTOCOL, format!("cost {name} counts only tcp"));
     }
     for field in [TCP_FLAGS, FRAGMENTS, STANDING, STATE] {
         error(
             field,
-            format!(
-                "'{field}' is of packets, but cost connections counts what is open: leave it out"
-            ),
+            format!("'{field}' is of packets, but cost {name} counts {counted}: leave it out"),
         );
     }
 }

@@ -152,6 +152,9 @@ impl Counted<'_> {
             Answer::SynCookie if self.cost == Some(Cost::Connections) => {
                 Some("a cookie would open a connection for which there is no room")
             }
+            Answer::SynCookie if self.cost == Some(Cost::Handshakes) => {
+                Some("a cookie would begin a handshake for which there is no token")
+            }
             Answer::SynCookie => (!self.counts_handshakes())
                 .then_some("it answers a SYN of TCP, and the limit counts none"),
             Answer::Prohibited => {
@@ -176,7 +179,10 @@ impl Counted<'_> {
     fn counts(self, number: u8) -> bool {
         let Self { matching, cost, .. } = self;
         let is_named = matching.protocols.is_empty() || matching.protocols.contains(&number);
-        let is_of_connections = matches!(cost, Some(Cost::NewConnections | Cost::Connections));
+        let is_of_connections = matches!(
+            cost,
+            Some(Cost::NewConnections | Cost::Connections | Cost::Handshakes)
+        );
         let is_tcp_only = matching.needs_tcp() || is_of_connections;
         let is_reset = matching.tcp_flags.is_some_and(|flags| flags.set & RST != 0);
         is_named

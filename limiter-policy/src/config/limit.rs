@@ -8,7 +8,7 @@ use limiter_common::{
 use super::{
     automatic_ban, connections, deny,
     diagnostics::FilePosition,
-    flat_metrics,
+    flat_metrics, group, handshakes,
     ip_rep::NamedSieve,
     list_names::{self, ListNames},
     matching, nearest,
@@ -27,7 +27,7 @@ const COST: &str = "cost";
 const MATCH: &str = "match";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
-const IP_REP: &str = "ip-rep";
+pub(super) const IP_REP: &str = "ip-rep";
 const METRICS: &str = "metrics";
 
 /// The fields that a built-in limit already defines.
@@ -55,6 +55,8 @@ pub(super) struct Definition {
     pub(super) ban: Option<(AutomaticBan, FilePosition)>,
     /// How clients wait for it.
     pub(super) queue: Option<Queue>,
+    /// The group of limits that it shares a count with, and where the file says so.
+    pub(super) group: Option<(String, FilePosition)>,
     /// The rates of owners without an override; empty if there are none, or they have an error.
     pub(super) rates: Vec<Rate>,
     /// If the rate is automatic, the highest, in tokens a second.
@@ -95,6 +97,7 @@ impl Definition {
             deny: None,
             ban: None,
             queue: None,
+            group: None,
             rates: Vec::new(),
             ceiling: None,
             lacks_rate: true,
@@ -141,7 +144,7 @@ pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
 }
 
 /// Returns the fields that every limit may have.
-fn known_fields() -> [&'static str; 19] {
+fn known_fields() -> [&'static str; 20] {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
     [
@@ -162,6 +165,7 @@ fn known_fields() -> [&'static str; 19] {
         automatic_ban::FIELD,
         connections::LIMIT,
         queue::FIELD,
+        group::FIELD,
         IP_REP,
         METRICS,
     ]
@@ -221,6 +225,10 @@ pub(super) fn read<'n>(
     }
     if cost.is_some() {
         connections::refuse(reader, &fields);
+        group::refuse(reader, &fields);
+    }
+    if cost == Some(Cost::Handshakes) {
+        handshakes::refuse_others(reader, &fields);
     }
     let ban = fields.named(automatic_ban::FIELD).and_then(|(name, node)| {
         let ban = automatic_ban::read(reader, name, node, id_format)?;
@@ -259,6 +267,7 @@ pub(super) fn read<'n>(
         deny,
         ban,
         queue: None,
+        group: None,
         rates,
         ceiling,
         lacks_rate: !has_rate,
@@ -303,6 +312,7 @@ fn of_connections<'n>(
     };
     Definition {
         queue: queue::read(reader, fields, limit.mode),
+        group: group::read(reader, fields),
         reserve: reserve::read(reader, fields, limit.context(), &rates),
         deny: deny::read(reader, fields, counted),
         ip_rep: read_sieve(reader, fields),

@@ -18,6 +18,8 @@ pub mod duration;
 mod flags;
 mod flat_metrics;
 mod folder;
+mod group;
+mod handshakes;
 mod id;
 mod indentation;
 mod ip_rep;

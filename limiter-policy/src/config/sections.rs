@@ -175,6 +175,7 @@ pub(super) fn read(
     let page = setting(&mut reader, &fields, PAGE, page::read);
     let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
+    assemble::check_scope(&parts.limits, buckets, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
     Some(Config {
         files: problems.files_read().to_vec(),

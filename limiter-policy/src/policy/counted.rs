@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Family,
     limit::Cost,
-    packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS},
+    packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, TcpState},
     standing::Standing,
 };
 
@@ -40,6 +40,31 @@ impl Limit {
         self.cost == Cost::Connections && self.mode != Mode::Off
     }
 
+    /// Returns whether it counts handshakes that are completed.
+    #[must_use]
+    pub fn counts_handshakes(&self) -> bool {
+        self.cost == Cost::Handshakes && self.mode != Mode::Off
+    }
+
+    /// Returns the states of connections whose segments it counts; empty: it counts any packet.
+    #[must_use]
+    pub fn tcp_states(&self) -> &[TcpState] {
+        if self.cost == Cost::Handshakes {
+            &[TcpState::New]
+        } else {
+            &self.matching.tcp_states
+        }
+    }
+
+    /// Returns whether packets spend anything of it.
+    #[must_use]
+    pub const fn is_spent_by_packets(&self) -> bool {
+        match self.cost {
+            Cost::Packets | Cost::Bytes | Cost::NewConnections => true,
+            Cost::Connections | Cost::Handshakes => false,
+        }
+    }
+
     /// Returns the conditions on a TCP segment's flags for it to count the segment.
     pub fn tcp_flags(&self) -> impl Iterator<Item = TcpFlags> {
         let opens_connection = (self.cost == Cost::NewConnections).then_some(OPENS_CONNECTION);
@@ -49,10 +74,10 @@ impl Limit {
     /// Returns whether it counts a TCP segment with these flags.
     #[must_use]
     pub fn counts_segment(&self, flags: u8) -> bool {
-        // Of connections, those that may open one: the first, and the last of the handshake.
+        // Those that may open a connection: the first, and the last of the handshake.
         let may_open = match flags & (FLAG_SYN | FLAG_ACK | FLAG_RST) {
             FLAG_SYN | FLAG_ACK => true,
-            _ => self.cost != Cost::Connections,
+            _ => self.is_spent_by_packets(),
         };
         let has = |one: TcpFlags| flags & one.set == one.set && flags & one.clear == 0;
         may_open && self.tcp_flags().all(has)
@@ -75,7 +100,7 @@ impl Limit {
     pub fn counts_all(&self, family: Family, other: &Self) -> bool {
         let (mine, its) = (&self.matching, &other.matching);
         self.counts_any(family)
-            && self.cost != Cost::Connections
+            && self.is_spent_by_packets()
             && (self.cost == Cost::Packets || self.cost == other.cost)
             && self.counts_protocols(family, other)
             && has_ports(&mine.source_ports, &its.source_ports)
@@ -90,17 +115,14 @@ impl Limit {
             && (mine.fragments == Fragments::Count || its.fragments == Fragments::Ignore)
             && has_known(&mine.standing, &its.standing)
             && (mine.tcp_states.is_empty()
-                || !its.tcp_states.is_empty()
-                    && its
-                        .tcp_states
-                        .iter()
-                        .all(|one| mine.tcp_states.contains(one)))
+                || !other.tcp_states().is_empty()
+                    && (other.tcp_states().iter()).all(|one| mine.tcp_states.contains(one)))
     }
 
     fn counts_protocols(&self, family: Family, other: &Self) -> bool {
         let mine = self.protocols();
         let its = match other.cost {
-            Cost::NewConnections | Cost::Connections => &[PROTOCOL_TCP],
+            Cost::NewConnections | Cost::Connections | Cost::Handshakes => &[PROTOCOL_TCP],
             Cost::Packets | Cost::Bytes => other.protocols(),
         };
         let is_never_or_mine = |one: &u8| is_never(family, *one) || mine.contains(one);

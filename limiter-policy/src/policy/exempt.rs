@@ -25,7 +25,7 @@ fn may_refuse_answers(limit: &Limit) -> bool {
         .into_iter()
         .any(|flags| limit.counts_segment(flags));
     let ports = &limit.matching.destination_ports;
-    let states = &limit.matching.tcp_states;
+    let states = limit.tcp_states();
     limit.mode != Mode::Off
         && limit.cost != Cost::Connections
         && counts_tcp

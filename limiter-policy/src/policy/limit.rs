@@ -156,6 +156,9 @@ pub struct Limit {
     /// How clients wait for it, if it is on connections; `None`: they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// The name of the limits on connections that share one count; `None`: it has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The rate of ids without an override; `None`: only ids with an override are limited.
     pub default: Option<Rate>,
     /// If the rate is automatic, its highest value in tokens a second; then `default` is the lowest,
@@ -185,6 +188,15 @@ impl Limit {
     pub fn is_of_kind(&self, other: &Self) -> bool {
         self.cost == other.cost && self.id_format.name() == other.id_format.name()
     }
+
+    /// Returns whether both are of one group, and count connections.
+    #[must_use]
+    pub fn shares_count(&self, other: &Self) -> bool {
+        self.group.is_some()
+            && self.group == other.group
+            && self.counts_connections()
+            && other.counts_connections()
+    }
 }
 
 #[cfg(feature = "testing")]
@@ -204,6 +216,7 @@ impl Limit {
             deny: None,
             ban: None,
             queue: None,
+            group: None,
             default,
             ceiling: None,
             overrides: Vec::new(),

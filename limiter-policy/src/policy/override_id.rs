@@ -3,7 +3,10 @@
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
-use limiter_common::{limit::NumberOf, owner::Owner};
+use limiter_common::{
+    limit::{IdFormat, NumberOf},
+    owner::Owner,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use thiserror::Error;
 
@@ -81,6 +84,7 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
             )
         }
         Owner::Number(NumberOf::Interface, _) => interface.to_owned(),
+        Owner::Number(NumberOf::Host, _) => IdFormat::Total.name().to_owned(),
         Owner::Number(_, number) => number.to_string(),
     }
 }
@@ -104,5 +108,6 @@ mod tests {
         check(source("2001:db8:1:2::3", 48), "2001:db8:1::/48");
         check(BucketKey::of_subscriber(LimitId(1), 1001), "1001");
         check(BucketKey::of_interface(LimitId(1), 3), "eth0");
+        check(BucketKey::of_host(LimitId(1)), "total");
     }
 }

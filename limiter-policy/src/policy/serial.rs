@@ -182,6 +182,7 @@ mod tests {
                 size: 1000,
                 max_age_ns: 30,
             }),
+            group: Some("front".to_owned()),
             metrics: None,
         }
     }
@@ -234,6 +235,7 @@ mod tests {
                     "reserve": {"familiar": 0, "fresh": 1, "retried": 1, "unknown": "50%"},
                     "deny": {"unknown": "reset", "else": "prohibited", "slip": 1},
                     "queue": {"size": 1_000, "max_age_ns": 30},
+                    "group": "front",
                     "ban": {
                         "after": 1_000,
                         "within_ns": 10,

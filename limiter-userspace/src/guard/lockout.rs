@@ -228,7 +228,7 @@ impl Packets {
             }
         };
         // Sessions are open connections.
-        let states = &matching.tcp_states;
+        let states = limit.tcp_states();
         let state = if self.open_connections() {
             TcpState::New
         } else {
@@ -244,8 +244,7 @@ impl Packets {
             Why::Gateway => true,
         };
         (matching.protocols.is_empty() || matching.protocols.contains(&self.protocol))
-            && (!matches!(limit.cost, Cost::NewConnections | Cost::Connections)
-                || self.open_connections())
+            && (matches!(limit.cost, Cost::Packets | Cost::Bytes) || self.open_connections())
             && ports
             && flags
             && is_of_state
@@ -255,6 +254,7 @@ impl Packets {
     /// Returns the least rate of the limit at which they can be sent.
     fn least(&self, limit: &Limit) -> Rate {
         let least = match limit.cost {
+            Cost::Handshakes => CONNECTIONS,
             Cost::Packets | Cost::NewConnections if self.open_connections() => CONNECTIONS,
             Cost::Connections => Rate::of_connections(CONNECTIONS.burst),
             Cost::Bytes if self.open_connections() => CONNECTION_BYTES,

@@ -199,7 +199,7 @@ fn limits(
             };
             let least_burst = match cost {
                 Cost::Bytes => seen.longest.max(ETHERNET_FRAME),
-                Cost::Packets | Cost::NewConnections | Cost::Connections => 1,
+                Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => 1,
             };
             proposals.extend(halves.propose(service, id, *cost, least_burst, margin));
         }
@@ -300,6 +300,7 @@ fn name(service: Service, id: IdFormat, cost: Cost) -> String {
         Cost::Bytes => "Bytes",
         Cost::NewConnections => "NewConnections",
         Cost::Connections => "Connections",
+        Cost::Handshakes => "Handshakes",
     };
     let per = match id {
         IdFormat::IpAddress => "PerIPAddress".to_owned(),

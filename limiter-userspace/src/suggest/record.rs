@@ -68,7 +68,7 @@ impl Sent {
     pub(super) const fn counted(self, cost: Cost) -> (u32, u64) {
         match cost {
             Cost::Packets => (self.packets, 1),
-            Cost::NewConnections | Cost::Connections => (self.connections, 1),
+            Cost::NewConnections | Cost::Connections | Cost::Handshakes => (self.connections, 1),
             Cost::Bytes => {
                 let each = match self.packets {
                     0 => 0,

@@ -5,30 +5,32 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{HandshakesError, OfPolicy};
 use crate::kernel::{
-    DatapathError, Manifest, Pins, ReputationMaps, Settings,
+    BucketMaps, DatapathError, Manifest, Pins, ReputationMaps, Settings,
     object::{OBJECT, PROGRAM_HANDSHAKES},
     pins::NetworkNamespace,
     pod::InMap,
     program::Program,
-    shared::SharedDirectory,
+    shared::{SharedDirectory, share},
     tables,
 };
 
-/// Loads the program if handshakes prove by a policy, or it limits connections, or exempts those that
-/// the host began. It notes those of this process's network namespace.
+/// Loads the program if handshakes prove by a policy, or it limits them or connections, or exempts those
+/// that the host began. `buckets` are those of all interfaces, which a policy that limits handshakes has. It notes those of this process's network namespace.
 pub(in crate::kernel) fn load(
     maps: &ReputationMaps,
+    buckets: Option<&BucketMaps>,
     settings: Settings,
     policy: &CompiledPolicy,
 ) -> OfPolicy {
     let shape = &policy.shape;
     let do_prove = shape.uses_standing() && shape.standing.handshakes_prove != 0;
-    if !do_prove && shape.connections == 0 && shape.own_connections == 0 {
+    let do_count = shape.connections | shape.handshakes | shape.own_connections;
+    if !do_prove && do_count == 0 {
         return Ok(None);
     }
     let namespace = NetworkNamespace::current()?;
     let cookie = namespace.cookie.ok_or(HandshakesError::NoCookie)?;
-    let mut ebpf = prepare(maps, settings, policy, cookie)?;
+    let mut ebpf = prepare(maps, buckets, settings, policy, cookie)?;
     let program: &mut SockOps = ebpf
         .program_mut(PROGRAM_HANDSHAKES)
         .and_then(|program| program.try_into().ok())
@@ -42,6 +44,7 @@ pub(in crate::kernel) fn load(
 /// `cookie`: that of the network namespace whose connections count as they come and go; 0: of none.
 pub(in crate::kernel) fn prepare(
     maps: &ReputationMaps,
+    buckets: Option<&BucketMaps>,
     settings: Settings,
     policy: &CompiledPolicy,
     cookie: u64,
@@ -53,10 +56,13 @@ pub(in crate::kernel) fn prepare(
         .override_global("SHAPE", &shape, true)
         .override_global("NETWORK_NAMESPACE", &cookie, true);
     tables::size(&mut loader, policy);
-    maps.standing().share(&mut loader, directory.path())?;
-    maps.connections().share(&mut loader, directory.path())?;
-    maps.own_connections()
-        .share(&mut loader, directory.path())?;
+    share(&mut loader, &directory, maps.standing().maps())?;
+    share(&mut loader, &directory, maps.connections().maps())?;
+    share(&mut loader, &directory, [maps.own_connections().map()])?;
+    if policy.shape.handshakes != 0 {
+        let buckets = buckets.ok_or(DatapathError::NoPolicy)?;
+        share(&mut loader, &directory, buckets.maps())?;
+    }
     let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
     tables::write(&mut ebpf, policy)?;
     Ok(ebpf)
@@ -65,11 +71,12 @@ pub(in crate::kernel) fn prepare(
 /// Does [`load`] for a policy that is pinned, and adds the program to its pins.
 pub(in crate::kernel) fn load_pinned(
     maps: &ReputationMaps,
+    buckets: Option<&BucketMaps>,
     manifest: &Manifest,
     policy: &CompiledPolicy,
     pins: &Pins,
 ) -> OfPolicy {
-    let program = load(maps, manifest.settings, policy)?;
+    let program = load(maps, buckets, manifest.settings, policy)?;
     if let Some(program) = &program {
         pins.add_handshakes_of(manifest.generation, program)?;
     }

@@ -86,7 +86,7 @@ impl Datapath {
         let handshakes = match (handshakes, kept.reputation()) {
             // Its predecessor could not load it, perhaps on another kernel or with fewer rights.
             (None, Some(maps)) if pins.are_taken() => {
-                handshakes::load_pinned(maps, &manifest, &policy, &pins)
+                handshakes::load_pinned(maps, kept.of_host(), &manifest, &policy, &pins)
             }
             (handshakes, _) => Ok(handshakes),
         };

@@ -26,7 +26,8 @@ impl Datapath {
         let reputation = prepared.kept.reputation();
         if let Some(maps) = reputation.or_else(|| self.kept.reputation()) {
             let (settings, policy) = (prepared.manifest.settings, &prepared.policy);
-            prepared.handshakes = handshakes::load(maps, settings, policy);
+            let buckets = prepared.kept.of_host().or_else(|| self.kept.of_host());
+            prepared.handshakes = handshakes::load(maps, buckets, settings, policy);
         }
         Ok(prepared)
     }

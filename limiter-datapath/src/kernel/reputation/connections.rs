@@ -4,8 +4,6 @@
 #[cfg(feature = "testing")]
 mod testing;
 
-use std::path::Path;
-
 use aya::{
     EbpfLoader,
     maps::{Array, IterableMap as _, Map, MapData},
@@ -35,6 +33,7 @@ use crate::{
 pub(in crate::kernel) const CONNECTIONS: &str = "CONNECTIONS";
 pub(in crate::kernel) const CONNECTION_COUNTS: &str = "CONNECTION_COUNTS";
 pub(in crate::kernel) const UNCOUNTED: &str = "UNCOUNTED";
+pub(in crate::kernel) const FULL_AT: &str = "FULL_AT";
 
 /// The sizes of the maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +70,8 @@ pub struct ConnectionMaps {
     hash_key: HashKey,
     counts: OpenCounts,
     uncounted: Array<MapData, u64>,
+    /// When an owner last had no room, by the monotonic clock; only kernel programs ask.
+    full_at: Array<MapData, u64>,
     queues: QueueMaps,
 }
 
@@ -129,16 +130,18 @@ impl ConnectionMaps {
             hash_key,
             counts: OpenCounts::new(open(CONNECTION_COUNTS)?, sizes)?,
             uncounted: open(UNCOUNTED)?.try_into().map_err(error(UNCOUNTED))?,
+            full_at: open(FULL_AT)?.try_into().map_err(error(FULL_AT))?,
             queues: QueueMaps::new(open)?,
         })
     }
 
     /// Returns the maps with their names.
-    pub(super) fn maps(&self) -> impl Iterator<Item = (&'static str, &MapData)> {
+    pub(in crate::kernel) fn maps(&self) -> impl Iterator<Item = (&'static str, &MapData)> {
         let counts = [
             (CONNECTIONS, self.notes.map()),
             (CONNECTION_COUNTS, self.counts.map.map()),
             (UNCOUNTED, self.uncounted.map()),
+            (FULL_AT, self.full_at.map()),
         ];
         counts.into_iter().chain(self.queues.maps())
     }
@@ -147,21 +150,6 @@ impl ConnectionMaps {
     #[must_use]
     pub const fn queues(&self) -> &QueueMaps {
         &self.queues
-    }
-
-    /// Has a loader take these maps, by pinning them in a directory.
-    pub(in crate::kernel) fn share(
-        &self,
-        loader: &mut EbpfLoader<'_>,
-        directory: &Path,
-    ) -> Result<(), DatapathError> {
-        for (map, data) in self.maps() {
-            let path = directory.join(map);
-            let pinned = data.pin(&path);
-            pinned.map_err(|source| DatapathError::Pin { map, source })?;
-            loader.map_pin_path(map, path);
-        }
-        Ok(())
     }
 
     /// Returns the cookies of the sockets of all counted connections, in ascending order; not at one

@@ -33,7 +33,7 @@ pub use self::{
 };
 use super::{DatapathError, Settings, named::NamedMaps};
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
-use connections::{CONNECTION_COUNTS, CONNECTIONS, UNCOUNTED};
+use connections::{CONNECTION_COUNTS, CONNECTIONS, FULL_AT, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
 use own::OWN_ADDRESSES;
 use own_connections::OWN_CONNECTIONS;
@@ -77,6 +77,7 @@ impl NamedMaps for ReputationMaps {
         CONNECTIONS,
         CONNECTION_COUNTS,
         UNCOUNTED,
+        FULL_AT,
         QUEUES,
         TICKETS,
         TICKET_KEYS,

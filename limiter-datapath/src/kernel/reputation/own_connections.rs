@@ -1,11 +1,6 @@
 //! The map of the TCP connections that the host itself began. Only the kernel's program changes it.
 
-use std::path::Path;
-
-use aya::{
-    EbpfLoader,
-    maps::{HashMap, IterableMap as _, Map, MapData},
-};
+use aya::maps::{HashMap, IterableMap as _, Map, MapData};
 use limiter_common::{connection::Ends, policy::Shape};
 
 use crate::kernel::{DatapathError, map::error, pod::InMap};
@@ -37,22 +32,8 @@ impl OwnConnectionMap {
     }
 
     /// Returns the map with its name.
-    pub(super) fn map(&self) -> (&'static str, &MapData) {
+    pub(in crate::kernel) fn map(&self) -> (&'static str, &MapData) {
         (OWN_CONNECTIONS, self.0.map())
-    }
-
-    /// Has a loader take the map, by pinning it in a directory.
-    pub(in crate::kernel) fn share(
-        &self,
-        loader: &mut EbpfLoader<'_>,
-        directory: &Path,
-    ) -> Result<(), DatapathError> {
-        let (map, data) = self.map();
-        let path = directory.join(map);
-        let pinned = data.pin(&path);
-        pinned.map_err(|source| DatapathError::Pin { map, source })?;
-        loader.map_pin_path(map, path);
-        Ok(())
     }
 
     /// Notes a connection.

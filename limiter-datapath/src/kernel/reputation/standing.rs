@@ -7,8 +7,6 @@ mod orders;
 #[cfg(feature = "testing")]
 mod testing;
 
-use std::path::Path;
-
 use aya::{
     EbpfLoader,
     maps::{Array, IterableMap as _, Map, MapData},
@@ -82,7 +80,7 @@ impl StandingMaps {
     }
 
     /// Returns the maps with their names.
-    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
+    pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 3] {
         [
             (KNOWN, self.known.map()),
             (FIRST_TRIES, self.first_tries.map()),
@@ -94,21 +92,6 @@ impl StandingMaps {
     pub(super) fn is_outdated(&self, map: &str, sizes: StandingSizes) -> bool {
         // Its sources are other prefixes.
         map == KNOWN && self.sizes.ipv6_prefix != sizes.ipv6_prefix
-    }
-
-    /// Has a loader take these maps, by pinning them in a directory.
-    pub(in crate::kernel) fn share(
-        &self,
-        loader: &mut EbpfLoader<'_>,
-        directory: &Path,
-    ) -> Result<(), DatapathError> {
-        for (map, data) in self.maps() {
-            let path = directory.join(map);
-            let pinned = data.pin(&path);
-            pinned.map_err(|source| DatapathError::Pin { map, source })?;
-            loader.map_pin_path(map, path);
-        }
-        Ok(())
     }
 
     /// Returns every known source and its record, in no order and not at one moment; also

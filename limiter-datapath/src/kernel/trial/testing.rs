@@ -24,14 +24,15 @@ impl Trial {
         self.instance.set_room(has_room)
     }
 
-    /// Has the kernel count connections as the policy says.
+    /// Has the kernel count connections, and charge handshakes, as the policy says.
     ///
     /// Other threads may do so at the same time.
     pub fn recount(
         &self,
         orders: impl IntoIterator<Item = ConnectionOrder>,
     ) -> Result<(), DatapathError> {
-        let program = load_recounting(&self.reputation, self.settings, &self.policy)?;
+        let buckets = Some(self.maps.buckets());
+        let program = load_recounting(&self.reputation, buckets, self.settings, &self.policy)?;
         for order in orders {
             program.run_on(&order).map_err(DatapathError::Order)?;
         }

@@ -137,6 +137,12 @@ fn misfit(kind: Kind) -> Option<String> {
             IdFormat::Total.name()
         ));
     }
+    if cost == Some(Cost::Handshakes) {
+        let cost = Cost::Handshakes.name();
+        return Some(format!(
+            "cost {cost}: a host in distress loses packets before they are handshakes"
+        ));
+    }
     if cost == Some(Cost::Bytes) {
         let cost = Cost::Bytes.name();
         return Some(format!(

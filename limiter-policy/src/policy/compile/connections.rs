@@ -1,7 +1,8 @@
-//! Limits on connections open at once, and how clients wait for them.
+//! Limits on connections open at once, how clients wait for them, and limits on handshakes.
 
 use limiter_common::{
     connection::{MOST_LIMITS, queue::QueueSettings},
+    limit::LimitId,
     policy::Shape,
 };
 
@@ -14,6 +15,8 @@ pub(super) fn shape(limits: &[Limit]) -> Shape {
         connections: set_of(limits, Limit::counts_connections),
         queueing: set_of(limits, |limit| settings(limit) != QueueSettings::NONE),
         queues: of_each(limits),
+        earlier_of_group: earlier_of_group(limits),
+        handshakes: set_of(limits, Limit::counts_handshakes),
         ..Shape::EMPTY
     }
 }
@@ -26,6 +29,24 @@ fn of_each(limits: &[Limit]) -> [QueueSettings; MOST_LIMITS] {
         *queue = settings(limit);
     }
     of_each
+}
+
+/// Returns those before each of the limits on connections, in their order, that share its count.
+fn earlier_of_group(limits: &[Limit]) -> [u64; MOST_LIMITS] {
+    let counted = limits.iter().filter(|limit| limit.counts_connections());
+    let mut of_each = [0; MOST_LIMITS];
+    for (earlier, limit) in of_each.iter_mut().zip(counted) {
+        *earlier = set_of(limits, |other| {
+            other.id < limit.id && limit.shares_count(other)
+        });
+    }
+    of_each
+}
+
+/// Returns the interned id of the limit that a limit shares its count with: the first of its group.
+pub(super) fn counted_as(limits: &[Limit], limit: &Limit) -> LimitId {
+    let first = limits.iter().find(|other| limit.shares_count(other));
+    first.map_or(limit.id, |first| first.id)
 }
 
 fn settings(limit: &Limit) -> QueueSettings {

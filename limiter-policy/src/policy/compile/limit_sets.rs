@@ -86,7 +86,7 @@ impl LimitSets {
 fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
     // Only a first fragment opens a connection, or shows which one it belongs to.
     !is_of_connections(limit)
-        && limit.matching.tcp_states.is_empty()
+        && limit.tcp_states().is_empty()
         && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 
@@ -96,5 +96,8 @@ pub(super) fn needs_tcp(limit: &Limit) -> bool {
 }
 
 const fn is_of_connections(limit: &Limit) -> bool {
-    matches!(limit.cost, Cost::NewConnections | Cost::Connections)
+    matches!(
+        limit.cost,
+        Cost::NewConnections | Cost::Connections | Cost::Handshakes
+    )
 }

@@ -205,7 +205,10 @@ fn entries_and_defaults(
     rates: &mut Rates,
 ) -> Result<(Vec<LimitEntry>, Vec<Parameters>), CompileError> {
     let limits = policy.limits.iter();
-    let entries = limits.map(|limit| answers::with_answers(automatic::entry(limit), limit));
+    let entries = limits.map(|limit| {
+        let first = connections::counted_as(&policy.limits, limit);
+        answers::with_answers(automatic::entry(limit), limit).counted_as(first)
+    });
     let defaults = policy.limits.iter().map(|limit| match limit.default {
         Some(rate) => rates.parameters(limit, rate),
         // It applies only to classes with an override.

@@ -9,7 +9,7 @@ use crate::policy::Limit;
 pub(super) fn of_each(limits: &[Limit]) -> [u64; TcpState::COUNT] {
     TcpState::ALL.map(|state| {
         let others = |limit: &Limit| {
-            let counted = &limit.matching.tcp_states;
+            let counted = limit.tcp_states();
             !counted.is_empty() && !counted.contains(&state)
         };
         !set_of(limits, others)

@@ -117,6 +117,9 @@ pub struct Terms {
     /// How clients wait for it; `None`: they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// The group of limits that it shares a count with; `None`: it has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The sieve that scores the sources it counts; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_rep: Option<String>,
@@ -153,6 +156,8 @@ pub enum Part {
     Ban,
     /// [`Terms::queue`].
     Queue,
+    /// [`Terms::group`].
+    Group,
     /// [`Terms::ip_rep`].
     IpRep,
     /// [`Terms::metrics`].
@@ -330,6 +335,7 @@ impl Terms {
             deny: limit.deny,
             ban: limit.ban,
             queue: limit.queue,
+            group: limit.group.clone(),
             ip_rep: limit.ip_rep.clone(),
             metrics: limit.metrics.clone(),
             exclude: limit.exclude.clone(),
@@ -352,6 +358,7 @@ impl Terms {
             (Part::Deny, self.deny != other.deny),
             (Part::Ban, self.ban != other.ban),
             (Part::Queue, self.queue != other.queue),
+            (Part::Group, self.group != other.group),
             (Part::IpRep, self.ip_rep != other.ip_rep),
             (Part::Metrics, self.metrics != other.metrics),
             (Part::Exclude, self.exclude != other.exclude),

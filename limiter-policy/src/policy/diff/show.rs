@@ -78,6 +78,7 @@ impl Part {
             Self::Deny => "deny",
             Self::Ban => "ban",
             Self::Queue => "queue",
+            Self::Group => "group",
             Self::IpRep => "ip-rep",
             Self::Metrics => "metrics",
             Self::Exclude => "exclude",
@@ -108,6 +109,7 @@ impl Display for LimitDiff {
                     (Part::Deny, new.deny.is_some()),
                     (Part::Ban, new.ban.is_some()),
                     (Part::Queue, new.queue.is_some()),
+                    (Part::Group, new.group.is_some()),
                     (Part::IpRep, new.ip_rep.is_some()),
                     (Part::Metrics, new.metrics.is_some()),
                 ] {
@@ -171,6 +173,7 @@ impl Terms {
             Part::Deny => named(self.deny.as_ref()),
             Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),
             Part::Queue => named(self.queue.as_ref()),
+            Part::Group => named(self.group.as_ref()),
             Part::IpRep => named(self.ip_rep.as_ref()),
             Part::Metrics => named(self.metrics.as_ref()),
             Part::Exclude => list_names(&self.exclude),

@@ -42,7 +42,7 @@ impl Policy {
         let shared = self.limits.iter().filter(move |limit| {
             // Nobody can forge a connection.
             limit.reserve.is_some()
-                && limit.cost != Cost::Connections
+                && limit.is_spent_by_packets()
                 && limit.mode != Mode::Off
                 && limit.is_first_part()
                 && limit.counts_any(family)

@@ -56,9 +56,9 @@ fn warnings(policy: &Policy) -> Vec<String> {
 /// Warns of a limit on all sources together that treats them alike.
 fn without_reserve(limit: &Limit) -> Option<String> {
     let is_total = limit.id_format.number() == Some(NumberOf::Interface);
-    // Nobody can forge a connection.
+    // Nobody can forge a connection, or a handshake.
     let drops =
-        limit.mode == Mode::Enforce && limit.default.is_some() && limit.cost != Cost::Connections;
+        limit.mode == Mode::Enforce && limit.default.is_some() && limit.is_spent_by_packets();
     let is_alike = limit.reserve.is_none() && limit.matching.standing.is_empty();
     // Clients send no such segments.
     let has_clients = limit.matching.tcp_states != [TcpState::None];
@@ -90,7 +90,7 @@ fn too_small(limit: &Limit) -> Option<String> {
     let (rate, step) = steps.min_by_key(|(_, step)| step.tokens)?;
     let (least, tokens, all_of) = match limit.cost {
         Cost::Bytes => (LEAST_BYTES, "bytes", "a hundred frames"),
-        Cost::Packets | Cost::NewConnections | Cost::Connections => {
+        Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => {
             (LEAST_TOKENS, "tokens", "a hundred tokens")
         }
     };
@@ -139,7 +139,7 @@ fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> Str
     }
     let cost = match limit.cost {
         Cost::NewConnections => Cost::NewConnections,
-        Cost::Packets | Cost::Bytes | Cost::Connections => Cost::Packets,
+        Cost::Packets | Cost::Bytes | Cost::Connections | Cost::Handshakes => Cost::Packets,
     };
     let (source, id) = match family {
         Family::V4 => (

@@ -14,7 +14,7 @@ use crate::kernel::{
     object::{OBJECT, PROGRAM_KNOW},
     pod::InMap,
     program::Program,
-    shared::SharedDirectory,
+    shared::{SharedDirectory, share},
     stages,
 };
 
@@ -58,7 +58,7 @@ impl StandingMaps {
         let directory = SharedDirectory::new()?;
         let mut loader = EbpfLoader::new();
         loader.override_global("SHAPE", &shape, true);
-        self.share(&mut loader, directory.path())?;
+        share(&mut loader, &directory, self.maps())?;
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_KNOW)?;
         program.load().map_err(DatapathError::Verify)?;

@@ -67,6 +67,7 @@ fn label(limit: &Limit, rate: &Rate, most: u64) -> String {
         Cost::Bytes => " bytes",
         Cost::NewConnections => " new connections",
         Cost::Connections => " connections",
+        Cost::Handshakes => " handshakes",
     };
     format!(
         "{}: at most {}{things} passed within {}; count {}",

@@ -1,0 +1,66 @@
+//! Handshakes that are completed, and what they take from the buckets of limits on them.
+//!
+//! A forged packet completes none. So packets that may open a connection are only asked whether the bucket
+//! has a token, and the handshake takes it, whatever is left: what was in flight may make a debt.
+
+use super::{Ends, opening::counted_class};
+use crate::{
+    limit::MAX_HANDSHAKE_LIMITS,
+    owner::{BucketKey, OwnerFields},
+    policy::{Tables, matching, parameters_of},
+};
+
+/// In place of an interface's number: a connection may change its interface.
+const EVERY_INTERFACE: u32 = 0;
+
+/// What a handshake takes from one bucket of GCRA, whatever that holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Toll {
+    /// The bucket.
+    pub key: BucketKey,
+    /// The number of the unit that its states count in.
+    pub unit: u32,
+    /// The time, in ticks.
+    pub now: u64,
+    /// A token, in ticks.
+    pub increment: u64,
+}
+
+/// Calls `charge` with the index of each limit on handshakes.
+#[inline(always)]
+pub fn each_limit<T: Tables>(tables: &T, mut charge: impl FnMut(u32)) {
+    let mut rest = tables.shape().handshakes;
+    for _ in 0..MAX_HANDSHAKE_LIMITS {
+        if rest == 0 {
+            break;
+        }
+        charge(rest.trailing_zeros());
+        rest &= rest.wrapping_sub(1);
+    }
+}
+
+/// Returns what the handshake of a connection, completed at the time `now_ns`, takes by the limit on
+/// handshakes at an index; `None`: the limit does not count it.
+#[inline(always)]
+pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -> Option<Toll> {
+    let facts = ends.facts();
+    let class = counted_class(tables, &facts)?;
+    if matching(tables, &facts, class) >> (limit_index & 63) & 1 == 0 {
+        return None;
+    }
+    let limit = tables.limit(limit_index)?;
+    let parameters = parameters_of(tables, class, limit_index)?;
+    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
+    let owner_fields = OwnerFields {
+        facts: &facts,
+        subscriber: &class.subscriber,
+        interface: &EVERY_INTERFACE,
+    };
+    let gcra = &parameters.gcra;
+    Some(Toll {
+        key: limit.bucket(&owner_fields, family),
+        unit: parameters.unit,
+        now: gcra.ticks(now_ns),
+        increment: gcra.emission_interval,
+    })
+}

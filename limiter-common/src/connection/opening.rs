@@ -1,0 +1,158 @@
+//! A connection that opens: where it is counted, and which limits have no room for it.
+
+use super::{Ends, Place, Places};
+use crate::{
+    judged::Packet,
+    limit::MAX_CONNECTION_LIMITS as MOST_LIMITS,
+    packet::Facts,
+    policy::{Class, Tables, classify, matching, parameters_of},
+    standing::Standing,
+    verdict::Verdict,
+};
+
+/// What decides on a connection that would open.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// The facts of its first packet.
+    facts: &'a Facts,
+    /// The class of its source.
+    class: &'a Class,
+    /// The limits that count it.
+    matched: u64,
+    /// The number of the source's standing.
+    standing: u32,
+}
+
+impl<'a> Opening<'a> {
+    /// Returns that of a packet, about which the verdict says so far which limits count it, and its source's
+    /// standing.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_packet(packet: &'a Packet, verdict: &Verdict) -> Self {
+        Self {
+            facts: &packet.facts,
+            class: &packet.class,
+            matched: verdict.matched,
+            standing: verdict.standing_number(),
+        }
+    }
+
+    /// Returns the limits that count it.
+    #[inline(always)]
+    pub(super) const fn matched(&self) -> u64 {
+        self.matched
+    }
+
+    /// Returns whether its source is known: it is not forged.
+    #[inline(always)]
+    pub(super) const fn is_of_known_source(&self) -> bool {
+        self.standing <= Standing::Fresh as u32
+    }
+
+    /// Returns those of the limits on connections that count it and have no room for it. `open` says how many
+    /// are open at a place.
+    #[inline(always)]
+    pub fn full<T: Tables>(&self, tables: &T, open: impl Fn(Place) -> u64) -> u64 {
+        let shape = tables.shape();
+        // The verifier knows nothing of it from the start, and so walks each round once.
+        let mut full = tables.opaque(0);
+        let mut rest = shape.connections;
+        for _ in 0..MOST_LIMITS {
+            if rest == 0 {
+                break;
+            }
+            let limit_index = rest.trailing_zeros();
+            rest &= rest.wrapping_sub(1);
+            if self.matched >> limit_index & 1 == 0 {
+                continue;
+            }
+            let place = self.place_at(tables, limit_index);
+            let most = self.most_at(tables, limit_index);
+            let (Some(place), Some(most)) = (place, most) else {
+                continue;
+            };
+            let is_full = u64::from(open(place) >= most);
+            full |= tables.opaque(is_full) << limit_index;
+        }
+        full
+    }
+
+    /// Returns where the connections of its owner are counted by the limit at an index.
+    #[inline(always)]
+    pub fn place_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<Place> {
+        let limit = tables.limit(limit_index)?;
+        let family = (tables.opaque(self.facts.source.family.index() as u64) & 1) as usize;
+        let hash_key = &tables.shape().hash_key;
+        let subscriber = &self.class.subscriber;
+        Some(Place::of_packet(
+            hash_key, limit, self.facts, subscriber, family,
+        ))
+    }
+
+    /// Returns how many connections that owner may have open, so that one more of this source is let in below
+    /// them. What is reserved is for others.
+    #[inline(always)]
+    pub(super) fn most_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<u64> {
+        let parameters = parameters_of(tables, self.class, limit_index)?;
+        let mut most = parameters.connections();
+        if tables.shape().reserving_places >> limit_index & 1 != 0 {
+            let reserves = tables.reserves(self.class.rate_index(limit_index))?;
+            most = most.saturating_sub(reserves.from_number(self.standing));
+        }
+        // The verifier walks what follows once, not once for each way to find it.
+        Some(tables.opaque(most))
+    }
+}
+
+/// Returns the class of the source of a packet that opens a connection; `None`: no limit counts what it
+/// does.
+#[inline(always)]
+pub(super) fn counted_class<'t, T: Tables>(tables: &'t T, facts: &Facts) -> Option<&'t Class> {
+    classify(tables, &facts.source).filter(|class| class.listed() != Class::EXCLUDED)
+}
+
+/// Returns those of the limits on connections that enforce and have no room for another connection of the
+/// peer of this one, if nobody knows that peer. `open` says how many are open at a place.
+#[inline(always)]
+pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64) -> u64 {
+    let facts = &ends.facts();
+    let Some(class) = counted_class(tables, facts) else {
+        return 0;
+    };
+    let opening = Opening {
+        facts,
+        class,
+        matched: matching(tables, facts, class) & !tables.shape().observing,
+        standing: Standing::Unknown as u32,
+    };
+    opening.full(tables, open)
+}
+
+/// Fills in where a connection is to be counted; `places` are none so far.
+#[inline(always)]
+pub fn find_places<T: Tables>(tables: &T, ends: &Ends, places: &mut Places) {
+    let facts = ends.facts();
+    let shape = tables.shape();
+    let Some(class) = counted_class(tables, &facts) else {
+        return;
+    };
+    let matched = matching(tables, &facts, class);
+    let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
+    let mut rest = shape.connections;
+    for (place, earlier) in places.0.iter_mut().zip(&shape.earlier_of_group) {
+        if rest == 0 {
+            break;
+        }
+        let limit_index = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        let Some(limit) = tables.limit(limit_index) else {
+            // The policy compiler rules this out.
+            return;
+        };
+        let found = Place::of_packet(&shape.hash_key, limit, &facts, &class.subscriber, family);
+        // Not branches: the verifier would walk each set of limits.
+        let is_matched = tables.opaque(matched >> limit_index & 1);
+        let is_first = tables.opaque(u64::from(matched & earlier == 0));
+        *place = found.0 & 0u64.wrapping_sub(is_matched & is_first);
+    }
+}

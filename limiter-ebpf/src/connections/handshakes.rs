@@ -1,0 +1,67 @@
+//! Handshakes that are completed are charged to the limits on them.
+
+use limiter_common::connection::{Ends, each_limit, toll};
+
+use crate::{buckets::toll::Due, globals, tables::MapTables};
+
+/// Returns whether the policy limits handshakes.
+#[inline(always)]
+pub(crate) fn are_limited() -> bool {
+    globals::shape().handshakes != 0
+}
+
+/// Charges a handshake, completed at the time `now_ns`, to each limit that counts it.
+#[inline(always)]
+pub(crate) fn charge(ends: &Ends, now_ns: u64) {
+    each_limit(&MapTables, |limit_index| {
+        let mut due = Due::default();
+        if limiter_find_toll(ends, limit_index, now_ns, &raw mut due) == 1 {
+            limiter_take_toll(&raw mut due);
+        }
+    });
+}
+
+/// Calls [`toll`]; returns 1 if there is one, and leaves it in `due`.
+///
+/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for any
+/// arguments, and it has a stack of its own.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_find_toll(
+    ends: *const Ends,
+    limit_index: u32,
+    now_ns: u64,
+    due: *mut Due,
+) -> u32 {
+    // Older verifiers walk this function even if the policy has no such limits.
+    if !are_limited() {
+        return 0;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are the caller's,
+    // who does not use them meanwhile.
+    let (Some(ends), Some(due)) = (unsafe { (ends.as_ref(), due.as_mut()) }) else {
+        return 0;
+    };
+    match toll(&MapTables, ends, limit_index, now_ns) {
+        Some(toll) => {
+            due.find(&toll, now_ns);
+            1
+        }
+        None => 0,
+    }
+}
+
+/// Calls [`Due::take`]; returns 0.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_take_toll(due: *mut Due) -> u32 {
+    // As above.
+    if !are_limited() {
+        return 0;
+    }
+    // SAFETY: as above.
+    if let Some(due) = unsafe { due.as_mut() } {
+        due.take();
+    }
+    0
+}
