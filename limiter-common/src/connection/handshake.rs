@@ -5,25 +5,37 @@
 
 use super::{Ends, opening::counted_class};
 use crate::{
+    bucket::{Decide, Decided, Ending},
     limit::MAX_HANDSHAKE_LIMITS,
     owner::{BucketKey, OwnerFields},
     policy::{Tables, matching, parameters_of},
+    strategy::Spend,
 };
 
 /// In place of an interface's number: a connection may change its interface.
 const EVERY_INTERFACE: u32 = 0;
 
-/// What a handshake takes from one bucket of GCRA, whatever that holds.
+/// What a handshake takes from one bucket of GCRA.
 #[derive(Clone, Copy, Debug)]
 pub struct Toll {
     /// The bucket.
     pub key: BucketKey,
     /// The number of the unit that its states count in.
     pub unit: u32,
-    /// The time, in ticks.
-    pub now: u64,
-    /// A token, in ticks.
-    pub increment: u64,
+    /// The token.
+    pub token: Token,
+}
+
+/// A token that is taken whatever the bucket holds.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Token {
+    /// When it is taken, in nanoseconds.
+    pub now_ns: u64,
+    /// The same in ticks.
+    now: u64,
+    /// Its cost, in ticks.
+    increment: u64,
 }
 
 /// Calls `charge` with the index of each limit on handshakes.
@@ -60,7 +72,21 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
     Some(Toll {
         key: limit.bucket(&owner_fields, family),
         unit: parameters.unit,
-        now: gcra.ticks(now_ns),
-        increment: gcra.emission_interval,
+        token: Token {
+            now_ns,
+            now: gcra.ticks(now_ns),
+            increment: gcra.emission_interval,
+        },
     })
+}
+
+impl<Location> Decide<Location> for Token {
+    #[inline(always)]
+    fn decide(&mut self, _location: &Location, state: u64) -> Decided {
+        let spend = Spend::unbounded(self.now, self.increment);
+        Decided {
+            state: spend.gcra().decide(state).state,
+            ending: Ending::Stored,
+        }
+    }
 }

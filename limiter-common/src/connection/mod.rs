@@ -17,7 +17,7 @@ pub mod queue;
 mod waiting;
 
 pub use self::{
-    handshake::{Toll, each_limit, toll},
+    handshake::{Token, Toll, each_limit, toll},
     opening::{Opening, find_places, full_for},
     order::{ConnectionOrder, Ends},
     place::{Place, Places},

@@ -2,6 +2,7 @@
 
 mod answers;
 mod buckets;
+mod handshakes;
 mod line;
 mod offenders;
 mod reputation;
@@ -18,6 +19,7 @@ pub(crate) use self::standing::known_in;
 pub use self::{
     answers::answer_frame,
     buckets::{BucketLocation, MemoryBuckets},
+    handshakes::complete_handshake,
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
     reputation::{

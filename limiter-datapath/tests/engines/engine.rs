@@ -11,7 +11,7 @@ use limiter_common::{
     answer::{Answer, AssumedSocket, Exchange},
     ban::{Ban, BanKey, BanText},
     bucket::Bucket,
-    connection::{Ends, Place},
+    connection::{ConnectionOrder, Ends, Place},
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
     decide::{AssumedStack, Pipeline, Verdict, Workspace},
@@ -37,7 +37,7 @@ use limiter_datapath::{
     kernel::{DatapathError, SharedMaps, Trial, possible_cpus},
     native::{
         BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation,
-        MemorySieves, MemoryStanding, SieveSnapshot, answer_frame,
+        MemorySieves, MemoryStanding, SieveSnapshot, answer_frame, complete_handshake,
     },
 };
 use limiter_policy::{
@@ -198,6 +198,14 @@ impl Engines {
         let place = self.place(source, limit_index);
         self.reputation.connections.add(place);
         self.trial.reputation_mut().connections_mut().add(place)
+    }
+
+    /// Completes a handshake in both.
+    pub(crate) fn complete(&self, ends: Ends, offset_ns: u64) -> Result<(), DatapathError> {
+        let now_ns = START + offset_ns;
+        complete_handshake(&self.tables, &self.buckets, &ends, now_ns);
+        self.trial
+            .recount([ConnectionOrder::completed(ends, now_ns)])
     }
 
     /// Takes one off in both.

@@ -43,6 +43,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         overrides: Vec::new(),
         ip_rep: None,
         queue: None,
+        group: None,
         ceiling: None,
         metrics: None,
         exclude: Vec::new(),

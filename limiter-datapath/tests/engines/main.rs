@@ -16,6 +16,7 @@ mod dns_cookies;
 mod engine;
 mod flood;
 mod frames;
+mod handshakes;
 mod limits;
 mod lists;
 mod locks;

@@ -146,7 +146,7 @@ extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
 /// Exchanges the bucket to the unit of its fingerprint, if it exists in another one; returns
 /// whether to read it again.
 #[inline(always)]
-pub(super) fn exchange(location: &BucketLocation, now_ns: u64) -> bool {
+fn exchange(location: &BucketLocation, now_ns: u64) -> bool {
     let changed = if in_table() {
         table::limiter_exchange(location, now_ns)
     } else {

@@ -44,7 +44,7 @@ extern "C" fn limiter_find_toll(
     };
     match toll(&MapTables, ends, limit_index, now_ns) {
         Some(toll) => {
-            due.find(&toll, now_ns);
+            due.find(&toll);
             1
         }
         None => 0,

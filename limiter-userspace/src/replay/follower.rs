@@ -75,10 +75,18 @@ impl Follower {
             has_answers: self.handshakes.have_answers(),
         };
         match self.connections.look(facts, seen) {
-            Some(Change::Opened(ends)) if counts => engine.opened(policy, &ends, now),
-            Some(Change::Closed(ends)) if counts => engine.closed(policy, &ends),
-            _ => Ok(()),
+            Some(Change::Opened(ends)) => {
+                if shape.handshakes != 0 {
+                    engine.completed(policy, &ends, now)?;
+                }
+                if counts {
+                    engine.opened(policy, &ends, now)?;
+                }
+            }
+            Some(Change::Closed(ends)) if counts => engine.closed(policy, &ends)?,
+            _ => {}
         }
+        Ok(())
     }
 
     pub(super) const fn connections(&self) -> ConnectionCounts {

@@ -9,9 +9,10 @@ use limiter_common::{
     cookie::{CookieKeys, Secret},
     decide::{Account, Verdict, account},
     judged,
+    limit::LimitId,
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
-    policy::{classify, interval_in_force},
+    policy::{LimitEntry, classify, interval_in_force},
     reason::Action,
     sieve::SieveTraffic,
     strategy::{Parameters, Report},
@@ -400,7 +401,9 @@ impl Replay {
         (key, parameters, cost): (&BucketKey, &Parameters, u64),
     ) -> Result<Report, EngineError> {
         if self.policy.shape.connections >> limit_index & 1 != 0 {
-            let open = self.engine.open_connections(key)?;
+            let counted_as = self.policy.limits.get(limit_index as usize);
+            let counted_as = counted_as.map_or(LimitId(key.limit), LimitEntry::counted_with);
+            let open = self.engine.open_connections(&key.of_limit(counted_as))?;
             let remaining = parameters.connections().saturating_sub(open);
             return Ok(Report {
                 remaining,

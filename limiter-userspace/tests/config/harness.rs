@@ -127,6 +127,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         block: vec![],
         ip_rep: None,
         queue: None,
+        group: None,
         ceiling: None,
         metrics: None,
     }

@@ -228,6 +228,7 @@ impl LimitInput {
             reserve: None,
             deny: None,
             ban: None,
+            group: None,
             default: self.default.map(|rate| rate.rate(strategy)),
             overrides: overrides
                 .into_iter()

@@ -56,7 +56,7 @@ fn of_limit(policy: &Policy, limit_index: u32, limit: &Limit, facts: &Facts) -> 
         observes: limit.mode == Mode::Observe,
         key,
         cost: match limit.cost {
-            Cost::Packets | Cost::NewConnections | Cost::Connections => 1,
+            Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => 1,
             Cost::Bytes => facts.length,
         },
         parameters: Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns)?,

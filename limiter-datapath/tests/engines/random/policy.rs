@@ -148,6 +148,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     block: vec![],
                     ip_rep: None,
                     queue: None,
+                    group: None,
                     ceiling,
                     metrics: None,
                 })

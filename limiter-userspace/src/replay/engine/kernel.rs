@@ -133,6 +133,15 @@ impl Engine for KernelEngine {
         Err(EngineError::Connections)
     }
 
+    fn completed(
+        &mut self,
+        _policy: &CompiledPolicy,
+        _ends: &Ends,
+        _now_ns: u64,
+    ) -> Result<(), EngineError> {
+        Err(EngineError::Connections)
+    }
+
     fn closed(&mut self, _policy: &CompiledPolicy, _ends: &Ends) -> Result<(), EngineError> {
         Err(EngineError::Connections)
     }

@@ -57,6 +57,14 @@ pub trait Engine {
         now_ns: u64,
     ) -> Result<(), EngineError>;
 
+    /// Charges a handshake that is completed at a time of the engine's clock, in nanoseconds.
+    fn completed(
+        &mut self,
+        policy: &CompiledPolicy,
+        ends: &Ends,
+        now_ns: u64,
+    ) -> Result<(), EngineError>;
+
     /// Takes a connection off that is closed.
     fn closed(&mut self, policy: &CompiledPolicy, ends: &Ends) -> Result<(), EngineError>;
 

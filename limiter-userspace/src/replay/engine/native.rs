@@ -20,7 +20,7 @@ use limiter_common::{
 use limiter_datapath::PrefixStanding;
 use limiter_datapath::native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
-    MemoryStanding, SieveMemory, answer_frame,
+    MemoryStanding, SieveMemory, answer_frame, complete_handshake,
 };
 use limiter_policy::policy::{CompiledPolicy, SieveSizes};
 
@@ -120,6 +120,16 @@ impl Engine for NativeEngine {
             let flow = Flow::new(connection, settings.limit);
             queue::established(&self.reputation.queues, settings, flow, now_ns);
         }
+        Ok(())
+    }
+
+    fn completed(
+        &mut self,
+        policy: &CompiledPolicy,
+        ends: &Ends,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        complete_handshake(policy, &self.buckets, ends, now_ns);
         Ok(())
     }
 

@@ -45,6 +45,7 @@ fn limit(name: &str) -> Limit {
         block: vec![],
         ip_rep: None,
         queue: None,
+        group: None,
         ceiling: None,
         metrics: None,
     }
