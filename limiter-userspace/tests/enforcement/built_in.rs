@@ -35,7 +35,9 @@ fn each_is_exact_under_saturation() -> Result<()> {
                 Cost::Packets => saturate(limit.name, client, false)?,
                 Cost::Bytes => saturate(limit.name, client, true)?,
                 Cost::NewConnections => saturate_with_connections(limit.name, client)?,
-                Cost::Connections => unreachable!("no built-in limit is on them"),
+                Cost::Connections | Cost::Handshakes => {
+                    unreachable!("no built-in limit is on them")
+                }
             }
         }
     }

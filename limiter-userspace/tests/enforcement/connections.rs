@@ -3,6 +3,8 @@
 
 mod fast_open;
 mod forged;
+mod groups;
+mod handshakes;
 mod multipath;
 mod others;
 mod queue;

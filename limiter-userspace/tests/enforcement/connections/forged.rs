@@ -41,10 +41,10 @@ fn forged_segments_change_no_count() -> Result<()> {
 }
 
 /// A source that nobody has, so that no network stack interferes.
-const RAW: &str = "10.77.0.99";
+pub(super) const RAW: &str = "10.77.0.99";
 
 /// Handshakes begun while there was room: more than the bound.
-const HANDSHAKES: u16 = 400;
+pub(super) const HANDSHAKES: u16 = 400;
 
 /// Returns the port of the client and the number of the server of an answer to a SYN.
 fn answered(frame: &[u8]) -> Option<(u16, u32)> {
@@ -90,7 +90,11 @@ fn complete_together(mode: &str) -> Result<u64> {
 
 /// Begins handshakes from a source that nobody has; returns the port of the client and the number of
 /// the server of each.
-fn begin_together(pair: &Pair, frame: &Frame, handshakes: u16) -> Result<Vec<(u16, u32)>> {
+pub(super) fn begin_together(
+    pair: &Pair,
+    frame: &Frame,
+    handshakes: u16,
+) -> Result<Vec<(u16, u32)>> {
     let mac = CLIENT_MAC.map(|byte| format!("{byte:02x}")).join(":");
     pair.server
         .ip(&["neigh", "add", RAW, "lladdr", &mac, "dev", SERVER_INTERFACE])?;
