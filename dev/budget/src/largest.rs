@@ -6,7 +6,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
     answer::Answer,
     connection::MOST_LIMITS,
-    limit::{ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_LIMITS},
+    limit::{ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_HANDSHAKE_LIMITS, MAX_LIMITS},
     packet::TcpState,
     sieve::MAX_SIEVES,
     standing::Standing,
@@ -65,7 +65,8 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
 }
 
 /// Returns the policy with fewer limits, as many as there may be beside those of answers, which
-/// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be, for which clients wait.
+/// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be, which
+/// share a count and for which clients wait, and those before them on handshakes.
 #[must_use]
 pub fn answering(mut policy: Policy) -> Policy {
     policy
@@ -86,6 +87,7 @@ pub fn answering(mut policy: Policy) -> Policy {
         limit.strategy = Strategy::Gcra;
         limit.reserve = Some(RESERVE);
         limit.default = Some(rate);
+        limit.group = Some("front".to_owned());
         limit.queue = Some(Queue {
             size: 1000,
             max_age_ns: 30_000_000_000,
@@ -93,6 +95,11 @@ pub fn answering(mut policy: Policy) -> Policy {
         for other in &mut limit.overrides {
             other.rate = rate;
         }
+    }
+    let others = policy.limits.iter_mut().rev().skip(MOST_LIMITS);
+    for limit in others.take(MAX_HANDSHAKE_LIMITS) {
+        limit.cost = Cost::Handshakes;
+        limit.strategy = Strategy::Gcra;
     }
     policy.dns_cookies = Some(DnsCookies {
         secret_file: PathBuf::new(),

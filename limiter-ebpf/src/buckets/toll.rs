@@ -5,7 +5,8 @@ use limiter_common::{
     connection::{Token, Toll},
 };
 
-use super::{BucketLocation, MapBuckets};
+use super::{BucketLocation, IN_HASH, IN_TABLE, MapBuckets, in_table};
+use crate::globals;
 
 /// A token, and where its bucket is.
 #[derive(Clone, Copy, Default)]
@@ -29,7 +30,43 @@ impl Due {
     /// taken.
     #[inline(always)]
     pub(crate) fn take(&mut self) {
-        let Self { location, token } = self;
-        let _ = MapBuckets::<true>.update(location, token.now_ns, token);
+        if in_table() {
+            limiter_take_toll(self);
+        } else {
+            limiter_take_toll_hash(self);
+        }
     }
+}
+
+/// Takes a token from the table; returns 0.
+///
+/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for any
+/// arguments. One function for both stores would have two loops, of which LLVM may enter one in the middle;
+/// verifiers before Linux 6.8 refuse that.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_take_toll(due: *mut Due) -> u32 {
+    take_in::<IN_TABLE>(due)
+}
+
+/// Does the same in the hash map.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_take_toll_hash(due: *mut Due) -> u32 {
+    take_in::<IN_HASH>(due)
+}
+
+#[inline(always)]
+fn take_in<const STORE: u32>(due: *mut Due) -> u32 {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is the caller's, who
+    // does not use it meanwhile.
+    if let Some(due) = unsafe { due.as_mut() }
+        // Older verifiers walk this function even if the policy has no such limits, or another store.
+        && globals::shape().handshakes != 0
+        && in_table() == (STORE == IN_TABLE)
+    {
+        let Due { location, token } = due;
+        let _ = MapBuckets::<true, STORE>.update(location, token.now_ns, token);
+    }
+    0
 }

@@ -16,15 +16,15 @@ pub(crate) fn charge(ends: &Ends, now_ns: u64) {
     each_limit(&MapTables, |limit_index| {
         let mut due = Due::default();
         if limiter_find_toll(ends, limit_index, now_ns, &raw mut due) == 1 {
-            limiter_take_toll(&raw mut due);
+            due.take();
         }
     });
 }
 
 /// Calls [`toll`]; returns 1 if there is one, and leaves it in `due`.
 ///
-/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for any
-/// arguments, and it has a stack of its own.
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and it has a
+/// stack of its own.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_find_toll(
@@ -49,19 +49,4 @@ extern "C" fn limiter_find_toll(
         }
         None => 0,
     }
-}
-
-/// Calls [`Due::take`]; returns 0.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_take_toll(due: *mut Due) -> u32 {
-    // As above.
-    if !are_limited() {
-        return 0;
-    }
-    // SAFETY: as above.
-    if let Some(due) = unsafe { due.as_mut() } {
-        due.take();
-    }
-    0
 }

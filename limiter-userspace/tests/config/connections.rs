@@ -202,6 +202,45 @@ fn at_most_eight() {
     );
 }
 
+#[test]
+fn groups() {
+    let one = "One: {id: ipAddress, cost: connections, limit: 5, group: front}";
+    let other = "Other: {id: ipAddress, cost: connections, limit: 3, group: front}";
+    let policy = read(&format!("limits: {{{one}, {other}}}"));
+    let groups = policy.limits.iter().map(|limit| limit.group.as_deref());
+    assert_eq!(groups.collect::<Vec<_>>(), [Some("front"); 2]);
+    let text = |other: &str| format!("limits:\n  {one}\n  {other}\n");
+    check(
+        &format!("limits:\n  {one}\n"),
+        &[
+            "2:53: One is alone in the group 'front': give it to another limit, too, or leave it out",
+        ],
+    );
+    let same = "share the count of the group 'front', so both need the same id and prefix-length";
+    check(
+        &text(&other.replace("ipAddress", "total")),
+        &[
+            &format!("2:53: One and Other {same}"),
+            &format!("3:51: Other and One {same}"),
+        ],
+    );
+    check(
+        &text(&other.replace("group", "queue: {}, group")),
+        &[
+            "3:55: 'queue' is not for a limit with a 'group': nobody can say for which of its limits a \
+             place is free",
+        ],
+    );
+    check(
+        &text(&other.replace("front", "'a b'")),
+        &[
+            "2:53: One is alone in the group 'front': give it to another limit, too, or leave it out",
+            "3:62: invalid group 'a b', expected a letter followed by up to 63 letters, digits, '-', '_' \
+             or '.'",
+        ],
+    );
+}
+
 /// As Traffic Server's `*`: for what no other limit of its kind counts.
 #[test]
 fn otherwise() {

@@ -35,7 +35,7 @@ fn names() {
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
             "4:32: invalid burst '0', must be > 0",
             "4:57: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, prefix-length, \
-             exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match, otherwise",
+             exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
         ],
     );
     check(
@@ -129,13 +129,13 @@ fn definitions() {
             "5:11: unknown id 'ipAdress', did you mean 'ipAddress'?",
             "5:27: unknown cost 'byte', did you mean 'bytes'?",
             &format!("6:11: unknown id 'asn', must be one of {ids}"),
-            "6:22: expected packets, bytes, new-connections or connections, found a list",
+            "6:22: expected packets, bytes, new-connections, connections or handshakes, found a list",
             "7:37: unknown mode 'onserve', did you mean 'observe'?",
             "7:53: invalid burst '5', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
             "8:40: unknown field 'priority', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, \
-             prefix-length, exclude, block, reserve, deny, slip, ban, limit, queue, ip-rep, metrics, id, cost, match, otherwise",
+             prefix-length, exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
         ],
     );
 }

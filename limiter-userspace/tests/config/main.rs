@@ -8,6 +8,7 @@ mod dns_cookies;
 mod examples;
 mod files;
 mod folder;
+mod handshakes;
 mod harness;
 mod ip_rep;
 mod limits;

@@ -276,6 +276,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             block: Vec::new(),
             ip_rep: None,
             queue: None,
+            group: None,
             ceiling: None,
             metrics: None,
         })
