@@ -399,6 +399,7 @@ fn a_table_of_limits() {
         .into();
         snapshot.status.connections = Some(ConnectionsStatus {
             counted: 1_234,
+            tracked: Some(34),
             uncounted: 2,
             error: None,
         });
