@@ -24,6 +24,9 @@ const KEY: HashKey = HashKey {
     second: 0x7261_636b_2d65_6e64,
 };
 
+/// The cookie of no connection.
+pub(super) const OF_NONE: u64 = 0;
+
 /// Returns the cookie of a tracked connection, with the ends of its packets.
 pub(super) const fn of_tracked(tracked: &Tracked, ends: &Ends) -> u64 {
     let hash = ends.hash(&KEY) & ((1 << ENDS_BITS) - 1);

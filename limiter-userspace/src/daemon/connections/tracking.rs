@@ -118,6 +118,9 @@ impl Tracking {
         generation: u64,
         sockets: &[(u64, Tuple)],
     ) -> Result<(), Untracked> {
+        // The first order of a policy has the kernel verify a program, which no connection should wait for.
+        let prepare = ConnectionOrder::closed(cookie::OF_NONE);
+        carry_out(daemon, generation, &[prepare]).await?;
         let own = timeout(PATIENCE, addresses::own(&mut self.routes)).await;
         let own = own.map_err(|_| Untracked::Late)?;
         let own = own.map_err(Untracked::Addresses)?.into_iter().collect();

@@ -9,8 +9,8 @@ use anyhow::{Result, ensure};
 use socket2::{Domain, Socket, Type};
 
 use super::{
-    super::{AT_ONCE, CLIENT, LIMIT, PORT, assert_counted},
-    SERVER, Scene, tracked,
+    super::{AT_ONCE, CLIENT, LIMIT, PORT},
+    SERVER, Scene, assert_tracked, tracked,
 };
 use crate::take_turn;
 
@@ -60,7 +60,7 @@ fn handshakes_begun_together_are_bounded_by_a_limit_of_new_connections() -> Resu
             tracked("ipAddress")
         };
         let limiter = scene.start(&configuration)?;
-        assert_counted(&limiter, 0)?;
+        assert_tracked(&limiter, 0)?;
         let open = open_together(&scene)?;
         println!(
             "{} of {TOGETHER} are open at once; bounded by new connections: {is_bounded}",
@@ -68,7 +68,7 @@ fn handshakes_begun_together_are_bounded_by_a_limit_of_new_connections() -> Resu
         );
         ensure!(open.len() >= LIMIT, "only {} are open", open.len());
         ensure!(!is_bounded || open.len() <= LIMIT + 1, "{}", open.len());
-        assert_counted(&limiter, open.len() as u64)?;
+        assert_tracked(&limiter, open.len() as u64)?;
         // Nobody else comes in until enough have gone.
         scene.assert_full(CLIENT)?;
     }
