@@ -174,7 +174,7 @@ pub(crate) fn nft(host: &Namespace, rules: &str) -> Result<()> {
     Ok(())
 }
 
-fn synproxy(host: &Namespace) -> Result<()> {
+pub(crate) fn synproxy(host: &Namespace) -> Result<()> {
     nft(host, SYNPROXY)?;
     set(host, "netfilter/nf_conntrack_tcp_loose", "0")
 }

@@ -12,7 +12,10 @@ use super::{
     },
     SERVER, Scene, assert_tracked, tracked,
 };
-use crate::{forwarding::nft, take_turn};
+use crate::{
+    forwarding::{nft, synproxy},
+    take_turn,
+};
 
 /// Where clients find the server behind the host.
 const PUBLISHED: u16 = 7002;
@@ -123,10 +126,8 @@ fn own_connections_count_once() -> Result<()> {
     // own is the limit's.
     let server = SocketAddr::new(SERVER.parse()?, PORT);
     let opened = pair.server.enter(|| Ok(TcpStream::connect(server)?))?;
-    let served = scene.server.accept()?;
-    tracked_by_none(&limiter, 0)?;
-    drop((opened, served));
-    Ok(())
+    let _held = (opened, scene.server.accept()?);
+    tracked_by_none(&limiter, 0)
 }
 
 /// One that the host redirects to itself counts by its socket, under the port of that.
@@ -150,4 +151,18 @@ fn redirected_connections_count_once() -> Result<()> {
     assert_counted(&limiter, 0)?;
     ensure!(counted(&limiter)? == 0);
     Ok(())
+}
+
+/// One whose handshake nftables' synproxy makes counts as others do.
+#[test]
+fn connections_of_a_synproxy_count() -> Result<()> {
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    synproxy(&scene.forwarding.pair.server)?;
+    let limiter = scene.start(&tracked("ipAddress"))?;
+    let open = scene.fill(CLIENT)?;
+    assert_tracked(&limiter, LIMIT as u64)?;
+    scene.assert_full(CLIENT)?;
+    drop(open);
+    assert_tracked(&limiter, 0)
 }
