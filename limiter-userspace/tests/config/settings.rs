@@ -69,7 +69,7 @@ fn settings() {
     );
     check(
         "connections: {limit: 3}",
-        &["1:14: expected own or tracked, found a map"],
+        &["1:14: expected own or tracked, found a mapping"],
     );
     check("metrics: {listen: off}", &[]);
     check("metrics: {listen: 'off'}", &[]);

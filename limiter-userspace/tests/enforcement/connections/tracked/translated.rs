@@ -160,9 +160,16 @@ fn connections_of_a_synproxy_count() -> Result<()> {
     let scene = Scene::new()?;
     synproxy(&scene.forwarding.pair.server)?;
     let limiter = scene.start(&tracked("ipAddress"))?;
-    let open = scene.fill(CLIENT)?;
+    let mut clients = Vec::new();
+    for _ in 0..LIMIT {
+        // The proxy takes its time to connect to the server: so nobody waits for that.
+        clients.push(scene.connect(CLIENT)?);
+    }
     assert_tracked(&limiter, LIMIT as u64)?;
     scene.assert_full(CLIENT)?;
-    drop(open);
+    drop(clients);
+    for _ in 0..LIMIT {
+        drop(scene.server.accept()?);
+    }
     assert_tracked(&limiter, 0)
 }
