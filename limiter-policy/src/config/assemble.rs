@@ -22,7 +22,9 @@ use super::{
     subscribers::Subscribers,
     surroundings::Surroundings,
 };
-use crate::policy::{AnswerRates, DnsCookies, FlatMetrics, Limit, Names, OwnConnections, Policy};
+use crate::policy::{
+    AnswerRates, CountedConnections, DnsCookies, FlatMetrics, Limit, Names, OwnConnections, Policy,
+};
 
 /// The sections that make a policy.
 pub(super) struct Parts<'l> {
@@ -39,6 +41,7 @@ pub(super) struct Parts<'l> {
     pub(super) bans: bool,
     pub(super) malformed: Action,
     pub(super) own_connections: OwnConnections,
+    pub(super) connections: CountedConnections,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
@@ -109,6 +112,7 @@ pub(super) fn policy(
         sieves: parts.ip_rep.into_sieves(),
         malformed: parts.malformed,
         own_connections: parts.own_connections,
+        connections: parts.connections,
         lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),

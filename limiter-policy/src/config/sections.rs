@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     file::{self, Unreadable},
-    policy::OwnConnections,
+    policy::{CountedConnections, OwnConnections},
 };
 
 const LIMITS: &str = "limits";
@@ -38,6 +38,7 @@ const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
 const OWN_CONNECTIONS: &str = "own-connections";
+const CONNECTIONS: &str = "connections";
 const BUCKETS: &str = "buckets";
 const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
@@ -46,7 +47,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 22] = [
+const SECTIONS: [&str; 23] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -62,6 +63,7 @@ const SECTIONS: [&str; 22] = [
     MODE,
     MALFORMED,
     OWN_CONNECTIONS,
+    CONNECTIONS,
     BUCKETS,
     OFFENDERS,
     BANS,
@@ -162,6 +164,7 @@ pub(super) fn read(
             settings::read_malformed(&mut reader, node)
         }),
         own_connections: own_connections(&mut reader, &fields),
+        connections: connections(&mut reader, &fields),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);
@@ -199,6 +202,11 @@ pub(super) fn read(
 fn own_connections<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> OwnConnections {
     let read = settings::read_own_connections;
     setting(reader, fields, OWN_CONNECTIONS, read)
+}
+
+/// Reads which connections limits on them count.
+fn connections<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> CountedConnections {
+    setting(reader, fields, CONNECTIONS, settings::read_connections)
 }
 
 /// Reads a section that stands for itself, which has a default.

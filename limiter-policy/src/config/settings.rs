@@ -1,5 +1,5 @@
 //! The sections that are not limits: `interfaces`, `mode`, `malformed`, `own-connections`,
-//! `state`, `metrics`, `control`.
+//! `connections`, `state`, `metrics`, `control`.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -14,7 +14,7 @@ use super::{
     node::Node,
     reader::{Reader, Seen},
 };
-use crate::policy::OwnConnections;
+use crate::policy::{CountedConnections, OwnConnections};
 
 /// How the program is attached to an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +126,16 @@ pub(super) fn read_own_connections<'n>(
 ) -> OwnConnections {
     let known = OwnConnections::ALL.map(|value| (value.name(), value));
     let read = reader.choice(node, "value of own-connections", known);
+    read.unwrap_or_default()
+}
+
+/// Reads `connections`.
+pub(super) fn read_connections<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+) -> CountedConnections {
+    let known = CountedConnections::ALL.map(|value| (value.name(), value));
+    let read = reader.choice(node, "value of connections", known);
     read.unwrap_or_default()
 }
 

@@ -7,6 +7,7 @@ mod automatic_ban;
 pub mod bans;
 mod compile;
 mod counted;
+mod counted_connections;
 mod deny;
 pub mod diff;
 mod dns_cookies;
@@ -38,6 +39,7 @@ pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{CompileError, CompiledPolicy},
+    counted_connections::CountedConnections,
     deny::Deny,
     dns_cookies::DnsCookies,
     forgeable::Forgeable,
@@ -76,6 +78,9 @@ pub struct Policy {
     /// What becomes of packets of TCP connections that the host itself began.
     #[serde(default, skip_serializing_if = "OwnConnections::is_default")]
     pub own_connections: OwnConnections,
+    /// Which TCP connections limits on connections open at once count.
+    #[serde(default, skip_serializing_if = "CountedConnections::is_default")]
+    pub connections: CountedConnections,
     /// The lists, with distinct names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<List>,
@@ -108,6 +113,7 @@ impl From<Vec<Limit>> for Policy {
             sieves: Vec::new(),
             malformed: Action::Drop,
             own_connections: OwnConnections::default(),
+            connections: CountedConnections::default(),
             lists: Vec::new(),
             exclude: Vec::new(),
             block: Vec::new(),

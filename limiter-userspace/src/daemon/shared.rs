@@ -17,6 +17,7 @@ use super::{
     bans::{BanCounts, BanKeeper},
     capacity::{self, Capacity},
     changes::Changes,
+    connections,
     dns_cookies::CookieSecrets,
     guard::Guard,
     incidents::{IncidentNote, Recent},
@@ -71,6 +72,8 @@ pub struct Daemon {
     pub(super) lost_answers: Troubles,
     /// Limits whose SYN cookies this host does not make.
     pub(super) syn_cookies: Troubles,
+    /// How connections are counted that this host forwards.
+    pub(super) tracking: connections::Told,
     /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
     /// The daemon must end and leave nothing behind.
@@ -116,6 +119,7 @@ impl Daemon {
             cookies: CookieSecrets::default(),
             lost_answers: Troubles::default(),
             syn_cookies: Troubles::default(),
+            tracking: connections::Told::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -189,6 +193,7 @@ impl Daemon {
             lost_answers: self.lost_answers.troubles(),
             secrets_error: self.cookies.error(),
             syn_cookies: self.syn_cookies.troubles(),
+            tracking: self.tracking.status(),
         }
     }
 

@@ -33,6 +33,15 @@ pub(super) fn encode(
         None,
         MetricType::Gauge,
     )?)?;
+    if let Some(tracked) = status.tracked {
+        let tracked = ConstGauge::new(gauge_of(tracked));
+        tracked.encode(encoder.encode_descriptor(
+            "limiter_connections_forwarded",
+            "Open TCP connections of these that the host forwards",
+            None,
+            MetricType::Gauge,
+        )?)?;
+    }
     let uncounted = ConstCounter::new(status.uncounted);
     uncounted.encode(encoder.encode_descriptor(
         "limiter_connections_uncounted",

@@ -5,6 +5,7 @@
 //! changed meanwhile.
 
 pub(crate) mod addresses;
+pub(crate) mod conntrack;
 pub(crate) mod sockets;
 
 use std::io;

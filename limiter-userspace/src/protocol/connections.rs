@@ -29,8 +29,21 @@ pub struct QueueStatus {
 pub struct ConnectionsStatus {
     /// How many are open that a limit counts.
     pub counted: u64,
+    /// How many of these have no socket here, but are known to the kernel's connection tracking; `None`:
+    /// those are not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<u64>,
     /// How many a limit did not count, since its counts began, because there was no room.
     pub uncounted: u64,
     /// Why the kernel does not tell of each, so that they are counted once a second; `None`: it does.
     pub error: Option<String>,
+}
+
+/// How connections are counted that the kernel's connection tracking knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackingStatus {
+    /// Why none are counted anew; `None`: they are.
+    pub error: Option<String>,
+    /// Why they are counted once a second only; `None`: the kernel tells of each.
+    pub late: Option<String>,
 }

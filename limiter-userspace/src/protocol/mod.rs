@@ -29,7 +29,7 @@ use self::{
     sieves::SieveStatus,
 };
 pub use self::{
-    connections::{ConnectionsStatus, QueueStatus},
+    connections::{ConnectionsStatus, QueueStatus, TrackingStatus},
     explanation::{Explanation, LastDrop, LimitExplanation},
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,

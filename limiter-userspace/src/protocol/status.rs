@@ -15,7 +15,7 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    connections::{ConnectionsStatus, QueueStatus},
+    connections::{ConnectionsStatus, QueueStatus, TrackingStatus},
     reload::History,
     sieves::SieveBrief,
     standing::StandingStatus,
@@ -84,6 +84,9 @@ pub struct DaemonStatus {
     pub secrets_error: Option<String>,
     /// Why this host does not make the SYN cookies that a limit answers with, by its name.
     pub syn_cookies: BTreeMap<String, String>,
+    /// How connections are counted that this host forwards; `None`: they are not to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracking: Option<TrackingStatus>,
 }
 
 /// The page.

@@ -52,6 +52,7 @@ pub(crate) fn status() -> Status {
             lost_answers: BTreeMap::new(),
             secrets_error: None,
             syn_cookies: BTreeMap::new(),
+            tracking: None,
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),

@@ -61,6 +61,16 @@ fn settings() {
         "own-connections: no",
         &["1:18: unknown value of own-connections 'no', must be one of exempt, limit"],
     );
+    check("connections: own", &[]);
+    check("connections: tracked", &[]);
+    check(
+        "connections: track",
+        &["1:14: unknown value of connections 'track', did you mean 'tracked'?"],
+    );
+    check(
+        "connections: {limit: 3}",
+        &["1:14: expected own or tracked, found a mapping"],
+    );
     check("metrics: {listen: off}", &[]);
     check("metrics: {listen: 'off'}", &[]);
     check("metrics: {}", &[]);

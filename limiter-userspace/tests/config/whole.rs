@@ -9,7 +9,8 @@ use limiter_common::{
 use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
     policy::{
-        Fragments, Limit, Match, Mode, Override, OverrideId, OwnConnections, Policy, TcpFlags,
+        CountedConnections, Fragments, Limit, Match, Mode, Override, OverrideId, OwnConnections,
+        Policy, TcpFlags,
     },
 };
 
@@ -96,6 +97,7 @@ overrides:
             sieves: Vec::new(),
             malformed: Action::Drop,
             own_connections: OwnConnections::Exempt,
+            connections: CountedConnections::Own,
             lists: vec![],
             exclude: vec![],
             block: vec![],

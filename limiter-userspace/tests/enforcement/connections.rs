@@ -9,6 +9,7 @@ mod multipath;
 mod others;
 mod queue;
 mod soak;
+mod tracked;
 mod turned_away;
 
 use std::{
@@ -90,8 +91,13 @@ impl Server {
 
 /// Connects from an address, with one SYN.
 fn connect(pair: &Pair, from: &str) -> Result<TcpStream> {
+    let server = SocketAddr::new(server_for(from.parse()?)?, PORT);
+    connect_to(pair, from, server)
+}
+
+/// Connects from an address to a server, with one SYN.
+fn connect_to(pair: &Pair, from: &str, server: SocketAddr) -> Result<TcpStream> {
     let from: IpAddr = from.parse()?;
-    let server = SocketAddr::new(server_for(from)?, PORT);
     pair.client.enter(|| {
         let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
         socket.bind(&SocketAddr::new(from, 0).into())?;

@@ -42,13 +42,13 @@ table inet forwarded {
 ";
 
 /// A pair whose second namespace forwards to a third, where a server is.
-struct Forwarding {
-    pair: Pair,
-    behind: Namespace,
+pub(crate) struct Forwarding {
+    pub(crate) pair: Pair,
+    pub(crate) behind: Namespace,
 }
 
 impl Forwarding {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let pair = pair()?;
         let behind = Namespace::new()?;
         let host = &pair.server;
@@ -161,15 +161,21 @@ impl Forwarding {
     }
 }
 
-fn set(namespace: &Namespace, name: &str, value: &str) -> Result<()> {
+pub(crate) fn set(namespace: &Namespace, name: &str, value: &str) -> Result<()> {
     let path = format!("/proc/sys/net/{name}");
     namespace.enter(|| fs::write(&path, value).with_context(|| format!("cannot write {path}")))
 }
 
-fn synproxy(host: &Namespace) -> Result<()> {
+/// Adds rules of nftables.
+pub(crate) fn nft(host: &Namespace, rules: &str) -> Result<()> {
     let mut nft: Command = host.command("nft");
-    let output = nft.arg(SYNPROXY).output().context("cannot run nft")?;
+    let output = nft.arg(rules).output().context("cannot run nft")?;
     ensure!(output.status.success(), "{output:?}");
+    Ok(())
+}
+
+pub(crate) fn synproxy(host: &Namespace) -> Result<()> {
+    nft(host, SYNPROXY)?;
     set(host, "netfilter/nf_conntrack_tcp_loose", "0")
 }
 

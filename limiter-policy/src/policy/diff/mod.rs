@@ -33,8 +33,8 @@ pub use self::{
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, Deny, FlatMetrics, Limit, Match, Mode, OverrideId, OwnConnections, Policy, Queue,
-    Rate, Reserve, SubscriberNumber, serial,
+    AutomaticBan, CountedConnections, Deny, FlatMetrics, Limit, Match, Mode, OverrideId,
+    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.
@@ -50,6 +50,8 @@ pub struct Diff {
     pub malformed: Option<MalformedDiff>,
     /// What becomes of packets of connections that the host began; `None`: the same.
     pub own_connections: Option<OwnConnectionsDiff>,
+    /// Which connections are counted; `None`: the same.
+    pub connections: Option<ConnectionsDiff>,
     /// The lists that differ, sorted by name.
     pub lists: Vec<ListDiff>,
     /// Which lists exclude; `None`: the same.
@@ -229,6 +231,15 @@ pub struct OwnConnectionsDiff {
     pub new: OwnConnections,
 }
 
+/// The difference in which TCP connections limits on them count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectionsDiff {
+    /// The old value.
+    pub old: CountedConnections,
+    /// The new value.
+    pub new: CountedConnections,
+}
+
 impl Diff {
     /// Returns how `new` differs from `old`.
     #[must_use]
@@ -251,6 +262,10 @@ impl Diff {
                     new: new.own_connections,
                 },
             ),
+            connections: (old.connections != new.connections).then_some(ConnectionsDiff {
+                old: old.connections,
+                new: new.connections,
+            }),
             lists: lists::between(&old.lists, &new.lists),
             exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
             block: ListNamesDiff::between(&old.block, &new.block),
@@ -270,6 +285,7 @@ impl Diff {
             sieves,
             malformed,
             own_connections,
+            connections,
             lists,
             exclude,
             block,
@@ -283,6 +299,7 @@ impl Diff {
             && sieves.is_empty()
             && malformed.is_none()
             && own_connections.is_none()
+            && connections.is_none()
             && lists.is_empty()
             && exclude.is_none()
             && block.is_none()

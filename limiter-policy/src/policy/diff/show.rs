@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
-    BucketFate, Change, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff, OverrideDiff,
-    OwnConnectionsDiff, Part, SubscriberDiff, Terms,
+    BucketFate, Change, ConnectionsDiff, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff,
+    OverrideDiff, OwnConnectionsDiff, Part, SubscriberDiff, Terms,
     lines::{detail, heading},
 };
 use crate::{
@@ -37,6 +37,9 @@ impl Display for Diff {
         }
         if let Some(own_connections) = &self.own_connections {
             own_connections.fmt(formatter)?;
+        }
+        if let Some(connections) = &self.connections {
+            connections.fmt(formatter)?;
         }
         for list in &self.lists {
             list.fmt(formatter)?;
@@ -243,6 +246,13 @@ impl Display for OwnConnectionsDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (old, new) = (self.old.name(), self.new.name());
         let values = format!("own-connections: {old} → {new}");
+        heading(formatter, Change::Changed, &values)
+    }
+}
+
+impl Display for ConnectionsDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let values = format!("connections: {} → {}", self.old.name(), self.new.name());
         heading(formatter, Change::Changed, &values)
     }
 }

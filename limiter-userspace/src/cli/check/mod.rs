@@ -3,6 +3,7 @@
 mod answers;
 mod automatic;
 mod bans;
+mod connections;
 mod diff;
 mod dns_cookies;
 mod forged;
@@ -135,6 +136,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     answers::warn(&config.policy);
     dns_cookies::warn(&config);
     states::warn(&config.policy);
+    connections::warn(&config.policy);
     warn_of_this_machine(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);

@@ -92,7 +92,17 @@ fn of_daemon(daemon: &DaemonStatus, status: &Status) -> Vec<String> {
             )
         }),
     ];
+    let tracking = daemon.tracking.iter();
+    let tracking = tracking.flat_map(|tracking| {
+        let error = tracking.error.as_ref();
+        let late = tracking.late.as_ref();
+        let error = error.map(|error| format!("forwarded connections are not counted: {error}"));
+        let late =
+            late.map(|late| format!("forwarded connections are counted once a second: {late}"));
+        [error, late]
+    });
     let lost = daemon.lost_answers.iter();
     let lost = lost.map(|(interface, trouble)| format!("{interface}: {trouble}"));
-    found.into_iter().flatten().chain(lost).collect()
+    let found = found.into_iter().chain(tracking).flatten();
+    found.chain(lost).collect()
 }

@@ -72,6 +72,14 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     for (limit, trouble) in &daemon.syn_cookies {
         writeln!(out, "limit {limit}: {trouble}")?;
     }
+    if let Some(tracking) = &daemon.tracking {
+        if let Some(error) = &tracking.error {
+            writeln!(out, "FORWARDED NOT COUNTED: {error}")?;
+        }
+        if let Some(late) = &tracking.late {
+            writeln!(out, "FORWARDED COUNTED ONCE A SECOND: {late}")?;
+        }
+    }
     let reloads = &daemon.reloads;
     if let Some(ns) = reloads.unconfirmed_for_ns {
         writeln!(
@@ -232,6 +240,9 @@ fn print_connections(out: &mut impl Write, connections: &ConnectionsStatus) -> a
         "open connections that limits count: {}",
         count(connections.counted)
     )?;
+    if let Some(tracked) = connections.tracked {
+        writeln!(out, "of these, forwarded: {}", count(tracked))?;
+    }
     if connections.uncounted > 0 {
         let uncounted = count(connections.uncounted);
         writeln!(out, "NOT COUNTED for lack of room: {uncounted}")?;

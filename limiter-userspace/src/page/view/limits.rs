@@ -131,6 +131,9 @@ fn connections(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
         h3 { "Connections" }
         p {
             (count(status.counted)) " open that limits count, "
+            @if let Some(tracked) = status.tracked {
+                (count(tracked)) " of them forwarded, "
+            }
             (count(status.uncounted)) " not counted for lack of room."
         }
         @if let Some(error) = &status.error {

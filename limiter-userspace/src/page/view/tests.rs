@@ -144,6 +144,7 @@ fn who_waits_in_line_is_shown() {
     let mut snapshot = snapshot();
     snapshot.status.connections = Some(ConnectionsStatus {
         counted: 1_234,
+        tracked: Some(34),
         uncounted: 0,
         error: None,
     });
@@ -151,7 +152,13 @@ fn who_waits_in_line_is_shown() {
     snapshot.limits[0].status.connections = Some(40);
     let page = overview(&snapshot).into_string();
     assert!(!page.contains("wait in line"), "{page}");
-    for text in ["Open connections by limit", ">1 229<", ">40<"] {
+    for text in [
+        "1 234 open that limits count",
+        "34 of them forwarded",
+        "Open connections by limit",
+        ">1 229<",
+        ">40<",
+    ] {
         assert!(page.contains(text), "{text} is not in {page}");
     }
     snapshot.limits[0].status.queue = Some(QueueStatus {

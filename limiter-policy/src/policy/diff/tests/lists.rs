@@ -9,6 +9,7 @@ fn subscribers_and_what_is_malformed() {
         |policy| {
             policy.malformed = Action::Pass;
             policy.own_connections = OwnConnections::Limit;
+            policy.connections = CountedConnections::Tracked;
             policy.subscribers =
                 BTreeMap::from([(7, vec!["198.51.100.0/25".parse().unwrap()]), (8, vec![])]);
         },
@@ -19,6 +20,7 @@ fn subscribers_and_what_is_malformed() {
             "added    subscriber 8",
             "changed  malformed: drop → pass",
             "changed  own-connections: exempt → limit",
+            "changed  connections: own → tracked",
         ],
     );
     check(

@@ -109,6 +109,9 @@ pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, pal
         return nothing(frame, area, model, "No limit counts open connections.");
     };
     let mut head = Line::raw(format!("{} open that limits count", count(open.counted)));
+    if let Some(tracked) = open.tracked {
+        head.push_span(Span::raw(format!(", {} of them forwarded", count(tracked))));
+    }
     if open.uncounted > 0 {
         let uncounted = format!("  {} NOT COUNTED for lack of room", count(open.uncounted));
         head.push_span(Span::styled(uncounted, palette.alarm));

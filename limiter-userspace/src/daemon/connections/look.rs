@@ -1,0 +1,83 @@
+//! A look at a list of the kernel's: what is open is counted, and what is no longer is taken off.
+
+use std::{collections::HashSet, time::Duration};
+
+use limiter_common::connection::{ConnectionOrder, Ends};
+use limiter_datapath::kernel::DatapathError;
+use thiserror::Error;
+use tokio::task::yield_now;
+
+use crate::{daemon::shared::Daemon, netlink::DumpError};
+
+/// How long the kernel may take to list its connections.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many orders are given before others have their turn.
+pub(super) const AT_ONCE: usize = 512;
+
+/// The connections were not counted.
+#[derive(Debug, Error)]
+pub(super) enum Uncounted {
+    #[error("the kernel does not list its connections: {0}")]
+    Kernel(#[from] DumpError),
+    #[error("the kernel has not listed its connections within {PATIENCE:?}")]
+    Late,
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// What is known from earlier looks.
+#[derive(Default)]
+pub(super) struct Known {
+    /// The cookies of the connections that are open: counted by the policy, or none of its business.
+    pub(super) settled: HashSet<u64>,
+    /// The cookies of those that the last look did not find. One more has to miss them: the kernel may
+    /// leave one out if others close while it lists them.
+    missed: HashSet<u64>,
+}
+
+impl Known {
+    /// Counts the connections that are open and not counted, and takes off those that are closed: those
+    /// that were `counted` before they were listed, and are not listed as `open`.
+    pub(super) async fn settle(
+        &mut self,
+        daemon: &Daemon,
+        generation: u64,
+        counted: impl Iterator<Item = u64>,
+        open: &[(u64, Ends)],
+    ) -> Result<(), Uncounted> {
+        let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
+        let new = open
+            .iter()
+            .filter(|(cookie, _)| !self.settled.contains(cookie));
+        let new = new.map(|(cookie, ends)| ConnectionOrder::open(*cookie, *ends));
+        let missing = counted.filter(|cookie| !found.contains(cookie));
+        let missing: HashSet<u64> = missing.collect();
+        let closed = missing.intersection(&self.missed);
+        let closed = closed.map(|cookie| ConnectionOrder::closed(*cookie));
+        let orders: Vec<_> = new.chain(closed).collect();
+        carry_out(daemon, generation, &orders).await?;
+        self.settled = found;
+        self.missed = missing;
+        Ok(())
+    }
+}
+
+/// Has the kernel carry out orders under the policy of that number; under another they are pointless.
+pub(super) async fn carry_out(
+    daemon: &Daemon,
+    generation: u64,
+    orders: &[ConnectionOrder],
+) -> Result<(), Uncounted> {
+    for orders in orders.chunks(AT_ONCE) {
+        {
+            let datapath = daemon.datapath();
+            if datapath.manifest().generation != generation {
+                return Ok(());
+            }
+            datapath.recount(orders)?;
+        }
+        yield_now().await;
+    }
+    Ok(())
+}

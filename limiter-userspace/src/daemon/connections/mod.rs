@@ -1,0 +1,180 @@
+//! Has the kernel count the connections that its network stack lists, in case nobody told of them:
+//! those that were open before a policy that limits them, and those that closed while nobody was told.
+//! If the policy says so, also those that its connection tracking knows. It also has the queues swept in
+//! which clients wait.
+//!
+//! A look takes no longer than a twentieth of the time until the next one.
+
+mod cookie;
+mod look;
+mod sockets;
+mod told;
+mod tracking;
+
+use std::{collections::BTreeMap, convert::Infallible, iter::repeat_n, time::Duration};
+
+use limiter_common::connection::{ConnectionOrder, queue::LOOKED_AT};
+use limiter_datapath::kernel::{Datapath, DatapathError};
+use limiter_policy::policy::CountedConnections;
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
+
+pub(super) use self::told::Told;
+use self::{
+    look::{AT_ONCE, Uncounted, carry_out},
+    sockets::Sockets,
+    tracking::Tracking,
+};
+use super::shared::Daemon;
+use crate::protocol::ConnectionsStatus;
+
+/// How often to see whether there is another policy.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often to look at least, if that is quick.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How much longer than the last look the pause is.
+const SHARE: u32 = 20;
+
+/// What the policy in force says of connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    /// The number of the policy.
+    generation: u64,
+    /// Whether it limits connections.
+    counts: bool,
+    /// Which it counts.
+    which: CountedConnections,
+}
+
+impl Wanted {
+    fn of(datapath: &Datapath) -> Self {
+        let manifest = datapath.manifest();
+        Self {
+            generation: manifest.generation,
+            counts: datapath.counts_connections(),
+            which: manifest.policy.connections,
+        }
+    }
+
+    fn are_tracked(self) -> bool {
+        self.counts && self.which == CountedConnections::Tracked
+    }
+}
+
+/// Looks again and again, while the policy limits connections.
+pub(super) async fn keep(daemon: &Daemon) -> Infallible {
+    let mut sockets = Sockets::new();
+    let mut tracking = None;
+    let mut wanted = Wanted::default();
+    let mut next = Instant::now();
+    let mut before = None;
+    loop {
+        let found = Wanted::of(&daemon.datapath());
+        if found != wanted {
+            wanted = found;
+            next = Instant::now();
+            sockets.begin_anew();
+            tracking = wanted.are_tracked().then(Tracking::new);
+            if tracking.is_none() {
+                daemon.tracking.set(None);
+            }
+        }
+        if wanted.counts && Instant::now() >= next {
+            let began = Instant::now();
+            let error = look(daemon, wanted, &mut sockets, tracking.as_mut()).await;
+            next = Instant::now() + INTERVAL.max(began.elapsed() * SHARE);
+            let error = error.err().map(|error| error.to_string());
+            if error != before {
+                if let Some(error) = &error {
+                    warn!("connections are not counted anew: {error}");
+                } else {
+                    info!("connections are counted anew again");
+                }
+                before = error;
+            }
+        }
+        match &mut tracking {
+            Some(tracking) => {
+                let are_lost = tracking.hear(daemon, wanted.generation, TICK).await;
+                if are_lost {
+                    next = next.min(Instant::now() + tracking.pause());
+                }
+            }
+            None => sleep(TICK).await,
+        }
+    }
+}
+
+/// Counts what is open and not counted, takes off what is closed, and has the queues swept.
+async fn look(
+    daemon: &Daemon,
+    wanted: Wanted,
+    sockets: &mut Sockets,
+    tracking: Option<&mut Tracking>,
+) -> Result<(), Uncounted> {
+    // Those tracked by an earlier policy are none of the sockets, and so are closed.
+    let are_tracked = tracking.is_some();
+    let open = sockets.look(daemon, wanted.generation, are_tracked).await?;
+    if let Some(tracking) = tracking {
+        tracking.look(daemon, wanted.generation, &open).await;
+    }
+    let sweeps = sweeps(&daemon.datapath())?;
+    carry_out(daemon, wanted.generation, &sweeps).await
+}
+
+/// Returns the orders to sweep the queues in which clients wait: as often as it may take to remove all
+/// tickets that have expired.
+fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
+    let Some(maps) = datapath.reputation() else {
+        return Ok(Vec::new());
+    };
+    let queues = maps.connections().queues().all()?.into_iter();
+    let orders = queues.flat_map(|(place, queue)| {
+        let times = queue.tail.saturating_sub(queue.head) / LOOKED_AT + 1;
+        let times = usize::try_from(times).unwrap_or(AT_ONCE).min(AT_ONCE);
+        repeat_n(ConnectionOrder::sweep(place.0), times)
+    });
+    Ok(orders.collect())
+}
+
+/// Returns the cookies of all counted connections.
+fn counted(datapath: &Datapath) -> Vec<u64> {
+    let maps = datapath.reputation();
+    maps.map_or_else(Vec::new, |maps| maps.connections().counted())
+}
+
+/// Returns what is counted; `None`: the policy limits no connections.
+pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
+    let Some(maps) = datapath
+        .reputation()
+        .filter(|_| datapath.counts_connections())
+    else {
+        return Ok(None);
+    };
+    let maps = maps.connections();
+    let counted = maps.counted();
+    let tracked = counted.iter().filter(|cookie| cookie::is_tracked(**cookie));
+    let tracked = tracked.count() as u64;
+    Ok(Some(ConnectionsStatus {
+        counted: counted.len() as u64,
+        tracked: Wanted::of(datapath).are_tracked().then_some(tracked),
+        uncounted: maps.uncounted()?,
+        error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
+    }))
+}
+
+/// Returns how many connections each limit on them counts, by its name.
+pub fn open_by_limit(datapath: &Datapath) -> BTreeMap<String, u64> {
+    let limits = &datapath.manifest().policy.limits;
+    let Some(maps) = datapath
+        .reputation()
+        .filter(|_| datapath.counts_connections())
+    else {
+        return BTreeMap::new();
+    };
+    let counting = limits.iter().filter(|limit| limit.counts_connections());
+    let open = maps.connections().open_by_limit();
+    counting.map(|limit| limit.name.clone()).zip(open).collect()
+}

@@ -1,0 +1,106 @@
+//! The connections of this process's network namespace that have a socket.
+
+use std::net::SocketAddr;
+
+use netlink_packet_sock_diag::{
+    constants::{AF_INET, AF_INET6, IPPROTO_TCP},
+    inet::{InetResponse, SocketId, StateFlags, Timer},
+};
+use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
+use tokio::time::timeout;
+
+use super::{
+    cookie, counted,
+    look::{Known, PATIENCE, Uncounted},
+};
+use crate::{
+    daemon::shared::Daemon,
+    netlink::{
+        Channel, DumpError,
+        conntrack::Tuple,
+        sockets::{ask, request},
+    },
+};
+
+/// The states from established to closed; a socket that waits in `TIME_WAIT` is no connection.
+const OPEN: StateFlags = StateFlags::ESTABLISHED
+    .union(StateFlags::FIN_WAIT1)
+    .union(StateFlags::FIN_WAIT2)
+    .union(StateFlags::CLOSE_WAIT)
+    .union(StateFlags::LAST_ACK)
+    .union(StateFlags::CLOSING);
+
+/// Looks at the sockets.
+pub(super) struct Sockets {
+    channel: Channel,
+    known: Known,
+}
+
+impl Sockets {
+    pub(super) fn new() -> Self {
+        Self {
+            channel: Channel::new(NETLINK_SOCK_DIAG),
+            known: Known::default(),
+        }
+    }
+
+    /// Has each counted by another policy.
+    pub(super) fn begin_anew(&mut self) {
+        self.known.settled.clear();
+    }
+
+    /// Counts them; returns them, by their cookies. `are_tracked`: those without a socket are none of its
+    /// business.
+    pub(super) async fn look(
+        &mut self,
+        daemon: &Daemon,
+        generation: u64,
+        are_tracked: bool,
+    ) -> Result<Vec<(u64, Tuple)>, Uncounted> {
+        // Before they are listed, so that what is counted meanwhile is not missed.
+        let counted = counted(&daemon.datapath()).into_iter();
+        let counted = counted.filter(|cookie| !are_tracked || !cookie::is_tracked(*cookie));
+        let sockets = match timeout(PATIENCE, open(&mut self.channel)).await {
+            Ok(sockets) => sockets?,
+            Err(_) => return Err(Uncounted::Late),
+        };
+        let ends = |(cookie, tuple): &(u64, Tuple)| Some((*cookie, cookie::ends(tuple)?));
+        let open: Vec<_> = sockets.iter().filter_map(ends).collect();
+        self.known
+            .settle(daemon, generation, counted, &open)
+            .await?;
+        Ok(sockets)
+    }
+}
+
+/// Returns the open connections of this process's network namespace, by the cookies of their sockets.
+async fn open(sockets: &mut Channel) -> Result<Vec<(u64, Tuple)>, DumpError> {
+    let mut all = Vec::new();
+    for family in [AF_INET, AF_INET6] {
+        let connection = |socket: InetResponse| {
+            let header = socket.header;
+            let id = header.socket_id;
+            (header.timer != Some(Timer::TimeWait)).then(|| (cookie(&id), tuple(&id)))
+        };
+        let request = request(IPPROTO_TCP, family, OPEN);
+        all.extend(ask(sockets, request, &[], connection).await?);
+    }
+    Ok(all)
+}
+
+/// Returns the cookie, of which the kernel sends the lower half first.
+fn cookie(id: &SocketId) -> u64 {
+    let halves = id.cookie.chunks_exact(4);
+    let halves = halves.map(|half| half.try_into().map_or(0, u32::from_ne_bytes));
+    halves
+        .rev()
+        .fold(0, |higher, half| higher << 32 | u64::from(half))
+}
+
+/// Returns the addresses and ports of packets that come in.
+const fn tuple(id: &SocketId) -> Tuple {
+    Tuple {
+        source: SocketAddr::new(id.destination_address.to_canonical(), id.destination_port),
+        destination: SocketAddr::new(id.source_address.to_canonical(), id.source_port),
+    }
+}

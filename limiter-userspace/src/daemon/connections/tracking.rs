@@ -1,0 +1,247 @@
+//! The connections that the kernel's connection tracking knows and that have no socket here: what this
+//! host forwards, and what comes to network namespaces behind it.
+//!
+//! They are counted by their packets' addresses as whoever opened them sent them, before any
+//! translation. Events tell of each; the looks find those of before, and what events did not tell.
+
+use std::{collections::HashSet, net::IpAddr, time::Duration};
+
+use limiter_common::connection::{ConnectionOrder, Ends};
+use rtnetlink::sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
+use thiserror::Error;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tracing::{info, warn};
+
+use super::{
+    SHARE, cookie, counted,
+    look::{Known, PATIENCE, Uncounted, carry_out},
+};
+use crate::{
+    daemon::shared::Daemon,
+    netlink::{
+        Channel, DumpError, addresses,
+        conntrack::{self, Events, Heard, Tracked, Tuple, host},
+    },
+    protocol::TrackingStatus,
+};
+
+/// The most connections that are listed: more than there is room to count.
+const MOST: usize = 4 << 20;
+
+/// The least time between two looks.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The tracked connections are not counted.
+#[derive(Debug, Error)]
+enum Untracked {
+    #[error(
+        "the kernel has no connection tracking, or its module nf_conntrack_netlink is not loaded"
+    )]
+    Unloaded,
+    #[error("the kernel does not list the connections that it tracks: {0}")]
+    Kernel(#[from] DumpError),
+    #[error("the kernel has not listed the connections that it tracks within {PATIENCE:?}")]
+    Late,
+    #[error("the kernel does not list this host's addresses: {0}")]
+    Addresses(DumpError),
+    #[error("the kernel tracks none: is there a rule of nftables or iptables with `ct state`?")]
+    Nothing,
+    #[error(transparent)]
+    Uncounted(#[from] Uncounted),
+}
+
+/// Looks at what is tracked, and hears of it.
+pub(super) struct Tracking {
+    conntrack: Channel,
+    routes: Channel,
+    /// `None`: none are sent.
+    events: Option<Events>,
+    /// This host's addresses: connections with them have sockets. `None`: they are not known yet.
+    own: Option<HashSet<IpAddr>>,
+    known: Known,
+    /// How long the last look took.
+    took: Duration,
+}
+
+impl Tracking {
+    pub(super) fn new() -> Self {
+        Self {
+            conntrack: Channel::new(NETLINK_NETFILTER).with_most(MOST),
+            routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
+            events: None,
+            own: None,
+            known: Known::default(),
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Returns how long to wait before another look.
+    pub(super) fn pause(&self) -> Duration {
+        LEAST_PAUSE.max(self.took * SHARE)
+    }
+
+    /// Counts what is tracked and has none of these sockets; tells and logs whether it could.
+    pub(super) async fn look(
+        &mut self,
+        daemon: &Daemon,
+        generation: u64,
+        sockets: &[(u64, Tuple)],
+    ) {
+        let began = Instant::now();
+        // Before they are listed, so that nothing happens unseen in between.
+        let late = self.listen();
+        let error = self.count(daemon, generation, sockets).await.err();
+        self.took = began.elapsed();
+        tell(
+            daemon,
+            TrackingStatus {
+                error: error.map(|error| error.to_string()),
+                late,
+            },
+        );
+    }
+
+    /// Has the kernel send events, if it does not yet; returns why it does not.
+    fn listen(&mut self) -> Option<String> {
+        if self.events.is_none() {
+            match Events::open() {
+                Ok(events) => self.events = Some(events),
+                Err(error) => return Some(format!("the kernel does not tell of them: {error}")),
+            }
+        }
+        host::silence().map(str::to_owned)
+    }
+
+    async fn count(
+        &mut self,
+        daemon: &Daemon,
+        generation: u64,
+        sockets: &[(u64, Tuple)],
+    ) -> Result<(), Untracked> {
+        // The first order of a policy has the kernel verify a program, which no connection should wait for.
+        let prepare = ConnectionOrder::closed(cookie::OF_NONE);
+        carry_out(daemon, generation, &[prepare]).await?;
+        let own = timeout(PATIENCE, addresses::own(&mut self.routes)).await;
+        let own = own.map_err(|_| Untracked::Late)?;
+        let own = own.map_err(Untracked::Addresses)?.into_iter().collect();
+        let own = &*self.own.insert(own);
+        let sockets: HashSet<_> = sockets.iter().map(|(_, tuple)| *tuple).collect();
+        let counted = counted(&daemon.datapath()).into_iter();
+        let counted = counted.filter(|cookie| cookie::is_tracked(*cookie));
+        let mut any_listed = false;
+        let open = |tracked: Tracked| {
+            any_listed = true;
+            let has_socket = has_own_end(&tracked, own)
+                || sockets.contains(&tracked.original.reversed())
+                || sockets.contains(&tracked.reply.reversed());
+            let is_counted = tracked.is_open() == Some(true) && !has_socket;
+            is_counted.then(|| named(&tracked)).flatten()
+        };
+        let open = timeout(PATIENCE, conntrack::ask(&mut self.conntrack, open)).await;
+        let open = match open.map_err(|_| Untracked::Late)? {
+            Ok(open) => open,
+            // As the kernel answers for a part of netfilter that it does not have.
+            Err(DumpError::Io(error)) if error.raw_os_error() == Some(libc::EINVAL) => {
+                return Err(Untracked::Unloaded);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let known = &mut self.known;
+        known.settle(daemon, generation, counted, &open).await?;
+        if any_listed || host::is_idle() != Some(true) {
+            return Ok(());
+        }
+        Err(Untracked::Nothing)
+    }
+
+    /// Counts what events tell, for so long; returns whether events were lost.
+    pub(super) async fn hear(
+        &mut self,
+        daemon: &Daemon,
+        generation: u64,
+        patience: Duration,
+    ) -> bool {
+        let end = Instant::now() + patience;
+        let mut are_lost = false;
+        loop {
+            let Some(events) = &mut self.events else {
+                sleep_until(end).await;
+                return are_lost;
+            };
+            let heard = timeout_at(end, events.next()).await;
+            match heard {
+                Ok(Ok(heard)) => {
+                    are_lost |= heard.iter().any(|heard| matches!(heard, Heard::Lost));
+                    let orders = heard.iter().filter_map(|heard| self.order(heard));
+                    let orders: Vec<_> = orders.collect();
+                    if carry_out(daemon, generation, &orders).await.is_err() {
+                        // The next look tries again, and tells.
+                        self.known.settled.clear();
+                        are_lost = true;
+                    }
+                }
+                Ok(Err(_)) => {
+                    self.events = None;
+                    are_lost = true;
+                }
+                Err(_) => return are_lost,
+            }
+        }
+    }
+
+    /// Returns what follows from an event.
+    fn order(&mut self, heard: &Heard) -> Option<ConnectionOrder> {
+        let (tracked, is_open) = match heard {
+            Heard::There(tracked) => (tracked, tracked.is_open()?),
+            Heard::Gone(tracked) => (tracked, false),
+            Heard::Lost => return None,
+        };
+        if has_own_end(tracked, self.own.as_ref()?) {
+            return None;
+        }
+        let (cookie, ends) = named(tracked)?;
+        let settled = &mut self.known.settled;
+        if is_open {
+            let is_new = settled.insert(cookie);
+            is_new.then(|| ConnectionOrder::open(cookie, ends))
+        } else {
+            let was_open = settled.remove(&cookie);
+            was_open.then(|| ConnectionOrder::closed(cookie))
+        }
+    }
+}
+
+/// Returns the number under which a connection is counted, and its ends.
+fn named(tracked: &Tracked) -> Option<(u64, Ends)> {
+    let ends = cookie::ends(&tracked.original)?;
+    Some((cookie::of_tracked(tracked, &ends), ends))
+}
+
+/// Returns whether this host opened a connection, or accepts it, also after a translation.
+fn has_own_end(tracked: &Tracked, own: &HashSet<IpAddr>) -> bool {
+    let [opened, accepted] = [tracked.original.source, tracked.reply.source].map(|end| end.ip());
+    [opened, accepted]
+        .iter()
+        .any(|end| end.is_loopback() || own.contains(end))
+}
+
+/// Tells whoever asks how they are counted; logs what has changed.
+fn tell(daemon: &Daemon, status: TrackingStatus) {
+    let before = daemon
+        .tracking
+        .set(Some(status.clone()))
+        .unwrap_or_default();
+    if before == status {
+        return;
+    }
+    let TrackingStatus { error, late } = status;
+    if let Some(error) = error {
+        if before.error.as_ref() != Some(&error) {
+            warn!("connections that this host forwards are not counted: {error}");
+        }
+    } else if let Some(late) = late {
+        warn!("connections that this host forwards are counted only once a second: {late}");
+    } else {
+        info!("connections that this host forwards are counted");
+    }
+}

@@ -1,0 +1,189 @@
+//! A TCP connection, as the kernel's connection tracking tells of it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use rtnetlink::packet_core::{
+    DecodeError, NlasIterator, parse_ip, parse_u8, parse_u16_be, parse_u32_be,
+};
+
+/// The attributes of a connection: `CTA_TUPLE_ORIG` and so on.
+pub(super) const ORIGINAL: u16 = 1;
+const REPLY: u16 = 2;
+pub(super) const STATUS: u16 = 3;
+const PROTOCOL_INFO: u16 = 4;
+const ID: u16 = 12;
+
+/// Those of a tuple: `CTA_TUPLE_IP` and `CTA_TUPLE_PROTO`.
+const ADDRESSES: u16 = 1;
+pub(super) const PROTOCOL: u16 = 2;
+
+/// Those of its addresses: `CTA_IP_V4_SRC` and so on.
+const V4_SOURCE: u16 = 1;
+const V4_DESTINATION: u16 = 2;
+const V6_SOURCE: u16 = 3;
+const V6_DESTINATION: u16 = 4;
+
+/// Those of its protocol: `CTA_PROTO_NUM` and so on.
+pub(super) const NUMBER: u16 = 1;
+const SOURCE_PORT: u16 = 2;
+const DESTINATION_PORT: u16 = 3;
+
+/// `CTA_PROTOINFO_TCP`, and in it `CTA_PROTOINFO_TCP_STATE`.
+const TCP_INFO: u16 = 1;
+const TCP_STATE: u16 = 1;
+
+/// `IPS_ASSURED`: packets of both ways were seen, and for TCP the end of the handshake.
+pub(super) const ASSURED: u32 = 1 << 2;
+
+/// `IPPROTO_TCP`.
+pub(super) const TCP: u8 = 6;
+
+/// The first and last of the states of an open connection, of `enum tcp_conntrack`: from established
+/// to the last ACK awaited.
+const ESTABLISHED: u8 = 3;
+const LAST_ACK: u8 = 6;
+
+/// The addresses and ports of packets of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tuple {
+    pub(crate) source: SocketAddr,
+    pub(crate) destination: SocketAddr,
+}
+
+impl Tuple {
+    /// Returns the tuple of the other direction, if nothing is translated.
+    pub(crate) const fn reversed(&self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+        }
+    }
+}
+
+/// A TCP connection that is tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tracked {
+    /// The kernel's number for it, a keyed hash.
+    pub(crate) id: u32,
+    /// Of packets of whoever opened it, before any translation.
+    pub(crate) original: Tuple,
+    /// Of packets of the other one, before any translation back.
+    pub(crate) reply: Tuple,
+    is_assured: bool,
+    /// `None`: the message does not say.
+    state: Option<u8>,
+}
+
+impl Tracked {
+    /// Returns whether it is open: from established to closed; `None`: the message does not say.
+    pub(crate) fn is_open(&self) -> Option<bool> {
+        let state = self.state?;
+        Some(self.is_assured && (ESTABLISHED..=LAST_ACK).contains(&state))
+    }
+
+    /// Makes one that is open, with the same tuple both ways.
+    #[cfg(test)]
+    pub(crate) const fn testing(id: u32, tuple: Tuple) -> Self {
+        Self {
+            id,
+            original: tuple,
+            reply: tuple,
+            is_assured: true,
+            state: Some(ESTABLISHED),
+        }
+    }
+
+    /// Reads the attributes of a connection; `None`: it is of another protocol.
+    pub(super) fn read(attributes: &[u8]) -> Result<Option<Self>, DecodeError> {
+        let (mut id, mut status, mut state) = (None, 0, None);
+        let (mut original, mut reply) = (None, None);
+        for attribute in NlasIterator::new(attributes) {
+            let attribute = attribute?;
+            let value = attribute.value();
+            match attribute.kind() {
+                ORIGINAL => original = tuple(value)?,
+                REPLY => reply = tuple(value)?,
+                STATUS => status = parse_u32_be(value)?,
+                PROTOCOL_INFO => state = tcp_state(value)?,
+                ID => id = Some(parse_u32_be(value)?),
+                _ => {}
+            }
+        }
+        let (Some(id), Some(original), Some(reply)) = (id, original, reply) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            id,
+            original,
+            reply,
+            is_assured: status & ASSURED != 0,
+            state,
+        }))
+    }
+}
+
+/// Reads a tuple; `None`: of another protocol.
+fn tuple(attributes: &[u8]) -> Result<Option<Tuple>, DecodeError> {
+    let (mut addresses, mut ports) = (None, None);
+    for attribute in NlasIterator::new(attributes) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            ADDRESSES => addresses = self::addresses(attribute.value())?,
+            PROTOCOL => ports = self::ports(attribute.value())?,
+            _ => {}
+        }
+    }
+    let both = addresses.zip(ports);
+    Ok(both.map(|(addresses, ports)| Tuple {
+        source: SocketAddr::new(addresses.0, ports.0),
+        destination: SocketAddr::new(addresses.1, ports.1),
+    }))
+}
+
+/// Reads both addresses.
+fn addresses(attributes: &[u8]) -> Result<Option<(IpAddr, IpAddr)>, DecodeError> {
+    let (mut source, mut destination) = (None, None);
+    for attribute in NlasIterator::new(attributes) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            V4_SOURCE | V6_SOURCE => source = Some(parse_ip(attribute.value())?),
+            V4_DESTINATION | V6_DESTINATION => destination = Some(parse_ip(attribute.value())?),
+            _ => {}
+        }
+    }
+    Ok(source.zip(destination))
+}
+
+/// Reads both ports; `None`: of another protocol.
+fn ports(attributes: &[u8]) -> Result<Option<(u16, u16)>, DecodeError> {
+    let (mut number, mut source, mut destination) = (None, None, None);
+    for attribute in NlasIterator::new(attributes) {
+        let attribute = attribute?;
+        let value = attribute.value();
+        match attribute.kind() {
+            NUMBER => number = Some(parse_u8(value)?),
+            SOURCE_PORT => source = Some(parse_u16_be(value)?),
+            DESTINATION_PORT => destination = Some(parse_u16_be(value)?),
+            _ => {}
+        }
+    }
+    Ok(source.zip(destination).filter(|_| number == Some(TCP)))
+}
+
+/// Reads the state of a TCP connection; `None`: there is none.
+fn tcp_state(attributes: &[u8]) -> Result<Option<u8>, DecodeError> {
+    let mut state = None;
+    for attribute in NlasIterator::new(attributes) {
+        let attribute = attribute?;
+        if attribute.kind() != TCP_INFO {
+            continue;
+        }
+        for attribute in NlasIterator::new(attribute.value()) {
+            let attribute = attribute?;
+            if attribute.kind() == TCP_STATE {
+                state = Some(parse_u8(attribute.value())?);
+            }
+        }
+    }
+    Ok(state)
+}

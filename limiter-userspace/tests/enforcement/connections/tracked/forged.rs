@@ -1,0 +1,116 @@
+//! What nobody can forge, and what it takes.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use testbed::{CLIENT_INTERFACE, Frame, RawSender};
+
+use super::{
+    super::{CLIENT, LIMIT, PORT, counted},
+    SERVER, Scene, assert_tracked, tracked,
+};
+use crate::{
+    forwarding::{nft, set},
+    take_turn,
+};
+
+/// A source that nobody has, so that nobody answers the server with a reset.
+const NOBODY: &str = "10.77.0.99";
+
+/// How often to send what is forged.
+const ROUNDS: usize = 20;
+
+/// Forged SYNs and mid-stream ACKs, of a client and of nobody, take no place and give none back, whether
+/// or not the kernel takes up connections mid-stream.
+#[test]
+fn forged_segments_change_no_count() -> Result<()> {
+    let _turn = take_turn();
+    for loose in ["1", "0"] {
+        let scene = Scene::new()?;
+        let pair = &scene.forwarding.pair;
+        set(&pair.server, "netfilter/nf_conntrack_tcp_loose", loose)?;
+        let limiter = scene.start(&tracked("ipAddress"))?;
+        assert_tracked(&limiter, 0)?;
+        let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+        let mut frames = Vec::new();
+        for source in [CLIENT, NOBODY] {
+            let frame = Frame::new(source.parse()?, SERVER.parse()?);
+            for port in 1000..1200 {
+                frames.push(frame.tcp_syn(port, PORT, 1)?);
+                frames.push(frame.tcp_ack(port, PORT, 2, 3)?);
+                // Of no handshake at all, and to a port where nobody listens.
+                frames.push(frame.tcp_ack(port + 1000, PORT, 2, 3)?);
+                frames.push(frame.tcp_ack(port, PORT + 1, 2, 3)?);
+            }
+        }
+        let flood = || -> Result<()> {
+            for _ in 0..ROUNDS {
+                sender.send_frames(&frames)?;
+            }
+            Ok(())
+        };
+        flood()?;
+        for _ in 0..20 {
+            ensure!(counted(&limiter)? == 0, "a forged segment is counted");
+            thread::sleep(Duration::from_millis(100));
+        }
+        let mut open = scene.fill(CLIENT)?;
+        assert_tracked(&limiter, LIMIT as u64)?;
+        flood()?;
+        for _ in 0..20 {
+            ensure!(counted(&limiter)? == LIMIT as u64, "a count has changed");
+            thread::sleep(Duration::from_millis(100));
+        }
+        scene.assert_full(CLIENT)?;
+        drop(open.pop());
+        open.push(scene.assert_room(CLIENT)?);
+        assert_tracked(&limiter, LIMIT as u64)?;
+    }
+    Ok(())
+}
+
+/// How far the number of an ACK may be from what connection tracking expects.
+const WINDOW: u32 = 60_000;
+
+/// The server answers nothing with a reset.
+const SILENT: &str = "\
+table inet silent {
+  chain output {
+    type filter hook output priority filter
+    tcp flags & rst == rst drop
+  }
+}
+";
+
+/// A forger who sees no answer has to send some 70 000 last ACKs for one handshake to be believed, and
+/// the server's reset ends it; without that, it stays.
+#[test]
+fn a_guessed_last_ack_is_reset() -> Result<()> {
+    let _turn = take_turn();
+    for is_silent in [false, true] {
+        let scene = Scene::new()?;
+        let pair = &scene.forwarding.pair;
+        if is_silent {
+            nft(&scene.forwarding.behind, SILENT)?;
+        }
+        let limiter = scene.start(&tracked("ipAddress"))?;
+        assert_tracked(&limiter, 0)?;
+        let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+        let frame = Frame::new(NOBODY.parse()?, SERVER.parse()?);
+        let guesses = (0..=u32::MAX / WINDOW).map(|guess| guess * WINDOW);
+        let guesses = guesses.map(|guess| frame.tcp_ack(4000, PORT, 2, guess));
+        let guesses: Vec<_> = guesses.collect::<Result<_>>()?;
+        sender.send_frames(&[frame.tcp_syn(4000, PORT, 1)?])?;
+        let mut most = 0;
+        for guesses in guesses.chunks(guesses.len() / 20) {
+            sender.send_frames(guesses)?;
+            most = most.max(counted(&limiter)?);
+        }
+        println!(
+            "{} guesses, silent: {is_silent}; at most {most} were counted",
+            guesses.len()
+        );
+        assert_tracked(&limiter, u64::from(is_silent))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! Limits on connections where the host forwards: the kernel's connection tracking says what is open.
+
+mod bound;
+mod forged;
+mod told;
+mod translated;
+
+use std::{
+    io::Read as _,
+    net::{Shutdown, SocketAddr, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use socket2::Socket;
+use testbed::{Limiter, PinDirectory};
+
+use super::{
+    AT_ONCE, CLIENT, CLIENT_V6, LIMIT, PORT, SOON, Server, assert_counted, connect_to, counted,
+    policy, start, start_with,
+};
+use crate::{
+    forwarding::{Forwarding, nft},
+    take_turn,
+};
+
+/// The server behind the host, by the clients' addresses.
+const SERVER: &str = "10.99.0.2";
+const SERVER_V6: &str = "fd99::2";
+
+/// Has the host track what it forwards.
+const TRACK: &str = "\
+table inet tracked {
+  chain forward {
+    type filter hook forward priority filter
+    ct state invalid counter
+  }
+}
+";
+
+fn tracked(id: &str) -> String {
+    format!("{}connections: tracked\n", policy(id, ""))
+}
+
+/// A host that tracks and forwards, with a server behind it.
+struct Scene {
+    forwarding: Forwarding,
+    server: Server,
+}
+
+impl Scene {
+    fn new() -> Result<Self> {
+        let forwarding = Forwarding::new()?;
+        nft(&forwarding.pair.server, TRACK)?;
+        let server = Server::new(&forwarding.behind)?;
+        Ok(Self { forwarding, server })
+    }
+
+    fn start(&self, configuration: &str) -> Result<Limiter> {
+        start(&self.forwarding.pair, configuration)
+    }
+
+    fn connect(&self, from: &str) -> Result<TcpStream> {
+        let to = if from.contains(':') {
+            SERVER_V6
+        } else {
+            SERVER
+        };
+        let to = SocketAddr::new(to.parse()?, PORT);
+        connect_to(&self.forwarding.pair, from, to)
+    }
+
+    fn open(&self, from: &str) -> Result<(TcpStream, TcpStream)> {
+        Ok((self.connect(from)?, self.server.accept()?))
+    }
+
+    /// Opens as many connections as are let in, and both ends of them.
+    fn fill(&self, from: &str) -> Result<Vec<(TcpStream, TcpStream)>> {
+        let opened = (0..LIMIT).map(|number| {
+            let opened = self.open(from);
+            opened.with_context(|| format!("connection {number}"))
+        });
+        opened.collect()
+    }
+
+    fn assert_full(&self, from: &str) -> Result<()> {
+        ensure!(
+            self.connect(from).is_err(),
+            "one more from {from} is let in"
+        );
+        Ok(())
+    }
+
+    /// Fails unless one more connection is let in soon.
+    fn assert_room(&self, from: &str) -> Result<(TcpStream, TcpStream)> {
+        let end = Instant::now() + SOON;
+        loop {
+            match self.open(from) {
+                Ok(open) => return Ok(open),
+                Err(error) if Instant::now() > end => bail!("no room for {from}: {error}"),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Fails unless so many are counted soon, none of them by a socket.
+fn assert_tracked(limiter: &Limiter, expected: u64) -> Result<()> {
+    let end = Instant::now() + SOON;
+    loop {
+        let status = limiter.status()?;
+        let connections = &status["connections"];
+        let [counted, tracked] = ["counted", "tracked"].map(|which| connections[which].as_u64());
+        if counted == Some(expected) && tracked == counted {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < end,
+            "{counted:?} are counted, {tracked:?} of them forwarded, not {expected}"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_is_forwarded_has_only_so_many_open() -> Result<()> {
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    let limiter = scene.start(&tracked("ipAddress"))?;
+    for from in [CLIENT, CLIENT_V6] {
+        let mut open = scene.fill(from)?;
+        assert_tracked(&limiter, LIMIT as u64)?;
+        for _ in 0..3 {
+            scene.assert_full(from)?;
+        }
+        let explained = limiter.explain(from)?;
+        let limit = &explained["limits"][0];
+        ensure!(limit["connections"] == LIMIT, "{explained}");
+        ensure!(limit["remaining"] == 0, "{explained}");
+        drop(open.pop());
+        open.push(scene.assert_room(from)?);
+        assert_tracked(&limiter, LIMIT as u64)?;
+        scene.assert_full(from)?;
+        drop(open);
+        assert_tracked(&limiter, 0)?;
+    }
+    // Others are not affected.
+    let _open = scene.fill(CLIENT)?;
+    assert_tracked(&limiter, LIMIT as u64)?;
+    scene.assert_full(CLIENT)?;
+    let _other = scene.open("10.77.0.3")?;
+    let status = limiter.status()?;
+    ensure!(status["connections"]["uncounted"] == 0, "{status}");
+    ensure!(status["connections"]["error"].is_null(), "{status}");
+    ensure!(status["daemon"]["tracking"]["error"].is_null(), "{status}");
+    ensure!(status["daemon"]["tracking"]["late"].is_null(), "{status}");
+    let shown = limiter.show(&["status"])?;
+    ensure!(shown.contains("of these, forwarded: "), "{shown}");
+    Ok(())
+}
+
+/// The kernel tells of each at once: a look comes once a second.
+#[test]
+fn they_count_as_soon_as_they_are_established() -> Result<()> {
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    let limiter = scene.start(&tracked("ipAddress"))?;
+    assert_tracked(&limiter, 0)?;
+    // Its first look has had its time.
+    thread::sleep(AT_ONCE);
+    let mut let_in = 0;
+    let begun = Instant::now();
+    let mut open = Vec::new();
+    // As fast as a client can, one after the other.
+    while begun.elapsed() < AT_ONCE {
+        match scene.connect(CLIENT) {
+            Ok(client) => {
+                open.push((client, scene.server.accept()?));
+                let_in += 1;
+            }
+            Err(_) => break,
+        }
+    }
+    println!("{let_in} of {LIMIT} were let in before the events came");
+    ensure!(let_in >= LIMIT, "only {let_in} were let in");
+    ensure!(let_in < 3 * LIMIT, "{let_in} were let in");
+    assert_tracked(&limiter, let_in as u64)?;
+    scene.assert_full(CLIENT)
+}
+
+#[test]
+fn each_end_gives_the_place_back() -> Result<()> {
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    let limiter = scene.start(&tracked("ipAddress"))?;
+    let mut open = scene.fill(CLIENT)?;
+    assert_tracked(&limiter, LIMIT as u64)?;
+
+    // The client has said all it has to say: half-closed ones hold their places.
+    let (mut client, mut serving) = open.pop().context("it is open")?;
+    client.shutdown(Shutdown::Write)?;
+    ensure!(serving.read(&mut [0])? == 0, "the server sees the end");
+    thread::sleep(Duration::from_millis(2500));
+    assert_tracked(&limiter, LIMIT as u64)?;
+    scene.assert_full(CLIENT)?;
+    drop(serving);
+    ensure!(client.read(&mut [0])? == 0, "the client sees the end");
+    drop(client);
+    open.push(scene.assert_room(CLIENT)?);
+    assert_tracked(&limiter, LIMIT as u64)?;
+
+    // The server ends it first; either end resets it.
+    let (client, serving) = open.pop().context("it is open")?;
+    drop(serving);
+    drop(client);
+    open.push(scene.assert_room(CLIENT)?);
+    assert_tracked(&limiter, LIMIT as u64)?;
+    for is_client in [true, false] {
+        let (client, serving) = open.pop().context("it is open")?;
+        let (resets, other) = if is_client {
+            (client, serving)
+        } else {
+            (serving, client)
+        };
+        Socket::from(resets).set_linger(Some(Duration::ZERO))?;
+        open.push(scene.assert_room(CLIENT)?);
+        drop(other);
+        assert_tracked(&limiter, LIMIT as u64)?;
+        scene.assert_full(CLIENT)?;
+    }
+    drop(open);
+    assert_tracked(&limiter, 0)
+}
+
+/// Of those from before the kernel tells nothing, so looks find them and their end.
+#[test]
+fn connections_from_before_count() -> Result<()> {
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    let mut before = scene.fill(CLIENT)?;
+    let limiter = scene.start(&tracked("ipAddress"))?;
+    assert_tracked(&limiter, LIMIT as u64)?;
+    scene.assert_full(CLIENT)?;
+    drop(before.pop());
+    before.push(scene.assert_room(CLIENT)?);
+    assert_tracked(&limiter, LIMIT as u64)?;
+    drop(before);
+    assert_tracked(&limiter, 0)
+}
+
+/// A reload counts anew by the new limits, or none of them; and a daemon counts what came and went
+/// without it.
+#[test]
+fn reloads_and_restarts_count_anew() -> Result<()> {
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    let pins = PinDirectory::new()?;
+    let pinned = pins.argument();
+    let pair = &scene.forwarding.pair;
+    let arguments = ["--mode", "generic", &pinned];
+    let mut limiter = start_with(pair, &tracked("ipAddress"), &arguments)?;
+    let mut open = scene.fill(CLIENT)?;
+    assert_tracked(&limiter, LIMIT as u64)?;
+
+    limiter.configure(&tracked("total"))?;
+    limiter.show(&["reload"])?;
+    let end = Instant::now() + SOON;
+    while scene.connect(CLIENT_V6).is_ok() {
+        let _ = scene.server.accept();
+        ensure!(
+            Instant::now() < end,
+            "what was open is not counted by the new limit"
+        );
+    }
+    limiter.configure(&policy("ipAddress", ""))?;
+    limiter.show(&["reload"])?;
+    assert_counted(&limiter, 0)?;
+    ensure!(limiter.status()?["connections"]["tracked"].is_null());
+    limiter.configure(&tracked("ipAddress"))?;
+    limiter.show(&["reload"])?;
+    assert_tracked(&limiter, LIMIT as u64)?;
+
+    limiter.kill()?;
+    // The pinned programs go on, with the counts as they were.
+    scene.assert_full(CLIENT)?;
+    drop(open.pop());
+    limiter.restart()?;
+    assert_tracked(&limiter, LIMIT as u64 - 1)?;
+    open.push(scene.assert_room(CLIENT)?);
+    assert_tracked(&limiter, LIMIT as u64)?;
+    scene.assert_full(CLIENT)?;
+    drop(open);
+    assert_tracked(&limiter, 0)?;
+    ensure!(counted(&limiter)? == 0);
+    Ok(())
+}
