@@ -2,7 +2,11 @@
 //! those that were open before a policy that limits them, and those that closed while nobody was told.
 //! It also has the queues swept in which clients wait.
 //!
+//! From each look it is known who has the most connections open.
+//!
 //! A look takes no longer than a twentieth of the time until the next one.
+
+mod count;
 
 use std::{
     collections::BTreeMap, collections::HashSet, convert::Infallible, iter::repeat_n, net::IpAddr,
@@ -26,6 +30,8 @@ use tokio::{
 };
 use tracing::{info, warn};
 
+use self::count::OwnerCount;
+pub(super) use self::count::{Found, Owner, Owners};
 use super::shared::Daemon;
 use crate::{
     netlink::{
@@ -46,6 +52,9 @@ const SHARE: u32 = 20;
 
 /// How long the kernel may take to list its connections.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many connections are counted by their owners before others have their turn.
+const COUNTED_AT_ONCE: usize = 4096;
 
 /// How many orders are given before others have their turn.
 const AT_ONCE: usize = 512;
@@ -157,7 +166,32 @@ impl Looks {
         }
         self.settled = found;
         self.missed = missing;
+        self.count_by_owner(daemon, open.iter().map(|(_, ends)| ends))
+            .await;
         Ok(())
+    }
+
+    /// Finds who has the most of the connections.
+    async fn count_by_owner<'e>(&self, daemon: &Daemon, all: impl Iterator<Item = &'e Ends>) {
+        let mut count = OwnerCount::new();
+        let mut all = all.peekable();
+        while all.peek().is_some() {
+            {
+                let datapath = daemon.datapath();
+                if datapath.manifest().generation != self.generation {
+                    return;
+                }
+                for ends in all.by_ref().take(COUNTED_AT_ONCE) {
+                    count.add(ends, &datapath.places(ends));
+                }
+            }
+            yield_now().await;
+        }
+        daemon.owners.set(Found {
+            generation: self.generation,
+            at: std::time::Instant::now(),
+            limits: count.most(),
+        });
     }
 }
 

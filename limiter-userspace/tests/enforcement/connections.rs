@@ -5,6 +5,7 @@ mod fast_open;
 mod forged;
 mod multipath;
 mod others;
+mod owners;
 mod queue;
 mod soak;
 mod turned_away;
