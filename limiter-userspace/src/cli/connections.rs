@@ -87,7 +87,7 @@ fn print(out: &mut impl Write, list: &OwnerList) -> anyhow::Result<()> {
 }
 
 /// Says on one line how many are open, and of how many owners.
-pub(crate) fn headline(list: &OwnerList) -> String {
+fn headline(list: &OwnerList) -> String {
     if list.limits.is_empty() {
         return NO_LIMIT.to_owned();
     }

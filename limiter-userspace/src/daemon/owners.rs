@@ -80,7 +80,7 @@ fn told(
     limit: &Limit,
     owner: &Owner,
 ) -> Result<Option<OwnerStatus>, DatapathError> {
-    let Some(found) = datapath.bucket_at(limit.id, Place(owner.place), owner.peer.0)? else {
+    let Some(found) = datapath.bucket_at(limit.id, Place(owner.place), owner.peer)? else {
         return Ok(None);
     };
     let id = match limit.id_format {
