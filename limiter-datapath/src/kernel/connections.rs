@@ -1,10 +1,13 @@
 //! Counts the connections that the network stack lists: those that were open before they were counted,
 //! and those whose end nobody told.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+};
 
 use limiter_common::{
-    connection::{ConnectionOrder, Place, queue::QueueSettings},
+    connection::{ConnectionOrder, Ends, Place, Places, find_places, queue::QueueSettings},
     limit::{LimitId, NumberOf},
     owner::{BucketKey, Owner},
     policy::LimitEntry,
@@ -12,7 +15,7 @@ use limiter_common::{
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    BucketMaps, Datapath, DatapathError, ReputationMaps, Settings, handshakes,
+    BucketMaps, Datapath, DatapathError, LimitBucket, ReputationMaps, Settings, handshakes,
     object::PROGRAM_RECOUNT, program::Program, stages,
 };
 
@@ -79,6 +82,30 @@ impl Datapath {
             program.run_on(order).map_err(DatapathError::Order)?;
         }
         Ok(())
+    }
+
+    /// Returns where the policy in force has a connection counted, in the order of its limits on
+    /// connections, as the kernel's program finds it.
+    #[must_use]
+    pub fn places(&self, ends: &Ends) -> Places {
+        let mut places = Places::NONE;
+        if !ends.are_both_own() {
+            find_places(&self.policy, ends, &mut places);
+        }
+        places
+    }
+
+    /// Returns the bucket whose owner's connections are counted at a place by that limit; `peer` has one
+    /// of them. `None`: by the policy in force the address has none there.
+    pub fn bucket_at(
+        &self,
+        limit: LimitId,
+        place: Place,
+        peer: IpAddr,
+    ) -> Result<Option<LimitBucket>, DatapathError> {
+        let limit_buckets = self.limit_buckets_of(peer, |id| id == limit)?;
+        let mut limit_buckets = limit_buckets.into_iter();
+        Ok(limit_buckets.find(|found| self.place(&found.key) == place))
     }
 
     /// Returns how many connections the owner of a bucket has open by its limit; `None`: the limit is

@@ -104,6 +104,12 @@ impl Settings {
 }
 
 impl Settings {
+    /// Returns a policy with the secret, by which it finds places as the kernel's programs do.
+    pub(super) const fn keyed(&self, mut policy: CompiledPolicy) -> CompiledPolicy {
+        policy.shape.hash_key = self.hash_key;
+        policy
+    }
+
     /// Returns all of the shape by which sources are known, for a policy with these settings of
     /// standing.
     pub(super) const fn shape_of_standing(&self, standing: standing::Settings) -> Shape {

@@ -6,6 +6,7 @@ pub(crate) mod capacity;
 mod check;
 mod completions;
 mod confirm;
+pub(crate) mod connections;
 mod conversation;
 mod detach;
 pub(crate) mod explain;
@@ -61,6 +62,8 @@ enum Command {
     Lists(lists::ListsArgs),
     /// Show who was dropped most, by which limit, and how often
     Offenders(offenders::OffendersArgs),
+    /// Show who has the most connections open, and how many each may have
+    Connections(connections::ConnectionsArgs),
     /// Drop every packet from an address or prefix, for a time or until the ban is lifted
     Ban(bans::ban::BanArgs),
     /// Lift bans, so that only the limits apply again
@@ -129,6 +132,7 @@ impl Cli {
             Command::Explain(args) => explain::explain(&args),
             Command::Lists(args) => lists::lists(&args),
             Command::Offenders(args) => offenders::offenders(args),
+            Command::Connections(args) => connections::connections(args),
             Command::Ban(args) => bans::ban::ban(&args),
             Command::Unban(args) => bans::unban::unban(&args),
             Command::Bans(args) => bans::list::bans(&args),

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::{
     bans, capacity, confirm, connections, known,
     named::{NamedBucket, bucket_named},
-    offenders, queues, refill,
+    offenders, owners, queues, refill,
     requests::Accept,
     shared::Daemon,
     sieves, standing,
@@ -86,6 +86,10 @@ pub(super) fn read(
         }
         Request::Offenders(query) => {
             Answer::told(offenders::list(datapath, query).map(Answer::Offenders))
+        }
+        Request::Connections(query) => {
+            let owners = daemon.map(|daemon| &daemon.owners);
+            Answer::told(owners::list(datapath, owners, query).map(Answer::Connections))
         }
         Request::Bans(query) => Answer::told(bans::page(datapath, query).map(Answer::Bans)),
         Request::Known(query) => Answer::told(known::list(datapath, *query).map(Answer::Known)),

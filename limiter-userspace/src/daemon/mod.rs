@@ -25,6 +25,7 @@ mod named;
 mod offenders;
 mod options;
 mod own_addresses;
+mod owners;
 mod pace;
 pub mod pulse;
 mod queues;

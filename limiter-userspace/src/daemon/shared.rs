@@ -17,7 +17,7 @@ use super::{
     bans::{BanCounts, BanKeeper},
     capacity::{self, Capacity},
     changes::Changes,
-    connections,
+    connections::{self, Owners},
     dns_cookies::CookieSecrets,
     guard::Guard,
     incidents::{IncidentNote, Recent},
@@ -62,6 +62,8 @@ pub struct Daemon {
     pub(super) settled: tokio::sync::Notify,
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
+    /// Who has the most connections open.
+    pub(super) owners: Owners,
     /// The automatic rates.
     pub(super) capacity: Capacity,
     /// Why nothing is answered.
@@ -114,6 +116,7 @@ impl Daemon {
             not_confirmed: tokio::sync::Notify::new(),
             settled: tokio::sync::Notify::new(),
             pressures: Arc::default(),
+            owners: Owners::default(),
             capacity: Capacity::default(),
             silence: Silence::default(),
             cookies: CookieSecrets::default(),

@@ -20,7 +20,7 @@ use crate::{
     fresh::Fresh,
     protocol::{
         Answer, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
-        OffenderStatus, Request, Status,
+        OffenderStatus, OwnerQuery, OwnerStatus, Request, Status,
         bans::{BanStatus, BansPage, BansQuery},
     },
 };
@@ -30,6 +30,9 @@ const NOW: Duration = Duration::from_mins(1);
 
 /// How many sources and bans the overview shows.
 const SHOWN: u32 = 20;
+
+/// How many owners of open connections it shows, of all limits together.
+const MOST_OWNERS_SHOWN: u32 = 100;
 
 /// Of so many bans at least the newest are shown.
 const MOST_BANS: usize = 5_000;
@@ -56,6 +59,8 @@ pub(super) struct Snapshot {
     /// The newest bans.
     pub(super) bans: Vec<BanStatus>,
     pub(super) limits: Vec<LimitRow>,
+    /// Those who have the most connections open.
+    pub(super) owners: Vec<OwnerStatus>,
     /// The newest first.
     pub(super) incidents: Vec<IncidentNote>,
 }
@@ -130,6 +135,7 @@ impl Snapshots {
             offenders,
             bans: newest_bans(&self.daemon)?,
             limits: self.limits(&status)?,
+            owners: owners(&self.daemon, &status)?,
             incidents,
             status: *status,
         })
@@ -216,6 +222,21 @@ pub(super) fn unexpected() -> ReadError {
 pub(super) fn offenders(daemon: &Daemon, query: OffenderQuery) -> Result<OffenderList, ReadError> {
     match ask(daemon, &Request::Offenders(query))? {
         Answer::Offenders(list) => Ok(list),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Lists those who have the most connections open, if a limit counts any.
+fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadError> {
+    if status.connections.is_none() {
+        return Ok(Vec::new());
+    }
+    let query = OwnerQuery {
+        limit: None,
+        count: MOST_OWNERS_SHOWN,
+    };
+    match ask(daemon, &Request::Connections(query))? {
+        Answer::Connections(list) => Ok(list.owners),
         _ => Err(unexpected()),
     }
 }

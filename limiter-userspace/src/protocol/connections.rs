@@ -1,6 +1,11 @@
-//! The connections that limits count.
+//! The connections that limits count, and whose they are.
+
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
+
+/// How many owners are told of each limit on connections, at most: those with the most open.
+pub const MOST_OWNERS: usize = 20;
 
 /// The clients that wait in line for a limit on connections, and those that did since its counters began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,4 +51,61 @@ pub struct TrackingStatus {
     pub error: Option<String>,
     /// Why they are counted once a second only; `None`: the kernel tells of each.
     pub late: Option<String>,
+}
+
+/// Selects owners of open connections.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OwnerQuery {
+    /// Only those of this limit; `None`: all.
+    pub limit: Option<String>,
+    /// The most rows to return.
+    pub count: u32,
+}
+
+/// Those who have the most connections open, as the daemon's last look found them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct OwnerList {
+    /// How many connections are open that a limit counts.
+    pub counted: u64,
+    /// Nanoseconds since the daemon looked; `None`: none has by the policy in force.
+    pub looked_ago_ns: Option<u64>,
+    /// The limits on connections, by their names.
+    pub limits: BTreeMap<String, OpenByLimit>,
+    /// The owners that the query selects, the largest share of what each may have first; at most
+    /// [`MOST_OWNERS`] of a limit.
+    pub owners: Vec<OwnerStatus>,
+}
+
+/// The open connections that a limit counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenByLimit {
+    /// How many they are.
+    pub open: u64,
+    /// How many owners have some; `None`: no daemon has looked.
+    pub owners: Option<u64>,
+}
+
+/// An owner of open connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerStatus {
+    /// The limit's name.
+    pub limit: String,
+    /// The address, prefix or subscriber; `total`: everybody.
+    pub id: String,
+    /// How many connections it has open.
+    pub open: u64,
+    /// How many it may have, by an override if it has one.
+    pub most: u64,
+    /// How many clients wait in line for its connections to end; `None`: nobody can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u64>,
+}
+
+impl OwnerStatus {
+    /// Compares the shares that two have open of what they may have.
+    #[must_use]
+    pub fn share_against(&self, other: &Self) -> Ordering {
+        let product = |open: u64, most: u64| u128::from(open) * u128::from(most);
+        product(self.open, other.most).cmp(&product(other.open, self.most))
+    }
 }

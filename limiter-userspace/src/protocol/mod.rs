@@ -29,7 +29,10 @@ use self::{
     sieves::SieveStatus,
 };
 pub use self::{
-    connections::{ConnectionsStatus, QueueStatus, TrackingStatus},
+    connections::{
+        ConnectionsStatus, MOST_OWNERS, OpenByLimit, OwnerList, OwnerQuery, OwnerStatus,
+        QueueStatus, TrackingStatus,
+    },
     explanation::{Explanation, LastDrop, LimitExplanation},
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
@@ -92,6 +95,8 @@ pub enum Request {
     },
     /// Get the sources that were dropped most.
     Offenders(OffenderQuery),
+    /// Get who has the most connections open.
+    Connections(OwnerQuery),
     /// Get the bans in force.
     Bans(BansQuery),
     /// Make or lift bans.
@@ -151,6 +156,7 @@ impl Request {
             Self::Status
             | Self::Explain { .. }
             | Self::Offenders(_)
+            | Self::Connections(_)
             | Self::Bans(_)
             | Self::Known(_)
             | Self::KnownSource { .. }
@@ -181,6 +187,8 @@ pub enum Answer {
     Explanation(Box<Explanation>),
     /// To [`Request::Offenders`].
     Offenders(OffenderList),
+    /// To [`Request::Connections`].
+    Connections(OwnerList),
     /// To [`Request::Lists`].
     Lists(Vec<ListStatus>),
     /// To [`Request::AcceptList`].

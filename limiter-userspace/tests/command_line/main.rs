@@ -10,6 +10,7 @@ mod abi;
 mod automatic_bans;
 mod bans;
 mod confirm;
+mod connections;
 mod control;
 mod diff;
 mod dns_cookies;

@@ -7,6 +7,7 @@ mod groups;
 mod handshakes;
 mod multipath;
 mod others;
+mod owners;
 mod queue;
 mod soak;
 mod tracked;

@@ -10,7 +10,7 @@ use crate::kernel::{
     connections::Recounting,
     handshakes::{self, Handshakes},
     kept::KeptMaps,
-    pins::{PinnedPolicy, Pins},
+    pins::{Manifest, PinnedPolicy, Pins},
     possible_cpus,
     program::Program,
 };
@@ -68,7 +68,7 @@ impl Datapath {
                 programs,
                 handshakes,
             }) => Some(Previous {
-                policy: CompiledPolicy::with_units(&before.policy, &before.units, possible_cpus())?,
+                policy: compiled(&before)?,
                 kept: (before.kept != manifest.kept)
                     .then(|| KeptMaps::open(&pins, &before))
                     .transpose()?,
@@ -81,8 +81,7 @@ impl Datapath {
             }),
             None => None,
         };
-        let policy =
-            CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
+        let policy = compiled(&manifest)?;
         let handshakes = match (handshakes, kept.reputation()) {
             // Its predecessor could not load it, perhaps on another kernel or with fewer rights.
             (None, Some(maps)) if pins.are_taken() => {
@@ -132,4 +131,10 @@ impl Datapath {
         }
         self.forget_unused_interfaces()
     }
+}
+
+/// Compiles a pinned policy.
+fn compiled(manifest: &Manifest) -> Result<CompiledPolicy, DatapathError> {
+    let policy = CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
+    Ok(manifest.settings.keyed(policy))
 }

@@ -59,7 +59,7 @@ impl Datapath {
                 kept: began_with,
                 ..manifest
             },
-            policy,
+            policy: manifest.settings.keyed(policy),
             made: Vec::with_capacity(interfaces.len()),
             handshakes: Ok(None),
         };

@@ -16,7 +16,7 @@ use super::{
     snapshot::{Query, Snapshot},
     subject::Subject,
 };
-use crate::protocol::{Explanation, Grouping};
+use crate::protocol::{Explanation, Grouping, OwnerStatus};
 
 /// What the screen shows and what the user has chosen. It depends on neither a terminal nor a
 /// daemon.
@@ -235,6 +235,13 @@ impl Model {
         let mut limits = self.limits();
         limits.retain(|(_, rates)| rates.is_of_connections());
         limits
+    }
+
+    /// Returns those who have the most connections open, of those that are shown.
+    pub(super) fn owners(&self) -> Vec<&OwnerStatus> {
+        let all = self.sample.iter().flat_map(|sample| &sample.owners);
+        all.filter(|owner| self.filter.is_in(&owner.limit) || self.filter.is_in(&owner.id))
+            .collect()
     }
 
     /// Returns what sources of each standing get of the limits that are shown.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::protocol::{
     AutomaticRate, ConnectionsStatus, Grouping, InterfaceStatus, LimitStatus, OffenderStatus,
-    ShortageStatus, StandingStatus, StandingTraffic, Status,
+    OwnerStatus, ShortageStatus, StandingStatus, StandingTraffic, Status,
 };
 
 /// The counts of a snapshot and how fast they rise.
@@ -37,6 +37,8 @@ pub(super) struct Sample {
     pub(super) limits: BTreeMap<String, LimitRates>,
     /// The connections that limits count; `None`: none limits them.
     pub(super) connections: Option<ConnectionsStatus>,
+    /// Those who have the most of them open.
+    pub(super) owners: Vec<OwnerStatus>,
     /// Answers to refused packets per second, by limit and kind; `None`: not known yet.
     pub(super) answers_per_second: BTreeMap<String, BTreeMap<String, Option<f64>>>,
     /// The rates of limits whose rate is automatic, by limit.
@@ -139,6 +141,7 @@ impl Rates {
                     .map(|since| (&since.before.limits, since.elapsed)),
             ),
             connections: snapshot.status.connections,
+            owners: snapshot.owners,
             answers_per_second: (snapshot.status.limits.iter())
                 .filter_map(answers)
                 .collect(),

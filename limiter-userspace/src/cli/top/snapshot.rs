@@ -8,9 +8,12 @@ use std::{
 use ipnet::IpNet;
 
 use crate::{
-    cli::{args::ReadArgs, bans::list, explain, offenders, render::nanoseconds, status},
+    cli::{
+        args::ReadArgs, bans::list, connections, explain, offenders, render::nanoseconds, status,
+    },
     protocol::{
-        Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Status, bans::BanStatus,
+        Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OwnerQuery, OwnerStatus,
+        Status, bans::BanStatus,
     },
 };
 
@@ -42,6 +45,8 @@ pub(super) struct Snapshot {
     pub(super) by: Grouping,
     pub(super) status: Status,
     pub(super) list: OffenderList,
+    /// Those who have the most connections open.
+    pub(super) owners: Vec<OwnerStatus>,
     /// Explains the address in the query.
     pub(super) explanation: Option<Explanation>,
     /// The prefix in the query, and the bans that concern it.
@@ -55,6 +60,17 @@ pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
     let bans = |of| Ok::<_, anyhow::Error>((of, list::fetch(read, Some(of), None)?.1));
     let bans = query.bans_of.map(bans).transpose()?;
     let status = status::fetch(read)?;
+    let owners = match status.connections {
+        Some(_) => {
+            let all = OwnerQuery {
+                limit: None,
+                count: u32::MAX,
+            };
+            // A daemon of an earlier version does not know the question.
+            connections::fetch(read, all).map_or_else(|_| Vec::new(), |list| list.owners)
+        }
+        None => Vec::new(),
+    };
     let list = offenders::fetch(
         read,
         OffenderQuery {
@@ -70,6 +86,7 @@ pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
         by: query.by,
         status,
         list,
+        owners,
         explanation,
         bans,
     })

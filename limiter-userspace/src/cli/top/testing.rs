@@ -68,6 +68,7 @@ pub(super) fn snapshot(
             lower_bound: false,
             offenders,
         },
+        owners: Vec::new(),
         explanation: None,
         bans: None,
     }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use limiter_common::connection::{ConnectionOrder, Ends};
-use limiter_datapath::kernel::DatapathError;
+use limiter_datapath::kernel::{DatapathError, monotonic_now};
 use thiserror::Error;
 use tokio::task::yield_now;
 
@@ -34,9 +34,27 @@ pub(super) struct Known {
     /// The cookies of those that the last look did not find. One more has to miss them: the kernel may
     /// leave one out if others close while it lists them.
     missed: HashSet<u64>,
+    /// Whether any look was before: what is open then is not new.
+    has_looked: bool,
 }
 
 impl Known {
+    /// Charges the handshakes of those that have opened since the last look.
+    pub(super) async fn charge(
+        &self,
+        daemon: &Daemon,
+        generation: u64,
+        open: &[(u64, Ends)],
+    ) -> Result<(), Uncounted> {
+        let now_ns = monotonic_now();
+        let is_new = |(cookie, ends): &&(u64, Ends)| {
+            self.has_looked && !self.settled.contains(cookie) && !ends.are_both_own()
+        };
+        let new = open.iter().filter(is_new);
+        let new = new.map(|(_, ends)| ConnectionOrder::completed(*ends, now_ns));
+        carry_out(daemon, generation, &new.collect::<Vec<_>>()).await
+    }
+
     /// Counts the connections that are open and not counted, and takes off those that are closed: those
     /// that were `counted` before they were listed, and are not listed as `open`.
     pub(super) async fn settle(
@@ -59,6 +77,7 @@ impl Known {
         carry_out(daemon, generation, &orders).await?;
         self.settled = found;
         self.missed = missing;
+        self.has_looked = true;
         Ok(())
     }
 }

@@ -3,9 +3,12 @@
 //! If the policy says so, also those that its connection tracking knows. It also has the queues swept in
 //! which clients wait.
 //!
+//! From each look it is known who has the most connections open.
+//!
 //! A look takes no longer than a twentieth of the time until the next one.
 
 mod cookie;
+mod count;
 mod look;
 mod sockets;
 mod told;
@@ -13,17 +16,24 @@ mod tracking;
 
 use std::{collections::BTreeMap, convert::Infallible, iter::repeat_n, time::Duration};
 
-use limiter_common::connection::{ConnectionOrder, queue::LOOKED_AT};
+use limiter_common::connection::{ConnectionOrder, Ends, queue::LOOKED_AT};
 use limiter_datapath::kernel::{Datapath, DatapathError};
 use limiter_policy::policy::CountedConnections;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::yield_now,
+    time::{Instant, sleep},
+};
 use tracing::{info, warn};
 
-pub(super) use self::told::Told;
 use self::{
+    count::OwnerCount,
     look::{AT_ONCE, Uncounted, carry_out},
     sockets::Sockets,
     tracking::Tracking,
+};
+pub(super) use self::{
+    count::{Found, Owner, Owners},
+    told::Told,
 };
 use super::shared::Daemon;
 use crate::protocol::ConnectionsStatus;
@@ -37,6 +47,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How much longer than the last look the pause is.
 const SHARE: u32 = 20;
 
+/// How many connections are counted by their owners before others have their turn.
+const COUNTED_AT_ONCE: usize = 4096;
+
 /// What the policy in force says of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wanted {
@@ -44,6 +57,8 @@ struct Wanted {
     generation: u64,
     /// Whether it limits connections.
     counts: bool,
+    /// Whether it limits handshakes, and nobody tells of them.
+    charges: bool,
     /// Which it counts.
     which: CountedConnections,
 }
@@ -54,6 +69,7 @@ impl Wanted {
         Self {
             generation: manifest.generation,
             counts: datapath.counts_connections(),
+            charges: datapath.limits_handshakes() && datapath.are_handshakes_noted().is_err(),
             which: manifest.policy.connections,
         }
     }
@@ -63,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// Looks again and again, while the policy limits connections.
+/// Looks again and again, while the policy limits connections, or handshakes of which nobody tells.
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;
@@ -81,7 +97,7 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
                 daemon.tracking.set(None);
             }
         }
-        if wanted.counts && Instant::now() >= next {
+        if (wanted.counts || wanted.charges) && Instant::now() >= next {
             let began = Instant::now();
             let error = look(daemon, wanted, &mut sockets, tracking.as_mut()).await;
             next = Instant::now() + INTERVAL.max(began.elapsed() * SHARE);
@@ -116,12 +132,38 @@ async fn look(
 ) -> Result<(), Uncounted> {
     // Those tracked by an earlier policy are none of the sockets, and so are closed.
     let are_tracked = tracking.is_some();
-    let open = sockets.look(daemon, wanted.generation, are_tracked).await?;
-    if let Some(tracking) = tracking {
-        tracking.look(daemon, wanted.generation, &open).await;
-    }
+    let open = sockets.look(daemon, wanted, are_tracked).await?;
+    let tracked = match tracking {
+        Some(tracking) => tracking.look(daemon, wanted.generation, &open.tuples).await,
+        None => Vec::new(),
+    };
+    let all = open.ends.iter().chain(&tracked).map(|(_, ends)| ends);
+    count_by_owner(daemon, wanted.generation, all).await;
     let sweeps = sweeps(&daemon.datapath())?;
     carry_out(daemon, wanted.generation, &sweeps).await
+}
+
+/// Finds who has the most of the connections.
+async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator<Item = &'e Ends>) {
+    let mut count = OwnerCount::new();
+    let mut all = all.peekable();
+    while all.peek().is_some() {
+        {
+            let datapath = daemon.datapath();
+            if datapath.manifest().generation != generation {
+                return;
+            }
+            for ends in all.by_ref().take(COUNTED_AT_ONCE) {
+                count.add(ends, &datapath.places(ends));
+            }
+        }
+        yield_now().await;
+    }
+    daemon.owners.set(Found {
+        generation,
+        at: Instant::now().into_std(),
+        limits: count.most(),
+    });
 }
 
 /// Returns the orders to sweep the queues in which clients wait: as often as it may take to remove all

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use limiter_common::connection::Ends;
 use netlink_packet_sock_diag::{
     constants::{AF_INET, AF_INET6, IPPROTO_TCP},
     inet::{InetResponse, SocketId, StateFlags, Timer},
@@ -10,7 +11,7 @@ use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
 use tokio::time::timeout;
 
 use super::{
-    cookie, counted,
+    Wanted, cookie, counted,
     look::{Known, PATIENCE, Uncounted},
 };
 use crate::{
@@ -30,6 +31,14 @@ const OPEN: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::LAST_ACK)
     .union(StateFlags::CLOSING);
 
+/// The open connections that have sockets, by the cookies of these.
+pub(super) struct Open {
+    /// The addresses and ports of packets that come in.
+    pub(super) tuples: Vec<(u64, Tuple)>,
+    /// The ends.
+    pub(super) ends: Vec<(u64, Ends)>,
+}
+
 /// Looks at the sockets.
 pub(super) struct Sockets {
     channel: Channel,
@@ -46,30 +55,33 @@ impl Sockets {
 
     /// Has each counted by another policy.
     pub(super) fn begin_anew(&mut self) {
-        self.known.settled.clear();
+        self.known = Known::default();
     }
 
-    /// Counts them; returns them, by their cookies. `are_tracked`: those without a socket are none of its
-    /// business.
+    /// Counts them, and charges those handshakes of which nobody else tells; returns them. `are_tracked`:
+    /// those without a socket are none of its business.
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
-        generation: u64,
+        wanted: Wanted,
         are_tracked: bool,
-    ) -> Result<Vec<(u64, Tuple)>, Uncounted> {
+    ) -> Result<Open, Uncounted> {
         // Before they are listed, so that what is counted meanwhile is not missed.
         let counted = counted(&daemon.datapath()).into_iter();
         let counted = counted.filter(|cookie| !are_tracked || !cookie::is_tracked(*cookie));
-        let sockets = match timeout(PATIENCE, open(&mut self.channel)).await {
-            Ok(sockets) => sockets?,
+        let tuples = match timeout(PATIENCE, open(&mut self.channel)).await {
+            Ok(tuples) => tuples?,
             Err(_) => return Err(Uncounted::Late),
         };
         let ends = |(cookie, tuple): &(u64, Tuple)| Some((*cookie, cookie::ends(tuple)?));
-        let open: Vec<_> = sockets.iter().filter_map(ends).collect();
+        let ends: Vec<_> = tuples.iter().filter_map(ends).collect();
+        if wanted.charges {
+            self.known.charge(daemon, wanted.generation, &ends).await?;
+        }
         self.known
-            .settle(daemon, generation, counted, &open)
+            .settle(daemon, wanted.generation, counted, &ends)
             .await?;
-        Ok(sockets)
+        Ok(Open { tuples, ends })
     }
 }
 

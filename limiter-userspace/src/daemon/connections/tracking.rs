@@ -80,25 +80,27 @@ impl Tracking {
         LEAST_PAUSE.max(self.took * SHARE)
     }
 
-    /// Counts what is tracked and has none of these sockets; tells and logs whether it could.
+    /// Counts what is tracked and has none of these sockets, and returns it; tells and logs whether it
+    /// could.
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
         generation: u64,
         sockets: &[(u64, Tuple)],
-    ) {
+    ) -> Vec<(u64, Ends)> {
         let began = Instant::now();
         // Before they are listed, so that nothing happens unseen in between.
         let late = self.listen();
-        let error = self.count(daemon, generation, sockets).await.err();
+        let counted = self.count(daemon, generation, sockets).await;
         self.took = began.elapsed();
         tell(
             daemon,
             TrackingStatus {
-                error: error.map(|error| error.to_string()),
+                error: counted.as_ref().err().map(ToString::to_string),
                 late,
             },
         );
+        counted.unwrap_or_default()
     }
 
     /// Has the kernel send events, if it does not yet; returns why it does not.
@@ -117,7 +119,7 @@ impl Tracking {
         daemon: &Daemon,
         generation: u64,
         sockets: &[(u64, Tuple)],
-    ) -> Result<(), Untracked> {
+    ) -> Result<Vec<(u64, Ends)>, Untracked> {
         // The first order of a policy has the kernel verify a program, which no connection should wait for.
         let prepare = ConnectionOrder::closed(cookie::OF_NONE);
         carry_out(daemon, generation, &[prepare]).await?;
@@ -149,7 +151,7 @@ impl Tracking {
         let known = &mut self.known;
         known.settle(daemon, generation, counted, &open).await?;
         if any_listed || host::is_idle() != Some(true) {
-            return Ok(());
+            return Ok(open);
         }
         Err(Untracked::Nothing)
     }

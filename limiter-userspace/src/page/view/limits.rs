@@ -7,14 +7,15 @@ use super::{
         rates::LimitRate,
         snapshot::{LimitRow, Snapshot},
     },
+    connections,
     parts::{Column, Kind, NONE, encoded, table, text},
 };
 use crate::{
     cli::{
         capacity,
-        render::{count, duration, number, percent},
+        render::{count, number, percent},
     },
-    protocol::{ConnectionsStatus, LimitExplanation, LimitStatus},
+    protocol::LimitExplanation,
 };
 
 /// Returns the section.
@@ -52,7 +53,7 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
                 }
             }
             @for line in automatic { p { (line) } }
-            @if let Some(status) = &snapshot.status.connections { (connections(status, snapshot)) }
+            @if let Some(status) = &snapshot.status.connections { (connections::part(status, snapshot)) }
         }
     }
 }
@@ -108,69 +109,4 @@ fn left(buckets: &[LimitExplanation]) -> Markup {
         " " (count(least.remaining)) " of " (count(most)) " (" (percent) ")"
         @if let Some(interface) = &least.interface { " on " (interface) }
     }
-}
-
-fn connections(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
-    let columns = [
-        Column("Limit", Kind::Text),
-        Column("Waiting", Kind::Number),
-        Column("Queued", Kind::Number),
-        Column("Resumed", Kind::Number),
-        Column("Waited on average", Kind::Number),
-        Column("Expired", Kind::Number),
-        Column("Rejected", Kind::Number),
-    ];
-    let queues: Vec<_> = snapshot.limits.iter().filter_map(queue).collect();
-    let open_columns = [
-        Column("Limit", Kind::Text),
-        Column("Open", Kind::Number),
-        Column("Each owner at most", Kind::Number),
-    ];
-    let open: Vec<_> = snapshot.limits.iter().filter_map(open).collect();
-    html! {
-        h3 { "Connections" }
-        p {
-            (count(status.counted)) " open that limits count, "
-            @if let Some(tracked) = status.tracked {
-                (count(tracked)) " of them forwarded, "
-            }
-            (count(status.uncounted)) " not counted for lack of room."
-        }
-        @if let Some(error) = &status.error {
-            p.warning { "Counted once a second: " (error) }
-        }
-        @if !open.is_empty() {
-            (table("Open connections by limit", &open_columns, &open))
-        }
-        @if !queues.is_empty() {
-            (table("Clients that wait in line", &columns, &queues))
-        }
-    }
-}
-
-/// Returns how many connections a limit counts; `None`: it counts none.
-fn open(limit: &LimitRow) -> Option<Vec<Markup>> {
-    let LimitStatus {
-        open, connections, ..
-    } = &limit.status;
-    Some(vec![
-        text(&limit.name),
-        text(count((*open)?)),
-        text(connections.map_or_else(|| NONE.to_owned(), count)),
-    ])
-}
-
-/// Returns who waits for a limit, and what became of those who did; `None`: nobody can.
-fn queue(limit: &LimitRow) -> Option<Vec<Markup>> {
-    let queue = limit.status.queue.as_ref()?;
-    let waited = queue.waited_ns.checked_div(queue.resumed);
-    Some(vec![
-        text(&limit.name),
-        text(count(queue.waiting)),
-        text(count(queue.queued)),
-        text(count(queue.resumed)),
-        text(waited.map_or_else(|| NONE.to_owned(), duration)),
-        text(count(queue.expired)),
-        text(count(queue.rejected)),
-    ])
 }

@@ -1,6 +1,7 @@
 //! The pages as HTML. Whatever comes from a configuration, a feed or a ban is escaped by maud.
 
 mod bans;
+mod connections;
 mod explain;
 mod frame;
 mod health;

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     daemon::IncidentNote,
     protocol::{
-        ConnectionsStatus, LimitStatus, OffenderList, OffenderStatus, QueueStatus,
+        ConnectionsStatus, LimitStatus, OffenderList, OffenderStatus, OwnerStatus, QueueStatus,
         bans::{BanStatus, BansPage},
         testing::status,
     },
@@ -83,6 +83,7 @@ fn snapshot() -> Snapshot {
             left: Vec::new(),
             bans: Some([1, 2]),
         }],
+        owners: Vec::new(),
         incidents: vec![IncidentNote {
             at: Timestamp::UNIX_EPOCH,
             began: true,
@@ -169,6 +170,38 @@ fn who_waits_in_line_is_shown() {
     });
     let page = overview(&snapshot).into_string();
     for text in ["Clients that wait in line", ">17<", "1.5 s"] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+    assert_harmless(overview(&snapshot));
+}
+
+#[test]
+fn who_has_the_most_connections_is_shown() {
+    let mut snapshot = snapshot();
+    snapshot.status.connections = Some(ConnectionsStatus {
+        counted: 1_234,
+        tracked: None,
+        uncounted: 0,
+        error: None,
+    });
+    let page = overview(&snapshot).into_string();
+    assert!(!page.contains("Owners with the most"), "{page}");
+    let owner = |id: &str, waiting| OwnerStatus {
+        limit: EVIL.to_owned(),
+        id: id.to_owned(),
+        open: 1_111,
+        most: 2_222,
+        waiting,
+    };
+    snapshot.owners = vec![owner("2001:db8::1", Some(17)), owner(EVIL, None)];
+    let page = overview(&snapshot).into_string();
+    for text in [
+        "Owners with the most open connections",
+        "<a href=\"/explain?address=2001:db8::1\">",
+        ">1 111<",
+        ">2 222<",
+        ">17<",
+    ] {
         assert!(page.contains(text), "{text} is not in {page}");
     }
     assert_harmless(overview(&snapshot));

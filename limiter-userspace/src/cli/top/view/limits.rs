@@ -1,4 +1,4 @@
-//! The tables of limits: what they pass and refuse, by standing, too; and those on open connections.
+//! The tables of limits: what they pass and refuse, by standing, too.
 
 use limiter_policy::{policy::Mode, text::period};
 use ratatui::{
@@ -98,63 +98,12 @@ pub(super) fn draw_standings(frame: &mut Frame, area: Rect, model: &Model, palet
     table::draw(frame, area, columns, model.selected(), palette);
 }
 
-/// Draws the limits on connections, how many are open, and who waits for one.
-pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
-    let limits = model.limits_on_connections();
-    let open = model
-        .sample
-        .as_ref()
-        .and_then(|sample| sample.connections.as_ref());
-    let (Some(open), false) = (open, limits.is_empty()) else {
-        return nothing(frame, area, model, "No limit counts open connections.");
-    };
-    let mut head = Line::raw(format!("{} open that limits count", count(open.counted)));
-    if let Some(tracked) = open.tracked {
-        head.push_span(Span::raw(format!(", {} of them forwarded", count(tracked))));
-    }
-    if open.uncounted > 0 {
-        let uncounted = format!("  {} NOT COUNTED for lack of room", count(open.uncounted));
-        head.push_span(Span::styled(uncounted, palette.alarm));
-    }
-    if let Some(error) = &open.error {
-        let error = format!("  COUNTED ONCE A SECOND: {error}");
-        head.push_span(Span::styled(error, palette.alarm));
-    }
-    let area = headed(frame, area, head);
-    let cells = |text: &dyn Fn(&LimitRates) -> String| {
-        let of_each = limits.iter().map(|(_, limit)| text(limit));
-        of_each.collect::<Vec<_>>()
-    };
-    let mut columns = vec![
-        Column::of_limits(names(&limits)),
-        Column::new("open", cells(&|limit| known(limit.open))),
-        Column::new("at once", cells(&granted)),
-    ];
-    if limits.iter().any(|(_, limit)| limit.waiting.is_some()) {
-        let waiting = |limit: &LimitRates| known(limit.waiting);
-        columns.push(Column::new("waiting", cells(&waiting)));
-    }
-    columns.extend([
-        Column::new(
-            "refused/s",
-            cells(&|limit| rate(limit.refused_packets_per_second)),
-        ),
-        Column::new("refused", cells(&|limit| count(limit.refused_packets))),
-    ]);
-    table::draw(frame, area, columns, model.selected(), palette);
-}
-
-/// Shows a number that a limit may not have.
-fn known(number: Option<u64>) -> String {
-    number.map_or_else(|| "–".to_owned(), count)
-}
-
-fn names<T>(lines: &[(&str, T)]) -> Vec<String> {
+pub(super) fn names<T>(lines: &[(&str, T)]) -> Vec<String> {
     lines.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// Says what a limit grants each owner without an override.
-fn granted(limit: &LimitRates) -> String {
+pub(super) fn granted(limit: &LimitRates) -> String {
     if let Some(connections) = limit.connections {
         return count(connections);
     }
@@ -172,14 +121,14 @@ fn granted(limit: &LimitRates) -> String {
 }
 
 /// Draws a line above the table; returns the area below it.
-fn headed<'l>(frame: &mut Frame, area: Rect, line: impl Into<Line<'l>>) -> Rect {
+pub(super) fn headed<'l>(frame: &mut Frame, area: Rect, line: impl Into<Line<'l>>) -> Rect {
     let [head, below] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     frame.render_widget(Paragraph::new(line.into()), head);
     below
 }
 
 /// Says why there is no line.
-fn nothing(frame: &mut Frame, area: Rect, model: &Model, why: &'static str) {
+pub(super) fn nothing(frame: &mut Frame, area: Rect, model: &Model, why: &'static str) {
     let text = match &model.sample {
         None => "",
         Some(_) if !model.filter.is_empty() => "The filter hides all of them, if there are any.",

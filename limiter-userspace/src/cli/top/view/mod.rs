@@ -2,6 +2,7 @@
 
 mod automatic;
 mod change;
+mod connections;
 mod explained;
 mod limits;
 mod offenders;
@@ -103,7 +104,7 @@ impl View {
             Subject::Offenders => offenders::draw,
             Subject::Limits => limits::draw,
             Subject::Standing => limits::draw_standings,
-            Subject::Connections => limits::draw_connections,
+            Subject::Connections => connections::draw,
         };
         draw(frame, area, model, &self.palette);
     }

@@ -89,12 +89,12 @@ impl Column {
     }
 }
 
-/// Draws the columns that fit, with the selected row in view.
+/// Draws the columns that fit, with the selected row in view; `None`: no row can be.
 pub(super) fn draw(
     frame: &mut Frame,
     area: Rect,
     columns: Vec<Column>,
-    selected: usize,
+    selected: impl Into<Option<usize>>,
     palette: &Palette,
 ) {
     let columns = fitting(columns, area.width);

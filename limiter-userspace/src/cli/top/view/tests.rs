@@ -9,8 +9,8 @@ use super::{
     *,
 };
 use crate::protocol::{
-    AutomaticRate, ConnectionsStatus, DistressStatus, Grouping, QueueStatus, ShortageStatus,
-    StandingStatus, StandingTraffic, counted_standings,
+    AutomaticRate, ConnectionsStatus, DistressStatus, Grouping, OwnerStatus, QueueStatus,
+    ShortageStatus, StandingStatus, StandingTraffic, counted_standings,
 };
 
 /// The lines of a screen of this size, without trailing spaces.
@@ -463,4 +463,57 @@ fn a_table_of_limits() {
         screen(&model, (80, 24))[5],
         "No limit reserves anything by standing."
     );
+}
+
+#[test]
+fn who_has_the_most_connections() {
+    let mut model = model(&[]);
+    let mut at = snapshot(1, [0, 0], []);
+    at.status.connections = Some(ConnectionsStatus {
+        counted: 50,
+        tracked: None,
+        uncounted: 0,
+        error: None,
+    });
+    let mut open = limit(0, 0);
+    open.cost = "connections".to_owned();
+    at.status.limits = [("OpenConnectionsPerIPAddress".to_owned(), open)].into();
+    let owner = |id: &str, open, waiting| OwnerStatus {
+        limit: "OpenConnectionsPerIPAddress".to_owned(),
+        id: id.to_owned(),
+        open,
+        most: 40,
+        waiting,
+    };
+    at.owners = vec![
+        owner("192.0.2.7", 38, Some(17)),
+        owner("2001:db8:1234:5678::/64", 12, None),
+    ];
+    model.take(at);
+    let show = Action::Show(Subject::Connections);
+    assert!(model.apply(show).is_continue());
+    let lines = screen(&model, (80, 24));
+    assert_eq!(
+        lines[8..12],
+        [
+            "",
+            "owner                    limit                        open  at most  waiting",
+            "192.0.2.7                OpenConnectionsPerIPAddress    38       40       17",
+            "2001:db8:1234:5678::/64  OpenConnectionsPerIPAddress    12       40        –",
+        ]
+    );
+    let lines = screen(&model, (60, 24));
+    assert_eq!(
+        lines[9],
+        "owner                    limit                 open  at most"
+    );
+    // A part of an owner finds it, though of no limit.
+    let typed = "192.0".chars().map(Action::Type);
+    let actions = [Action::EditFilter].into_iter().chain(typed);
+    for action in actions.chain([Action::Accept]) {
+        assert!(model.apply(action).is_continue());
+    }
+    let lines = screen(&model, (80, 24));
+    assert!(lines[7].starts_with("192.0.2.7 "), "{lines:#?}");
+    assert_eq!(lines[8], "");
 }

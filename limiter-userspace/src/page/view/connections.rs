@@ -1,0 +1,100 @@
+//! The connections that are open at once: of which limits, whose, and who waits.
+
+use maud::{Markup, html};
+
+use super::{
+    super::snapshot::{LimitRow, Snapshot},
+    parts::{Column, Kind, NONE, source, table, text},
+};
+use crate::{
+    cli::render::{count, duration},
+    protocol::{ConnectionsStatus, LimitStatus, OwnerStatus},
+};
+
+/// Returns the part of the section on limits.
+pub(super) fn part(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
+    let columns = [
+        Column("Limit", Kind::Text),
+        Column("Waiting", Kind::Number),
+        Column("Queued", Kind::Number),
+        Column("Resumed", Kind::Number),
+        Column("Waited on average", Kind::Number),
+        Column("Expired", Kind::Number),
+        Column("Rejected", Kind::Number),
+    ];
+    let queues: Vec<_> = snapshot.limits.iter().filter_map(queue).collect();
+    let open_columns = [
+        Column("Limit", Kind::Text),
+        Column("Open", Kind::Number),
+        Column("Each owner at most", Kind::Number),
+    ];
+    let open: Vec<_> = snapshot.limits.iter().filter_map(open).collect();
+    let owner_columns = [
+        Column("Owner", Kind::Text),
+        Column("Limit", Kind::Text),
+        Column("Open", Kind::Number),
+        Column("At most", Kind::Number),
+        Column("Waiting", Kind::Number),
+    ];
+    let owners: Vec<_> = snapshot.owners.iter().map(owner).collect();
+    html! {
+        h3 { "Connections" }
+        p {
+            (count(status.counted)) " open that limits count, "
+            @if let Some(tracked) = status.tracked {
+                (count(tracked)) " of them forwarded, "
+            }
+            (count(status.uncounted)) " not counted for lack of room."
+        }
+        @if let Some(error) = &status.error {
+            p.warning { "Counted once a second: " (error) }
+        }
+        @if !open.is_empty() {
+            (table("Open connections by limit", &open_columns, &open))
+        }
+        @if !owners.is_empty() {
+            (table("Owners with the most open connections, by their share of what each may have", &owner_columns, &owners))
+        }
+        @if !queues.is_empty() {
+            (table("Clients that wait in line", &columns, &queues))
+        }
+    }
+}
+
+/// Returns how many connections a limit counts; `None`: it counts none.
+fn open(limit: &LimitRow) -> Option<Vec<Markup>> {
+    let LimitStatus {
+        open, connections, ..
+    } = &limit.status;
+    Some(vec![
+        text(&limit.name),
+        text(count((*open)?)),
+        text(connections.map_or_else(|| NONE.to_owned(), count)),
+    ])
+}
+
+/// Returns what an owner has open, and how many wait until its connections end.
+fn owner(owner: &OwnerStatus) -> Vec<Markup> {
+    vec![
+        source(&owner.id),
+        text(&owner.limit),
+        text(count(owner.open)),
+        text(count(owner.most)),
+        text(owner.waiting.map_or_else(|| NONE.to_owned(), count)),
+    ]
+}
+
+/// Returns who waits for a limit, and what became of those who did; `None`: nobody can.
+fn queue(limit: &LimitRow) -> Option<Vec<Markup>> {
+    let queue = limit.status.queue.as_ref()?;
+    let waited = queue.waited_ns.checked_div(queue.resumed);
+    Some(vec![
+        text(&limit.name),
+        text(count(queue.waiting)),
+        text(count(queue.queued)),
+        text(count(queue.resumed)),
+        text(waited.map_or_else(|| NONE.to_owned(), duration)),
+        text(count(queue.expired)),
+        text(count(queue.rejected)),
+    ])
+}

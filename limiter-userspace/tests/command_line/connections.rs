@@ -1,0 +1,174 @@
+//! `limiter connections`, the page and `limiter top`: who has the most connections open.
+
+use std::{
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{Limiter, Pair, SERVER_INTERFACE};
+
+use crate::{
+    BINARY, GOOD, assert_fails, page::get, pair, pinned::Pinned, terminal::Terminal, wait_for,
+};
+
+const PORT: u16 = 7001;
+
+const CONFIGURATION: &str = "\
+page: on
+limits:
+  Web: {id: ipAddress, cost: connections, limit: 8, queue: {size: 5}, match: {destination-port: 7001}}
+  OpenConnectionsOfEverybodyAtOnce: {id: total, cost: connections, limit: 1000}
+  Packets: {id: total, cost: packets, rate: 100000/s}
+";
+
+fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+    Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
+}
+
+/// Opens so many connections from the client to the server; returns both ends.
+fn open(pair: &Pair, number: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
+    let server = pair
+        .server
+        .enter(|| Ok(TcpListener::bind(("10.77.0.1", PORT))?))?;
+    let open = (0..number).map(|_| {
+        let client = pair
+            .client
+            .enter(|| Ok(TcpStream::connect(("10.77.0.1", PORT))?))?;
+        Ok((client, server.accept()?.0))
+    });
+    open.collect()
+}
+
+/// Waits until the daemon has found so many owners.
+fn wait_for_owners(limiter: &Limiter, owners: usize) -> Result<Value> {
+    let mut told = Value::Null;
+    wait_for(|| {
+        told = serde_json::from_str(&limiter.show(&["connections", "--json"])?)?;
+        Ok(told["owners"].as_array().map(Vec::len) == Some(owners))
+    })
+    .with_context(|| format!("{told}"))?;
+    Ok(told)
+}
+
+/// Returns what the command shows on a terminal of that width.
+fn shown(limiter: &Limiter, arguments: &[&str], columns: u16) -> Result<String> {
+    let mut command = limiter.command(&[&["connections"], arguments].concat());
+    let output = command.env("COLUMNS", columns.to_string()).output()?;
+    ensure!(output.status.success());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+#[test]
+fn a_table_of_owners() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, CONFIGURATION)?;
+    let _open = open(&pair, 5)?;
+    wait_for_owners(&limiter, 2)?;
+    let wide = shown(&limiter, &[], 80)?;
+    let lines: Vec<_> = wide.lines().collect();
+    ensure!(
+        lines[0].starts_with("5 open that limits count, 2 owners, ") && lines[0].ends_with(" ago"),
+        "{wide}"
+    );
+    assert_eq!(
+        lines[1..],
+        [
+            "owner      limit                             open  at most  waiting",
+            "10.77.0.2  Web                                  5        8        0",
+            "total      OpenConnectionsOfEverybodyAtOnce     5    1 000        –",
+        ]
+    );
+    let narrow = shown(&limiter, &[], 60)?;
+    for line in wide.lines().chain(narrow.lines()) {
+        ensure!(line.chars().count() <= 80, "{wide}");
+    }
+    for line in narrow.lines() {
+        ensure!(line.chars().count() <= 60, "{narrow}");
+    }
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    for word in words(lines[2]) {
+        ensure!(words(&narrow).contains(&word), "{narrow}");
+    }
+    let one = shown(&limiter, &["--limit", "Web"], 80)?;
+    ensure!(one.contains("1 owner, ") && !one.contains("total"), "{one}");
+    let first = shown(&limiter, &["-n", "1"], 80)?;
+    assert_eq!(first.lines().count(), 3, "{first}");
+
+    let page = get(&pair.server, "/")?;
+    ensure!(
+        page.contains("Owners with the most open connections"),
+        "{page}"
+    );
+    ensure!(
+        page.contains("<a href=\"/explain?address=10.77.0.2\">"),
+        "{page}"
+    );
+
+    let socket = limiter.socket();
+    let socket = socket.to_str().context("a path")?;
+    let mut terminal = Terminal::start(BINARY, &["top", "--interval", "0.5", "--socket", socket])?;
+    terminal.wait_for("limiter top  server0 native")?;
+    terminal.press("4")?;
+    terminal.wait_for("5 open that limits count")?;
+    terminal.wait_for("owner      limit")?;
+    terminal.wait_for("10.77.0.2  Web")?;
+    // An owner is found by a part of it.
+    terminal.press("/77.0.2\r")?;
+    terminal.wait_for("connections · filter 77.0.2")?;
+    terminal.wait_for("10.77.0.2  Web")?;
+    terminal.press("q")?;
+    ensure!(terminal.finish()?.0.success());
+    limiter.stop()?;
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_told() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair, CONFIGURATION)?;
+    let ask = |limit: &str| {
+        let mut command = Command::new(BINARY);
+        command.args(["connections", "--limit", limit, "--socket"]);
+        command.arg(limiter.socket());
+        command
+    };
+    assert_fails(
+        &mut ask("Wep"),
+        &["unknown limit 'Wep', did you mean 'Web'?"],
+    )?;
+    assert_fails(
+        &mut ask("Packets"),
+        &["the limit 'Packets' does not count open connections: name one with `cost: connections`"],
+    )?;
+    limiter.configure(GOOD)?;
+    limiter.show(&["reload"])?;
+    assert_eq!(
+        limiter.show(&["connections"])?,
+        "No limit counts open connections.\n"
+    );
+    limiter.stop()?;
+    Ok(())
+}
+
+/// Without a daemon nobody looks whose they are.
+#[test]
+fn pins_know_how_many_are_open() -> Result<()> {
+    let mut pinned = Pinned::start(&CONFIGURATION.replace("page: on\n", ""))?;
+    let _open = open(&pinned.pair, 3)?;
+    wait_for_owners(&pinned.limiter, 2)?;
+    pinned.limiter.kill()?;
+    let output = pinned.with_pins("connections").output()?;
+    assert_eq!(
+        String::from_utf8(output.stdout)?,
+        "3 open that limits count; no daemon has looked whose they are\n"
+    );
+    Ok(())
+}

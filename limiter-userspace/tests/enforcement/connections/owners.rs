@@ -1,0 +1,168 @@
+//! Who has the most connections open, as the daemon tells it: what is shown is what is counted.
+
+use std::{
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use testbed::{Limiter, Pair};
+
+use super::{PORT, SOON, Server, connect, start};
+use crate::{pair, take_turn};
+
+/// One who hoards.
+const HOARDER: &str = "10.77.0.2";
+
+/// Another address, and two of one IPv6 range.
+const OTHER: &str = "10.77.0.3";
+const FIRST_V6: &str = "fd77:1:1::1";
+const SECOND_V6: &str = "fd77:1:1:2::1";
+
+/// How many the hoarder has open.
+const HOARDED: usize = 30;
+
+fn open(
+    pair: &Pair,
+    server: &Server,
+    from: &str,
+    number: usize,
+) -> Result<Vec<(TcpStream, TcpStream)>> {
+    let open = (0..number).map(|_| Ok((connect(pair, from)?, server.accept()?)));
+    open.collect::<Result<_>>()
+        .with_context(|| format!("connections of {from}"))
+}
+
+fn asked(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
+    let shown = limiter.show(&[&["connections", "--json"], arguments].concat())?;
+    Ok(serde_json::from_str(&shown)?)
+}
+
+/// Fails unless these are listed soon: limit, owner, open and at most.
+#[track_caller]
+fn assert_listed(limiter: &Limiter, arguments: &[&str], expected: &Value) -> Result<()> {
+    let end = Instant::now() + SOON;
+    loop {
+        let told = asked(limiter, arguments)?;
+        let owners = told["owners"].as_array().context("no owners")?.iter();
+        let rows =
+            owners.map(|owner| json!([owner["limit"], owner["id"], owner["open"], owner["most"]]));
+        let rows = Value::Array(rows.collect());
+        if rows == *expected {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "{told}\nhas not {expected}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let matching = format!("match: {{protocol: tcp, destination-port: {PORT}}}");
+    let limiter = start(
+        &pair,
+        &format!(
+            "limits:\n  Each: {{id: ipAddress, cost: connections, limit: 10, {matching}}}\n  \
+             Ranges: {{id: ipv6RangeCIDR, cost: connections, limit: 8, {matching}}}\n  \
+             All: {{id: total, cost: connections, limit: 1000, {matching}, exclude: {OTHER}}}\n  \
+             Elsewhere: {{id: total, cost: connections, limit: 9, match: {{protocol: tcp, \
+             destination-port: 1}}}}\n\
+             overrides:\n  Each:{HOARDER}: {{limit: 40}}\n"
+        ),
+    )?;
+    assert_listed(&limiter, &[], &json!([]))?;
+
+    let hoarded = open(&pair, &server, HOARDER, HOARDED)?;
+    let mut others = open(&pair, &server, OTHER, 2)?;
+    others.extend(open(&pair, &server, FIRST_V6, 4)?);
+    others.extend(open(&pair, &server, SECOND_V6, 3)?);
+    // The largest share of what each may have comes first.
+    let all = HOARDED + 4 + 3;
+    assert_listed(
+        &limiter,
+        &[],
+        &json!([
+            ["Ranges", "fd77:1:1::/48", 7, 8],
+            ["Each", HOARDER, HOARDED, 40],
+            ["Each", FIRST_V6, 4, 10],
+            ["Each", SECOND_V6, 3, 10],
+            ["Each", OTHER, 2, 10],
+            ["All", "total", all, 1000],
+        ]),
+    )?;
+    assert_listed(
+        &limiter,
+        &["--limit", "Each", "-n", "2"],
+        &json!([["Each", HOARDER, HOARDED, 40], ["Each", FIRST_V6, 4, 10]]),
+    )?;
+    let told = asked(&limiter, &[])?;
+    let limits = &told["limits"];
+    ensure!(told["counted"] == all + 2, "{told}");
+    ensure!(
+        limits["Each"] == json!({"open": all + 2, "owners": 4}),
+        "{told}"
+    );
+    ensure!(
+        limits["Ranges"] == json!({"open": 7, "owners": 1}),
+        "{told}"
+    );
+    ensure!(limits["All"] == json!({"open": all, "owners": 1}), "{told}");
+    ensure!(
+        limits["Elsewhere"] == json!({"open": 0, "owners": 0}),
+        "{told}"
+    );
+    ensure!(told["looked_ago_ns"].is_u64(), "{told}");
+    // As the kernel counts them.
+    let explained = limiter.explain(HOARDER)?;
+    let limits = explained["limits"].as_array().context("no limits")?;
+    let counted = |name: &str| {
+        let of_name = limits.iter().find(|limit| limit["limit"] == name);
+        of_name.and_then(|limit| limit["connections"].as_u64())
+    };
+    ensure!(counted("Each") == Some(HOARDED as u64), "{explained}");
+    ensure!(counted("All") == Some(all as u64), "{explained}");
+
+    drop((hoarded, others));
+    assert_listed(&limiter, &[], &json!([]))
+}
+
+/// Another policy says whose they are; and a daemon that was started again.
+#[test]
+fn owners_are_those_of_the_policy_in_force() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let policy = |id: &str| {
+        format!(
+            "limits: {{Web: {{id: {id}, cost: connections, limit: 10}}}}\nsubscribers: {{4711: \
+             10.77.0.0/24}}\n"
+        )
+    };
+    let mut limiter = start(&pair, &policy("ipAddress"))?;
+    let _open = [
+        open(&pair, &server, HOARDER, 3)?,
+        open(&pair, &server, OTHER, 2)?,
+    ];
+    let by_address = json!([["Web", HOARDER, 3, 10], ["Web", OTHER, 2, 10]]);
+    assert_listed(&limiter, &[], &by_address)?;
+    for (id, expected) in [
+        ("regId", json!([["Web", "4711", 5, 10]])),
+        (
+            "ipv4RangeCIDR, prefix-length: 30",
+            json!([["Web", "10.77.0.0/30", 5, 10]]),
+        ),
+        ("ipAddress", by_address.clone()),
+    ] {
+        limiter.configure(&policy(id))?;
+        limiter.show(&["reload"])?;
+        assert_listed(&limiter, &[], &expected)?;
+    }
+    limiter.terminate()?;
+    limiter.restart()?;
+    assert_listed(&limiter, &[], &by_address)
+}
