@@ -278,6 +278,18 @@ impl Shape {
         self.observing & !self.connections
     }
 
+    /// Returns the index, among the limits on connections, of that which the one at an index shares its count
+    /// with: its own, or that of the first of its group.
+    #[must_use]
+    pub const fn first_of_group(&self, index: usize) -> usize {
+        let earlier = self.earlier_of_group[index % MAX_CONNECTION_LIMITS];
+        if earlier == 0 {
+            return index;
+        }
+        let before_first = (earlier & earlier.wrapping_neg()) - 1;
+        (self.connections & before_first).count_ones() as usize
+    }
+
     /// Returns how clients wait for the limit of that interned id. If they do not any more, those in its
     /// lines are turned away.
     #[must_use]

@@ -2,12 +2,15 @@
 //! and those whose end nobody told.
 
 use std::{
+    array,
     net::IpAddr,
     sync::{Mutex, PoisonError},
 };
 
 use limiter_common::{
-    connection::{ConnectionOrder, Ends, Place, Places, find_places, queue::QueueSettings},
+    connection::{
+        ConnectionOrder, Ends, MOST_LIMITS, Place, Places, find_places, queue::QueueSettings,
+    },
     limit::{LimitId, NumberOf},
     owner::{BucketKey, Owner},
     policy::LimitEntry,
@@ -85,14 +88,42 @@ impl Datapath {
     }
 
     /// Returns where the policy in force has a connection counted, in the order of its limits on
-    /// connections, as the kernel's program finds it.
+    /// connections, as the kernel's program finds it; by the first alone of a group that shares a count.
     #[must_use]
     pub fn places(&self, ends: &Ends) -> Places {
         let mut places = Places::NONE;
         if !ends.are_both_own() {
             find_places(&self.policy, ends, &mut places);
         }
-        places
+        // At most one of a group counts it.
+        let Places(found) = places;
+        let mut by_first = [0; MOST_LIMITS];
+        for (index, place) in found.into_iter().enumerate() {
+            by_first[self.policy.shape.first_of_group(index)] |= place;
+        }
+        Places(by_first)
+    }
+
+    /// Returns how many connections each limit counts, in the order of the policy's limits on connections; all
+    /// of a group count together.
+    #[must_use]
+    pub fn open_by_limit(&self) -> [u64; MOST_LIMITS] {
+        let Some(maps) = self.reputation().filter(|_| self.counts_connections()) else {
+            return [0; MOST_LIMITS];
+        };
+        let first_of_group = |index| self.policy.shape.first_of_group(index);
+        let mut by_first = [0; MOST_LIMITS];
+        for (index, open) in maps.connections().open_by_limit().into_iter().enumerate() {
+            by_first[first_of_group(index)] += open;
+        }
+        array::from_fn(|index| by_first[first_of_group(index)])
+    }
+
+    /// Returns the index, among the limits on connections, of that which the one at an index shares its count
+    /// with.
+    #[must_use]
+    pub const fn first_of_group(&self, index: usize) -> usize {
+        self.policy.shape.first_of_group(index)
     }
 
     /// Returns the bucket whose owner's connections are counted at a place by that limit; `peer` has one

@@ -48,7 +48,8 @@ pub(super) fn list(
         if only.is_some_and(|only| only != limit.id) {
             continue;
         }
-        let of_limit = found.as_ref().map(|found| &found.limits[index]);
+        let first = datapath.first_of_group(index);
+        let of_limit = found.as_ref().map(|found| &found.limits[first]);
         let by_limit = OpenByLimit {
             open: open.remove(&limit.name).unwrap_or_default(),
             owners: of_limit.map(|of_limit| of_limit.owners),

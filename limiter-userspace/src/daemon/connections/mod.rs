@@ -210,13 +210,7 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
 /// Returns how many connections each limit on them counts, by its name.
 pub fn open_by_limit(datapath: &Datapath) -> BTreeMap<String, u64> {
     let limits = &datapath.manifest().policy.limits;
-    let Some(maps) = datapath
-        .reputation()
-        .filter(|_| datapath.counts_connections())
-    else {
-        return BTreeMap::new();
-    };
     let counting = limits.iter().filter(|limit| limit.counts_connections());
-    let open = maps.connections().open_by_limit();
-    counting.map(|limit| limit.name.clone()).zip(open).collect()
+    let names = counting.map(|limit| limit.name.clone());
+    names.zip(datapath.open_by_limit()).collect()
 }

@@ -42,6 +42,10 @@ fn connections_of_a_group_count_together_and_once() -> Result<()> {
         open.push((client, first.accept()?));
     }
     ensure!(connect(PORT).is_err(), "a sixth is let in");
+    for limit in ["Both", "Other"] {
+        let status = limiter.status()?;
+        ensure!(status["limits"][limit]["open"] == 5, "{limit}: {status}");
+    }
     // Two of five are gone: only the other port still has no room.
     open.truncate(3);
     let end = std::time::Instant::now() + SOON;
