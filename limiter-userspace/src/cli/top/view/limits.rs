@@ -109,9 +109,6 @@ pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, pal
         return nothing(frame, area, model, "No limit counts open connections.");
     };
     let mut head = Line::raw(format!("{} open that limits count", count(open.counted)));
-    if let Some(tracked) = open.tracked {
-        head.push_span(Span::raw(format!(", {} of them forwarded", count(tracked))));
-    }
     if open.uncounted > 0 {
         let uncounted = format!("  {} NOT COUNTED for lack of room", count(open.uncounted));
         head.push_span(Span::styled(uncounted, palette.alarm));
@@ -119,6 +116,10 @@ pub(super) fn draw_connections(frame: &mut Frame, area: Rect, model: &Model, pal
     if let Some(error) = &open.error {
         let error = format!("  COUNTED ONCE A SECOND: {error}");
         head.push_span(Span::styled(error, palette.alarm));
+    }
+    // Last: where there is no room, what is in capitals stays.
+    if let Some(tracked) = open.tracked {
+        head.push_span(Span::raw(format!("  {} of them forwarded", count(tracked))));
     }
     let area = headed(frame, area, head);
     let cells = |text: &dyn Fn(&LimitRates) -> String| {
