@@ -43,7 +43,7 @@ impl Known {
         &mut self,
         daemon: &Daemon,
         generation: u64,
-        counted: impl Iterator<Item = u64>,
+        counted: Vec<u64>,
         open: &[(u64, Ends)],
     ) -> Result<(), Uncounted> {
         let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
@@ -51,7 +51,8 @@ impl Known {
             .iter()
             .filter(|(cookie, _)| !self.settled.contains(cookie));
         let new = new.map(|(cookie, ends)| ConnectionOrder::open(*cookie, *ends));
-        let missing = counted.filter(|cookie| !found.contains(cookie));
+        let missing = counted.into_iter();
+        let missing = missing.filter(|cookie| !found.contains(cookie));
         let missing: HashSet<u64> = missing.collect();
         let closed = missing.intersection(&self.missed);
         let closed = closed.map(|cookie| ConnectionOrder::closed(*cookie));

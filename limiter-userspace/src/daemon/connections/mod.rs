@@ -115,10 +115,15 @@ async fn look(
     tracking: Option<&mut Tracking>,
 ) -> Result<(), Uncounted> {
     // Those tracked by an earlier policy are none of the sockets, and so are closed.
-    let are_tracked = tracking.is_some();
-    let open = sockets.look(daemon, wanted.generation, are_tracked).await?;
+    let are_tracked = |cookie: &u64| tracking.is_some() && cookie::is_tracked(*cookie);
+    // Before they are listed, so that what is counted meanwhile is not missed.
+    let counted = counted(&daemon.datapath()).into_iter();
+    let (tracked, of_sockets): (Vec<_>, Vec<_>) = counted.partition(are_tracked);
+    let open = sockets.look(daemon, wanted.generation, of_sockets).await?;
     if let Some(tracking) = tracking {
-        tracking.look(daemon, wanted.generation, &open).await;
+        tracking
+            .look(daemon, wanted.generation, tracked, &open)
+            .await;
     }
     let sweeps = sweeps(&daemon.datapath())?;
     carry_out(daemon, wanted.generation, &sweeps).await

@@ -10,7 +10,7 @@ use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
 use tokio::time::timeout;
 
 use super::{
-    cookie, counted,
+    cookie,
     look::{Known, PATIENCE, Uncounted},
 };
 use crate::{
@@ -49,17 +49,14 @@ impl Sockets {
         self.known.settled.clear();
     }
 
-    /// Counts them; returns them, by their cookies. `are_tracked`: those without a socket are none of its
-    /// business.
+    /// Counts them; returns them, by their cookies. Those that were `counted` before and that it does not
+    /// find are taken off.
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
         generation: u64,
-        are_tracked: bool,
+        counted: Vec<u64>,
     ) -> Result<Vec<(u64, Tuple)>, Uncounted> {
-        // Before they are listed, so that what is counted meanwhile is not missed.
-        let counted = counted(&daemon.datapath()).into_iter();
-        let counted = counted.filter(|cookie| !are_tracked || !cookie::is_tracked(*cookie));
         let sockets = match timeout(PATIENCE, open(&mut self.channel)).await {
             Ok(sockets) => sockets?,
             Err(_) => return Err(Uncounted::Late),
