@@ -9,6 +9,9 @@ use tokio::task::yield_now;
 
 use crate::{daemon::shared::Daemon, netlink::DumpError};
 
+/// How much longer than the last look the pause is.
+pub(super) const SHARE: u32 = 20;
+
 /// How long the kernel may take to list its connections.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 

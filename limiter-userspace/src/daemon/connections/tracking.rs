@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{info, warn};
 
 use super::{
-    SHARE, cookie,
-    look::{Known, PATIENCE, Uncounted, carry_out},
+    cookie,
+    look::{Known, PATIENCE, SHARE, Uncounted, carry_out},
 };
 use crate::{
     daemon::shared::Daemon,
@@ -232,7 +232,7 @@ fn has_own_end(tracked: &Tracked, own: &HashSet<IpAddr>) -> bool {
 /// Tells whoever asks how they are counted; logs what has changed.
 fn tell(daemon: &Daemon, status: TrackingStatus) {
     let before = daemon
-        .tracking
+        .forwarded
         .set(Some(status.clone()))
         .unwrap_or_default();
     if before == status {
