@@ -17,8 +17,9 @@ use super::{
     bans::{BanCounts, BanKeeper},
     capacity::{self, Capacity},
     changes::Changes,
-    connections::{self, Owners},
+    connections::Owners,
     dns_cookies::CookieSecrets,
+    forwarded::Forwarded,
     guard::Guard,
     incidents::{IncidentNote, Recent},
     options::Options,
@@ -75,7 +76,7 @@ pub struct Daemon {
     /// Limits whose SYN cookies this host does not make.
     pub(super) syn_cookies: Troubles,
     /// How connections are counted that this host forwards.
-    pub(super) tracking: connections::Told,
+    pub(super) forwarded: Forwarded,
     /// The threads' signs of life.
     pub(super) pulses: Arc<Pulses>,
     /// The daemon must end and leave nothing behind.
@@ -122,7 +123,7 @@ impl Daemon {
             cookies: CookieSecrets::default(),
             lost_answers: Troubles::default(),
             syn_cookies: Troubles::default(),
-            tracking: connections::Told::default(),
+            forwarded: Forwarded::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -196,7 +197,7 @@ impl Daemon {
             lost_answers: self.lost_answers.troubles(),
             secrets_error: self.cookies.error(),
             syn_cookies: self.syn_cookies.troubles(),
-            tracking: self.tracking.status(),
+            tracking: self.forwarded.status(),
         }
     }
 

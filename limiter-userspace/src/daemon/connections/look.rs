@@ -9,6 +9,9 @@ use tokio::task::yield_now;
 
 use crate::{daemon::shared::Daemon, netlink::DumpError};
 
+/// How much longer than the last look the pause is.
+pub(super) const SHARE: u32 = 20;
+
 /// How long the kernel may take to list its connections.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -61,7 +64,7 @@ impl Known {
         &mut self,
         daemon: &Daemon,
         generation: u64,
-        counted: impl Iterator<Item = u64>,
+        counted: Vec<u64>,
         open: &[(u64, Ends)],
     ) -> Result<(), Uncounted> {
         let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
@@ -69,7 +72,8 @@ impl Known {
             .iter()
             .filter(|(cookie, _)| !self.settled.contains(cookie));
         let new = new.map(|(cookie, ends)| ConnectionOrder::open(*cookie, *ends));
-        let missing = counted.filter(|cookie| !found.contains(cookie));
+        let missing = counted.into_iter();
+        let missing = missing.filter(|cookie| !found.contains(cookie));
         let missing: HashSet<u64> = missing.collect();
         let closed = missing.intersection(&self.missed);
         let closed = closed.map(|cookie| ConnectionOrder::closed(*cookie));

@@ -11,29 +11,25 @@ mod cookie;
 mod count;
 mod look;
 mod sockets;
-mod told;
 mod tracking;
 
-use std::{collections::BTreeMap, convert::Infallible, iter::repeat_n, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, iter::repeat_n, sync::Arc, time::Duration};
 
 use limiter_common::connection::{ConnectionOrder, Ends, queue::LOOKED_AT};
 use limiter_datapath::kernel::{Datapath, DatapathError};
 use limiter_policy::policy::CountedConnections;
 use tokio::{
-    task::yield_now,
+    task::{spawn_blocking, yield_now},
     time::{Instant, sleep},
 };
 use tracing::{info, warn};
 
+pub(super) use self::count::{Found, Owner, Owners};
 use self::{
     count::OwnerCount,
-    look::{AT_ONCE, Uncounted, carry_out},
+    look::{AT_ONCE, SHARE, Uncounted, carry_out},
     sockets::Sockets,
     tracking::Tracking,
-};
-pub(super) use self::{
-    count::{Found, Owner, Owners},
-    told::Told,
 };
 use super::shared::Daemon;
 use crate::protocol::ConnectionsStatus;
@@ -41,11 +37,11 @@ use crate::protocol::ConnectionsStatus;
 /// How often to see whether there is another policy.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How long to hear of connections before seeing whether something else is done.
+const MOMENT: Duration = Duration::from_millis(2);
+
 /// How often to look at least, if that is quick.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// How much longer than the last look the pause is.
-const SHARE: u32 = 20;
 
 /// How many connections are counted by their owners before others have their turn.
 const COUNTED_AT_ONCE: usize = 4096;
@@ -80,7 +76,7 @@ impl Wanted {
 }
 
 /// Looks again and again, while the policy limits connections, or handshakes of which nobody tells.
-pub(super) async fn keep(daemon: &Daemon) -> Infallible {
+pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;
     let mut wanted = Wanted::default();
@@ -94,12 +90,13 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
             sockets.begin_anew();
             tracking = wanted.are_tracked().then(Tracking::new);
             if tracking.is_none() {
-                daemon.tracking.set(None);
+                daemon.forwarded.set(None);
             }
         }
         if (wanted.counts || wanted.charges) && Instant::now() >= next {
             let began = Instant::now();
-            let error = look(daemon, wanted, &mut sockets, tracking.as_mut()).await;
+            let counted = count(daemon, wanted, tracking.as_mut()).await;
+            let error = look(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
             next = Instant::now() + INTERVAL.max(began.elapsed() * SHARE);
             let error = error.err().map(|error| error.to_string());
             if error != before {
@@ -123,18 +120,39 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     }
 }
 
-/// Counts what is open and not counted, takes off what is closed, and has the queues swept.
+/// Returns the cookies of all counted connections. The table is long, so meanwhile events are heard.
+async fn count(daemon: &Arc<Daemon>, wanted: Wanted, tracking: Option<&mut Tracking>) -> Vec<u64> {
+    let shared = Arc::clone(daemon);
+    let counting = spawn_blocking(move || counted(&shared.datapath()));
+    if let Some(tracking) = tracking {
+        while !counting.is_finished() {
+            tracking.hear(daemon, wanted.generation, MOMENT).await;
+        }
+    }
+    // It is only lost as the daemon ends.
+    counting.await.unwrap_or_default()
+}
+
+/// Counts what is open and not counted, takes off what was `counted` before and is closed, and has the
+/// queues swept.
 async fn look(
     daemon: &Daemon,
     wanted: Wanted,
+    counted: Vec<u64>,
     sockets: &mut Sockets,
     tracking: Option<&mut Tracking>,
 ) -> Result<(), Uncounted> {
     // Those tracked by an earlier policy are none of the sockets, and so are closed.
-    let are_tracked = tracking.is_some();
-    let open = sockets.look(daemon, wanted, are_tracked).await?;
+    let are_tracked = |cookie: &u64| tracking.is_some() && cookie::is_tracked(*cookie);
+    let (tracked, of_sockets): (Vec<_>, Vec<_>) = counted.into_iter().partition(are_tracked);
+    let open = sockets.look(daemon, wanted, of_sockets).await?;
     let tracked = match tracking {
-        Some(tracking) => tracking.look(daemon, wanted.generation, &open.tuples).await,
+        Some(tracking) => {
+            let tuples = &open.tuples;
+            tracking
+                .look(daemon, wanted.generation, tracked, tuples)
+                .await
+        }
         None => Vec::new(),
     };
     let all = open.ends.iter().chain(&tracked).map(|(_, ends)| ends);

@@ -11,7 +11,7 @@ use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
 use tokio::time::timeout;
 
 use super::{
-    Wanted, cookie, counted,
+    Wanted, cookie,
     look::{Known, PATIENCE, Uncounted},
 };
 use crate::{
@@ -58,17 +58,14 @@ impl Sockets {
         self.known = Known::default();
     }
 
-    /// Counts them, and charges those handshakes of which nobody else tells; returns them. `are_tracked`:
-    /// those without a socket are none of its business.
+    /// Counts them, and charges those handshakes of which nobody else tells; returns them. Those that were
+    /// `counted` before and that it does not find are taken off.
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
         wanted: Wanted,
-        are_tracked: bool,
+        counted: Vec<u64>,
     ) -> Result<Open, Uncounted> {
-        // Before they are listed, so that what is counted meanwhile is not missed.
-        let counted = counted(&daemon.datapath()).into_iter();
-        let counted = counted.filter(|cookie| !are_tracked || !cookie::is_tracked(*cookie));
         let tuples = match timeout(PATIENCE, open(&mut self.channel)).await {
             Ok(tuples) => tuples?,
             Err(_) => return Err(Uncounted::Late),

@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{info, warn};
 
 use super::{
-    SHARE, cookie, counted,
-    look::{Known, PATIENCE, Uncounted, carry_out},
+    cookie,
+    look::{Known, PATIENCE, SHARE, Uncounted, carry_out},
 };
 use crate::{
     daemon::shared::Daemon,
@@ -39,8 +39,8 @@ enum Untracked {
     )]
     Unloaded,
     #[error("the kernel does not list the connections that it tracks: {0}")]
-    Kernel(#[from] DumpError),
-    #[error("the kernel has not listed the connections that it tracks within {PATIENCE:?}")]
+    Kernel(DumpError),
+    #[error("the kernel has not answered within {PATIENCE:?}")]
     Late,
     #[error("the kernel does not list this host's addresses: {0}")]
     Addresses(DumpError),
@@ -48,6 +48,16 @@ enum Untracked {
     Nothing,
     #[error(transparent)]
     Uncounted(#[from] Uncounted),
+}
+
+impl From<DumpError> for Untracked {
+    fn from(error: DumpError) -> Self {
+        match error {
+            // As the kernel answers for a part of netfilter that it does not have.
+            DumpError::Io(error) if error.raw_os_error() == Some(libc::EINVAL) => Self::Unloaded,
+            error => Self::Kernel(error),
+        }
+    }
 }
 
 /// Looks at what is tracked, and hears of it.
@@ -80,27 +90,28 @@ impl Tracking {
         LEAST_PAUSE.max(self.took * SHARE)
     }
 
-    /// Counts what is tracked and has none of these sockets, and returns it; tells and logs whether it
-    /// could.
+    /// Counts what is tracked and has none of these sockets, and returns it; takes off what was `counted`
+    /// before and is no longer. Tells and logs whether it could.
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
         generation: u64,
+        counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
     ) -> Vec<(u64, Ends)> {
         let began = Instant::now();
         // Before they are listed, so that nothing happens unseen in between.
         let late = self.listen();
-        let counted = self.count(daemon, generation, sockets).await;
+        let found = self.count(daemon, generation, counted, sockets).await;
         self.took = began.elapsed();
         tell(
             daemon,
             TrackingStatus {
-                error: counted.as_ref().err().map(ToString::to_string),
+                error: found.as_ref().err().map(ToString::to_string),
                 late,
             },
         );
-        counted.unwrap_or_default()
+        found.unwrap_or_default()
     }
 
     /// Has the kernel send events, if it does not yet; returns why it does not.
@@ -118,6 +129,7 @@ impl Tracking {
         &mut self,
         daemon: &Daemon,
         generation: u64,
+        counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
     ) -> Result<Vec<(u64, Ends)>, Untracked> {
         // The first order of a policy has the kernel verify a program, which no connection should wait for.
@@ -128,8 +140,6 @@ impl Tracking {
         let own = own.map_err(Untracked::Addresses)?.into_iter().collect();
         let own = &*self.own.insert(own);
         let sockets: HashSet<_> = sockets.iter().map(|(_, tuple)| *tuple).collect();
-        let counted = counted(&daemon.datapath()).into_iter();
-        let counted = counted.filter(|cookie| cookie::is_tracked(*cookie));
         let mut any_listed = false;
         let open = |tracked: Tracked| {
             any_listed = true;
@@ -140,14 +150,7 @@ impl Tracking {
             is_counted.then(|| named(&tracked)).flatten()
         };
         let open = timeout(PATIENCE, conntrack::ask(&mut self.conntrack, open)).await;
-        let open = match open.map_err(|_| Untracked::Late)? {
-            Ok(open) => open,
-            // As the kernel answers for a part of netfilter that it does not have.
-            Err(DumpError::Io(error)) if error.raw_os_error() == Some(libc::EINVAL) => {
-                return Err(Untracked::Unloaded);
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let open = open.map_err(|_| Untracked::Late)??;
         let known = &mut self.known;
         known.settle(daemon, generation, counted, &open).await?;
         if any_listed || host::is_idle() != Some(true) {
@@ -230,7 +233,7 @@ fn has_own_end(tracked: &Tracked, own: &HashSet<IpAddr>) -> bool {
 /// Tells whoever asks how they are counted; logs what has changed.
 fn tell(daemon: &Daemon, status: TrackingStatus) {
     let before = daemon
-        .tracking
+        .forwarded
         .set(Some(status.clone()))
         .unwrap_or_default();
     if before == status {
@@ -245,5 +248,40 @@ fn tell(daemon: &Daemon, status: TrackingStatus) {
         warn!("connections that this host forwards are counted only once a second: {late}");
     } else {
         info!("connections that this host forwards are counted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_lacks_is_told_from_what_it_refuses() {
+        let told = |code| Untracked::from(DumpError::Io(io::Error::from_raw_os_error(code)));
+        let lacking = "the kernel has no connection tracking, or its module nf_conntrack_netlink is \
+                       not loaded";
+        assert_eq!(told(libc::EINVAL).to_string(), lacking);
+        assert_eq!(
+            told(libc::EPERM).to_string(),
+            "the kernel does not list the connections that it tracks: Operation not permitted (os \
+             error 1)"
+        );
+    }
+
+    #[test]
+    fn whose_connection_it_is() {
+        let own = HashSet::from([IpAddr::from([192, 0, 2, 1])]);
+        let end = |host| std::net::SocketAddr::from(([192, 0, 2, host], 443));
+        for (source, destination, expected) in [(1, 9, true), (9, 1, true), (8, 9, false)] {
+            let original = Tuple {
+                source: end(source),
+                destination: end(destination),
+            };
+            let mut tracked = Tracked::testing(1, original);
+            tracked.reply = original.reversed();
+            assert_eq!(has_own_end(&tracked, &own), expected, "{original:?}");
+        }
     }
 }

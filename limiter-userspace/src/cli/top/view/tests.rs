@@ -435,7 +435,7 @@ fn a_table_of_limits() {
     assert_eq!(
         lines[5..8],
         [
-            "1 234 open that limits count, 34 of them forwarded  2 NOT COUNTED for lack of room",
+            "1 234 open that limits count  2 NOT COUNTED for lack of room",
             "limit                      open  at once  refused/s  refused",
             "OpenConnectionsPerIPAdd…  1 229       40        7.0       14",
         ]

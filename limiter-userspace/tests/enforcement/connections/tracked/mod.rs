@@ -167,26 +167,25 @@ fn they_count_as_soon_as_they_are_established() -> Result<()> {
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     assert_tracked(&limiter, 0)?;
-    // Its first look has had its time.
-    thread::sleep(AT_ONCE);
-    let mut let_in = 0;
-    let begun = Instant::now();
-    let mut open = Vec::new();
-    // As fast as a client can, one after the other.
-    while begun.elapsed() < AT_ONCE {
-        match scene.connect(CLIENT) {
-            Ok(client) => {
-                open.push((client, scene.server.accept()?));
-                let_in += 1;
-            }
-            Err(_) => break,
+    let mut each = Vec::new();
+    for _ in 0..10 {
+        // At any moment between two looks.
+        thread::sleep(Duration::from_millis(fastrand::u64(..1500)));
+        let begun = Instant::now();
+        let mut open = Vec::new();
+        // As fast as a client can, one after the other.
+        while let (true, Ok(client)) = (begun.elapsed() < AT_ONCE, scene.connect(CLIENT)) {
+            open.push((client, scene.server.accept()?));
         }
+        each.push(open.len());
+        drop(open);
+        assert_tracked(&limiter, 0)?;
     }
-    println!("{let_in} of {LIMIT} were let in before the events came");
-    ensure!(let_in >= LIMIT, "only {let_in} were let in");
-    ensure!(let_in < 3 * LIMIT, "{let_in} were let in");
-    assert_tracked(&limiter, let_in as u64)?;
-    scene.assert_full(CLIENT)
+    println!("{each:?} were let in one after the other, where {LIMIT} may be open");
+    each.sort_unstable();
+    ensure!(each[0] >= LIMIT, "{each:?}");
+    ensure!(each[each.len() / 2] <= LIMIT + 2, "{each:?}");
+    Ok(())
 }
 
 #[test]

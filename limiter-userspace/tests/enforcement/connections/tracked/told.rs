@@ -7,11 +7,11 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::Limiter;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender};
 
 use super::{
-    super::{CLIENT, LIMIT, SOON, Server, policy, start},
-    Scene, TRACK, assert_tracked, tracked,
+    super::{CLIENT, LIMIT, PORT, SOON, Server, policy, start},
+    SERVER, Scene, TRACK, assert_tracked, tracked,
 };
 use crate::{
     forwarding::{Forwarding, nft, set},
@@ -24,6 +24,8 @@ const UNHEARD: usize = 4000;
 
 /// Whose those are.
 const MANY: &str = "fd77:1:1:2::1";
+
+const OTHER: &str = "10.77.0.3";
 
 /// Returns what the status says against counting what is forwarded.
 fn trouble(limiter: &Limiter, which: &str) -> Result<Option<String>> {
@@ -48,18 +50,49 @@ fn await_trouble(limiter: &Limiter, which: &str, expected: Option<&str>) -> Resu
     }
 }
 
-/// Returns how many events the kernel had to drop for the daemon, which is alone in its namespace.
-fn lost(scene: &Scene) -> Result<u64> {
-    const NETFILTER: &str = "12";
-    let table = scene.forwarding.pair.server.enter(|| {
-        fs::read_to_string("/proc/thread-self/net/netlink").context("cannot read net/netlink")
-    })?;
-    let columns = table.lines().map(|line| line.split_whitespace());
-    let drops = columns.filter_map(|mut columns| {
-        let is_netfilter = columns.nth(1)? == NETFILTER;
-        columns.nth(6)?.parse::<u64>().ok().filter(|_| is_netfilter)
-    });
-    Ok(drops.sum())
+/// The daemon's socket for events, which is alone in its namespace.
+struct EventSocket {
+    /// How many bytes wait in it.
+    waiting: u64,
+    /// How many events the kernel had to drop.
+    lost: u64,
+}
+
+impl EventSocket {
+    fn look(scene: &Scene) -> Result<Self> {
+        const NETFILTER: &str = "12";
+        const NO_GROUPS: &str = "00000000";
+        let table = scene.forwarding.pair.server.enter(|| {
+            fs::read_to_string("/proc/thread-self/net/netlink").context("cannot read net/netlink")
+        })?;
+        let mut lines = table
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let columns = lines.find(|columns| columns[1] == NETFILTER && columns[3] != NO_GROUPS);
+        let columns = columns.with_context(|| format!("no socket for events:\n{table}"))?;
+        Ok(Self {
+            waiting: columns[4].parse()?,
+            lost: columns[8].parse()?,
+        })
+    }
+}
+
+/// Fails unless addresses soon have so many open.
+fn assert_open(limiter: &Limiter, expected: &[(&str, usize)]) -> Result<()> {
+    let end = Instant::now() + SOON;
+    loop {
+        let mut found = Vec::new();
+        for (address, _) in expected {
+            let explained = limiter.explain(address)?;
+            let open = explained["limits"][0]["connections"].as_u64();
+            found.push((*address, open.context("it is counted")?.try_into()?));
+        }
+        if found == expected {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "{found:?} are open, not {expected:?}");
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -75,21 +108,59 @@ fn lost_events_leave_no_count() -> Result<()> {
     limiter.signal(Signal::SIGSTOP)?;
     // One of those counted ends, and one more begins, from another address, amid very many.
     drop(held.pop());
-    let other = scene.open("10.77.0.3")?;
+    let other = scene.open(OTHER)?;
     for number in 0..UNHEARD {
         let opened = scene.open(MANY);
         drop(opened.with_context(|| format!("connection {number}"))?);
     }
-    let lost = lost(&scene)?;
+    let lost = EventSocket::look(&scene)?.lost;
     println!("{lost} events were lost");
     limiter.signal(Signal::SIGCONT)?;
     ensure!(lost > 0, "no event was lost");
-    assert_tracked(&limiter, LIMIT as u64)?;
+    assert_open(&limiter, &[(CLIENT, LIMIT - 1), (OTHER, 1), (MANY, 0)])?;
     held.push(scene.assert_room(CLIENT)?);
-    assert_tracked(&limiter, LIMIT as u64 + 1)?;
+    assert_open(&limiter, &[(CLIENT, LIMIT), (OTHER, 1), (MANY, 0)])?;
     scene.assert_full(CLIENT)?;
     drop((held, other));
     assert_tracked(&limiter, 0)
+}
+
+/// What is not established is no event, so that a flood of SYNs fills nothing.
+#[test]
+fn forged_syns_are_no_events() -> Result<()> {
+    const SYNS: u16 = 4000;
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    let limiter = scene.start(&tracked("ipAddress"))?;
+    let _open = scene.fill(CLIENT)?;
+    assert_tracked(&limiter, LIMIT as u64)?;
+    limiter.signal(Signal::SIGSTOP)?;
+    let client = &scene.forwarding.pair.client;
+    let frame = Frame::new("10.77.0.99".parse()?, SERVER.parse()?);
+    let syns = (1000..1000 + SYNS).map(|port| frame.tcp_syn(port, PORT, 1));
+    let syns: Vec<_> = syns.collect::<Result<_>>()?;
+    RawSender::new(client, CLIENT_INTERFACE)?.send_frames(&syns)?;
+    thread::sleep(Duration::from_secs(1));
+    let host = &scene.forwarding.pair.server;
+    let entries = host.enter(|| {
+        let table = fs::read_to_string("/proc/thread-self/net/nf_conntrack")?;
+        Ok(table.matches("SYN_RECV").count())
+    })?;
+    let events = EventSocket::look(&scene)?;
+    limiter.signal(Signal::SIGCONT)?;
+    ensure!(entries > 500, "only {entries} are tracked");
+    ensure!(
+        (events.waiting, events.lost) == (0, 0),
+        "{} wait",
+        events.waiting
+    );
+    // What is established is heard of.
+    limiter.signal(Signal::SIGSTOP)?;
+    let _other = scene.open(OTHER)?;
+    let events = EventSocket::look(&scene)?;
+    limiter.signal(Signal::SIGCONT)?;
+    ensure!(events.waiting > 0, "nothing is heard");
+    assert_tracked(&limiter, LIMIT as u64 + 1)
 }
 
 /// Without events, looks count once a second, and the daemon says so.

@@ -1,0 +1,28 @@
+//! What the daemon tells of how connections are counted that this host forwards.
+
+use std::{
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use crate::protocol::TrackingStatus;
+
+/// How they are counted; `None`: the policy does not count them.
+#[derive(Default)]
+pub(super) struct Forwarded(Mutex<Option<TrackingStatus>>);
+
+impl Forwarded {
+    pub(super) fn status(&self) -> Option<TrackingStatus> {
+        self.locked().clone()
+    }
+
+    /// Sets it, and returns what was told before.
+    pub(super) fn set(&self, status: Option<TrackingStatus>) -> Option<TrackingStatus> {
+        mem::replace(&mut *self.locked(), status)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<TrackingStatus>> {
+        // A panic elsewhere spoils no text.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
