@@ -187,11 +187,8 @@ impl Looks {
             }
             yield_now().await;
         }
-        daemon.owners.set(Found {
-            generation: self.generation,
-            at: std::time::Instant::now(),
-            limits: count.most(),
-        });
+        let found = count.found(self.generation, Instant::now().into_std());
+        daemon.owners.set(found);
     }
 }
 
