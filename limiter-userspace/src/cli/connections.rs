@@ -88,22 +88,19 @@ fn print(out: &mut impl Write, list: &OwnerList) -> anyhow::Result<()> {
 
 /// Says on one line how many are open, and of how many owners.
 fn headline(list: &OwnerList) -> String {
-    if list.limits.is_empty() {
-        return NO_LIMIT.to_owned();
-    }
-    let open = count(list.counted);
-    match list.looked_ago_ns {
-        None => format!("{open} open that limits count; no daemon has looked whose they are"),
-        Some(looked_ago_ns) => {
-            let owners = list.limits.values().filter_map(|limit| limit.owners);
-            let owners = usize::try_from(owners.sum::<u64>()).unwrap_or(usize::MAX);
-            let owners = counted(owners, "owner");
-            format!(
-                "{open} open that limits count, {owners}, {}",
-                ago(looked_ago_ns)
-            )
-        }
-    }
+    let mut limits = list.limits.iter();
+    let open = match (limits.next(), limits.next()) {
+        (None, _) => return NO_LIMIT.to_owned(),
+        (Some((name, limit)), None) => format!("{} open that {name} counts", count(limit.open)),
+        (Some(_), Some(_)) => format!("{} open that limits count", count(list.counted)),
+    };
+    let Some(looked_ago_ns) = list.looked_ago_ns else {
+        return format!("{open}; no daemon has looked whose they are");
+    };
+    let owners = list.limits.values().filter_map(|limit| limit.owners);
+    let owners = usize::try_from(owners.sum::<u64>()).unwrap_or(usize::MAX);
+    let owners = counted(owners, "owner");
+    format!("{open}, {owners}, {}", ago(looked_ago_ns))
 }
 
 #[cfg(test)]
@@ -164,6 +161,9 @@ mod tests {
             shown(&two),
             "1 234 open that limits count; no daemon has looked whose they are\n"
         );
+        let one = list(&[("192.0.2.7", "Web", 30, 50, None)]);
+        let lines = "1 234 open that Web counts, 1 000 owners, 430 ms ago\nowner ";
+        assert!(shown(&one).starts_with(lines), "{}", shown(&one));
         assert_eq!(shown(&list(&[])), format!("{NO_LIMIT}\n"));
     }
 }

@@ -68,7 +68,7 @@ pub(super) async fn put_in_force(
         );
     }
     if let Err(error) = datapath.are_handshakes_noted() {
-        if datapath.counts_connections() {
+        if datapath.counts_connections() || datapath.limits_handshakes() {
             warn!(
                 "connections are counted only once a second: {error}; `limiter reload` tries again"
             );

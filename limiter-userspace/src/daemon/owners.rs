@@ -40,7 +40,15 @@ pub(super) fn list(
         None => None,
     };
     let found = owners.and_then(|owners| owners.of(manifest.generation));
-    let mut open = open_by_limit(datapath);
+    // What the look found adds up. Without it, the kernel's maps tell how many there are.
+    let counted = match &found {
+        Some(found) => found.counted,
+        None => status(datapath)?.map_or(0, |status| status.counted),
+    };
+    let mut open = match &found {
+        Some(_) => BTreeMap::new(),
+        None => open_by_limit(datapath),
+    };
     let limits = manifest.policy.limits.iter();
     let counting = limits.filter(|limit| limit.counts_connections());
     let (mut limits, mut listed) = (BTreeMap::new(), Vec::new());
@@ -51,7 +59,10 @@ pub(super) fn list(
         let first = datapath.first_of_group(index);
         let of_limit = found.as_ref().map(|found| &found.limits[first]);
         let by_limit = OpenByLimit {
-            open: open.remove(&limit.name).unwrap_or_default(),
+            open: match of_limit {
+                Some(of_limit) => of_limit.open,
+                None => open.remove(&limit.name).unwrap_or_default(),
+            },
             owners: of_limit.map(|of_limit| of_limit.owners),
         };
         limits.insert(limit.name.clone(), by_limit);
@@ -68,7 +79,7 @@ pub(super) fn list(
     });
     listed.truncate(query.count as usize);
     Ok(OwnerList {
-        counted: status(datapath)?.map_or(0, |status| status.counted),
+        counted,
         looked_ago_ns: found.as_ref().map(ago),
         limits,
         owners: listed,

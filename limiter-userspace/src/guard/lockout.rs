@@ -6,13 +6,13 @@ use ipnet::IpNet;
 use limiter_common::{
     address::{Address, Family},
     limit::{Cost, NumberOf},
-    packet::TcpState,
 };
 use limiter_policy::policy::{Limit, Listing, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
 
 use super::{
     BudgetOwner, Warning,
     guarded::{Guarded, Why},
+    packets::{Packets, Ports},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -101,7 +101,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
     if policy.listing_with(limit, address) != Listing::default() {
         return None;
     }
-    let budget_owner = budget_owner(policy, limit, guarded)?;
+    let budget_owner = budget_owner(policy, limit, address)?;
     let rate = match policy.override_of(limit, address) {
         Some(other) => other.rate,
         None => limit.default?,
@@ -110,7 +110,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
         .why
         .packets(Address::from(address).family)
         .iter()
-        .filter(|packets| packets.are_counted_by(limit, guarded.why))
+        .filter(|packets| packets.are_counted_by(limit))
         .map(|packets| packets.least(limit))
         .find(|least| is_below(rate, *least))?;
     Some(Warning {
@@ -130,56 +130,45 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
 pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool {
     let family = Address::from(guarded.address).family;
     let packets = guarded.why.packets(family);
-    budget_owner(policy, limit, guarded).is_some()
-        && packets
-            .iter()
-            .any(|packets| packets.are_counted_by(limit, guarded.why))
+    budget_owner(policy, limit, guarded.address).is_some()
+        && packets.iter().any(|packets| packets.are_counted_by(limit))
 }
 
 /// Returns whose bucket of the limit the address spends from; `None`: no bucket.
-fn budget_owner(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<BudgetOwner> {
+pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> Option<BudgetOwner> {
     match limit.id_format.number() {
         None if limit.id_format.range().is_none() => Some(BudgetOwner::Own),
         None => {
-            let family = Address::from(guarded.address).family;
+            let family = Address::from(address).family;
             let length = limit.id_format.prefix_length(family)?;
-            let range = IpNet::new(guarded.address, length).ok()?.trunc();
+            let range = IpNet::new(address, length).ok()?.trunc();
             Some(BudgetOwner::Shared(OverrideId::Prefix(range)))
         }
         Some(NumberOf::Subscriber) => {
-            let subscriber = policy.subscriber_of(guarded.address)?;
+            let subscriber = policy.subscriber_of(address)?;
             Some(BudgetOwner::Shared(OverrideId::Subscriber(subscriber)))
         }
         Some(_) => Some(BudgetOwner::Total),
     }
 }
 
-/// Packets of one kind that a guarded address has to get through.
-struct Packets {
-    protocol: u8,
-    ports: Option<Ports>,
-    /// `None`: not TCP.
-    tcp_flags: Option<u8>,
-}
-
-struct Ports {
-    source: RangeInclusive<u16>,
-    destination: u16,
-}
-
 impl Why {
     /// Returns what the address sends.
     fn packets(self, family: Family) -> Vec<Packets> {
-        let tcp = |destination, tcp_flags| Packets {
+        let tcp = |to: Option<IpAddr>, port, tcp_flags| Packets {
             protocol: Match::TCP,
             ports: Some(Ports {
                 source: CLIENT_PORTS,
-                destination,
+                destination: port..=port,
             }),
             tcp_flags: Some(tcp_flags),
+            destination: to,
         };
         match self {
-            Self::Ssh { port, .. } => vec![tcp(port, TcpFlags::ACK), tcp(port, TcpFlags::SYN)],
+            Self::Ssh { local, port } => {
+                let flags = [TcpFlags::ACK, TcpFlags::SYN];
+                flags.map(|flags| tcp(Some(local), port, flags)).into()
+            }
             // It forwards much and says little: errors and, for IPv6, neighbour discovery, over
             // ICMP; routes.
             Self::Gateway => vec![
@@ -190,67 +179,15 @@ impl Why {
                     },
                     ports: None,
                     tcp_flags: None,
+                    destination: None,
                 },
-                tcp(BGP, TcpFlags::ACK),
+                tcp(None, BGP, TcpFlags::ACK),
             ],
         }
     }
 }
 
 impl Packets {
-    /// Whether they open connections.
-    fn open_connections(&self) -> bool {
-        self.tcp_flags == Some(TcpFlags::SYN)
-    }
-
-    fn are_counted_by(&self, limit: &Limit, why: Why) -> bool {
-        let matching = &limit.matching;
-        let meets = |ranges: &[RangeInclusive<u16>], ports: &RangeInclusive<u16>| {
-            let mut ranges = ranges.iter();
-            ranges.any(|range| range.start() <= ports.end() && ports.start() <= range.end())
-        };
-        let ports = match &self.ports {
-            None => !matching.needs_ports(),
-            Some(Ports {
-                source,
-                destination,
-            }) => {
-                (matching.source_ports.is_empty() || meets(&matching.source_ports, source))
-                    && (matching.destination_ports.is_empty()
-                        || meets(&matching.destination_ports, &(*destination..=*destination)))
-            }
-        };
-        let flags = match (matching.tcp_flags, self.tcp_flags) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(wanted), Some(flags)) => {
-                flags & wanted.set == wanted.set && flags & wanted.clear == 0
-            }
-        };
-        // Sessions are open connections.
-        let states = limit.tcp_states();
-        let state = if self.open_connections() {
-            TcpState::New
-        } else {
-            TcpState::Established
-        };
-        let is_of_state = states.is_empty() || self.tcp_flags.is_some() && states.contains(&state);
-        let destination = match why {
-            Why::Ssh { local, .. } => {
-                matching.destinations.is_empty()
-                    || matching.destinations.iter().any(|to| to.contains(&local))
-            }
-            // To any address of the machine.
-            Why::Gateway => true,
-        };
-        (matching.protocols.is_empty() || matching.protocols.contains(&self.protocol))
-            && (matches!(limit.cost, Cost::Packets | Cost::Bytes) || self.open_connections())
-            && ports
-            && flags
-            && is_of_state
-            && destination
-    }
-
     /// Returns the least rate of the limit at which they can be sent.
     fn least(&self, limit: &Limit) -> Rate {
         let least = match limit.cost {

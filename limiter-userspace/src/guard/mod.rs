@@ -8,11 +8,14 @@
 //! Bans of them, and of this machine itself, are refused unless they are forced
 //! (`protected`). Every ban is, while they are unknown: a missing answer does not mean nobody.
 
+mod asked;
 mod blocked;
 pub mod forged;
 mod gateways;
 mod guarded;
 mod lockout;
+mod packets;
+mod peers;
 mod probe;
 mod protected;
 mod records;
@@ -28,6 +31,8 @@ use tracing::warn;
 
 use self::probe::GuardedAddresses;
 pub use self::{
+    asked::PeersError,
+    peers::{CountedPeer, PeerBudget},
     probe::{GuardProbe, ProbeError},
     protected::{Protected, Refusal},
     records::are_kept as are_sessions_recorded,
@@ -55,6 +60,12 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
         .map(ToString::to_string)
         .chain(held)
         .collect()
+}
+
+/// Returns the peers whom this host itself asks, and whose answers limits of a policy count.
+pub async fn counted_peers(policy: &Policy) -> Result<Vec<CountedPeer<'_>>, PeersError> {
+    let peers = asked::peers(peers::count_by_tcp(policy)).await?;
+    Ok(peers::counted(policy, &peers))
 }
 
 /// Logs what a policy's lists would do to them.

@@ -32,6 +32,7 @@ mod moved;
 mod names;
 mod offenders;
 mod output;
+mod own_peers;
 mod page;
 mod pinned;
 mod pins;

@@ -204,6 +204,8 @@ ip-rep:
     let lines: Vec<String> = shown
         .lines()
         .skip(5)
+        // What follows is about the machine that checks.
+        .take(7)
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     let halves = "4 8 16 32 64 128 256 512 1 024 2 048";

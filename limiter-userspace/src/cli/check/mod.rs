@@ -8,6 +8,8 @@ mod diff;
 mod dns_cookies;
 mod forged;
 mod lists;
+mod machine;
+mod peers;
 mod queues;
 mod rates;
 mod sieves;
@@ -26,8 +28,8 @@ use limiter_datapath::kernel::possible_cpus;
 use limiter_policy::{
     config::{self, Config},
     policy::{
-        AutomaticBan, CompiledPolicy, Deny, DnsCookies, FlatMetrics, Limit, Match, Policy, Queue,
-        Reserve, StandingSettings,
+        AutomaticBan, CompiledPolicy, Deny, DnsCookies, FlatMetrics, Limit, Match, Queue, Reserve,
+        StandingSettings,
     },
 };
 use serde::Serialize;
@@ -35,10 +37,10 @@ use serde::Serialize;
 use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
     args::{ConfigArgs, OutputArgs, ReadArgs},
-    output::{self, print_json},
+    output::print_json,
     render::{count, counted, duration, table_without},
 };
-use crate::{guard, syn_cookies};
+use crate::guard::CountedPeer;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -120,6 +122,9 @@ struct Checked<'a> {
     /// `None`: none prove anybody.
     #[serde(skip_serializing_if = "Option::is_none")]
     dns_cookies: Option<&'a DnsCookies>,
+    /// Those whom this host asks, and whose answers limits count.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    counted_peers: &'a [CountedPeer<'a>],
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
@@ -137,7 +142,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     dns_cookies::warn(&config);
     states::warn(&config.policy);
     connections::warn(&config.policy);
-    warn_of_this_machine(&config.policy)?;
+    let peers = machine::look(&config.policy)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
     }
@@ -155,27 +160,10 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             sieves: sieves::sieves(policy),
             standing: policy.standing_in_use(),
             dns_cookies: policy.dns_cookies_in_use(),
+            counted_peers: &peers,
         });
     }
-    print(&config, &limits, &lists)
-}
-
-/// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN
-/// cookies that it does not make.
-fn warn_of_this_machine(policy: &Policy) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    for warning in runtime.block_on(guard::warnings(policy)) {
-        output::warn(&warning);
-    }
-    if syn_cookies::are_used(policy) {
-        let host = runtime.block_on(syn_cookies::Host::look());
-        for (limit, trouble) in syn_cookies::troubles(policy, &host) {
-            let _ = writeln!(io::stderr(), "warning: limit {limit}: {trouble}");
-        }
-    }
-    Ok(())
+    print(&config, &limits, &lists, &peers)
 }
 
 impl<'a> Interned<'a> {
@@ -213,7 +201,12 @@ impl<'a> Interned<'a> {
     }
 }
 
-fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> anyhow::Result<()> {
+fn print(
+    config: &Config,
+    limits: &[Interned<'_>],
+    lists: &CheckedLists<'_>,
+    peers: &[CountedPeer<'_>],
+) -> anyhow::Result<()> {
     let header = [
         "id",
         "limit",
@@ -294,5 +287,5 @@ fn print(config: &Config, limits: &[Interned<'_>], lists: &CheckedLists<'_>) -> 
         counted(config.policy.limits.len(), "limit"),
         counted(config.policy.override_count(), "override"),
     )?;
-    Ok(())
+    peers::print(&mut out, peers)
 }

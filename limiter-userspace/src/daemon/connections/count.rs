@@ -20,6 +20,8 @@ use crate::protocol::MOST_OWNERS;
 /// The owners of the connections seen so far, while the daemon looks. It has room for each of them; what
 /// is kept of it has not.
 pub(super) struct OwnerCount<'e> {
+    /// How many connections a limit counts.
+    counted: u64,
     /// In the order of the policy's limits on connections: how many are open at a place, and the ends of
     /// one of them.
     limits: [HashMap<Place, (u64, &'e Ends)>; MOST_LIMITS],
@@ -36,14 +38,18 @@ pub(in crate::daemon) struct Found {
     pub(in crate::daemon) generation: u64,
     /// When it ended.
     pub(in crate::daemon) at: Instant,
+    /// How many connections are open that a limit counts.
+    pub(in crate::daemon) counted: u64,
     /// In the order of the policy's limits on connections; those behind them count none.
     pub(in crate::daemon) limits: [OfLimit; MOST_LIMITS],
 }
 
-/// The owners of the connections that one limit counts.
+/// The connections that one limit counts, and their owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::daemon) struct OfLimit {
-    /// How many they are.
+    /// How many are open.
+    pub(in crate::daemon) open: u64,
+    /// How many owners have some.
     pub(in crate::daemon) owners: u64,
     /// Those with the most connections, the most first; at most [`MOST_OWNERS`].
     pub(in crate::daemon) most: Vec<Owner>,
@@ -63,12 +69,14 @@ pub(in crate::daemon) struct Owner {
 impl<'e> OwnerCount<'e> {
     pub(super) fn new() -> Self {
         Self {
+            counted: 0,
             limits: array::from_fn(|_| HashMap::new()),
         }
     }
 
     /// Counts a connection at its places.
     pub(super) fn add(&mut self, ends: &'e Ends, places: &Places) {
+        self.counted += u64::from(*places != Places::NONE);
         for (limit, place) in self.limits.iter_mut().zip(places.0) {
             if place != 0 {
                 limit.entry(Place(place)).or_insert((0, ends)).0 += 1;
@@ -76,9 +84,14 @@ impl<'e> OwnerCount<'e> {
         }
     }
 
-    /// Returns those who have the most.
-    pub(super) fn most(&self) -> [OfLimit; MOST_LIMITS] {
-        array::from_fn(|index| of_limit(&self.limits[index]))
+    /// Returns those who have the most, by the policy with that number.
+    pub(super) fn found(&self, generation: u64, at: Instant) -> Found {
+        Found {
+            generation,
+            at,
+            counted: self.counted,
+            limits: array::from_fn(|index| of_limit(&self.limits[index])),
+        }
     }
 }
 
@@ -102,7 +115,9 @@ impl Owners {
 
 fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
     let mut most = BinaryHeap::with_capacity(MOST_OWNERS + 1);
+    let mut all = 0;
     for (place, (open, ends)) in owners {
+        all += open;
         let is_full = most.len() == MOST_OWNERS;
         let is_less =
             |Reverse(least): &Reverse<Owner>| (*open, place.0) < (least.open, least.place);
@@ -121,6 +136,7 @@ fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
     }
     let most = most.into_sorted_vec().into_iter();
     OfLimit {
+        open: all,
         owners: owners.len() as u64,
         most: most.map(|Reverse(owner)| owner).collect(),
     }
@@ -156,7 +172,9 @@ mod tests {
         {
             count.add(ends, &places(at));
         }
-        let [first, second, others @ ..] = count.most();
+        let found = count.found(1, Instant::now());
+        assert_eq!(found.counted, 6);
+        let [first, second, others @ ..] = found.limits;
         let shown = |limit: &OfLimit| -> Vec<_> {
             let owners = limit.most.iter();
             let shown = owners.map(|owner| (owner.open, owner.place, owner.peer.to_string()));
@@ -173,6 +191,7 @@ mod tests {
         );
         assert_eq!(shown(&second), [owner(5, 1, "10.0.0.0")]);
         assert_eq!((first.owners, second.owners), (3, 1));
+        assert_eq!((first.open, second.open), (6, 5));
         assert!(others.iter().all(|limit| *limit == OfLimit::default()));
     }
 
@@ -186,7 +205,7 @@ mod tests {
         }
         // Whoever has two is found among all who have one.
         count.add(&ends[77_777], &places([77_778]));
-        let [limit, ..] = count.most();
+        let [limit, ..] = count.found(1, Instant::now()).limits;
         assert_eq!((limit.owners, limit.most.len()), (100_000, MOST_OWNERS));
         assert_eq!((limit.most[0].open, limit.most[0].place), (2, 77_778));
         assert!(limit.most[1..].iter().all(|owner| owner.open == 1));
@@ -196,11 +215,7 @@ mod tests {
     fn another_policy_has_found_nothing_yet() {
         let owners = Owners::default();
         assert!(owners.of(1).is_none());
-        owners.set(Found {
-            generation: 1,
-            at: Instant::now(),
-            limits: OwnerCount::new().most(),
-        });
+        owners.set(OwnerCount::new().found(1, Instant::now()));
         assert!(owners.of(1).is_some());
         assert!(owners.of(2).is_none());
     }

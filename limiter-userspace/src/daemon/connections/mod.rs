@@ -177,11 +177,8 @@ async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator
         }
         yield_now().await;
     }
-    daemon.owners.set(Found {
-        generation,
-        at: Instant::now().into_std(),
-        limits: count.most(),
-    });
+    let found = count.found(generation, Instant::now().into_std());
+    daemon.owners.set(found);
 }
 
 /// Returns the orders to sweep the queues in which clients wait: as often as it may take to remove all
@@ -209,7 +206,7 @@ fn counted(datapath: &Datapath) -> Vec<u64> {
 pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
     let Some(maps) = datapath
         .reputation()
-        .filter(|_| datapath.counts_connections())
+        .filter(|_| datapath.counts_connections() || Wanted::of(datapath).charges)
     else {
         return Ok(None);
     };

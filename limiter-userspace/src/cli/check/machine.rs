@@ -1,0 +1,33 @@
+//! What the policy would do on this machine, as it is now.
+
+use std::io::{self, Write as _};
+
+use limiter_policy::policy::Policy;
+
+use super::super::output;
+use crate::{
+    guard::{self, CountedPeer},
+    syn_cookies,
+};
+
+/// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN
+/// cookies that it does not make. Returns the peers whom the machine asks and whose answers limits count.
+pub(super) fn look(policy: &Policy) -> anyhow::Result<Vec<CountedPeer<'_>>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    for warning in runtime.block_on(guard::warnings(policy)) {
+        output::warn(&warning);
+    }
+    if syn_cookies::are_used(policy) {
+        let host = runtime.block_on(syn_cookies::Host::look());
+        for (limit, trouble) in syn_cookies::troubles(policy, &host) {
+            let _ = writeln!(io::stderr(), "warning: limit {limit}: {trouble}");
+        }
+    }
+    let peers = runtime.block_on(guard::counted_peers(policy));
+    Ok(peers.unwrap_or_else(|unknown| {
+        output::warn(&unknown.to_string());
+        Vec::new()
+    }))
+}

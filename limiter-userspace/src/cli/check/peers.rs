@@ -1,0 +1,38 @@
+//! The host's own peers whose answers limits count.
+
+use std::io::Write;
+
+use crate::guard::CountedPeer;
+
+/// How many peers are told.
+const SHOWN: usize = 10;
+
+/// Prints a line for each, and what to do.
+pub(super) fn print(out: &mut impl Write, peers: &[CountedPeer<'_>]) -> anyhow::Result<()> {
+    if peers.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nlimits count the answers of those whom this host asks:"
+    )?;
+    for peer in peers.iter().take(SHOWN) {
+        let limits = peer.limits.iter();
+        let limits =
+            limits.map(|budget| format!("{} {} in {}", budget.limit, budget.rate, budget.cost));
+        let limits = limits.collect::<Vec<_>>().join(", ");
+        writeln!(
+            out,
+            "  {} ({} port {}): {limits}",
+            peer.address, peer.protocol, peer.port
+        )?;
+    }
+    if let Some(more @ 1..) = peers.len().checked_sub(SHOWN) {
+        writeln!(out, "  and {more} more")?;
+    }
+    writeln!(
+        out,
+        "  `exclude` of the limit would spare them, and whoever forges their addresses"
+    )?;
+    Ok(())
+}
