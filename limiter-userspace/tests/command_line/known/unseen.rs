@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
@@ -29,6 +30,16 @@ limits: {All: {id: total, cost: packets, burst: 2000, count: 1, period: 1h,
 
 /// Starts a limiter in a mount namespace of its own, after a step of a shell script.
 fn start(pair: &Pair, directory: &TempDir, before: &str, mounts: &str) -> Result<Limiter> {
+    start_with(CONFIGURATION, pair, directory, (before, mounts))
+}
+
+/// Does the same with another configuration.
+fn start_with(
+    configuration: &str,
+    pair: &Pair,
+    directory: &TempDir,
+    (before, mounts): (&str, &str),
+) -> Result<Limiter> {
     let binary = directory.path().join("limiter");
     let script = format!(
         "#!/bin/sh\n{before}exec unshare --cgroup --mount sh -c \
@@ -37,7 +48,7 @@ fn start(pair: &Pair, directory: &TempDir, before: &str, mounts: &str) -> Result
     fs::write(&binary, script)?;
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755))?;
     let arguments = ["-i", SERVER_INTERFACE, "--log-format", "human"];
-    Limiter::start(&binary, &pair.server, CONFIGURATION, &arguments)
+    Limiter::start(&binary, &pair.server, configuration, &arguments)
 }
 
 /// Fails unless all say loudly that handshakes prove nobody, and why.
@@ -82,6 +93,41 @@ fn without_a_cgroup_of_version_2_the_daemon_goes_on() -> Result<()> {
     let why = "there is no root cgroup of version 2: mount one";
     assert_told(&pair, &limiter, why)?;
     assert_goes_on(&pair, &limiter)
+}
+
+/// Handshakes are charged a second late, then, and all say so.
+#[test]
+fn without_a_cgroup_of_version_2_looks_charge_handshakes() -> Result<()> {
+    const LIMIT: &str = "limits: {Web: {id: ipAddress, cost: handshakes, burst: 3, count: 1, \
+                         period: 1h, match: {destination-port: 7001}}}\n";
+    let (pair, directory) = (pair()?, tempfile::tempdir()?);
+    let server: SocketAddr = "10.77.0.1:7001".parse()?;
+    let listener = pair.server.enter(|| Ok(TcpListener::bind(server)?))?;
+    let limiter = start_with(LIMIT, &pair, &directory, ("", ""))?;
+    let why = "there is no root cgroup of version 2: mount one";
+    let shown = limiter.show(&["status"])?;
+    ensure!(
+        shown.contains(&format!("COUNTED ONCE A SECOND: {why}")),
+        "{shown}"
+    );
+    let connect = || {
+        let patience = Duration::from_millis(700);
+        pair.client
+            .enter(|| Ok(TcpStream::connect_timeout(&server, patience)?))
+    };
+    let mut open = Vec::new();
+    // The first looks take what is there for old.
+    wait_for(|| {
+        match connect() {
+            Ok(client) => open.push((client, listener.accept()?)),
+            Err(_) => return Ok(true),
+        }
+        Ok(false)
+    })?;
+    let explained = limiter.explain("10.77.0.2")?;
+    ensure!(explained["limits"][0]["remaining"] == 0, "{explained}");
+    ensure!(open.len() >= 3, "{} were completed", open.len());
+    Ok(())
 }
 
 /// A cgroup below the machine's root, which a daemon in a namespace of its own takes for the root.
