@@ -10,7 +10,7 @@ use limiter_common::{
 use super::{
     Buckets, Offenders, Scope,
     diagnostics::Problems,
-    group,
+    groups,
     ip_rep::{self, IpRep},
     kinds,
     limit::Definition,
@@ -65,7 +65,7 @@ pub(super) fn policy(
     }
     parts.limits.check_number(problems);
     check_connections(&parts.limits, problems);
-    group::check(&parts.limits, problems);
+    groups::check(&parts.limits, problems);
     kinds::check(&parts.limits, problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);

@@ -1,7 +1,9 @@
 //! The fields of limits on connections open at once, whose rate is only a number.
 
+use limiter_common::limit::Cost;
+
 use super::{
-    automatic_ban,
+    automatic_ban, group,
     node::Node,
     queue,
     rate::{self, automatic},
@@ -34,13 +36,19 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Opti
     fields.get(LIMIT).and_then(|node| number(reader, node))
 }
 
-/// Notes the fields of a limit that need packets that spend something.
-pub(super) fn refuse_others(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    for field in [strategy::FIELD, automatic_ban::FIELD] {
+/// Notes the fields of a limit with a cost that no packet spends which need that, `more` among them.
+pub(super) fn refuse_spent(
+    reader: &mut Reader<'_, '_>,
+    fields: &Fields<'_>,
+    cost: Cost,
+    more: &[&str],
+) {
+    let cost = cost.name();
+    for field in [strategy::FIELD, automatic_ban::FIELD].iter().chain(more) {
         if let Some((name, _)) = fields.named(field) {
             let message = format!(
-                "'{field}' is not for cost connections, which no packet spends: leave it out, or give \
-                 it to a second limit with cost new-connections"
+                "'{field}' is not for cost {cost}, which no packet spends: leave it out, or give it to \
+                 a second limit with cost new-connections"
             );
             reader.error(name.at, message);
         }
@@ -58,6 +66,7 @@ pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
         );
         reader.error(name.at, message);
     }
+    group::refuse(reader, fields);
     let Some((name, _)) = fields.named(LIMIT) else {
         return false;
     };

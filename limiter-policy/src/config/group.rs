@@ -2,11 +2,9 @@
 
 use super::{
     diagnostics::FilePosition,
-    diagnostics::Problems,
-    limit::{self, Definition},
-    limits::Limits,
     queue,
     reader::{Fields, Reader},
+    spelling,
 };
 
 /// The field's name.
@@ -19,8 +17,8 @@ pub(super) fn read<'n>(
 ) -> Option<(String, FilePosition)> {
     let (name, node) = fields.named(FIELD)?;
     let text = reader.text(node, "a group's name")?;
-    if !limit::is_name(text) {
-        let message = format!("invalid group '{text}', {}", limit::expected_name());
+    if !spelling::is_name(text) {
+        let message = format!("invalid group '{text}', {}", spelling::expected_name());
         reader.error(node.at, message);
         return None;
     }
@@ -43,34 +41,5 @@ pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
              together"
         );
         reader.error(name.at, message);
-    }
-}
-
-/// Notes groups of one limit, and groups whose limits have different owners.
-pub(super) fn check(limits: &Limits, problems: &mut Problems) {
-    let of_groups = || {
-        limits
-            .iter()
-            .filter_map(|(_, limit)| Some((limit, limit.group.as_ref()?)))
-    };
-    for (limit, (group, position)) in of_groups() {
-        let others = |other: &Definition| !std::ptr::eq(other, limit);
-        let mut others = of_groups().filter(|(other, (name, _))| name == group && others(other));
-        let Some((other, _)) = others.next() else {
-            let message = format!(
-                "{} is alone in the group '{group}': give it to another limit, too, or leave it out",
-                limit.name
-            );
-            problems.note_at(*position, message);
-            continue;
-        };
-        if other.id_format != limit.id_format {
-            let message = format!(
-                "{} and {} share the count of the group '{group}', so both need the same id and \
-                 prefix-length",
-                limit.name, other.name
-            );
-            problems.note_at(*position, message);
-        }
     }
 }

@@ -8,7 +8,7 @@ use limiter_common::{
 use super::{
     automatic_ban, connections, deny,
     diagnostics::FilePosition,
-    flat_metrics, group, handshakes,
+    flat_metrics, group,
     ip_rep::NamedSieve,
     list_names::{self, ListNames},
     matching, nearest,
@@ -16,7 +16,7 @@ use super::{
     otherwise, queue,
     rate::{self, RateContext, automatic},
     reader::{Fields, Name, Reader},
-    reserve, strategy,
+    reserve, spelling, strategy,
 };
 use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Queue, Rate, Reserve};
 
@@ -27,14 +27,11 @@ const COST: &str = "cost";
 const MATCH: &str = "match";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
-pub(super) const IP_REP: &str = "ip-rep";
+const IP_REP: &str = "ip-rep";
 const METRICS: &str = "metrics";
 
 /// The fields that a built-in limit already defines.
 const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
-
-/// The longest name of a limit, a list or a sieve.
-const MAX_NAME: usize = 64;
 
 /// A limit without its overrides.
 pub(super) struct Definition {
@@ -225,10 +222,9 @@ pub(super) fn read<'n>(
     }
     if cost.is_some() {
         connections::refuse(reader, &fields);
-        group::refuse(reader, &fields);
     }
     if cost == Some(Cost::Handshakes) {
-        handshakes::refuse_others(reader, &fields);
+        connections::refuse_spent(reader, &fields, Cost::Handshakes, &[IP_REP]);
     }
     let ban = fields.named(automatic_ban::FIELD).and_then(|(name, node)| {
         let ban = automatic_ban::read(reader, name, node, id_format)?;
@@ -256,8 +252,6 @@ pub(super) fn read<'n>(
     let deny = deny::read(reader, &fields, counted);
     let ip_rep = read_sieve(reader, &fields);
     Some(Definition {
-        name: name.text.to_owned(),
-        position: reader.position(name.at),
         id_format: id_format?,
         cost: cost?,
         strategy,
@@ -266,8 +260,6 @@ pub(super) fn read<'n>(
         reserve,
         deny,
         ban,
-        queue: None,
-        group: None,
         rates,
         ceiling,
         lacks_rate: !has_rate,
@@ -278,6 +270,7 @@ pub(super) fn read<'n>(
         block,
         ip_rep,
         metrics,
+        ..Definition::named(name.text, reader.position(name.at))
     })
 }
 
@@ -302,7 +295,7 @@ fn of_connections<'n>(
     fields: &Fields<'n>,
     limit: Definition,
 ) -> Definition {
-    connections::refuse_others(reader, fields);
+    connections::refuse_spent(reader, fields, limit.cost, &[]);
     let rates: Vec<_> = connections::read(reader, fields).into_iter().collect();
     let lacks_rate = fields.is_missing(connections::LIMIT);
     let counted = deny::Counted {
@@ -410,28 +403,12 @@ fn read_definition<'n>(
     (id_format, cost)
 }
 
-/// Returns whether a text can be the name of a limit, a list or a sieve.
-pub(super) fn is_name(text: &str) -> bool {
-    let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    text.len() <= MAX_NAME
-        && text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text.chars().all(is_part)
-}
-
-/// Describes such a name.
-pub(super) fn expected_name() -> String {
-    format!(
-        "expected a letter followed by up to {} letters, digits, '-', '_' or '.'",
-        MAX_NAME - 1
-    )
-}
-
 fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let same = BUILT_IN
         .iter()
         .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
-    let why = if !is_name(name.text) {
-        expected_name()
+    let why = if !spelling::is_name(name.text) {
+        spelling::expected_name()
     } else if let Some(limit) = same {
         format!(
             "which differs from a built-in name only in case, did you mean '{}'?",

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 
 use super::{
     diagnostics::{Position, Problems},
-    duration, limit,
+    duration,
     list_names::ListNames,
     nearest,
     node::Node,
     prefix,
     reader::{Fields, Reader, Seen},
+    spelling,
     surroundings::{Surroundings, named_path},
 };
 use crate::{
@@ -200,8 +201,8 @@ fn read_name<'n>(
         return None;
     };
     let name = reader.text(node, "a list's name")?;
-    if !limit::is_name(name) {
-        let message = format!("invalid name '{name}', {}", limit::expected_name());
+    if !spelling::is_name(name) {
+        let message = format!("invalid name '{name}', {}", spelling::expected_name());
         reader.error(node.at, message);
     }
     seen.is_first(reader, name, node.at, || format!("list '{name}'"));

@@ -6,9 +6,10 @@ mod uses;
 
 use super::{
     diagnostics::FilePosition,
-    limit, max_age,
+    max_age,
     node::Node,
     reader::{Fields, Name, Reader, Seen},
+    spelling,
 };
 use crate::policy::Sieve;
 
@@ -165,8 +166,12 @@ fn read_name<'n>(
         text: reader.text(named, "a name")?,
         at: named.at,
     };
-    if !limit::is_name(name.text) {
-        let message = format!("invalid name '{}', {}", name.text, limit::expected_name());
+    if !spelling::is_name(name.text) {
+        let message = format!(
+            "invalid name '{}', {}",
+            name.text,
+            spelling::expected_name()
+        );
         reader.error(name.at, message);
     }
     Some(name)
