@@ -166,3 +166,41 @@ fn owners_are_those_of_the_policy_in_force() -> Result<()> {
     limiter.restart()?;
     assert_listed(&limiter, &[], &by_address)
 }
+
+/// One with many addresses fills neither the daemon's memory nor a screen, and hides nobody who has more.
+#[test]
+fn of_many_owners_those_with_the_most_are_told() -> Result<()> {
+    const MANY: usize = 300;
+    const MOST: usize = 20;
+    let _turn = take_turn();
+    let pair = pair()?;
+    let server = Server::new(&pair.server)?;
+    let route = ["route", "add", "local", "10.90.0.0/16", "dev", "lo"];
+    pair.client.ip(&route)?;
+    pair.server
+        .ip(&["route", "add", "10.90.0.0/16", "via", HOARDER])?;
+    let limiter = start(
+        &pair,
+        "limits: {Web: {id: ipAddress, cost: connections, limit: 10}}\n",
+    )?;
+    let mut all = Vec::new();
+    for number in 0..MANY {
+        let from = format!("10.90.{}.{}", number / 250, number % 250 + 1);
+        all.extend(open(&pair, &server, &from, 1)?);
+    }
+    all.extend(open(&pair, &server, OTHER, 2)?);
+    let end = Instant::now() + SOON;
+    loop {
+        let told = asked(&limiter, &["-n", "160"])?;
+        let owners = told["owners"].as_array().context("no owners")?;
+        let found = &told["limits"]["Web"];
+        if *found == json!({"open": MANY + 2, "owners": MANY + 1}) {
+            ensure!(owners.len() == MOST, "{told}");
+            ensure!(owners[0]["id"] == OTHER && owners[0]["open"] == 2, "{told}");
+            ensure!(owners[1..].iter().all(|owner| owner["open"] == 1), "{told}");
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "{told}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
