@@ -168,10 +168,11 @@ impl Tracking {
     ) -> bool {
         let end = Instant::now() + patience;
         let mut are_lost = false;
-        loop {
+        // However many events there are, looks have their turn.
+        while Instant::now() < end {
             let Some(events) = &mut self.events else {
                 sleep_until(end).await;
-                return are_lost;
+                break;
             };
             let heard = timeout_at(end, events.next()).await;
             match heard {
@@ -189,9 +190,10 @@ impl Tracking {
                     self.events = None;
                     are_lost = true;
                 }
-                Err(_) => return are_lost,
+                Err(_) => break,
             }
         }
+        are_lost
     }
 
     /// Returns what follows from an event.

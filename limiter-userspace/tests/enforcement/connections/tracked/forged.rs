@@ -1,8 +1,13 @@
 //! What nobody can forge, and what it takes.
 
-use std::{thread, time::Duration};
+use std::{
+    io::{ErrorKind, Read as _},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Result, ensure};
+use socket2::Socket;
 use testbed::{CLIENT_INTERFACE, Frame, RawSender};
 
 use super::{
@@ -111,6 +116,48 @@ fn a_guessed_last_ack_is_reset() -> Result<()> {
             guesses.len()
         );
         assert_tracked(&limiter, u64::from(is_silent))?;
+    }
+    Ok(())
+}
+
+/// Drops what would not get any further, before it is tracked.
+const NO_FURTHER: &str = "\
+table inet near {
+  chain prerouting {
+    type filter hook prerouting priority raw
+    ip ttl 1 drop
+    ip6 hoplimit 1 drop
+  }
+}
+";
+
+/// A client's reset that expires behind the host takes a connection off that the server still has,
+/// unless such packets are dropped before they are tracked.
+#[test]
+fn an_end_that_the_server_does_not_see() -> Result<()> {
+    let _turn = take_turn();
+    for is_dropped in [false, true] {
+        let scene = Scene::new()?;
+        if is_dropped {
+            nft(&scene.forwarding.pair.server, NO_FURTHER)?;
+        }
+        let limiter = scene.start(&tracked("ipAddress"))?;
+        let (client, mut serving) = scene.open(CLIENT)?;
+        assert_tracked(&limiter, 1)?;
+        let client = Socket::from(client);
+        client.set_ttl_v4(1)?;
+        client.set_linger(Some(Duration::ZERO))?;
+        drop(client);
+        if !is_dropped {
+            assert_tracked(&limiter, 0)?;
+        }
+        serving.set_read_timeout(Some(Duration::from_secs(3)))?;
+        let read = serving.read(&mut [0]).map_err(|error| error.kind());
+        ensure!(
+            read == Err(ErrorKind::WouldBlock),
+            "the server sees {read:?}"
+        );
+        assert_tracked(&limiter, u64::from(is_dropped))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod bound;
 mod forged;
 mod told;
 mod translated;
+mod turned_away;
 
 use std::{
     io::Read as _,
