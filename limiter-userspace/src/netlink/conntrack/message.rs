@@ -30,8 +30,8 @@ pub(super) enum Message {
     Other,
 }
 
-/// Returns the attribute of a question for those of which both ways were seen. Kernels before 5.18
-/// ignore it, and tell of all.
+/// Returns the attribute of a question for those of which both ways were seen. A kernel that does not
+/// know it tells of all.
 pub(super) fn assured() -> [u8; 8] {
     let mut bytes = [0; 8];
     bytes[..2].copy_from_slice(&8_u16.to_ne_bytes());

@@ -96,6 +96,7 @@ fn translated_connections_count_as_their_packets_are() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
+/// Fails unless so many are counted soon and then on, all of them by their sockets.
 fn tracked_by_none(limiter: &Limiter, expected: u64) -> Result<()> {
     assert_counted(limiter, expected)?;
     // Two looks later nothing else has been found.
@@ -172,4 +173,26 @@ fn connections_of_a_synproxy_count() -> Result<()> {
         drop(scene.server.accept()?);
     }
     assert_tracked(&limiter, 0)
+}
+
+/// An address that only a route makes local is none of the host's interfaces: once looks have found the
+/// socket, it counts alone.
+#[test]
+fn what_a_route_makes_local_counts_once_in_the_end() -> Result<()> {
+    const LOCAL: &str = "10.99.1.5";
+    let _turn = take_turn();
+    let scene = Scene::new()?;
+    let pair = &scene.forwarding.pair;
+    let own = Server::new(&pair.server)?;
+    nft(&pair.server, TRACK_OWN)?;
+    pair.server
+        .ip(&["route", "add", "local", "10.99.1.0/24", "dev", "lo"])?;
+    pair.client
+        .ip(&["route", "add", "10.99.1.0/24", "via", "10.77.0.1"])?;
+    let limiter = scene.start(&tracked("ipAddress"))?;
+    let client = connect_to(pair, CLIENT, SocketAddr::new(LOCAL.parse()?, PORT))?;
+    let open = (client, own.accept()?);
+    tracked_by_none(&limiter, 1)?;
+    drop(open);
+    assert_counted(&limiter, 0)
 }
