@@ -3,7 +3,7 @@
 //! A forged packet completes none. So packets that may open a connection are only asked whether the bucket
 //! has a token, and the handshake takes it, whatever is left: what was in flight may make a debt.
 
-use super::{Ends, opening::counted_class};
+use super::{Ends, opening::counted_class, place::EVERY_INTERFACE};
 use crate::{
     bucket::{Decide, Decided, Ending},
     limit::MAX_HANDSHAKE_LIMITS,
@@ -11,9 +11,6 @@ use crate::{
     policy::{Tables, matching, parameters_of},
     strategy::Spend,
 };
-
-/// In place of an interface's number: a connection may change its interface.
-const EVERY_INTERFACE: u32 = 0;
 
 /// What a handshake takes from one bucket of GCRA.
 #[derive(Clone, Copy, Debug)]

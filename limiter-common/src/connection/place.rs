@@ -25,8 +25,8 @@ pub struct Places(pub [u64; MOST_LIMITS]);
 /// The bits of the tag that say where the second line is begin here.
 const STEP_BITS: u32 = 40;
 
-/// In place of an interface's number: a connection may change its interface.
-const EVERY_INTERFACE: u32 = 0;
+/// In place of an interface's number, which names no owner of connections: one may change its interface.
+pub(super) const EVERY_INTERFACE: u32 = 0;
 
 impl Place {
     /// The number of bits of a word below the tag, which are its count.
@@ -69,7 +69,7 @@ impl Place {
     /// Returns the place of the connections of all sources.
     #[must_use]
     pub const fn of_total(hash_key: &HashKey, limit: LimitId) -> Self {
-        Self::new(hash_key, &BucketKey::of_interface(limit, EVERY_INTERFACE))
+        Self::new(hash_key, &BucketKey::of_host(limit))
     }
 
     /// Returns the place at which those of unknown standing wait for this one.

@@ -48,8 +48,10 @@ impl LimitEntry {
     #[must_use]
     pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost) -> Self {
         let number = match (id_format.number(), cost) {
-            // A handshake belongs to no interface.
-            (Some(NumberOf::Interface), Cost::Handshakes) => Some(NumberOf::Host),
+            // A connection belongs to no interface.
+            (Some(NumberOf::Interface), Cost::Connections | Cost::Handshakes) => {
+                Some(NumberOf::Host)
+            }
             (number, _) => number,
         };
         Self {

@@ -11,8 +11,8 @@ use limiter_common::{
     connection::{
         ConnectionOrder, Ends, MOST_LIMITS, Place, Places, find_places, queue::QueueSettings,
     },
-    limit::{LimitId, NumberOf},
-    owner::{BucketKey, Owner},
+    limit::LimitId,
+    owner::BucketKey,
     policy::LimitEntry,
 };
 use limiter_policy::policy::CompiledPolicy;
@@ -157,10 +157,7 @@ impl Datapath {
     fn place(&self, key: &BucketKey) -> Place {
         let hash_key = &self.settings().hash_key;
         let counted_as = self.counted_as(LimitId(key.limit));
-        match key.owner() {
-            Owner::Number(NumberOf::Interface, _) => Place::of_total(hash_key, counted_as),
-            _ => Place::new(hash_key, &key.of_limit(counted_as)),
-        }
+        Place::new(hash_key, &key.of_limit(counted_as))
     }
 
     /// Returns the limit that a limit on connections shares its count with: itself, or the first of its

@@ -189,6 +189,14 @@ impl Limit {
         self.cost == other.cost && self.id_format.name() == other.id_format.name()
     }
 
+    /// Returns the interned id of the limit that it shares its count of connections with, of all `limits`:
+    /// its own, or that of the first of its group.
+    #[must_use]
+    pub fn counted_as(&self, limits: &[Self]) -> LimitId {
+        let first = limits.iter().find(|other| self.shares_count(other));
+        first.map_or(self.id, |first| first.id)
+    }
+
     /// Returns whether both are of one group, and count connections.
     #[must_use]
     pub fn shares_count(&self, other: &Self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use limiter_common::{connection::Place, limit::IdFormat};
+use limiter_common::connection::Place;
 use limiter_datapath::kernel::{Datapath, DatapathError};
 use limiter_policy::{config::nearest::UnknownName, policy::Limit};
 use thiserror::Error;
@@ -95,17 +95,12 @@ fn told(
     let Some(found) = datapath.bucket_at(limit.id, Place(owner.place), owner.peer)? else {
         return Ok(None);
     };
-    let id = match limit.id_format {
-        // Whatever interface they came in on.
-        IdFormat::Total => Some(limit.id_format.name().to_owned()),
-        _ => bucket_named(datapath, &found).map(|named| named.id),
-    };
-    let Some(id) = id else {
+    let Some(named) = bucket_named(datapath, &found) else {
         return Ok(None);
     };
     Ok(Some(OwnerStatus {
         limit: limit.name.clone(),
-        id,
+        id: named.id,
         open: owner.open,
         most: found.parameters.connections(),
         waiting: datapath.waiting(&found.key)?,

@@ -81,8 +81,7 @@ impl Pressures {
         let measured = {
             let engine = &*engine;
             let traffic = |index| engine.sieve_traffic(index);
-            let total = |limit| BucketKey::of_interface(limit, 0);
-            let open = |limit| engine.open_connections(&total(limit));
+            let open = |limit| engine.open_connections(&BucketKey::of_host(limit));
             self.gauge.measure(at_ns, traffic, open)?
         };
         for (one, lasted) in measured.iter().zip(&mut self.lasted) {

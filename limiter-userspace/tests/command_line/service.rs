@@ -9,6 +9,7 @@ use std::{
     },
     path::PathBuf,
     process::Command,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -169,6 +170,44 @@ fn three_capabilities_are_enough() -> Result<()> {
     }
     ensure!(limiter.stop()?.success());
     assert_nothing_left(&pair, &scene.socket())
+}
+
+/// What the service hides of /proc is nothing that the daemon reads.
+#[test]
+fn the_service_hides_nothing_that_is_needed() -> Result<()> {
+    const POLICY: &str = "limits:
+  Queries: {id: total, cost: packets, count: auto, match: {protocol: udp}}
+  Web: {id: total, cost: new-connections, burst: 9, count: 9, period: 1s, deny: syn-cookie}
+";
+    let unit = include_str!("../../../dist/limiter.service");
+    let subset = if unit.contains("\nProcSubset=pid\n") {
+        ",subset=pid"
+    } else {
+        ""
+    };
+    ensure!(unit.contains("\nProtectProc=invisible\n"), "{unit}");
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let mounts = format!(
+        "mount -t bpf bpf /sys/fs/bpf\nmount -t proc -o hidepid=invisible{subset} proc /proc\n\
+         [ ! -d /proc/sys ] || mount --bind -o ro /proc/sys /proc/sys"
+    );
+    let limiter = Limiter::start(
+        &confined(&scene, &mounts)?,
+        &pair.server,
+        POLICY,
+        &["-i", SERVER_INTERFACE, "--log-format", "human"],
+    )?;
+    // The first looks at the host come four times a second.
+    thread::sleep(Duration::from_secs(1));
+    let log = limiter.log()?;
+    ensure!(!log.contains("WARN") && !log.contains("ERROR"), "{log}");
+    let status = limiter.status()?;
+    ensure!(
+        status["daemon"]["syn_cookies"] == serde_json::json!({}),
+        "{status}"
+    );
+    ensure!(limiter.stop()?.success());
+    Ok(())
 }
 
 /// From start to end, with only the pins, its directory and its state writable.

@@ -1,6 +1,6 @@
 //! Checks what limits and sieves need of each other.
 
-use limiter_common::limit::NumberOf;
+use limiter_common::limit::{Cost, NumberOf};
 
 use super::{
     super::{
@@ -113,7 +113,9 @@ fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: 
 /// Notes a limit that measures pressure, but has no rate for that. A limit that only blocks needs
 /// none.
 fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problems) {
-    let rate = if limit.ceiling.is_some() {
+    let rate = if limit.cost == Cost::Handshakes {
+        "cost handshakes, of which no packet is one, and no rate"
+    } else if limit.ceiling.is_some() {
         "an automatic rate, and no rate that stays"
     } else if limit.lacks_rate && !limit.needs_overrides {
         "no rate"

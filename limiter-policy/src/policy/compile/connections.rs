@@ -2,7 +2,6 @@
 
 use limiter_common::{
     connection::{MOST_LIMITS, queue::QueueSettings},
-    limit::LimitId,
     policy::Shape,
 };
 
@@ -41,12 +40,6 @@ fn earlier_of_group(limits: &[Limit]) -> [u64; MOST_LIMITS] {
         });
     }
     of_each
-}
-
-/// Returns the interned id of the limit that a limit shares its count with: the first of its group.
-pub(super) fn counted_as(limits: &[Limit], limit: &Limit) -> LimitId {
-    let first = limits.iter().find(|other| limit.shares_count(other));
-    first.map_or(limit.id, |first| first.id)
 }
 
 fn settings(limit: &Limit) -> QueueSettings {

@@ -206,7 +206,7 @@ fn entries_and_defaults(
 ) -> Result<(Vec<LimitEntry>, Vec<Parameters>), CompileError> {
     let limits = policy.limits.iter();
     let entries = limits.map(|limit| {
-        let first = connections::counted_as(&policy.limits, limit);
+        let first = limit.counted_as(&policy.limits);
         answers::with_answers(automatic::entry(limit), limit).counted_as(first)
     });
     let defaults = policy.limits.iter().map(|limit| match limit.default {

@@ -95,6 +95,24 @@ ip-rep: [{name: own, size: 15}]
 }
 
 #[test]
+fn a_group_presses_by_the_count_that_it_shares() {
+    let policy = testing::policy(
+        "
+limits:
+  All: {id: total, cost: connections, limit: 2000, group: front}
+  Web: {id: total, cost: connections, limit: 1100, group: front, match: {protocol: tcp}, ip-rep: own}
+ip-rep: [{name: own, size: 15}]
+",
+    );
+    let [first, second] = [&policy.limits[0], &policy.limits[1]];
+    let mut gauge = Gauge::new(&policy);
+    let open = |limit| Ok::<_, Infallible>(if limit == first.id { 1000 } else { 0 });
+    let measured = gauge.measure(5, |_| Ok(SieveTraffic::default()), open);
+    let pressures: Vec<_> = measured.unwrap().iter().map(|one| one.pressure).collect();
+    assert_eq!(pressures, [Some(1)], "{} and {}", first.name, second.name);
+}
+
+#[test]
 fn a_limit_that_is_off_measures_nothing() {
     let yaml = LIMITS.replace("cost: bytes,", "cost: bytes, mode: off,");
     assert_eq!(

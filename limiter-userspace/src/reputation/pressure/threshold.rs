@@ -28,7 +28,7 @@ pub(super) enum Gauged {
         /// The time for the whole threshold, in nanoseconds.
         period_ns: u64,
     },
-    /// By the connections that the limit counts.
+    /// By the connections that the limit counts, with others of its group by the first of them.
     Open(LimitId),
 }
 
@@ -68,23 +68,23 @@ impl Threshold {
             }),
             Some(PressureOf::Limit(name)) => {
                 let mut limits = policy.limits.iter();
-                Self::of_limit(limits.find(|limit| limit.name == *name)?)
+                Self::of_limit(policy, limits.find(|limit| limit.name == *name)?)
             }
             None => {
                 let mut limits = policy.limits.iter();
-                Self::of_limit(limits.find(|limit| Some(limit.id) == used.limit)?)
+                Self::of_limit(policy, limits.find(|limit| Some(limit.id) == used.limit)?)
             }
         }
     }
 
-    fn of_limit(limit: &Limit) -> Option<Self> {
+    fn of_limit(policy: &Policy, limit: &Limit) -> Option<Self> {
         let rate = limit.default.filter(|_| limit.mode != Mode::Off)?;
         let cost = limit.cost;
         if cost == Cost::Connections {
             return Some(Self {
                 cost,
                 count: rate.burst,
-                gauged: Gauged::Open(limit.id),
+                gauged: Gauged::Open(limit.counted_as(&policy.limits)),
             });
         }
         Some(Self {
