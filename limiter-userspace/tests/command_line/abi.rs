@@ -27,9 +27,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 13;
+const TABLE_OF: u32 = 14;
 
-const SHAPES: [Shape<'static>; 35] = [
+const SHAPES: [Shape<'static>; 36] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -78,6 +78,7 @@ const SHAPES: [Shape<'static>; 35] = [
     ),
     shape("FIRST_SYNS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
+    shape("FULL_AT", MapType::Array, 4, 8, 1, 0),
     shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape(
         "OWN_ADDRESSES",
