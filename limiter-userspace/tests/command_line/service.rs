@@ -195,7 +195,14 @@ fn the_service_hides_nothing_that_is_needed() -> Result<()> {
         &confined(&scene, &mounts)?,
         &pair.server,
         POLICY,
-        &["-i", SERVER_INTERFACE, "--log-format", "human"],
+        &[
+            "-i",
+            SERVER_INTERFACE,
+            "--log-format",
+            "human",
+            "--mode",
+            "generic",
+        ],
     )?;
     // The first looks at the host come four times a second.
     thread::sleep(Duration::from_secs(1));

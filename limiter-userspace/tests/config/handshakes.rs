@@ -120,8 +120,12 @@ fn what_they_need() {
         "{}ip-rep: [{{name: busy, pressure: {{limit: Web}}}}]\n",
         web("rate: 5/s")
     ));
-    let message = "Web has cost handshakes, of which no packet is one, and no rate to measure pressure by";
-    assert!(found.iter().any(|found| found.contains(message)), "{found:?}");
+    let message =
+        "Web has cost handshakes, of which no packet is one, and no rate to measure pressure by";
+    assert!(
+        found.iter().any(|found| found.contains(message)),
+        "{found:?}"
+    );
     check(
         "limits: {Web: {id: ipAddress, cost: handshakes, rate: 5/s, group: front}}\n",
         &[
