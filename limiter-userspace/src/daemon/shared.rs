@@ -63,7 +63,7 @@ pub struct Daemon {
     pub(super) settled: tokio::sync::Notify,
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
-    /// Who has the most connections open.
+    /// The owners with the most open connections.
     pub(super) owners: Owners,
     /// The automatic rates.
     pub(super) capacity: Capacity,

@@ -50,7 +50,7 @@ fn connection(protocol: u8, status: u32, state: Option<u8>) -> Vec<u8> {
         attribute(12, &0xdead_beef_u32.to_be_bytes()),
         attribute(3, &status.to_be_bytes()),
         state.unwrap_or_default(),
-        // Of a later kernel.
+        // A later kernel may send this.
         attribute(77, &[1, 2, 3]),
     ]
     .concat()

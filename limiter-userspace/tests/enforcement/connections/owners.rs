@@ -1,4 +1,4 @@
-//! Who has the most connections open, as the daemon tells it: what is shown is what is counted.
+//! The owners with the most open connections: what is shown is what is counted.
 
 use std::{
     net::TcpStream,

@@ -233,7 +233,7 @@ fn each_end_gives_the_place_back() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// Of those from before the kernel tells nothing, so looks find them and their end.
+/// The kernel tells nothing of connections from before, so looks find them and their end.
 #[test]
 fn connections_from_before_count() -> Result<()> {
     let _turn = take_turn();

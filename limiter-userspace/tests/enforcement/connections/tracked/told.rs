@@ -22,7 +22,7 @@ use crate::{
 /// more than the eight megabytes that may wait.
 const UNHEARD: usize = 4000;
 
-/// Whose those are.
+/// The client that opens them.
 const MANY: &str = "fd77:1:1:2::1";
 
 const OTHER: &str = "10.77.0.3";
@@ -125,7 +125,7 @@ fn lost_events_leave_no_count() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// What is not established is no event, so that a flood of SYNs fills nothing.
+/// The kernel tells only of what is established, so a flood of SYNs fills nothing.
 #[test]
 fn forged_syns_are_no_events() -> Result<()> {
     const SYNS: u16 = 4000;

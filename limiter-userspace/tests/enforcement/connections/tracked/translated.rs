@@ -62,7 +62,7 @@ fn published() -> Result<SocketAddr> {
     Ok(SocketAddr::new("10.77.0.1".parse()?, PUBLISHED))
 }
 
-/// What is published counts for its client, under the addresses and ports that the client uses.
+/// A published port counts for its client, under the addresses and ports that the client uses.
 #[test]
 fn translated_connections_count_as_their_packets_are() -> Result<()> {
     let _turn = take_turn();

@@ -1,4 +1,4 @@
-//! Who finds no room: told so, or in line.
+//! Clients that find no room are told so, or wait in line.
 
 use std::{
     io::ErrorKind,
