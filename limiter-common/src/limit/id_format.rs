@@ -75,7 +75,7 @@ pub enum NamedBy {
     /// The host, whose number is 0: all interfaces together.
     Host = 3,
     /// The destination's address.
-    Destination = 4,
+    Destination = 5,
 }
 
 /// The properties of what names owners.

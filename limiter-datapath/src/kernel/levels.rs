@@ -201,10 +201,15 @@ impl Datapath {
         if !limit.is_of_destinations() {
             return Ok(vec![any]);
         }
-        let own = || self.reputation().map(|reputation| reputation.own().get());
-        let all = match to {
-            Some(to) => vec![to],
-            None => own().transpose()?.unwrap_or_default(),
+        let all = match (to, self.reputation()) {
+            (Some(to), _) => vec![to],
+            (None, Some(reputation)) => {
+                let mut own = reputation.own().get()?;
+                // No packet from elsewhere goes there.
+                own.retain(|address| !address.is_loopback());
+                own
+            }
+            (None, None) => Vec::new(),
         };
         let all = all.into_iter().map(Address::from);
         Ok(all.filter(|to| to.family == family).collect())
