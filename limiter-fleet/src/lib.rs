@@ -1,0 +1,39 @@
+//! Shares one budget among many hosts, without ever exceeding it.
+//!
+//! A packet cannot wait for a network, so each host, a *node*, holds a [`Share`] of the budget: of its
+//! burst and of its rate. A share grows only by as much as others have shrunk before:
+//!
+//! * **At home** ([`Members`]): what a node has by itself. Every node has a *floor*, which it never
+//!   lends. The rest belongs to a few nodes, the owner's *banks*, found by a hash of the owner.
+//! * **Loans** ([`Bank`](bank::Bank), [`Borrower`](borrower::Borrower)): a bank lends what it does not
+//!   need to those who ask, for a short time, and counts it as gone until then. The borrower's time
+//!   begins when it asks, the bank's when it answers, so the borrower's ends first, by any two clocks
+//!   that run equally fast. No clock has to tell the same time as another.
+//!
+//! So no message makes anybody exceed anything: lost, late, repeated, out of order, or kept back for a
+//! week by whoever carries them. A crash loses what was lent, until its time is over, and nothing else.
+//! `docs/fleet.md` has the proof; `tests/simulation/` tries it.
+//!
+//! What must not exist here: a clock, a network, a file, a limit's name. Time is an argument, in
+//! nanoseconds of a clock of the node's own that never goes back.
+
+#![forbid(unsafe_code)]
+
+mod bank;
+mod borrower;
+mod bucket;
+mod fair;
+mod members;
+mod message;
+mod node;
+mod share;
+mod terms;
+
+pub use self::{
+    bucket::Bucket,
+    members::{Members, MembersError, NodeId, Stakes},
+    message::{Ask, Boot, Loan},
+    node::{InForce, Node},
+    share::Share,
+    terms::Terms,
+};

@@ -1,0 +1,214 @@
+//! Who is in the fleet, and what each has by itself.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::Share;
+
+/// The part of the whole that all floors make together, in billionths: a twentieth.
+const FLOORS: Share = Share::billionths(50_000_000);
+
+/// The most banks of an owner.
+const MOST_BANKS: usize = 8;
+
+/// The most nodes.
+const MOST: usize = 10_000;
+
+/// A node by its position among the fleet's names, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NodeId(pub u32);
+
+/// The nodes of a fleet. All nodes must have the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    names: Vec<String>,
+}
+
+/// Names that are not those of a fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MembersError {
+    /// There is none.
+    Empty,
+    /// There are more than 10 000.
+    TooMany(usize),
+    /// Two nodes have the same name.
+    Twice(String),
+}
+
+impl fmt::Display for MembersError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(formatter, "a fleet has at least one node"),
+            Self::TooMany(count) => {
+                write!(
+                    formatter,
+                    "{count} nodes are too many: a fleet has at most {MOST}"
+                )
+            }
+            Self::Twice(name) => write!(formatter, "two nodes have the name '{name}'"),
+        }
+    }
+}
+
+impl std::error::Error for MembersError {}
+
+impl Members {
+    /// Makes a fleet of nodes with these names, in any order.
+    ///
+    /// # Errors
+    ///
+    /// There are none, too many, or two of one name.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Result<Self, MembersError> {
+        let mut all = BTreeSet::new();
+        for name in names {
+            if let Some(name) = all.replace(name) {
+                return Err(MembersError::Twice(name));
+            }
+        }
+        match all.len() {
+            0 => Err(MembersError::Empty),
+            count if count > MOST => Err(MembersError::TooMany(count)),
+            _ => Ok(Self {
+                names: all.into_iter().collect(),
+            }),
+        }
+    }
+
+    /// Returns how many there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the node of that name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        let position = self.names.binary_search_by(|one| one.as_str().cmp(name));
+        position
+            .ok()
+            .and_then(|position| u32::try_from(position).ok())
+            .map(NodeId)
+    }
+
+    /// Returns what the nodes have by themselves of an owner's budget.
+    #[must_use]
+    pub fn stakes(&self, owner: &[u8]) -> Stakes {
+        Stakes {
+            nodes: self.count(),
+            banks: self.banks(owner),
+        }
+    }
+
+    /// Returns the banks of an owner, whom all nodes call the same. Of a fleet with another node, or one
+    /// less, most owners have the same, by rendezvous hashing.
+    fn banks(&self, owner: &[u8]) -> BTreeSet<NodeId> {
+        let mut weighed: Vec<_> = (0..)
+            .map(NodeId)
+            .zip(&self.names)
+            .map(|(node, name)| {
+                let mut hash = Sha256::new();
+                hash.update((owner.len() as u64).to_be_bytes());
+                hash.update(owner);
+                hash.update(name);
+                (hash.finalize(), node)
+            })
+            .collect();
+        weighed.sort();
+        weighed.truncate(MOST_BANKS);
+        weighed.into_iter().map(|(_, node)| node).collect()
+    }
+}
+
+/// What nodes have by themselves of one owner's budget, and never more than the whole in all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stakes {
+    /// How many nodes there are.
+    pub(crate) nodes: u32,
+    /// Those that have more than a floor.
+    pub(crate) banks: BTreeSet<NodeId>,
+}
+
+impl Stakes {
+    /// Returns what each node has, and never lends.
+    #[must_use]
+    pub fn floor(&self) -> Share {
+        FLOORS.divided(self.nodes.into())
+    }
+
+    /// Returns what each bank has besides its floor.
+    #[must_use]
+    pub fn capital(&self) -> Share {
+        Share::WHOLE
+            .without(FLOORS)
+            .divided(self.banks.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fleet(count: usize) -> Members {
+        Members::new((0..count).map(|number| format!("node-{number}"))).unwrap()
+    }
+
+    #[test]
+    fn all_have_the_whole_at_most() {
+        for count in [1, 2, 7, 8, 9, 10_000] {
+            let stakes = fleet(count).stakes(b"All");
+            assert_eq!(stakes.banks.len(), count.min(MOST_BANKS));
+            let floors: Share = (0..count).map(|_| stakes.floor()).sum();
+            let capitals: Share = stakes.banks.iter().map(|_| stakes.capital()).sum();
+            let all = floors + capitals;
+            assert!(
+                all <= Share::WHOLE && all > Share::billionths(999_000_000),
+                "{all:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn banks_are_others_for_other_owners_and_stay_as_nodes_come() {
+        let (few, more) = (fleet(100), fleet(101));
+        let name = |members: &Members, node: NodeId| members.names[node.0 as usize].clone();
+        let named = |members: &Members, owner: &[u8]| -> BTreeSet<String> {
+            members
+                .banks(owner)
+                .into_iter()
+                .map(|node| name(members, node))
+                .collect()
+        };
+        let mut kept = 0;
+        let mut all = BTreeSet::new();
+        for owner in 0..100_u32 {
+            let owner = owner.to_be_bytes();
+            let before = named(&few, &owner);
+            kept += before.intersection(&named(&more, &owner)).count();
+            all.extend(before);
+        }
+        assert!(kept > 700, "{kept} of 800");
+        assert!(all.len() > 95, "{} of 100", all.len());
+    }
+
+    #[test]
+    fn names_of_a_fleet() {
+        let names = |names: &[&str]| Members::new(names.iter().map(|&name| name.to_owned()));
+        assert_eq!(names(&[]), Err(MembersError::Empty));
+        assert_eq!(
+            names(&["a", "b", "a"]),
+            Err(MembersError::Twice("a".to_owned()))
+        );
+        assert_eq!(
+            Members::new((0..=MOST).map(|number| number.to_string())),
+            Err(MembersError::TooMany(MOST + 1))
+        );
+        // Whatever their order in a file.
+        assert_eq!(names(&["b", "a"]), names(&["a", "b"]));
+        let members = names(&["b", "a"]).unwrap();
+        assert_eq!(members.node("b"), Some(NodeId(1)));
+        assert_eq!(members.node("c"), None);
+        assert_eq!(members.count(), 2);
+    }
+}

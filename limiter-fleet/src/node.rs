@@ -1,0 +1,143 @@
+//! A node: what it has by itself, lends and borrows, of one budget.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Ask, Boot, Bucket, Loan, NodeId, Share, Stakes, Terms, bank::Bank, borrower::Borrower,
+};
+
+/// One node's part in one budget.
+#[derive(Clone, Debug)]
+pub struct Node {
+    id: NodeId,
+    boot: Boot,
+    terms: Terms,
+    floor: Share,
+    bank: Option<Bank>,
+    borrowers: BTreeMap<NodeId, Borrower>,
+    /// What the node itself needs, as it was last told.
+    demand: Share,
+    /// What the bucket was last told to have.
+    told: Share,
+    /// How many nodes there are.
+    nodes: u32,
+}
+
+/// What a node may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// The share.
+    pub share: Share,
+    /// When some of it ends, by the node's clock, in nanoseconds; `None`: none does by itself. From then
+    /// on, nobody who cannot ask this node may assume more than its floor.
+    pub until: Option<u64>,
+}
+
+impl Node {
+    /// Begins as a node of a fleet, for one owner's budget. `boot` is higher than in all earlier starts of
+    /// this node. Until loans of an earlier start are over the node has its floor alone, which the
+    /// bucket must have from the start.
+    #[must_use]
+    pub fn new(stakes: &Stakes, id: NodeId, boot: Boot, terms: Terms, now: u64) -> Self {
+        let is_bank = stakes.banks.contains(&id);
+        let bank = is_bank.then(|| Bank::open(stakes.capital(), terms, now));
+        let others = stakes.banks.iter().filter(|bank| **bank != id);
+        Self {
+            id,
+            boot,
+            terms,
+            floor: stakes.floor(),
+            bank,
+            borrowers: others.map(|bank| (*bank, Borrower::new(*bank))).collect(),
+            demand: Share::NONE,
+            told: stakes.floor(),
+            nodes: stakes.nodes,
+        }
+    }
+
+    /// Returns what the node may use.
+    #[must_use]
+    pub fn in_force(&self, now: u64) -> InForce {
+        let own = self.bank.as_ref().map_or(Share::NONE, |bank| bank.own(now));
+        let borrowed = self.borrowers.values().map(|borrower| borrower.held(now));
+        let ends = self
+            .borrowers
+            .values()
+            .filter_map(|borrower| borrower.ends(now));
+        InForce {
+            share: self.floor + own + borrowed.sum(),
+            until: ends.min(),
+        }
+    }
+
+    /// Returns when the node has to be woken at the latest, by its clock: something is over then.
+    #[must_use]
+    pub fn next_change(&self, now: u64) -> Option<u64> {
+        let of_bank = self.bank.as_ref().and_then(|bank| bank.next_change(now));
+        let ends = self
+            .borrowers
+            .values()
+            .filter_map(|borrower| borrower.ends(now));
+        ends.chain(of_bank).min()
+    }
+
+    /// Gives the bucket what is in force: to be called whenever something is over.
+    pub fn settle(&mut self, now: u64, bucket: &mut impl Bucket) {
+        self.told = self.in_force(now).share;
+        bucket.change(now, self.told, 0);
+    }
+
+    /// Asks for what the node needs: `demand` is the share with which it would refuse nobody.
+    pub fn ask(&mut self, now: u64, demand: Share, bucket: &mut impl Bucket) -> Vec<Ask> {
+        self.settle(now, bucket);
+        self.demand = demand;
+        let own = self.bank.as_ref().map_or(Share::NONE, |bank| bank.own(now));
+        let wanted = demand.without(self.floor + own);
+        let held = |borrower: &Borrower| borrower.held(now);
+        let all: Share = self.borrowers.values().map(held).sum();
+        let more = wanted.without(all).divided(self.borrowers.len() as u64);
+        let mut less = all.without(wanted);
+        let mut asks = Vec::new();
+        for borrower in self.borrowers.values_mut() {
+            let held = borrower.held(now);
+            let back = held.min(less);
+            let wants = held.without(back) + more;
+            let me = (self.id, self.boot);
+            let ask = borrower.ask(now, me, wants, self.told, &self.terms, bucket);
+            if let Some(ask) = ask {
+                less = less.without(back);
+                self.told = self.told.without(held.without(ask.keeps));
+                asks.push(ask);
+            }
+        }
+        asks
+    }
+
+    /// Hears a question to its bank; returns the answer.
+    pub fn hear_ask(&mut self, now: u64, ask: &Ask, bucket: &mut impl Bucket) -> Option<Loan> {
+        let is_from_another = ask.from != self.id && ask.from.0 < self.nodes;
+        if ask.to != self.id || !is_from_another {
+            return None;
+        }
+        self.settle(now, bucket);
+        let own_want = self.demand.without(self.floor);
+        let bank = self.bank.as_mut()?;
+        let loan = bank.answer(now, ask, own_want, self.told, bucket);
+        // The bank has told the bucket.
+        self.told = self.in_force(now).share;
+        loan
+    }
+
+    /// Hears an answer.
+    pub fn hear_loan(&mut self, now: u64, loan: &Loan, bucket: &mut impl Bucket) {
+        if loan.to != self.id || loan.boot != self.boot {
+            return;
+        }
+        self.settle(now, bucket);
+        let Some(borrower) = self.borrowers.get_mut(&loan.from) else {
+            return;
+        };
+        borrower.take(now, loan, self.told, &self.terms, bucket);
+        self.told = self.in_force(now).share;
+    }
+}

@@ -1,0 +1,112 @@
+//! Shares of a budget.
+
+use std::{
+    iter::Sum,
+    ops::{Add, AddAssign},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// A share of a budget, in billionths: of its burst and of its rate alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "u64", into = "u64")]
+pub struct Share(u64);
+
+impl Share {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+
+    /// All of it.
+    pub const WHOLE: Self = Self(1_000_000_000);
+
+    /// Makes a share of billionths, at most all.
+    #[must_use]
+    pub const fn billionths(billionths: u64) -> Self {
+        if billionths > Self::WHOLE.0 {
+            Self::WHOLE
+        } else {
+            Self(billionths)
+        }
+    }
+
+    /// Returns the billionths.
+    #[must_use]
+    pub const fn in_billionths(self) -> u64 {
+        self.0
+    }
+
+    /// Returns that part of a number, rounded down: so the parts of shares that add up to the whole add
+    /// up to no more than the number.
+    #[must_use]
+    pub const fn of(self, number: u64) -> u64 {
+        let part = number as u128 * self.0 as u128 / Self::WHOLE.0 as u128;
+        // It is below the number.
+        part as u64
+    }
+
+    /// Returns what is left of it without another; nothing, if that is more.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Returns an equal part for each of so many, rounded down.
+    #[must_use]
+    pub const fn divided(self, among: u64) -> Self {
+        match self.0.checked_div(among) {
+            Some(each) => Self(each),
+            None => Self::NONE,
+        }
+    }
+}
+
+impl From<u64> for Share {
+    fn from(billionths: u64) -> Self {
+        Self::billionths(billionths)
+    }
+}
+
+impl From<Share> for u64 {
+    fn from(share: Share) -> Self {
+        share.0
+    }
+}
+
+impl Add for Share {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Share {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Share {
+    fn sum<I: Iterator<Item = Self>>(shares: I) -> Self {
+        shares.fold(Self::NONE, Add::add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_to_no_more_than_the_number() {
+        for among in [1, 3, 7, 10_000] {
+            let each = Share::WHOLE.divided(among);
+            for number in [0, 1, 10, 999_999, u64::MAX] {
+                assert!(u128::from(each.of(number)) * u128::from(among) <= u128::from(number));
+            }
+        }
+        assert_eq!(Share::WHOLE.of(u64::MAX), u64::MAX);
+        assert_eq!(Share::WHOLE.divided(0), Share::NONE);
+        assert_eq!(Share::billionths(u64::MAX), Share::WHOLE);
+        assert_eq!(Share::NONE.without(Share::WHOLE), Share::NONE);
+    }
+}

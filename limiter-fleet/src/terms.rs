@@ -1,0 +1,29 @@
+//! How long loans last.
+
+/// The terms of loans, which all nodes of a fleet have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long a loan lasts from when it was asked for, by the borrower's clock, in nanoseconds.
+    pub loan_ns: u64,
+    /// By how much one node's clock may run faster than another's, in millionths.
+    pub drift_ppm: u64,
+    /// How long a borrower waits for an answer before it asks again, in nanoseconds.
+    pub patience_ns: u64,
+}
+
+impl Terms {
+    /// Loans of two seconds, among nodes whose clocks differ by a thousandth at most.
+    pub const DEFAULT: Self = Self {
+        loan_ns: 2_000_000_000,
+        drift_ppm: 1_000,
+        patience_ns: 500_000_000,
+    };
+
+    /// Returns after what time, by its own clock, a bank may be sure that a loan of now is over for the
+    /// borrower: who asked before, and whose clock may run slower.
+    #[must_use]
+    pub const fn lent_ns(&self) -> u64 {
+        let slack = self.loan_ns / 1_000_000 * self.drift_ppm;
+        self.loan_ns.saturating_add(slack).saturating_add(1)
+    }
+}

@@ -1,0 +1,135 @@
+//! A bucket in whole numbers: no rounding hides anything.
+
+use limiter_fleet::{Bucket, Share};
+
+/// A limit's burst and rate, in thousandths of a token, and of a token a second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) burst: u64,
+    pub(crate) rate: u64,
+}
+
+/// What one token is in units of a level.
+pub(crate) const TOKEN: u128 = 1_000 * MILLITOKEN;
+const MILLITOKEN: u128 = 1_000_000_000;
+
+/// A node's bucket, which fills by its own clock. The programs that it stands for know when the share
+/// ends, also without a daemon.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeBucket {
+    budget: Budget,
+    floor: Share,
+    share: Share,
+    /// When it ends, by the node's clock.
+    until: Option<u64>,
+    level: u128,
+    at: u64,
+}
+
+impl NodeBucket {
+    /// Makes a full one.
+    pub(crate) fn new(budget: Budget, floor: Share, now: u64) -> Self {
+        Self {
+            budget,
+            floor,
+            share: floor,
+            until: None,
+            level: u128::from(floor.of(budget.burst)) * MILLITOKEN,
+            at: now,
+        }
+    }
+
+    pub(crate) fn ends(&mut self, until: Option<u64>) {
+        self.until = until;
+    }
+
+    pub(crate) fn admit(&mut self, now: u64) -> bool {
+        self.fill(now);
+        match self.level.checked_sub(TOKEN) {
+            Some(rest) => {
+                self.level = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn fill(&mut self, now: u64) {
+        if let Some(until) = self.until.filter(|until| *until <= now) {
+            self.fill_to(until);
+            self.until = None;
+            self.become_share(self.floor);
+        }
+        self.fill_to(now);
+    }
+
+    fn fill_to(&mut self, now: u64) {
+        let passed = u128::from(now.saturating_sub(self.at));
+        self.at = self.at.max(now);
+        self.level += u128::from(self.share.of(self.budget.rate)) * passed;
+        self.clip();
+    }
+
+    fn clip(&mut self) {
+        let full = u128::from(self.share.of(self.budget.burst)) * MILLITOKEN;
+        self.level = self.level.min(full);
+    }
+
+    fn become_share(&mut self, share: Share) -> u128 {
+        let [before, after] = [self.share, share].map(|share| u128::from(share.in_billionths()));
+        let taken = self.level * before.saturating_sub(after) / before.max(1);
+        self.level -= taken;
+        self.share = share;
+        self.clip();
+        taken
+    }
+}
+
+impl Bucket for NodeBucket {
+    fn change(&mut self, now_ns: u64, to: Share, gained_millitokens: u64) -> u64 {
+        self.fill(now_ns);
+        let taken = self.become_share(to);
+        self.level += u128::from(gained_millitokens) * MILLITOKEN;
+        self.clip();
+        u64::try_from(taken / MILLITOKEN).expect("a bucket of 64 bits")
+    }
+}
+
+/// The one bucket that there would be without a fleet, in the world's time. Nodes' clocks may run faster
+/// by a part of a million.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    budget: Budget,
+    faster_ppm: u64,
+    /// In units, times a million.
+    level: u128,
+    at: u64,
+}
+
+const MILLION: u128 = 1_000_000;
+
+impl Whole {
+    pub(crate) fn new(budget: Budget, faster_ppm: u64) -> Self {
+        Self {
+            budget,
+            faster_ppm,
+            level: u128::from(budget.burst) * MILLITOKEN * MILLION,
+            at: 0,
+        }
+    }
+
+    /// Takes a token; returns whether there was one.
+    pub(crate) fn take(&mut self, now: u64) -> bool {
+        let passed = u128::from(now - self.at) * (MILLION + u128::from(self.faster_ppm));
+        self.at = now;
+        let full = u128::from(self.budget.burst) * MILLITOKEN * MILLION;
+        self.level = (self.level + u128::from(self.budget.rate) * passed).min(full);
+        match self.level.checked_sub(TOKEN * MILLION) {
+            Some(rest) => {
+                self.level = rest;
+                true
+            }
+            None => false,
+        }
+    }
+}
