@@ -49,9 +49,9 @@ impl Borrower {
         terms: &Terms,
         bucket: &mut impl Bucket,
     ) -> Option<Ask> {
-        let waits = !self.is_answered && now < self.asked_at.saturating_add(terms.patience_ns);
+        let is_waiting = !self.is_answered && now < self.asked_at.saturating_add(terms.patience_ns);
         let held = self.held(now);
-        if waits || (wants == Share::NONE && held == Share::NONE) {
+        if is_waiting || (wants == Share::NONE && held == Share::NONE) {
             return None;
         }
         let keeps = held.min(wants);

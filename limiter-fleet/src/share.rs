@@ -38,9 +38,12 @@ impl Share {
     /// Returns that part of a number, rounded down: so the parts of shares that add up to the whole add
     /// up to no more than the number.
     #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a part of the number is no larger than it"
+    )]
     pub const fn of(self, number: u64) -> u64 {
         let part = number as u128 * self.0 as u128 / Self::WHOLE.0 as u128;
-        // It is below the number.
         part as u64
     }
 

@@ -210,7 +210,7 @@ impl World {
             for number in 0..self.hosts.len() {
                 self.packets(number);
                 // Not all at once.
-                if (step + number as u64 * 7) % (TICK_MS / STEP_MS) == 0 {
+                if (step + number as u64 * 7).is_multiple_of(TICK_MS / STEP_MS) {
                     self.tick(number);
                 }
             }
