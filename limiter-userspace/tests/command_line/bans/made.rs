@@ -41,7 +41,8 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
             "{outside} not in {ban}"
         );
         let explained = limiter.show(&["explain", inside])?;
-        let line = format!("BANNED by an operator as {ban}, until it is lifted: of the test\n");
+        let line =
+            format!("BANNED by an operator as {ban}, until it is lifted, 1 hit: of the test\n");
         ensure!(explained.contains(&line), "{explained}");
         let lifted = limiter.show(&["unban", ban])?;
         ensure!(

@@ -366,6 +366,8 @@ fn an_unban_says_whose_bans_are_lifted() {
         until: None,
         ends_in_ns: Some(60_000_000_000),
         times: 1,
+        hits: 1_234,
+        hit_bytes: 74_040,
         excluded_by: None,
     };
     answer.bans = Some((ban.prefix, vec![ban]));
