@@ -111,7 +111,10 @@ fn lists_are_sorted_and_say_what_is_known() -> Result<()> {
         "{shown}"
     );
     ensure!(lines[1].starts_with("203.0.113.9  operator  20"), "{shown}");
-    ensure!(lines[1].ends_with("–      2  brute force: ssh"), "{shown}");
+    ensure!(
+        lines[1].ends_with("–      2     0  brute force: ssh"),
+        "{shown}"
+    );
     ensure!(lines[3] == "1 ban of up to 524 288", "{shown}");
     let shown = limiter.show(&["bans", "--limit", "1"])?;
     ensure!(

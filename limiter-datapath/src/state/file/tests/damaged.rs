@@ -30,7 +30,8 @@ fn every_changed_byte_is_seen() {
     for snapshot in [of_table(), of_hash()] {
         let bytes = format::encode(&snapshot).unwrap();
         for index in 0..bytes.len() {
-            for flipped in [2, 0xff] {
+            // Of the version, neither makes another that is read.
+            for flipped in [8, 0xff] {
                 let mut bytes = bytes.clone();
                 bytes[index] ^= flipped;
                 let error = refused(&bytes);

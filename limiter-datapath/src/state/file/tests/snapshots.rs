@@ -1,7 +1,7 @@
 //! Snapshots with something in each section.
 
 use limiter_common::{
-    ban::{Ban, BanText},
+    ban::{Ban, BanText, Hits},
     limit::{Cost, LimitId},
     owner::BucketKey,
     sieve::HeldSource,
@@ -113,7 +113,7 @@ pub(super) fn ban(origin: &str) -> SavedBan {
 }
 
 /// Hits with the longest encoding.
-pub(super) fn hits() -> SavedHits {
+fn hits() -> SavedHits {
     let most = Hits {
         packets: u64::MAX,
         bytes: u64::MAX,
