@@ -376,7 +376,7 @@ fn an_unban_says_whose_bans_are_lifted() {
         screen(&model, (80, 24))[5..8],
         [
             "Unban 192.0.2.1: everybody's bans of it are lifted.",
-            "192.0.2.1 by fail2ban for 1 min more  ssh: 40 failures",
+            "192.0.2.1 by fail2ban for 1 min more, 1 234 hits  ssh: 40 failures",
             "Enter: do it  Esc: change nothing",
         ]
     );
