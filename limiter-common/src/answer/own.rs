@@ -1,7 +1,7 @@
 //! The host's own addresses, to which nothing is answered: who names one as the source is no client
 //! that waits.
 
-use crate::address::Address;
+use crate::address::{Address, Family};
 
 /// The most addresses of the host's own that are known. If there are more, nothing is answered.
 pub const MAX_OWN_ADDRESSES: u32 = 1024;
@@ -26,6 +26,19 @@ impl OwnAddress {
         high: 0,
         low: 0,
     };
+
+    /// Returns the address; `None`: it is the mark.
+    #[must_use]
+    pub fn address(&self) -> Option<Address> {
+        let family = [Family::V4, Family::V6]
+            .into_iter()
+            .find(|family| self.family == *family as u64)?;
+        Some(Address {
+            family,
+            high: self.high,
+            low: self.low,
+        })
+    }
 }
 
 impl From<Address> for OwnAddress {

@@ -84,6 +84,16 @@ impl Ends {
         }
     }
 
+    /// Returns the host's own address.
+    #[must_use]
+    pub const fn own(&self) -> Address {
+        Address {
+            family: Family::of_index(self.family as usize),
+            high: self.own[0],
+            low: self.own[1],
+        }
+    }
+
     /// Returns the ends of the connection that a packet with these facts belongs to.
     #[must_use]
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! The kinds of ids: which part of a packet names the bucket of a limit.
 //!
-//! [`IdFormat::row`] and [`NumberOf::row`] are the table of all kinds of owners. All code asks the
-//! table, so that a new kind is a row and the source of its number, in
+//! [`IdFormat::row`] and [`NamedBy::row`] are the table of all kinds of owners. All code asks the
+//! table, so that a new kind is a row and what packets name it by, in
 //! [`OwnerOf`](crate::owner::OwnerOf).
 
 use crate::address::Family;
@@ -23,6 +23,8 @@ pub enum IdFormat {
     },
     /// The subscriber to whose prefixes the source belongs, of either family.
     RegId,
+    /// The destination address, with one bucket for all sources.
+    Destination,
     /// The interface that the packet came in on, with one bucket for all sources.
     Total,
 }
@@ -46,8 +48,8 @@ enum Id {
     Address,
     /// The source's network.
     Range(Range),
-    /// A number.
-    Number(NumberOf),
+    /// Something else than the source's address.
+    Other(NamedBy),
 }
 
 /// The source's networks of one family and length.
@@ -61,28 +63,31 @@ pub struct Range {
     pub lengths: [u8; 2],
 }
 
-/// What a number that names an owner belongs to. Data that is kept from one policy to the next
-/// contains the discriminants; 0 and those of [`Family`] stand there for ranges of addresses.
+/// What names an owner, if not the source's address. Data that is kept from one policy to the next
+/// contains the discriminants; 0 and those of [`Family`] stand there for ranges of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum NumberOf {
+pub enum NamedBy {
     /// The subscriber to whom the source belongs.
     Subscriber = 1,
     /// The interface that the packet came in on, by the daemon's number for it.
     Interface = 2,
     /// The host, whose number is 0: all interfaces together.
     Host = 3,
+    /// The destination's address.
+    Destination = 5,
 }
 
-/// The properties of a kind of number.
-struct NumberRow {
+/// The properties of what names owners.
+struct NamedByRow {
     shared_by: &'static str,
+    of_all_sources: bool,
     why_no_overrides: Option<&'static str>,
 }
 
 impl IdFormat {
     /// Every format; ranges with their default lengths.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::IpAddress,
         Self::Ipv4RangeCidr {
             prefix_length: IPV4_RANGE,
@@ -91,6 +96,7 @@ impl IdFormat {
             prefix_length: IPV6_RANGE,
         },
         Self::RegId,
+        Self::Destination,
         Self::Total,
     ];
 
@@ -118,11 +124,15 @@ impl IdFormat {
             },
             Self::RegId => Row {
                 name: "regId",
-                id: Id::Number(NumberOf::Subscriber),
+                id: Id::Other(NamedBy::Subscriber),
+            },
+            Self::Destination => Row {
+                name: "destination",
+                id: Id::Other(NamedBy::Destination),
             },
             Self::Total => Row {
                 name: "total",
-                id: Id::Number(NumberOf::Interface),
+                id: Id::Other(NamedBy::Interface),
             },
         }
     }
@@ -158,7 +168,7 @@ impl IdFormat {
     pub const fn range(self) -> Option<Range> {
         match self.row().id {
             Id::Range(range) => Some(range),
-            Id::Address | Id::Number(_) => None,
+            Id::Address | Id::Other(_) => None,
         }
     }
 
@@ -172,27 +182,36 @@ impl IdFormat {
         }
     }
 
-    /// Returns what the number that names a bucket belongs to; `None`: the source's address names
-    /// it.
+    /// Returns what names a bucket; `None`: the source's address does.
     #[must_use]
-    pub const fn number(self) -> Option<NumberOf> {
+    pub const fn named_by(self) -> Option<NamedBy> {
         match self.row().id {
-            Id::Number(number) => Some(number),
+            Id::Other(named_by) => Some(named_by),
             Id::Address | Id::Range(_) => None,
         }
     }
 }
 
-impl NumberOf {
-    const fn row(self) -> NumberRow {
+impl NamedBy {
+    const fn row(self) -> NamedByRow {
         match self {
-            Self::Subscriber => NumberRow {
+            Self::Subscriber => NamedByRow {
                 shared_by: "a subscriber's sources share",
+                of_all_sources: false,
                 why_no_overrides: None,
             },
-            Self::Interface | Self::Host => NumberRow {
+            Self::Interface | Self::Host => NamedByRow {
                 shared_by: "all sources share",
+                of_all_sources: true,
                 why_no_overrides: Some("it has one bucket for all sources"),
+            },
+            Self::Destination => NamedByRow {
+                shared_by: "all sources share",
+                of_all_sources: true,
+                why_no_overrides: Some(
+                    "an override is for sources; for one destination, add a limit that matches it, \
+                     and `otherwise: true` to this one",
+                ),
             },
         }
     }
@@ -201,13 +220,15 @@ impl NumberOf {
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
-        const SUBSCRIBER: u8 = NumberOf::Subscriber as u8;
-        const INTERFACE: u8 = NumberOf::Interface as u8;
-        const HOST: u8 = NumberOf::Host as u8;
+        const SUBSCRIBER: u8 = NamedBy::Subscriber as u8;
+        const INTERFACE: u8 = NamedBy::Interface as u8;
+        const HOST: u8 = NamedBy::Host as u8;
+        const DESTINATION: u8 = NamedBy::Destination as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
             INTERFACE => Some(Self::Interface),
             HOST => Some(Self::Host),
+            DESTINATION => Some(Self::Destination),
             _ => None,
         }
     }
@@ -217,6 +238,13 @@ impl NumberOf {
     #[must_use]
     pub const fn shared_by(self) -> &'static str {
         self.row().shared_by
+    }
+
+    /// Returns whether all sources share the budget of such an owner, so that any of them can use it
+    /// up.
+    #[must_use]
+    pub const fn is_of_all_sources(self) -> bool {
+        self.row().of_all_sources
     }
 
     /// Returns why such owners cannot have overrides; `None`: they can.
@@ -236,7 +264,7 @@ mod tests {
         for format in IdFormat::ALL {
             for family in families {
                 let length = format.prefix_length(family);
-                let is_of_source = format.number().is_none() && format.is_for(family);
+                let is_of_source = format.named_by().is_none() && format.is_for(family);
                 assert_eq!(length.is_some(), is_of_source, "{format:?}");
             }
             let Some(range) = format.range() else {
@@ -254,7 +282,7 @@ mod tests {
     /// A key has the number where ranges have their family.
     #[test]
     fn no_number_is_that_of_a_family() {
-        let mut numbers = (0..=u8::MAX).filter(|number| NumberOf::of_number(*number).is_some());
+        let mut numbers = (0..=u8::MAX).filter(|number| NamedBy::of_number(*number).is_some());
         assert!(numbers.all(|number| ![0, Family::V4 as u8, Family::V6 as u8].contains(&number)));
     }
 }

@@ -3,7 +3,7 @@
 use super::{Owner, OwnerKind};
 use crate::{
     address::{Address, Family},
-    limit::{LimitId, NumberOf},
+    limit::{LimitId, NamedBy},
 };
 
 /// Names one bucket: the limit, and whose budget of that limit.
@@ -58,26 +58,33 @@ impl BucketKey {
 
     /// Returns the bucket of `limit` whose owner is named by a number.
     #[must_use]
-    pub const fn of_number(limit: LimitId, of: NumberOf, number: u64) -> Self {
+    pub const fn of_number(limit: LimitId, of: NamedBy, number: u64) -> Self {
         Self::new(limit, OwnerKind::of_number(of), number, 0)
+    }
+
+    /// Returns the bucket of `limit` that all packets to an address are charged to.
+    #[must_use]
+    pub const fn of_destination(limit: LimitId, destination: Address) -> Self {
+        let kind = OwnerKind::of_destination(destination.family);
+        Self::new(limit, kind, destination.high, destination.low)
     }
 
     /// Returns the bucket of `limit` that a subscriber is charged to.
     #[must_use]
     pub const fn of_subscriber(limit: LimitId, subscriber: u64) -> Self {
-        Self::of_number(limit, NumberOf::Subscriber, subscriber)
+        Self::of_number(limit, NamedBy::Subscriber, subscriber)
     }
 
     /// Returns the bucket of `limit` that all packets coming in on an interface are charged to.
     #[must_use]
     pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
-        Self::of_number(limit, NumberOf::Interface, interface as u64)
+        Self::of_number(limit, NamedBy::Interface, interface as u64)
     }
 
     /// Returns the bucket of `limit` that all packets are charged to, whatever their interface.
     #[must_use]
     pub const fn of_host(limit: LimitId) -> Self {
-        Self::of_number(limit, NumberOf::Host, 0)
+        Self::of_number(limit, NamedBy::Host, 0)
     }
 
     /// Returns the bucket that the same owner has of another limit.
@@ -130,17 +137,23 @@ impl BucketKey {
     /// Returns the owner of the bucket.
     #[must_use]
     pub const fn owner(&self) -> Owner {
-        let [high, low] = self.id;
-        match self.kind.number() {
-            Some(of) => Owner::Number(of, u64::from_be_bytes(high)),
+        match self.kind.named_by() {
+            Some(NamedBy::Destination) => Owner::Destination(self.address(self.kind.last())),
+            Some(of) => Owner::Number(of, u64::from_be_bytes(self.id[0])),
             None => Owner::Source {
-                address: if self.kind.0 >> 8 == Family::V4 as u32 {
-                    Address::v4([high[0], high[1], high[2], high[3]])
-                } else {
-                    Address::v6(high, low)
-                },
-                prefix_length: self.kind.prefix_length(),
+                address: self.address(self.kind.first()),
+                prefix_length: self.kind.last(),
             },
+        }
+    }
+
+    /// Returns the address that the id is, of the family of that number.
+    const fn address(&self, family: u8) -> Address {
+        let [high, low] = self.id;
+        if family == Family::V4 as u8 {
+            Address::v4([high[0], high[1], high[2], high[3]])
+        } else {
+            Address::v6(high, low)
         }
     }
 }
@@ -171,13 +184,22 @@ mod tests {
         let of_subscriber = BucketKey::of_subscriber(id, u64::MAX);
         assert_eq!(
             of_subscriber.owner(),
-            Owner::Number(NumberOf::Subscriber, u64::MAX)
+            Owner::Number(NamedBy::Subscriber, u64::MAX)
         );
         assert_eq!(
             BucketKey::of_interface(id, 7).owner(),
-            Owner::Number(NumberOf::Interface, 7)
+            Owner::Number(NamedBy::Interface, 7)
         );
-        // A number is never an address, whatever its bytes.
+        let to_address = BucketKey::of_destination(id, address);
+        assert_eq!(to_address.owner(), Owner::Destination(address));
+        let v4 = Address::v4([0x20, 1, 0xd, 0xb8]);
+        let to_v4 = BucketKey::of_destination(id, v4);
+        assert_eq!(to_v4.owner(), Owner::Destination(v4));
+        // A number is never an address, nor a destination a source, whatever their bytes.
+        let same_bytes = Address::v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0], [0; 8]);
+        assert_ne!(to_v4, BucketKey::of_destination(id, same_bytes));
+        assert_ne!(to_v4, BucketKey::of_source(id, v4, 32));
+        assert_ne!(to_address, BucketKey::of_source(id, address, 128));
         assert_ne!(of_subscriber, BucketKey::of_interface(id, u32::MAX));
         assert_ne!(
             BucketKey::of_subscriber(id, address.high),

@@ -7,7 +7,7 @@ pub(crate) use self::of_packet::OwnerOf;
 pub use self::{key::BucketKey, of_packet::OwnerFields};
 use crate::{
     address::{Address, Family},
-    limit::NumberOf,
+    limit::NamedBy,
 };
 
 /// The kind of an owner's id: the IP version and how many leading bits of an address count, or the
@@ -26,34 +26,48 @@ impl OwnerKind {
         Self((family as u32) << 8 | prefix_length as u32)
     }
 
+    /// Returns the kind of the destination's address of a family.
+    #[must_use]
+    pub const fn of_destination(family: Family) -> Self {
+        Self((NamedBy::Destination as u32) << 8 | family as u32)
+    }
+
     /// Returns the kind of a number.
     #[must_use]
-    pub const fn of_number(number: NumberOf) -> Self {
+    pub const fn of_number(number: NamedBy) -> Self {
         Self((number as u32) << 8)
     }
 
-    /// Returns what the id is a number of; `None`: it is a range of addresses.
-    const fn number(self) -> Option<NumberOf> {
-        let [.., number, _] = self.0.to_be_bytes();
-        NumberOf::of_number(number)
+    /// Returns what the id is of; `None`: it is a range of sources.
+    const fn named_by(self) -> Option<NamedBy> {
+        NamedBy::of_number(self.first())
     }
 
-    const fn prefix_length(self) -> u8 {
-        let [.., prefix_length] = self.0.to_be_bytes();
-        prefix_length
+    /// Returns the family of a range of sources, or what the id is of.
+    const fn first(self) -> u8 {
+        let [.., first, _] = self.0.to_be_bytes();
+        first
+    }
+
+    /// Returns the length of a range of sources, the family of a destination, or 0.
+    const fn last(self) -> u8 {
+        let [.., last] = self.0.to_be_bytes();
+        last
     }
 }
 
 /// The owner of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// An address or a range.
+    /// A source address or a range of them.
     Source {
         /// The address, or the range's first.
         address: Address,
         /// How many leading bits name the owner.
         prefix_length: u8,
     },
+    /// An address that packets are sent to.
+    Destination(Address),
     /// Anything with a number.
-    Number(NumberOf, u64),
+    Number(NamedBy, u64),
 }

@@ -3,7 +3,7 @@
 use super::{BucketKey, OwnerKind};
 use crate::{
     address::{Address, Family},
-    limit::{IdFormat, LimitId, NumberOf},
+    limit::{IdFormat, LimitId, NamedBy},
     packet::Facts,
 };
 
@@ -19,17 +19,6 @@ pub struct OwnerFields<'a> {
     pub interface: &'a u32,
 }
 
-impl OwnerFields<'_> {
-    #[inline(always)]
-    const fn number(&self, of: NumberOf) -> u64 {
-        match of {
-            NumberOf::Subscriber => *self.subscriber,
-            NumberOf::Interface => *self.interface as u64,
-            NumberOf::Host => 0,
-        }
-    }
-}
-
 /// How packets of one family name the owner of a bucket. It consists of numbers, because the
 /// kernel's verifier would follow branches separately through all later code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +31,12 @@ pub(crate) struct OwnerOf {
 }
 
 impl OwnerOf {
-    /// Makes it of an id format and, if a number names its owners, what that belongs to.
-    pub(crate) const fn new(id_format: IdFormat, number: Option<NumberOf>, family: Family) -> Self {
+    /// Makes it of an id format and, if something else than the source names its owners, what does.
+    pub(crate) const fn new(
+        id_format: IdFormat,
+        named_by: Option<NamedBy>,
+        family: Family,
+    ) -> Self {
         let all = Address {
             family,
             high: u64::MAX,
@@ -53,10 +46,16 @@ impl OwnerOf {
             Some(length) => length,
             None => 0,
         };
+        let length = match named_by {
+            // It is not masked.
+            Some(NamedBy::Destination) => 128,
+            _ => length,
+        };
         let Address { high, low, .. } = all.masked(length);
         Self {
-            kind: match number {
-                Some(number) => OwnerKind::of_number(number),
+            kind: match named_by {
+                Some(NamedBy::Destination) => OwnerKind::of_destination(family),
+                Some(other) => OwnerKind::of_number(other),
                 None => OwnerKind::of_range(family, length),
             },
             reserved: 0,
@@ -65,21 +64,32 @@ impl OwnerOf {
         }
     }
 
-    /// Returns the bucket of a limit that a packet of the family is charged to. `number` is the
-    /// [`NumberOf`] by which the limit names owners, or 0. The kernel program reads it from a table
-    /// that only the daemon writes; an unknown number counts as 0.
+    /// Returns the bucket of a limit that a packet of the family is charged to. `named_by` is the
+    /// number of the [`NamedBy`] by which the limit names owners, or 0. The kernel program reads it from
+    /// a table that only the daemon writes; an unknown number counts as 0.
     #[inline(always)]
     pub(crate) const fn key(
         &self,
         limit: LimitId,
-        number: u8,
+        named_by: u8,
         owner_fields: &OwnerFields<'_>,
     ) -> BucketKey {
-        let source = &owner_fields.facts.source;
-        let high = match NumberOf::of_number(number) {
-            Some(of) => owner_fields.number(of),
-            None => source.high & self.mask_high,
+        let Facts {
+            source,
+            destination_high,
+            destination_low,
+            ..
+        } = owner_fields.facts;
+        let (high, low) = match NamedBy::of_number(named_by) {
+            Some(NamedBy::Destination) => (*destination_high, *destination_low),
+            _ => (source.high, source.low),
         };
-        BucketKey::new(limit, self.kind, high, source.low & self.mask_low)
+        let high = match NamedBy::of_number(named_by) {
+            Some(NamedBy::Subscriber) => *owner_fields.subscriber,
+            Some(NamedBy::Interface) => *owner_fields.interface as u64,
+            // The masks of a host's bucket are 0.
+            Some(NamedBy::Host | NamedBy::Destination) | None => high & self.mask_high,
+        };
+        BucketKey::new(limit, self.kind, high, low & self.mask_low)
     }
 }

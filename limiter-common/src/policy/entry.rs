@@ -3,7 +3,7 @@
 use crate::{
     address::Family,
     answer::Answer,
-    limit::{Cost, IdFormat, LimitId, NumberOf},
+    limit::{Cost, IdFormat, LimitId, NamedBy},
     owner::{BucketKey, OwnerFields, OwnerOf},
     packet::Facts,
     standing::Standing,
@@ -18,8 +18,8 @@ pub struct LimitEntry {
     pub id: u16,
     /// [`PACKETS`] or [`BYTES`].
     cost: u8,
-    /// What the number that names the owner belongs to: a [`NumberOf`] as its discriminant; 0: the source's address names the owner.
-    number: u8,
+    /// What names the owner: a [`NamedBy`] as its discriminant; 0: the source's address does.
+    named_by: u8,
     /// The emission interval at the ceiling of the limit's automatic rate, in nanoseconds; 0: its
     /// rate is not automatic.
     interval_of_ceiling: u32,
@@ -47,12 +47,10 @@ impl LimitEntry {
     /// Makes the entry of a limit.
     #[must_use]
     pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost) -> Self {
-        let number = match (id_format.number(), cost) {
+        let named_by = match (id_format.named_by(), cost) {
             // A connection belongs to no interface.
-            (Some(NumberOf::Interface), Cost::Connections | Cost::Handshakes) => {
-                Some(NumberOf::Host)
-            }
-            (number, _) => number,
+            (Some(NamedBy::Interface), Cost::Connections | Cost::Handshakes) => Some(NamedBy::Host),
+            (named_by, _) => named_by,
         };
         Self {
             id: id.0,
@@ -62,14 +60,14 @@ impl LimitEntry {
                 }
                 Cost::Bytes => BYTES,
             },
-            number: match number {
-                Some(number) => number as u8,
+            named_by: match named_by {
+                Some(named_by) => named_by as u8,
                 None => 0,
             },
             interval_of_ceiling: 0,
             owners: [
-                OwnerOf::new(id_format, number, Family::V4),
-                OwnerOf::new(id_format, number, Family::V6),
+                OwnerOf::new(id_format, named_by, Family::V4),
+                OwnerOf::new(id_format, named_by, Family::V6),
             ],
             answers: [Answer::Drop as u8; ANSWERS],
             slip: 1,
@@ -144,7 +142,13 @@ impl LimitEntry {
     #[must_use]
     #[inline(always)]
     pub const fn bucket(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
-        self.owners[family & 1].key(LimitId(self.id), self.number, owner_fields)
+        self.owners[family & 1].key(LimitId(self.id), self.named_by, owner_fields)
+    }
+
+    /// Returns whether each destination has a bucket.
+    #[must_use]
+    pub const fn is_of_destinations(&self) -> bool {
+        self.named_by == NamedBy::Destination as u8
     }
 
     /// Returns the entry of the same limit if it shares its count of connections with another.
@@ -172,7 +176,7 @@ impl LimitEntry {
     #[must_use]
     #[inline(always)]
     pub const fn count(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
-        self.owners[family & 1].key(self.counted_with(), self.number, owner_fields)
+        self.owners[family & 1].key(self.counted_with(), self.named_by, owner_fields)
     }
 
     /// Returns the tokens that a packet costs if the limit counts it.

@@ -126,15 +126,15 @@ impl Datapath {
         self.policy.shape.first_of_group(index)
     }
 
-    /// Returns the bucket whose owner's connections are counted at a place by that limit; `peer` has one
-    /// of them. `None`: by the policy in force the address has none there.
+    /// Returns the bucket whose owner's connections are counted at a place by that limit. `peer` has one
+    /// of them with `own`, the host's address. `None`: by the policy in force it is not counted there.
     pub fn bucket_at(
         &self,
         limit: LimitId,
         place: Place,
-        peer: IpAddr,
+        [peer, own]: [IpAddr; 2],
     ) -> Result<Option<LimitBucket>, DatapathError> {
-        let limit_buckets = self.limit_buckets_of(peer, |id| id == limit)?;
+        let limit_buckets = self.limit_buckets_of(peer, Some(own), |id| id == limit)?;
         let mut limit_buckets = limit_buckets.into_iter();
         Ok(limit_buckets.find(|found| self.place(&found.key) == place))
     }

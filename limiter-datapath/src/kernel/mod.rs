@@ -24,6 +24,7 @@ mod hash;
 mod instance;
 pub mod interface;
 mod kept;
+mod levels;
 mod link;
 pub mod log;
 mod map;
@@ -50,23 +51,17 @@ mod syscall;
 mod tables;
 mod trial;
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use limiter_common::{
-    address::Address,
     answer::Answer,
     cookie::CookieCheck,
     counters::{LimitTraffic, Traffic},
-    limit::{IdFormat, LimitId},
-    owner::{BucketKey, OwnerFields},
-    packet::Facts,
-    policy::{Class, LimitEntry, classify, parameters_of},
+    limit::LimitId,
+    owner::BucketKey,
     reason::Reason,
     standing::Standing,
     strategy::{Level, Parameters},
 };
 use limiter_policy::{
-    config::Scope,
     lists::ListRecord,
     policy::{CompiledPolicy, Limit, automatic::rate_of},
 };
@@ -329,163 +324,6 @@ impl Datapath {
         }
         let parameters = self.in_force(limit_index, limit, floor, monotonic_now())?;
         Ok(Some(rate_of(parameters.gcra.emission_interval)))
-    }
-
-    /// Returns the level of every limit that applies to an address. Charges nothing.
-    pub fn limit_buckets(&self, source: IpAddr) -> Result<Vec<LimitBucket>, DatapathError> {
-        self.limit_buckets_of(source, |_| true)
-    }
-
-    /// Returns the levels of the limits on all sources together, whose buckets are those of any
-    /// address that nothing names. Charges nothing.
-    pub fn total_buckets(&self) -> Result<Vec<LimitBucket>, DatapathError> {
-        let limits = &self.manifest.policy.limits;
-        let is_total = |id| {
-            let mut limits = limits.iter();
-            limits.any(|limit| limit.id == id && limit.id_format == IdFormat::Total)
-        };
-        let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        // The first class is that of IPv4 addresses in no prefix.
-        match self.policy.classes.first() {
-            Some(class) => self.buckets_of_class(&source, class, is_total),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Returns the levels of the `wanted` limits that apply to an address.
-    fn limit_buckets_of(
-        &self,
-        source: IpAddr,
-        wanted: impl Fn(LimitId) -> bool,
-    ) -> Result<Vec<LimitBucket>, DatapathError> {
-        let source = Address::from(source);
-        match classify(&self.policy, &source) {
-            Some(class) => self.buckets_of_class(&source, class, wanted),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Returns the levels of the `wanted` limits that apply to an address of a class.
-    fn buckets_of_class(
-        &self,
-        source: &Address,
-        class: &Class,
-        wanted: impl Fn(LimitId) -> bool,
-    ) -> Result<Vec<LimitBucket>, DatapathError> {
-        let now = monotonic_now();
-        let mut limit_buckets = Vec::new();
-        for (limit_index, limit) in (0..).zip(&self.policy.limits) {
-            if class.applies & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
-                continue;
-            }
-            let Some(parameters) = parameters_of(&self.policy, class, limit_index) else {
-                continue;
-            };
-            let parameters = self.in_force(limit_index, limit, parameters, now)?;
-            for (interface, key) in self.buckets_of(limit, class, source) {
-                limit_buckets.push(LimitBucket {
-                    limit_index,
-                    interface,
-                    key,
-                    parameters,
-                    level: self.level(interface, &key, &parameters, now)?,
-                });
-            }
-        }
-        Ok(limit_buckets)
-    }
-
-    /// Returns the parameters of a limit that are in force at the time `now_ns`; `parameters` are
-    /// those of the policy.
-    fn in_force(
-        &self,
-        limit_index: u32,
-        limit: &LimitEntry,
-        parameters: &Parameters,
-        now_ns: u64,
-    ) -> Result<Parameters, DatapathError> {
-        let is_automatic = self.policy.shape.is_automatic(limit_index);
-        let Some(reputation) = self.reputation().filter(|_| is_automatic) else {
-            return Ok(*parameters);
-        };
-        let rate = reputation.rates().get(LimitId(limit.id))?;
-        let of_floor = parameters.gcra.emission_interval;
-        let interval = limit.interval_in_force(rate, of_floor, now_ns);
-        Ok(parameters.at_interval(interval))
-    }
-
-    /// Returns a bucket's level at the time `now_ns`, by these parameters and for packets from the
-    /// interface with that number.
-    fn level(
-        &self,
-        interface: u32,
-        key: &BucketKey,
-        parameters: &Parameters,
-        now_ns: u64,
-    ) -> Result<Level, DatapathError> {
-        let open = self.open_connections(key)?;
-        let state = |key: &BucketKey, unit| match open {
-            // A token for each comes back in a nanosecond, by the rate of such limits.
-            Some(open) => Ok(Some(now_ns.saturating_add(open))),
-            None => self.state_of_bucket(interface, key, unit, now_ns),
-        };
-        let log = parameters.log(|number| {
-            let stamp = state(&key.of_part(number), parameters.stamp_unit);
-            stamp.map(Option::unwrap_or_default)
-        })?;
-        Ok(parameters.level(now_ns, state(key, parameters.unit)?, &log))
-    }
-
-    /// Returns a bucket's state in a unit at the time `now_ns`, for packets from the interface with
-    /// that number; `None`: it is missing.
-    fn state_of_bucket(
-        &self,
-        interface: u32,
-        key: &BucketKey,
-        unit: u32,
-        now_ns: u64,
-    ) -> Result<Option<u64>, DatapathError> {
-        let bucket = match self.kept.of(interface) {
-            Some(maps) => maps.bucket(key)?,
-            None => None,
-        };
-        Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
-    }
-
-    /// Returns the buckets of a limit that packets from `source` may be charged to, each with the
-    /// interface number: one, or one per interface, including interfaces that do not exist yet.
-    fn buckets_of(
-        &self,
-        limit: &LimitEntry,
-        class: &Class,
-        source: &Address,
-    ) -> Vec<(u32, BucketKey)> {
-        let facts = Facts {
-            source: *source,
-            ..Facts::NONE
-        };
-        let on = |interface| {
-            let owner_fields = OwnerFields {
-                facts: &facts,
-                subscriber: &class.subscriber,
-                interface: &interface,
-            };
-            let key = limit.bucket(&owner_fields, source.family.index());
-            (interface, key)
-        };
-        let attached = self
-            .attachments
-            .iter()
-            .map(|attachment| attachment.interface_number);
-        let mut numbers: Vec<_> = attached.collect();
-        let waiting = self.manifest.interface_numbers.values();
-        let waiting: Vec<_> = waiting.filter(|number| !numbers.contains(number)).collect();
-        numbers.extend(waiting);
-        let mut buckets: Vec<_> = numbers.into_iter().map(on).collect();
-        if self.settings().buckets.scope == Scope::Host {
-            buckets.dedup_by_key(|(_, key)| *key);
-        }
-        buckets
     }
 
     /// Returns the name of the interface with that number.

@@ -4,7 +4,7 @@ use std::{collections::HashSet, net::IpAddr};
 
 use limiter_common::{
     address::Address,
-    limit::{LimitId, NumberOf},
+    limit::{LimitId, NamedBy},
     owner::BucketKey,
     policy::{classify, parameters_of},
     strategy::Level,
@@ -32,16 +32,17 @@ impl Refilled {
 
 impl Datapath {
     /// Gives an address `cost` tokens back in each of its buckets, but at most its debt; `None`:
-    /// all. `limit`: by this limit only. In the table store no concurrent change is lost; in the
+    /// all. `limit`: by this limit only. `to`: as for [`Self::limit_buckets`]. In the table store no concurrent change is lost; in the
     /// hash store one may be.
     pub fn refill(
         &self,
         source: IpAddr,
+        to: Option<IpAddr>,
         limit: Option<LimitId>,
         cost: Option<u64>,
     ) -> Result<Vec<Refilled>, DatapathError> {
         let wanted = |id| limit.is_none_or(|limit| limit == id);
-        let limit_buckets = self.limit_buckets_of(source, wanted)?;
+        let limit_buckets = self.limit_buckets_of(source, to, wanted)?;
         limit_buckets
             .into_iter()
             .map(|limit_bucket| self.refill_one(limit_bucket, cost))
@@ -69,7 +70,8 @@ impl Datapath {
         Ok(Refilled { before, after })
     }
 
-    /// Fills the buckets of one limit for some addresses; returns how many were in debt.
+    /// Fills the buckets of one limit for packets from some addresses, to any of the host's own if it gives
+    /// each destination one; returns how many were in debt.
     pub fn reset_each(
         &self,
         sources: impl IntoIterator<Item = IpAddr>,
@@ -79,7 +81,7 @@ impl Datapath {
         let mut done = HashSet::<(u32, BucketKey)>::new();
         let mut count = 0;
         for source in sources {
-            for limit_bucket in self.limit_buckets_of(source, |id| id == limit)? {
+            for limit_bucket in self.limit_buckets_of(source, None, |id| id == limit)? {
                 let bucket = (limit_bucket.interface, limit_bucket.key);
                 if done.insert(bucket) && self.refill_one(limit_bucket, None)?.was_in_debt() {
                     count += 1;
@@ -114,7 +116,7 @@ impl Datapath {
         let (units, now) = (&self.policy.units, monotonic_now());
         let limits = (0..).zip(&self.manifest.policy.limits);
         for (limit_index, limit) in
-            limits.filter(|(_, limit)| limit.id_format.number() == Some(NumberOf::Interface))
+            limits.filter(|(_, limit)| limit.id_format.named_by() == Some(NamedBy::Interface))
         {
             // Such a limit has the same parameters wherever it applies.
             let mut classes = self.policy.classes.iter();

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use limiter_common::{
-    limit::{LimitId, NumberOf},
+    limit::{LimitId, NamedBy},
     owner::{BucketKey, Owner},
     table::{self, HashKey},
     unit::{KnownUnits as _, Unit},
@@ -169,6 +169,7 @@ enum KeptOwner {
     Subscriber(u64),
     Interface(u64),
     Host,
+    Destination(IpAddr),
 }
 
 impl From<HashDebt> for KeptHashDebt {
@@ -180,9 +181,10 @@ impl From<HashDebt> for KeptHashDebt {
                     address,
                     prefix_length,
                 } => KeptOwner::Range(address.into(), prefix_length),
-                Owner::Number(NumberOf::Subscriber, number) => KeptOwner::Subscriber(number),
-                Owner::Number(NumberOf::Interface, number) => KeptOwner::Interface(number),
-                Owner::Number(NumberOf::Host, _) => KeptOwner::Host,
+                Owner::Destination(address) => KeptOwner::Destination(address.into()),
+                Owner::Number(NamedBy::Subscriber, number) => KeptOwner::Subscriber(number),
+                Owner::Number(NamedBy::Interface, number) => KeptOwner::Interface(number),
+                Owner::Number(NamedBy::Host | NamedBy::Destination, _) => KeptOwner::Host,
             },
             unit: debt.unit,
             owed: debt.owed,
@@ -199,12 +201,11 @@ impl From<KeptHashDebt> for HashDebt {
                 BucketKey::of_source(limit, address.into(), prefix_length)
             }
             KeptOwner::Subscriber(number) => {
-                BucketKey::of_number(limit, NumberOf::Subscriber, number)
+                BucketKey::of_number(limit, NamedBy::Subscriber, number)
             }
-            KeptOwner::Interface(number) => {
-                BucketKey::of_number(limit, NumberOf::Interface, number)
-            }
+            KeptOwner::Interface(number) => BucketKey::of_number(limit, NamedBy::Interface, number),
             KeptOwner::Host => BucketKey::of_host(limit),
+            KeptOwner::Destination(address) => BucketKey::of_destination(limit, address.into()),
         };
         Self {
             key: match kept.stamp.checked_sub(1) {

@@ -45,7 +45,7 @@ fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
         IdFormat::Ipv4RangeCidr { .. } => source.is_ipv4(),
         IdFormat::Ipv6RangeCidr { .. } => source.is_ipv6(),
         IdFormat::RegId => policy.subscriber_of(source).is_some(),
-        IdFormat::IpAddress | IdFormat::Total => true,
+        IdFormat::IpAddress | IdFormat::Destination | IdFormat::Total => true,
     };
     if limit.mode == Mode::Off || !for_family || !counts(limit, facts) {
         return None;

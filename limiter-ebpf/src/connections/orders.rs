@@ -20,13 +20,15 @@ fn limiter_recount(context: XdpContext) -> u32 {
     }
     // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
     // the beginning of a page, and nobody writes to them.
-    let order = unsafe { *(start as *const ConnectionOrder) };
+    let order = unsafe { &*(start as *const ConnectionOrder) };
+    // Functions take no pointers into a frame. The rest of the order is not copied: the stack is short.
+    let ends = order.ends;
     match order.order {
         ConnectionOrder::COMPLETED if handshakes::are_limited() => {
-            handshakes::charge(&order.ends, order.now_ns);
+            handshakes::charge(&ends, order.now_ns);
         }
         _ if !are_counted() => return 0,
-        ConnectionOrder::OPEN => opened(order.of, &order.ends),
+        ConnectionOrder::OPEN => opened(order.of, &ends),
         ConnectionOrder::CLOSED => closed(order.of),
         ConnectionOrder::SWEEP => queues::sweep(Place(order.of)),
         _ => return 0,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use limiter_common::{
-    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NumberOf},
+    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NamedBy},
     reason::Action,
 };
 
@@ -171,7 +171,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     };
     parts.lists.check(&limit.exclude, problems);
     parts.lists.check(&limit.block, problems);
-    if limit.id_format.number() == Some(NumberOf::Subscriber) && parts.subscribers_missing {
+    if limit.id_format.named_by() == Some(NamedBy::Subscriber) && parts.subscribers_missing {
         let message = format!(
             "{name} needs a section 'subscribers' with each subscriber's number and prefixes"
         );
@@ -182,7 +182,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     }
     if limit
         .id_format
-        .number()
+        .named_by()
         .is_some_and(|of| of.why_no_overrides().is_some())
     {
         let message = format!("{name} limits nothing: it needs {needed}");

@@ -171,7 +171,7 @@ pub(super) fn check_counted(
 
 /// Notes a ban by a limit whose budget several sources share.
 fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
-    let Some(number) = id_format.number() else {
+    let Some(number) = id_format.named_by() else {
         return;
     };
     let whose = number.shared_by();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limiter_common::limit::{Cost, NumberOf};
+use limiter_common::limit::{Cost, NamedBy};
 
 use super::{
     connections,
@@ -254,8 +254,8 @@ impl Collected<'_> {
     /// Returns the limit with this name, or notes that it cannot have overrides.
     fn limit(&mut self, reader: &mut Reader<'_, '_>, name: Name<'_>) -> Option<LimitIndex> {
         let index = self.limits.named(reader, name)?;
-        let number = self.limits.get(index).id_format.number();
-        if let Some(why) = number.and_then(NumberOf::why_no_overrides) {
+        let number = self.limits.get(index).id_format.named_by();
+        if let Some(why) = number.and_then(NamedBy::why_no_overrides) {
             let message = format!("{} cannot have overrides: {why}", name.text);
             reader.error(name.at, message);
             return None;

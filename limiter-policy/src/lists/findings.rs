@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use limiter_common::{address::Address, limit::NumberOf};
+use limiter_common::{address::Address, limit::NamedBy};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{Limit, List, ListUse, Mode, Policy, Purpose};
@@ -142,7 +142,7 @@ impl Policy {
         };
         limit.mode != Mode::Off
             && limit.id_format.is_for(Address::from(asked.addr()).family)
-            && (limit.id_format.number() != Some(NumberOf::Subscriber) || is_subscriber())
+            && (limit.id_format.named_by() != Some(NamedBy::Subscriber) || is_subscriber())
     }
 
     fn extents(&self, exclude: &[String], block: &[String], asked: IpNet) -> Extents {

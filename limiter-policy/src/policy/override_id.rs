@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    limit::{IdFormat, NumberOf},
+    limit::{IdFormat, NamedBy},
     owner::Owner,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -83,8 +83,9 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
                 |prefix| OverrideId::Prefix(prefix).to_string(),
             )
         }
-        Owner::Number(NumberOf::Interface, _) => interface.to_owned(),
-        Owner::Number(NumberOf::Host, _) => IdFormat::Total.name().to_owned(),
+        Owner::Destination(address) => IpAddr::from(*address).to_string(),
+        Owner::Number(NamedBy::Interface, _) => interface.to_owned(),
+        Owner::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
         Owner::Number(_, number) => number.to_string(),
     }
 }
@@ -109,5 +110,10 @@ mod tests {
         check(BucketKey::of_subscriber(LimitId(1), 1001), "1001");
         check(BucketKey::of_interface(LimitId(1), 3), "eth0");
         check(BucketKey::of_host(LimitId(1)), "total");
+        let to: IpAddr = "2001:db8::1".parse().unwrap();
+        check(
+            BucketKey::of_destination(LimitId(1), to.into()),
+            "2001:db8::1",
+        );
     }
 }

@@ -3,15 +3,18 @@
 use std::{
     env,
     ffi::OsString,
+    net::IpAddr,
     path::{Path, PathBuf},
 };
 
+use anyhow::bail;
 use clap::{
     Args,
     builder::{PathBufValueParser, TypedValueParser as _},
 };
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 
+use super::parse;
 use crate::control::DEFAULT_SOCKET;
 
 /// The configuration that a command reads, unless it or the environment names another.
@@ -65,6 +68,35 @@ fn file_or_stdin(path: PathBuf) -> PathBuf {
         PathBuf::from("/dev/stdin")
     } else {
         path
+    }
+}
+
+/// For commands about an address.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ToArgs {
+    /// The destination of the address's packets, which matters to limits with the id destination;
+    /// without it, each of this host's own addresses
+    #[arg(long, value_name = "DESTINATION", value_parser = parse::address)]
+    to: Option<IpAddr>,
+}
+
+impl ToArgs {
+    /// Returns the destination of packets from an address.
+    pub(super) fn of(&self, address: IpAddr) -> anyhow::Result<Option<IpAddr>> {
+        if let Some(to) = self.to
+            && to.is_ipv4() != address.is_ipv4()
+        {
+            bail!("no packet goes from {address} to {to}: give two IPv4 or two IPv6 addresses");
+        }
+        Ok(self.to)
+    }
+
+    /// Returns the destination of packets from several addresses, of which there is none.
+    pub(super) fn of_several(&self) -> anyhow::Result<Option<IpAddr>> {
+        if let Some(to) = self.to {
+            bail!("--to {to} is for one address: name an address in place of a prefix or --all");
+        }
+        Ok(None)
     }
 }
 

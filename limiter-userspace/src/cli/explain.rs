@@ -16,7 +16,7 @@ use limiter_policy::{lists::Extents, text::short};
 
 pub(crate) use self::{answers::answers, headline::headline};
 use super::{
-    args::{OutputArgs, ReadArgs},
+    args::{OutputArgs, ReadArgs, ToArgs},
     lists::consequences,
     output::print_json,
     parse,
@@ -32,6 +32,9 @@ pub(super) struct ExplainArgs {
     address: IpAddr,
 
     #[command(flatten)]
+    to: ToArgs,
+
+    #[command(flatten)]
     read: ReadArgs,
 
     #[command(flatten)]
@@ -39,7 +42,7 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
-    let explanation = fetch(&args.read, args.address)?;
+    let explanation = fetch(&args.read, args.address, args.to.of(args.address)?)?;
     if args.output.json {
         print_json(&explanation)
     } else {
@@ -47,8 +50,12 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn fetch(read: &ReadArgs, address: IpAddr) -> anyhow::Result<Explanation> {
-    let Answer::Explanation(explanation) = read.ask(&Request::Explain { address })? else {
+pub(super) fn fetch(
+    read: &ReadArgs,
+    address: IpAddr,
+    to: Option<IpAddr>,
+) -> anyhow::Result<Explanation> {
+    let Answer::Explanation(explanation) = read.ask(&Request::Explain { address, to })? else {
         bail!("the daemon gave an unexpected answer");
     };
     Ok(*explanation)

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use clap::Args;
 
 use super::{
-    args::{OutputArgs, ReadArgs},
+    args::{OutputArgs, ReadArgs, ToArgs},
     parse,
     refill::refill,
 };
@@ -27,6 +27,9 @@ pub(super) struct RefundArgs {
     cost: u64,
 
     #[command(flatten)]
+    to: ToArgs,
+
+    #[command(flatten)]
     read: ReadArgs,
 
     #[command(flatten)]
@@ -36,6 +39,7 @@ pub(super) struct RefundArgs {
 pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
     let query = RefundQuery {
         address: args.address,
+        to: args.to.of(args.address)?,
         limit: args.limit,
         cost: args.cost,
     };

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use clap::{ArgGroup, Args};
 
 use super::{
-    args::{OutputArgs, ReadArgs},
+    args::{OutputArgs, ReadArgs, ToArgs},
     parse,
     refill::refill,
 };
@@ -28,6 +28,9 @@ pub(super) struct ResetArgs {
     limit: Option<String>,
 
     #[command(flatten)]
+    to: ToArgs,
+
+    #[command(flatten)]
     read: ReadArgs,
 
     #[command(flatten)]
@@ -42,10 +45,16 @@ fn parse_whose(text: &str) -> Result<BucketSelector, String> {
 }
 
 pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
+    // The arguments require either an address or `--all`.
+    let whose = args.whose.unwrap_or(BucketSelector::All);
+    let to = match whose {
+        BucketSelector::Address(address) => args.to.of(address)?,
+        _ => args.to.of_several()?,
+    };
     let query = ResetQuery {
-        // The arguments require either an address or `--all`.
-        whose: args.whose.unwrap_or(BucketSelector::All),
+        whose,
         limit: args.limit,
+        to,
     };
     refill(&args.read, &args.output, &Request::Reset(query))
 }

@@ -76,8 +76,8 @@ pub(super) fn read(
             let status = status(datapath, daemon, measured);
             Answer::told(status.map(Box::new).map(Answer::Status))
         }
-        Request::Explain { address } => {
-            let explanation = explain(datapath, *address).map(Box::new);
+        Request::Explain { address, to } => {
+            let explanation = explain(datapath, *address, *to).map(Box::new);
             Answer::told(explanation.map(Answer::Explanation))
         }
         Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
@@ -261,11 +261,15 @@ fn limit_status(
     }
 }
 
-fn explain(datapath: &Datapath, address: IpAddr) -> Result<Explanation, DatapathError> {
+fn explain(
+    datapath: &Datapath,
+    address: IpAddr,
+    to: Option<IpAddr>,
+) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
         let standing = datapath.standing_of(address)?;
-        (standing, datapath.limit_buckets(address)?)
+        (standing, datapath.limit_buckets(address, to)?)
     } else {
         // An excluded or blocked address spends nothing, and nobody asks for its standing.
         (None, Vec::new())

@@ -1,7 +1,7 @@
 //! Limits by the names in requests, and buckets in the words of answers.
 
 use limiter_common::{
-    limit::{LimitId, NumberOf},
+    limit::{LimitId, NamedBy},
     owner::Owner,
 };
 use limiter_datapath::kernel::{Datapath, LimitBucket};
@@ -27,7 +27,7 @@ pub(super) fn bucket_named<'d>(
     let limits = &datapath.manifest().policy.limits;
     let owner = limit_bucket.key.owner();
     let owning_interface = match owner {
-        Owner::Number(NumberOf::Interface, number) => {
+        Owner::Number(NamedBy::Interface, number) => {
             datapath.interface_name(u32::try_from(number).ok()?)?
         }
         _ => "",

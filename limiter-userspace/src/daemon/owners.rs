@@ -92,7 +92,7 @@ fn told(
     limit: &Limit,
     owner: &Owner,
 ) -> Result<Option<OwnerStatus>, DatapathError> {
-    let Some(found) = datapath.bucket_at(limit.id, Place(owner.place), owner.peer)? else {
+    let Some(found) = datapath.bucket_at(limit.id, Place(owner.place), owner.ends)? else {
         return Ok(None);
     };
     let Some(named) = bucket_named(datapath, &found) else {

@@ -5,7 +5,7 @@ use std::{net::IpAddr, ops::RangeInclusive};
 use ipnet::IpNet;
 use limiter_common::{
     address::{Address, Family},
-    limit::{Cost, NumberOf},
+    limit::{Cost, NamedBy},
 };
 use limiter_policy::policy::{Limit, Listing, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
 
@@ -136,7 +136,7 @@ pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool 
 
 /// Returns whose bucket of the limit the address spends from; `None`: no bucket.
 pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> Option<BudgetOwner> {
-    match limit.id_format.number() {
+    match limit.id_format.named_by() {
         None if limit.id_format.range().is_none() => Some(BudgetOwner::Own),
         None => {
             let family = Address::from(address).family;
@@ -144,7 +144,7 @@ pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> O
             let range = IpNet::new(address, length).ok()?.trunc();
             Some(BudgetOwner::Shared(OverrideId::Prefix(range)))
         }
-        Some(NumberOf::Subscriber) => {
+        Some(NamedBy::Subscriber) => {
             let subscriber = policy.subscriber_of(address)?;
             Some(BudgetOwner::Shared(OverrideId::Subscriber(subscriber)))
         }

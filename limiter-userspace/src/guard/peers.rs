@@ -94,7 +94,7 @@ pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<Cou
 fn budget<'p>(policy: &'p Policy, limit: &'p Limit, peer: &Peer) -> Option<PeerBudget<'p>> {
     let address = peer.address;
     if limit.mode != Mode::Enforce
-        || limit.id_format.number().is_some()
+        || limit.id_format.named_by().is_some()
         || policy.listing_with(limit, address) != Listing::default()
         || !peer.answers().are_counted_by(limit)
     {

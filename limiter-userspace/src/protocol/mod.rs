@@ -92,6 +92,9 @@ pub enum Request {
     Explain {
         /// The address.
         address: IpAddr,
+        /// The destination, for limits that give each a bucket; `None`: the host's own addresses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<IpAddr>,
     },
     /// Get the sources that were dropped most.
     Offenders(OffenderQuery),

@@ -12,6 +12,10 @@ pub struct ResetQuery {
     pub whose: BucketSelector,
     /// Only this limit's buckets; `None`: those of all limits.
     pub limit: Option<String>,
+    /// For limits that give each destination a bucket, the one of an address's packets; `None`: the host's
+    /// own addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<IpAddr>,
 }
 
 /// The owners of buckets to refill. All buckets that packets from there are charged to are included,
@@ -32,6 +36,9 @@ pub enum BucketSelector {
 pub struct RefundQuery {
     /// The address that gets them.
     pub address: IpAddr,
+    /// The destination, as in [`ResetQuery`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<IpAddr>,
     /// The name of the limit that gives them back.
     pub limit: String,
     /// The number of tokens.
@@ -52,7 +59,7 @@ pub struct RefillList {
 pub struct Refill {
     /// The limit's name.
     pub limit: String,
-    /// The bucket's owner: an address, range, subscriber or interface.
+    /// The bucket's owner: an address, range, subscriber, destination or interface.
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,

@@ -17,7 +17,7 @@ impl Owners {
     pub(super) fn of(record: &Record, id: IdFormat) -> Self {
         let mut numbers: HashMap<Option<Address>, u32> = HashMap::new();
         let of_source = record.sources().map(|source| {
-            let owner = match (id.prefix_length(source.family), id.number()) {
+            let owner = match (id.prefix_length(source.family), id.named_by()) {
                 (Some(length), _) => Some(source.masked(length)),
                 // All together.
                 (None, Some(_)) => None,

@@ -307,6 +307,7 @@ fn name(service: Service, id: IdFormat, cost: Cost) -> String {
         IdFormat::Ipv4RangeCidr { .. } => "PerIPv4Range".to_owned(),
         IdFormat::Ipv6RangeCidr { prefix_length } => format!("PerIPv6Range{prefix_length}"),
         IdFormat::RegId => "PerSubscriber".to_owned(),
+        IdFormat::Destination => "PerDestination".to_owned(),
         IdFormat::Total => "Total".to_owned(),
     };
     format!("{}{cost}{per}", service.limit_name())

@@ -152,6 +152,68 @@ fn prefixes_and_everybody() -> Result<()> {
     Ok(())
 }
 
+/// A limit may give each destination a bucket: without one named, those of the host's own addresses are
+/// meant.
+#[test]
+fn buckets_of_destinations() -> Result<()> {
+    const SOURCE: &str = "10.77.0.2";
+    const OWN: &str = "10.77.0.1";
+    const ELSEWHERE: &str = "198.51.100.9";
+    for store in ["table", "hash"] {
+        let pair = pair()?;
+        let configuration = format!(
+            "buckets: {{store: {store}}}\n\
+             limits: {{Each: {{id: destination, cost: packets, burst: 5, count: 1, period: 1h}}}}\n"
+        );
+        let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
+        let limiter = Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)?;
+        let send = |source: &str, destination: &str| -> Result<()> {
+            let frame = Frame::new(source.parse()?, destination.parse()?).udp(1, 2, b"x")?;
+            RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 3])?;
+            Ok(())
+        };
+        let left = |arguments: &[&str]| -> Result<Value> {
+            let arguments = [&["explain", SOURCE, "--json"], arguments].concat();
+            let explained: Value = serde_json::from_str(&limiter.show(&arguments)?)?;
+            Ok(json!([
+                explained["limits"][0]["id"],
+                explained["limits"][0]["remaining"]
+            ]))
+        };
+        send(SOURCE, OWN)?;
+        send("10.77.0.3", OWN)?;
+        send(SOURCE, ELSEWHERE)?;
+        assert_eq!(left(&[])?, json!([OWN, 0]));
+        assert_eq!(left(&["--to", ELSEWHERE])?, json!([ELSEWHERE, 2]));
+
+        assert_eq!(refill(&limiter, &["reset", SOURCE])?["buckets"], 1);
+        assert_eq!(left(&[])?, json!([OWN, 5]));
+        let to_it = ["reset", SOURCE, "--to", ELSEWHERE];
+        assert_eq!(refill(&limiter, &to_it)?["of_address"][0]["id"], ELSEWHERE);
+        assert_eq!(left(&["--to", ELSEWHERE])?, json!([ELSEWHERE, 5]));
+
+        send(SOURCE, OWN)?;
+        let refund = ["refund", SOURCE, "--limit", "Each", "--cost", "2"];
+        assert_eq!(refill(&limiter, &refund)?["of_address"][0]["remaining"], 4);
+        // Packets of the whole prefix are charged to it.
+        assert_eq!(refill(&limiter, &["reset", "10.77.0.0/24"])?["buckets"], 1);
+        assert_eq!(left(&[])?, json!([OWN, 5]));
+
+        let check = |arguments: &[&str], expected: &str| {
+            assert_fails(&mut limiter.command(arguments), &[expected])
+        };
+        check(
+            &["explain", SOURCE, "--to", "2001:db8::1"],
+            "no packet goes from 10.77.0.2 to 2001:db8::1: give two IPv4 or two IPv6 addresses",
+        )?;
+        check(
+            &["reset", "10.77.0.0/24", "--to", OWN],
+            "--to 10.77.0.1 is for one address: name an address in place of a prefix or --all",
+        )?;
+    }
+    Ok(())
+}
+
 #[test]
 fn what_cannot_be_given_back() -> Result<()> {
     let pair = pair()?;

@@ -205,6 +205,13 @@ fn whose_budget_it_is() {
              need not come from the source that used it up",
         ],
     );
+    check(
+        &own("destination", ban),
+        &[
+            "3:5: 'ban' is not for id destination: all sources share the budget, so the packets it \
+             drops need not come from the source that used it up",
+        ],
+    );
     let subscribers = "subscribers: {1: [192.0.2.0/24]}\n";
     check(
         &format!("{}{subscribers}", own("regId", ban)),

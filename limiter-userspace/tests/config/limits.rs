@@ -109,7 +109,7 @@ fn names_of_one_s_own() {
 
 #[test]
 fn definitions() {
-    let ids = "ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, regId, total";
+    let ids = "ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, regId, destination, total";
     check(
         &format!(
             "limits:
@@ -218,7 +218,7 @@ fn prefix_lengths() {
             &format!("7:50: 'prefix-length' {range} total"),
             "8:59: expected a whole number, such as 250 or 10k, found the text '/24'",
             "9:15: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
-             regId, total",
+             regId, destination, total",
         ],
     );
 }

@@ -1,6 +1,7 @@
 //! Limits on connections open at once: clients connect, and only as many as the network stack has
 //! open are let in.
 
+mod destinations;
 mod fast_open;
 mod forged;
 mod groups;

@@ -47,6 +47,7 @@ enum IdFormatInput {
     Ipv4Range { prefix_length: u8 },
     Ipv6Range { prefix_length: u8 },
     RegId,
+    Destination,
     Total,
 }
 
@@ -199,6 +200,7 @@ impl LimitInput {
                 prefix_length: 16 + prefix_length % 113,
             },
             IdFormatInput::RegId => IdFormat::RegId,
+            IdFormatInput::Destination => IdFormat::Destination,
             IdFormatInput::Total => IdFormat::Total,
         };
         let StrategyInput(strategy) = self.strategy;
@@ -306,9 +308,10 @@ impl Network {
                 let range = IpNet::new(address, prefix_length).ok()?;
                 Some(OverrideId::Prefix(range.trunc()))
             }
-            IdFormat::Total | IdFormat::Ipv4RangeCidr { .. } | IdFormat::Ipv6RangeCidr { .. } => {
-                None
-            }
+            IdFormat::Destination
+            | IdFormat::Total
+            | IdFormat::Ipv4RangeCidr { .. }
+            | IdFormat::Ipv6RangeCidr { .. } => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a policy demands of a frame, found without its tables.
 
 use limiter_common::{
+    address::Address,
     limit::{Cost, IdFormat},
     owner::BucketKey,
     packet::{self, Facts},
@@ -44,6 +45,14 @@ fn of_limit(policy: &Policy, limit_index: u32, limit: &Limit, facts: &Facts) -> 
     let key = match limit.id_format {
         IdFormat::RegId => {
             BucketKey::of_subscriber(limit.id, policy.subscriber_of(facts.source.into())?)
+        }
+        IdFormat::Destination => {
+            let destination = Address {
+                family: facts.source.family,
+                high: facts.destination_high,
+                low: facts.destination_low,
+            };
+            BucketKey::of_destination(limit.id, destination)
         }
         IdFormat::Total => BucketKey::of_interface(limit.id, 0),
         format => {

@@ -51,6 +51,14 @@ impl OwnAddressMap {
         Ok(())
     }
 
+    /// Returns the addresses, in their order, as they were last set.
+    pub fn get(&self) -> Result<Vec<IpAddr>, DatapathError> {
+        let present = hash::read(&self.0).map_err(error(OWN_ADDRESSES))?;
+        let present: BTreeSet<_> = present.into_iter().map(|(element, _)| element).collect();
+        let addresses = present.iter().filter_map(OwnAddress::address);
+        Ok(addresses.map(IpAddr::from).collect())
+    }
+
     /// Has nothing answered until the addresses are set again.
     pub fn forget(&self) -> Result<(), DatapathError> {
         self.remove(OwnAddress::COMPLETE)

@@ -1,5 +1,7 @@
 //! Owners of buckets: ranges, subscribers, interfaces; and overrides.
 
+use std::net::IpAddr;
+
 use anyhow::Result;
 use limiter_common::{
     limit::{IdFormat, LimitId},
@@ -110,6 +112,44 @@ fn a_total_is_shared_by_all() -> Result<()> {
     assert_eq!(engines.maps().bucket_count()?, 1);
     let key = BucketKey::of_interface(LimitId(32), 0);
     assert!(engines.maps().bucket(&key)?.is_some());
+    Ok(())
+}
+
+/// All sources share the bucket of each destination, whose family is part of its key.
+#[test]
+fn each_destination_has_a_bucket() -> Result<()> {
+    let mut engines = Engines::new(&policy([
+        limit(32, IdFormat::Destination, 2),
+        limit(33, IdFormat::IpAddress, 100),
+    ]))?;
+    let mut check = |source: &str, destination: &str, reason| -> Result<()> {
+        let frame = frame(source, destination)?.udp(1, 2, b"x")?;
+        assert_eq!(
+            engines.judge(0, &frame),
+            reason,
+            "{source} to {destination}"
+        );
+        Ok(())
+    };
+    for destination in ["192.0.2.1", "192.0.2.2", "0.0.0.0"] {
+        check("10.0.0.1", destination, WithinLimits)?;
+        check("10.0.0.2", destination, WithinLimits)?;
+        check("10.0.0.3", destination, OverLimit)?;
+    }
+    // Their leading bits are those of 192.0.2.1.
+    for destination in ["c000:201::", "c000:201::1", "::"] {
+        check("2001:db8::1", destination, WithinLimits)?;
+        check("2001:db8::2", destination, WithinLimits)?;
+        check("2001:db8::1", destination, OverLimit)?;
+    }
+    // A source is no destination.
+    check("192.0.2.1", "10.0.0.1", WithinLimits)?;
+    engines.assert_same_state();
+    for destination in ["192.0.2.2", "c000:201::1"] {
+        let destination: IpAddr = destination.parse()?;
+        let key = BucketKey::of_destination(LimitId(32), destination.into());
+        assert!(engines.maps().bucket(&key)?.is_some());
+    }
     Ok(())
 }
 

@@ -244,6 +244,7 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
         1 => prop_oneof![Just(16), Just(48), Just(64), Just(127)]
             .prop_map(|prefix_length| IdFormat::Ipv6RangeCidr { prefix_length }),
         1 => Just(IdFormat::RegId),
+        1 => Just(IdFormat::Destination),
         1 => Just(IdFormat::Total),
     ]
 }
@@ -336,7 +337,7 @@ fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Overrid
                 }
             }
             IdFormat::RegId => OverrideId::Subscriber(subscriber),
-            IdFormat::Total => continue,
+            IdFormat::Destination | IdFormat::Total => continue,
         };
         if known.insert(id) {
             distinct.push(Override {

@@ -1,6 +1,6 @@
 //! Checks what limits and sieves need of each other.
 
-use limiter_common::limit::{Cost, NumberOf};
+use limiter_common::limit::{Cost, NamedBy};
 
 use super::{
     super::{
@@ -57,7 +57,7 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
     if definition.pressure.is_some() {
         return;
     }
-    if limit.id_format.number() == Some(NumberOf::Interface) {
+    if limit.id_format.named_by() == Some(NamedBy::Interface) {
         check_rate(limit, named.position, problems);
     } else {
         let message = format!(
@@ -88,7 +88,7 @@ fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: 
     let mut all = limits.iter();
     let found = all.find(|(_, limit)| limit.name == name);
     let id_format = match found {
-        Some((_, limit)) if limit.id_format.number() == Some(NumberOf::Interface) => {
+        Some((_, limit)) if limit.id_format.named_by() == Some(NamedBy::Interface) => {
             check_rate(limit, position, problems);
             return;
         }

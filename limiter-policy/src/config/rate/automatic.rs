@@ -1,6 +1,6 @@
 //! `count: auto`: a rate that the daemon finds between a floor and a ceiling.
 
-use limiter_common::limit::{Cost, IdFormat, NumberOf};
+use limiter_common::limit::{Cost, IdFormat, NamedBy};
 
 use super::{BURST, COUNT, PERIOD, RATE, RateContext};
 use crate::{
@@ -129,7 +129,7 @@ fn misfit(kind: Kind) -> Option<String> {
         mode,
     } = kind;
     if let Some(format) = id_format
-        && format.number() != Some(NumberOf::Interface)
+        && format.named_by() != Some(NamedBy::Interface)
     {
         return Some(format!(
             "id {}, only for id {}: what a server bears, it bears from all sources together",

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     address::Family,
-    limit::{Cost, NumberOf},
+    limit::{Cost, NamedBy},
 };
 
 use crate::policy::{Fragments, Limit, Mode};
@@ -50,7 +50,7 @@ impl LimitSets {
             for_v4: set(|limit| limit.id_format.is_for(Family::V4)),
             for_v6: set(|limit| limit.id_format.is_for(Family::V6)),
             with_default: set(|limit| limit.default.is_some()),
-            by_subscriber: set(|limit| limit.id_format.number() == Some(NumberOf::Subscriber)),
+            by_subscriber: set(|limit| limit.id_format.named_by() == Some(NamedBy::Subscriber)),
             observing: set(|limit| limit.mode == Mode::Observe),
             without_tcp: set(|limit| !needs_tcp(limit)),
             without_ports: set(|limit| !limit.matching.needs_ports()),

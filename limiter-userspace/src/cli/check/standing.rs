@@ -4,7 +4,7 @@ use std::io::Write;
 
 use limiter_common::{
     address::Family,
-    limit::{Cost, NumberOf},
+    limit::{Cost, NamedBy},
     packet::TcpState,
     standing::Standing,
 };
@@ -55,7 +55,8 @@ fn warnings(policy: &Policy) -> Vec<String> {
 
 /// Warns of a limit on all sources together that treats them alike.
 fn without_reserve(limit: &Limit) -> Option<String> {
-    let is_total = limit.id_format.number() == Some(NumberOf::Interface);
+    let named_by = limit.id_format.named_by();
+    let is_total = named_by.is_some_and(NamedBy::is_of_all_sources);
     // Nobody can forge a connection, or a handshake.
     let drops =
         limit.mode == Mode::Enforce && limit.default.is_some() && limit.is_spent_by_packets();

@@ -62,8 +62,8 @@ pub(in crate::daemon) struct Owner {
     pub(in crate::daemon) open: u64,
     /// The [`Place`] where they are counted. Of owners with as many, it says who is kept.
     pub(in crate::daemon) place: u64,
-    /// The address that one of them is with.
-    pub(in crate::daemon) peer: IpAddr,
+    /// The address that one of them is with, and the host's own there.
+    pub(in crate::daemon) ends: [IpAddr; 2],
 }
 
 impl<'e> OwnerCount<'e> {
@@ -128,7 +128,7 @@ fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
         most.push(Reverse(Owner {
             open: *open,
             place: place.0,
-            peer: ends.peer().into(),
+            ends: [ends.peer().into(), ends.own().into()],
         }));
         if is_full {
             most.pop();
@@ -177,7 +177,7 @@ mod tests {
         let [first, second, others @ ..] = found.limits;
         let shown = |limit: &OfLimit| -> Vec<_> {
             let owners = limit.most.iter();
-            let shown = owners.map(|owner| (owner.open, owner.place, owner.peer.to_string()));
+            let shown = owners.map(|owner| (owner.open, owner.place, owner.ends[0].to_string()));
             shown.collect()
         };
         let owner = |open, place, peer: &str| (open, place, peer.to_owned());

@@ -46,7 +46,9 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillLis
         None => None,
     };
     let buckets = match query.whose {
-        BucketSelector::Address(address) => return of_address(datapath, address, limit, None),
+        BucketSelector::Address(address) => {
+            return of_address(datapath, address, query.to, limit, None);
+        }
         BucketSelector::Prefix(prefix) => prefix::reset(datapath, prefix.trunc(), limit)?,
         BucketSelector::All => datapath.reset_all(limit)?,
     };
@@ -59,16 +61,18 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillLis
 /// Gives tokens back to an address.
 pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<RefillList, RefillError> {
     let limit = limit_named(&datapath.manifest().policy, &query.limit)?;
-    of_address(datapath, query.address, Some(limit), Some(query.cost))
+    let cost = Some(query.cost);
+    of_address(datapath, query.address, query.to, Some(limit), cost)
 }
 
 fn of_address(
     datapath: &Datapath,
     address: IpAddr,
+    to: Option<IpAddr>,
     limit: Option<LimitId>,
     cost: Option<u64>,
 ) -> Result<RefillList, RefillError> {
-    let refilled = datapath.refill(address, limit, cost)?;
+    let refilled = datapath.refill(address, to, limit, cost)?;
     if refilled.is_empty() {
         let mut limits = datapath.manifest().policy.limits.iter();
         return Err(match limits.find(|known| Some(known.id) == limit) {

@@ -11,7 +11,7 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::{
     address::Address,
-    limit::{LimitId, NumberOf},
+    limit::{LimitId, NamedBy},
     owner::{BucketKey, Owner},
 };
 use limiter_datapath::kernel::Datapath;
@@ -73,15 +73,16 @@ pub(super) fn reset(
     }
 }
 
-/// Whether packets from a prefix are charged to that bucket. All are charged to an interface's.
+/// Whether packets from a prefix are charged to that bucket. All are charged to an interface's, and may be
+/// to a destination's.
 fn is_charged(key: &BucketKey, prefix: IpNet, subscribers: &HashSet<u64>) -> bool {
     match key.owner() {
         Owner::Source {
             address,
             prefix_length,
         } => IpNet::new(address.into(), prefix_length).is_ok_and(|owner| overlap(&owner, &prefix)),
-        Owner::Number(NumberOf::Subscriber, number) => subscribers.contains(&number),
-        Owner::Number(..) => true,
+        Owner::Number(NamedBy::Subscriber, number) => subscribers.contains(&number),
+        Owner::Number(..) | Owner::Destination(_) => true,
     }
 }
 
@@ -97,9 +98,9 @@ fn sources(
 ) -> Result<Vec<IpAddr>, TooWide> {
     let family = Address::from(prefix.addr()).family;
     let Some(length) = limit.id_format.prefix_length(family) else {
-        return Ok(match limit.id_format.number() {
-            Some(NumberOf::Subscriber) => borders.iter().copied().collect(),
-            // Any will do, if the limit is for the family at all.
+        return Ok(match limit.id_format.named_by() {
+            Some(NamedBy::Subscriber) => borders.iter().copied().collect(),
+            // Any will do, if the limit is for the family at all; of destinations, the host's own are known.
             _ => vec![prefix.addr()],
         });
     };

@@ -17,7 +17,7 @@ use crate::{pair, take_turn};
 const HOARDER: &str = "10.77.0.2";
 
 /// Another address, and two of one IPv6 range.
-const OTHER: &str = "10.77.0.3";
+pub(super) const OTHER: &str = "10.77.0.3";
 const FIRST_V6: &str = "fd77:1:1::1";
 const SECOND_V6: &str = "fd77:1:1:2::1";
 
@@ -42,7 +42,7 @@ fn asked(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
 
 /// Fails unless these are listed soon: limit, owner, open and at most.
 #[track_caller]
-fn assert_listed(limiter: &Limiter, arguments: &[&str], expected: &Value) -> Result<()> {
+pub(super) fn assert_listed(limiter: &Limiter, arguments: &[&str], expected: &Value) -> Result<()> {
     let end = Instant::now() + SOON;
     loop {
         let told = asked(limiter, arguments)?;

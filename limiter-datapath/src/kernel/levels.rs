@@ -1,0 +1,217 @@
+//! What buckets hold, by whoever sends packets, and to whom.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use limiter_common::{
+    address::{Address, Family},
+    limit::{IdFormat, LimitId},
+    owner::{BucketKey, OwnerFields},
+    packet::Facts,
+    policy::{Class, LimitEntry, classify, parameters_of},
+    strategy::{Level, Parameters},
+};
+use limiter_policy::config::Scope;
+
+use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
+
+impl Datapath {
+    /// Returns the level of every limit that applies to packets from an address. Charges nothing. `to`:
+    /// the destination, for limits that give each a bucket; `None`: the host's own addresses.
+    pub fn limit_buckets(
+        &self,
+        source: IpAddr,
+        to: Option<IpAddr>,
+    ) -> Result<Vec<LimitBucket>, DatapathError> {
+        self.limit_buckets_of(source, to, |_| true)
+    }
+
+    /// Returns the levels of the limits on all sources together, whose buckets are those of any
+    /// address that nothing names. Charges nothing.
+    pub fn total_buckets(&self) -> Result<Vec<LimitBucket>, DatapathError> {
+        let limits = &self.manifest.policy.limits;
+        let is_total = |id| {
+            let mut limits = limits.iter();
+            limits.any(|limit| limit.id == id && limit.id_format == IdFormat::Total)
+        };
+        let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
+        // The first class is that of IPv4 addresses in no prefix.
+        match self.policy.classes.first() {
+            Some(class) => self.buckets_of_class(&source, None, class, is_total),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the levels of the `wanted` limits that apply to packets from an address.
+    pub(super) fn limit_buckets_of(
+        &self,
+        source: IpAddr,
+        to: Option<IpAddr>,
+        wanted: impl Fn(LimitId) -> bool,
+    ) -> Result<Vec<LimitBucket>, DatapathError> {
+        let source = Address::from(source);
+        match classify(&self.policy, &source) {
+            Some(class) => self.buckets_of_class(&source, to, class, wanted),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the levels of the `wanted` limits that apply to packets from an address of a class.
+    fn buckets_of_class(
+        &self,
+        source: &Address,
+        to: Option<IpAddr>,
+        class: &Class,
+        wanted: impl Fn(LimitId) -> bool,
+    ) -> Result<Vec<LimitBucket>, DatapathError> {
+        let now = monotonic_now();
+        let mut limit_buckets = Vec::new();
+        for (limit_index, limit) in (0..).zip(&self.policy.limits) {
+            if class.applies & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
+                continue;
+            }
+            let Some(parameters) = parameters_of(&self.policy, class, limit_index) else {
+                continue;
+            };
+            let parameters = self.in_force(limit_index, limit, parameters, now)?;
+            for (interface, key) in self.buckets_of(limit, class, source, to)? {
+                limit_buckets.push(LimitBucket {
+                    limit_index,
+                    interface,
+                    key,
+                    parameters,
+                    level: self.level(interface, &key, &parameters, now)?,
+                });
+            }
+        }
+        Ok(limit_buckets)
+    }
+
+    /// Returns the parameters of a limit that are in force at the time `now_ns`; `parameters` are
+    /// those of the policy.
+    pub(super) fn in_force(
+        &self,
+        limit_index: u32,
+        limit: &LimitEntry,
+        parameters: &Parameters,
+        now_ns: u64,
+    ) -> Result<Parameters, DatapathError> {
+        let is_automatic = self.policy.shape.is_automatic(limit_index);
+        let Some(reputation) = self.reputation().filter(|_| is_automatic) else {
+            return Ok(*parameters);
+        };
+        let rate = reputation.rates().get(LimitId(limit.id))?;
+        let of_floor = parameters.gcra.emission_interval;
+        let interval = limit.interval_in_force(rate, of_floor, now_ns);
+        Ok(parameters.at_interval(interval))
+    }
+
+    /// Returns a bucket's level at the time `now_ns`, by these parameters and for packets from the
+    /// interface with that number.
+    pub(super) fn level(
+        &self,
+        interface: u32,
+        key: &BucketKey,
+        parameters: &Parameters,
+        now_ns: u64,
+    ) -> Result<Level, DatapathError> {
+        let open = self.open_connections(key)?;
+        let state = |key: &BucketKey, unit| match open {
+            // A token for each comes back in a nanosecond, by the rate of such limits.
+            Some(open) => Ok(Some(now_ns.saturating_add(open))),
+            None => self.state_of_bucket(interface, key, unit, now_ns),
+        };
+        let log = parameters.log(|number| {
+            let stamp = state(&key.of_part(number), parameters.stamp_unit);
+            stamp.map(Option::unwrap_or_default)
+        })?;
+        Ok(parameters.level(now_ns, state(key, parameters.unit)?, &log))
+    }
+
+    /// Returns a bucket's state in a unit at the time `now_ns`, for packets from the interface with
+    /// that number; `None`: it is missing.
+    pub(super) fn state_of_bucket(
+        &self,
+        interface: u32,
+        key: &BucketKey,
+        unit: u32,
+        now_ns: u64,
+    ) -> Result<Option<u64>, DatapathError> {
+        let bucket = match self.kept.of(interface) {
+            Some(maps) => maps.bucket(key)?,
+            None => None,
+        };
+        Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
+    }
+
+    /// Returns the buckets of a limit that packets from `source` may be charged to, each with the
+    /// interface number: one, one per interface, including interfaces that do not exist yet, or one per
+    /// destination.
+    fn buckets_of(
+        &self,
+        limit: &LimitEntry,
+        class: &Class,
+        source: &Address,
+        to: Option<IpAddr>,
+    ) -> Result<Vec<(u32, BucketKey)>, DatapathError> {
+        let attached = self
+            .attachments
+            .iter()
+            .map(|attachment| attachment.interface_number);
+        let mut numbers: Vec<_> = attached.collect();
+        let waiting = self.manifest.interface_numbers.values();
+        let waiting: Vec<_> = waiting.filter(|number| !numbers.contains(number)).collect();
+        numbers.extend(waiting);
+        let mut buckets = Vec::new();
+        for destination in self.destinations(limit, source.family, to)? {
+            let facts = Facts {
+                source: *source,
+                destination_high: destination.high,
+                destination_low: destination.low,
+                ..Facts::NONE
+            };
+            buckets.extend(numbers.iter().map(|interface| {
+                let owner_fields = OwnerFields {
+                    facts: &facts,
+                    subscriber: &class.subscriber,
+                    interface,
+                };
+                let key = limit.bucket(&owner_fields, source.family.index());
+                (*interface, key)
+            }));
+        }
+        if self.settings().buckets.scope == Scope::Host {
+            buckets.dedup_by_key(|(_, key)| *key);
+        }
+        Ok(buckets)
+    }
+
+    /// Returns the destinations that a limit may have a bucket for each: `to`, or the host's own
+    /// addresses; any one if destinations do not matter to it.
+    fn destinations(
+        &self,
+        limit: &LimitEntry,
+        family: Family,
+        to: Option<IpAddr>,
+    ) -> Result<Vec<Address>, DatapathError> {
+        let any = Address {
+            family,
+            high: 0,
+            low: 0,
+        };
+        if !limit.is_of_destinations() {
+            return Ok(vec![any]);
+        }
+        let all = match (to, self.reputation()) {
+            (Some(to), _) => vec![to],
+            (None, Some(reputation)) => {
+                let mut own = reputation.own().get()?;
+                // No packet from elsewhere goes there.
+                own.retain(|address| !address.is_loopback());
+                own
+            }
+            (None, None) => Vec::new(),
+        };
+        let all = all.into_iter().map(Address::from);
+        Ok(all.filter(|to| to.family == family).collect())
+    }
+}
