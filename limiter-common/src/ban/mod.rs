@@ -224,7 +224,7 @@ pub fn banned_as<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u
                 && let Some(until_ns) = bans.until(&key)
                 && now_ns() < until_ns
             {
-                return BannedAs::of_length(key.prefix_length as u32);
+                return BannedAs::of_length(u32::from(key.prefix_length));
             }
         }
     }
