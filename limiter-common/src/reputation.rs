@@ -2,6 +2,7 @@
 
 use crate::{
     address::Address,
+    ban::{BanKey, BannedAs},
     clock::Clock,
     connection::{
         Place,
@@ -19,8 +20,11 @@ pub trait Reputation {
     /// Returns the store of what is known of sources.
     fn sources(&self) -> &impl StandingStore;
 
-    /// Returns whether a ban of the source, or of a range that contains it, holds now.
-    fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool;
+    /// Returns the ban of the source, or of a range that contains it, that holds now.
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs;
+
+    /// Counts a packet, whose frame has `length` bytes, that the ban of this prefix drops.
+    fn count_hit(&self, key: &BanKey, length: u64);
 
     /// Scores a packet in the sieves that are under pressure; returns whether one of them drops it,
     /// and then sets the verdict. Not called under a policy that uses no sieve.
@@ -73,9 +77,12 @@ impl Reputation for () {
     }
 
     #[inline(always)]
-    fn is_banned<C: Clock>(&self, _source: &Address, _clock: &C) -> bool {
-        false
+    fn banned_as<C: Clock>(&self, _source: &Address, _clock: &C) -> BannedAs {
+        BannedAs::NOT
     }
+
+    #[inline(always)]
+    fn count_hit(&self, _key: &BanKey, _length: u64) {}
 
     #[inline(always)]
     fn sift<T: Tables>(&self, _tables: &T, _packet: &Packet, _verdict: &mut Verdict) -> bool {

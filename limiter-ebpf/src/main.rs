@@ -33,7 +33,7 @@ mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{
-    decide::{Stage, Verdict},
+    decide::{Entered, Stage, Verdict},
     limit::MAX_LIMITS,
     policy::Tables as _,
     reason::{Action, Reason},
@@ -85,8 +85,9 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     };
     // The entry charges nothing, whatever the strategies of the limits are.
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
-        Some(verdict) => finish(context, frame.length(), &verdict),
-        None => match Stage::first(tables::MapTables.shape()) {
+        Entered::Decided(verdict) => finish(context, frame.length(), &verdict),
+        Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, frame.length()),
+        Entered::Undecided => match Stage::first(tables::MapTables.shape()) {
             Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),
             None => finish(context, frame.length(), workspace.verdict()),
         },

@@ -84,6 +84,7 @@ programs! {
     limiter_charge limiter_charge_linear Charge;
     limiter_observe limiter_observe_linear Observe;
     limiter_answer limiter_answer_linear Answer;
+    limiter_banned limiter_banned_linear Banned;
 }
 
 #[inline(always)]
@@ -98,6 +99,9 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     };
     if stage == Stage::Answer {
         return answer::<FRAGS>(context, workspace);
+    }
+    if stage == Stage::Banned {
+        return count_hit(context, workspace);
     }
     if stage == Stage::TcpState {
         tcp_state::find::<FRAGS>(context, workspace);
@@ -133,6 +137,15 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     } else {
         finish(context, workspace.frame_length(), workspace.verdict())
     }
+}
+
+/// Counts the workspace's packet, which a ban drops.
+#[inline(always)]
+fn count_hit(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) -> u32 {
+    pipeline::<false, 0>().run(Stage::Banned, workspace);
+    // A constant, not the workspace's: so nothing is left of what other verdicts take.
+    let verdict = Verdict::without_limits(Reason::Banned);
+    finish(context, workspace.frame_length(), &verdict)
 }
 
 /// Answers the workspace's packet, which is dropped, if that is possible and the limits of answers

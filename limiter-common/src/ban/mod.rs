@@ -8,13 +8,16 @@
 //! trie takes ten times as long.
 //!
 //! Several origins may ban one prefix. The ban that ends last is at [`BanKey::FRONT`], which is all
-//! that packets look for; the others are in the same map at the places behind it.
+//! that packets look for; the others are in the same map at the places behind it. What they drop is
+//! counted once for the prefix.
 
 mod filter;
+mod hits;
 mod text;
 
 pub use self::{
     filter::{BITS_PER_BAN, Filter, HEADER_WORDS},
+    hits::{BannedAs, Hits},
     text::{BanText, MAX_TEXT},
 };
 use crate::address::{Address, Family};
@@ -204,10 +207,10 @@ pub fn any<B: BanStore>(bans: &B, family: Family) -> bool {
     words(family).fold(0, |any, word| any | bans.lengths(word)) != 0
 }
 
-/// Returns whether a ban of a source holds at the time that `now_ns` returns. It calls `now_ns`
-/// only if there is such a ban.
+/// Returns the ban of a source that holds at the time that `now_ns` returns; of several, that of the
+/// widest prefix. It calls `now_ns` only if there is such a ban.
 #[inline(always)]
-pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> bool {
+pub fn banned_as<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> BannedAs {
     for word in words(source.family) {
         let mut lengths = bans.lengths(word);
         // The verifier needs a constant bound.
@@ -221,11 +224,11 @@ pub fn is_banned<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u
                 && let Some(until_ns) = bans.until(&key)
                 && now_ns() < until_ns
             {
-                return true;
+                return BannedAs::of_length(u32::from(key.prefix_length));
             }
         }
     }
-    false
+    BannedAs::NOT
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::{Verdict, Workspace};
 use crate::{
+    ban::BannedAs,
     clock::Clock,
     judged::Packet,
     packet::{Facts, Headers},
@@ -11,8 +12,19 @@ use crate::{
     reputation::Reputation,
 };
 
-/// Decides on a frame if that takes no stage. If it does (`None`), the workspace has all that the
-/// stages need.
+/// What the entry found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// The verdict, which took no stage.
+    Decided(Verdict),
+    /// The source is banned: the packet is dropped, and [`Stage::Banned`](super::Stage::Banned)
+    /// counts it. The workspace has what it needs.
+    Banned,
+    /// The stages on the policy's way decide. The workspace has all that they need.
+    Undecided,
+}
+
+/// Decides on a frame, if that takes no stage.
 #[inline(always)]
 pub(super) fn enter<H, C, T, R, Location>(
     headers: &H,
@@ -20,14 +32,14 @@ pub(super) fn enter<H, C, T, R, Location>(
     tables: &T,
     reputation: &R,
     workspace: &mut Workspace<Location>,
-) -> Option<Verdict>
+) -> Entered
 where
     H: Headers,
     C: Clock,
     T: Tables,
     R: Reputation,
 {
-    let decided = |reason| Some(Verdict::without_limits(reason));
+    let decided = |reason| Entered::Decided(Verdict::without_limits(reason));
     let mut facts = Facts::NONE;
     let mut parsed = headers.parse(&mut facts);
     if parsed.is_err()
@@ -47,8 +59,10 @@ where
         Class::BLOCKED => return decided(Reason::BlockedList),
         _ => {}
     }
-    if reputation.is_banned(&facts.source, clock) {
-        return decided(Reason::Banned);
+    let banned_as = reputation.banned_as(&facts.source, clock);
+    if banned_as != BannedAs::NOT {
+        workspace.meet_ban(&facts, banned_as);
+        return Entered::Banned;
     }
     let matched = matching(tables, &facts, class);
     if matched == 0 && tables.shape().sieve_uses == 0 {
@@ -65,7 +79,7 @@ where
     let shape = tables.shape();
     let counting = matched & shape.of_every_standing() & shape.of_every_tcp_state();
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
-        return Some(workspace.verdict);
+        return Entered::Decided(workspace.verdict);
     }
-    None
+    Entered::Undecided
 }

@@ -8,7 +8,8 @@
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
 //! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
-//! dropped, and so is one that a limit that counts the packet blocks.
+//! dropped, and so is one that a limit that counts the packet blocks. A packet that a ban drops goes
+//! to a stage that only counts it.
 //!
 //! If the limits that count the packet depend on the [state](crate::packet::TcpState) of its
 //! connection, the network stack is asked for it, and those of other states are left.
@@ -48,6 +49,7 @@
 mod account;
 mod answer;
 mod assumed;
+mod banned;
 mod charge;
 mod charging;
 mod connections;
@@ -70,6 +72,7 @@ pub use self::{
     account::{Account, account},
     assumed::AssumedStack,
     charge::{Charge, Intent, Plan},
+    entry::Entered,
     outline::{Outline, decide_again, prepare, retry},
     pipeline::{Pipeline, Progress},
     reserves::{keep_reserve, keep_reserves, reserve_of},
@@ -116,10 +119,11 @@ where
         exchange: &mut Exchange,
         assumed: AssumedStack,
     ) -> Verdict {
-        if let Some(verdict) = self.enter(frame, workspace) {
-            return verdict;
-        }
-        let mut next = Stage::first(self.tables.shape());
+        let mut next = match self.enter(frame, workspace) {
+            Entered::Decided(verdict) => return verdict,
+            Entered::Banned => Some(Stage::Banned),
+            Entered::Undecided => Stage::first(self.tables.shape()),
+        };
         while let Some(stage) = next {
             if stage == Stage::TcpState {
                 workspace.assume_tcp_state(assumed.others);
@@ -152,14 +156,13 @@ where
         *workspace.verdict()
     }
 
-    /// Decides on a frame if that takes no stage. If it does (`None`), the workspace has all that
-    /// the stages need.
+    /// Decides on a frame, if that takes no stage.
     #[inline(always)]
     pub fn enter<H: Headers>(
         &self,
         headers: &H,
         workspace: &mut Workspace<B::Location>,
-    ) -> Option<Verdict> {
+    ) -> Entered {
         entry::enter(headers, self.clock, self.tables, self.reputation, workspace)
     }
 }

@@ -20,8 +20,8 @@ macro_rules! stages {
         }
 
         impl Stage {
-            /// Every stage, in the order in which packets pass through them; two are [beside the
-            /// others' way](Self::is_on_the_way).
+            /// Every stage, in the order in which packets pass through them; some are [beside
+            /// the others' way](Self::is_on_the_way).
             pub const ALL: &'static [Self] = &[$(Self::$stage,)+];
 
             /// Returns the stage's name, which its program's name is made of.
@@ -94,6 +94,9 @@ stages! {
     /// Charges the answer to a refused packet, which is written, to the limits of answers. Only
     /// [`Progress::Answer`] leads to it.
     Answer "answer" answer if |shape: &Shape| shape.answers();
+    /// Counts the packet of a banned source, which is dropped. Only
+    /// [`Entered::Banned`](super::Entered::Banned) leads to it. Bans need no policy, so it is always used.
+    Banned "banned" count_hit if |_: &Shape| true;
 }
 
 /// The number of stages.
@@ -117,7 +120,7 @@ impl Stage {
     /// Returns whether undecided packets pass through the stage.
     #[inline(always)]
     const fn is_on_the_way(self) -> bool {
-        !matches!(self, Self::Cookies | Self::Answer)
+        !matches!(self, Self::Cookies | Self::Answer | Self::Banned)
     }
 }
 
@@ -191,8 +194,8 @@ mod tests {
             Stage::Observe,
         ];
         assert_eq!(path(&all)[..6], stages.map(Some));
-        assert_eq!(path(&all)[6..], [None; 2]);
-        assert!(Stage::Cookies.is_used(&all));
+        assert_eq!(path(&all)[6..], [None; STAGE_COUNT - 6]);
+        assert!(Stage::Cookies.is_used(&all) && Stage::Banned.is_used(&nothing));
         assert_eq!(Stage::Cookies.next(&all), Some(Stage::Sieves));
     }
 }

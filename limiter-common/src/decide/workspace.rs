@@ -2,6 +2,7 @@
 
 use super::{Charge, strictest::Strictest};
 use crate::{
+    ban::BannedAs,
     bucket::Search,
     connection::Refusals,
     cookie::{CookieCheck, DnsCookie},
@@ -34,6 +35,8 @@ pub struct Workspace<Location> {
     /// The limits on connections that refuse the one that the packet would open; only in the stage that
     /// asks.
     pub(crate) refusals: Refusals,
+    /// The ban that drops the packet; only in the stage that counts it.
+    pub(crate) banned_as: BannedAs,
     /// The state of the packet's connection; only under a policy that asks for it.
     pub(crate) tcp_state: TcpState,
     /// The indices of the limits that the stage of standing has asked and that let the packet
@@ -64,6 +67,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             strictest: Strictest::NONE,
             refused: 0,
             refusals: Refusals::default(),
+            banned_as: BannedAs::NOT,
             tcp_state: TcpState::None,
             asked: 0,
             visits: VisitCount::default(),

@@ -3,7 +3,7 @@
 use aya::Pod;
 use limiter_common::{
     answer::{OwnAddress, SocketFields},
-    ban::{Ban, BanKey, MAX_TEXT},
+    ban::{Ban, BanKey, Hits, MAX_TEXT},
     connection::{
         ConnectionOrder, Ends, MOST_LIMITS,
         queue::{Queue, QueueSettings, QueueTraffic, Ticket, TicketKey, WAITS},
@@ -57,6 +57,7 @@ plain_bytes! {
     ConnectionOrder: 3 * 8 + (4 + 2 * 2 + 4 * 8),
     Ends: 4 + 2 * 2 + 4 * 8,
     CookieKeys: 8 + MAX_SECRETS * 2 * 8,
+    Hits: 2 * 8,
     OwnAddress: 3 * 8,
     Parameters: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
     Class: 3 * 8 + 2 * 4,

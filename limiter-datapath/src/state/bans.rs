@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use limiter_common::{
     address::Address,
-    ban::{Ban, BanKey, BanText, FOREVER},
+    ban::{Ban, BanKey, BanText, FOREVER, Hits},
 };
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,43 @@ impl From<SavedBan4> for SavedBan {
             origin: Box::default(),
         }
     }
+}
+
+/// What the bans of a prefix have dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedHits {
+    prefix: IpNet,
+    packets: u64,
+    bytes: u64,
+}
+
+impl SavedHits {
+    /// Takes the hits of a prefix.
+    #[must_use]
+    pub const fn new(prefix: IpNet, hits: Hits) -> Self {
+        let Hits { packets, bytes } = hits;
+        Self {
+            prefix,
+            packets,
+            bytes,
+        }
+    }
+
+    /// Returns them with the key of the prefix's ban at the front.
+    #[must_use]
+    pub fn restore(&self) -> (BanKey, Hits) {
+        let Self {
+            prefix,
+            packets,
+            bytes,
+        } = *self;
+        (key(prefix), Hits { packets, bytes })
+    }
+}
+
+/// Returns the key of a prefix's ban at the front.
+fn key(prefix: IpNet) -> BanKey {
+    BanKey::new(&Address::from(prefix.addr()), prefix.prefix_len())
 }
 
 /// One moment by both clocks.
@@ -129,7 +166,6 @@ impl SavedBan {
         };
         let reason = String::from_utf8_lossy(&self.reason);
         let origin = String::from_utf8_lossy(&self.origin);
-        let address = Address::from(self.prefix.addr());
         let ban = Ban {
             until_ns: self.until_ns.map_or(FOREVER, monotonic),
             since_ns,
@@ -137,7 +173,7 @@ impl SavedBan {
             limit: self.limit,
             text: BanText::new(&reason, &origin),
         };
-        (BanKey::new(&address, self.prefix.prefix_len()), ban)
+        (key(self.prefix), ban)
     }
 }
 

@@ -8,23 +8,28 @@
 //! | … | the sections, in the [postcard format](https://postcard.jamesmunns.com/wire-format) |
 //! | 4 | CRC-32 of everything before |
 //!
-//! The sections are the names with the time, the debts, the bans, the sieves, and the known
-//! sources. Nothing in the bytes tells where a value ends, so a reader cannot skip unknown ones: it
-//! reads only its own version, and [`BEFORE_ORIGINS`].
+//! The sections are the names with the time, the debts, the bans, the sieves, the known sources, and
+//! the hits of bans. Nothing in the bytes tells where a value ends, so a reader cannot skip unknown
+//! ones: it reads only its own version, [`BEFORE_HITS`] and [`BEFORE_ORIGINS`].
 
 use jiff::Timestamp;
 use limiter_policy::policy::{Names, Sieve};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{SavedBan, SavedSieve, SavedSources, SetDebts, Snapshot, bans::SavedBan4, known};
+use super::{
+    SavedBan, SavedHits, SavedSieve, SavedSources, SetDebts, Snapshot, bans::SavedBan4, known,
+};
 
 const MAGIC: [u8; 8] = *b"limiter\0";
 
 /// The version that is written. Raise it whenever a section changes.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
-/// The version whose bans have no origin, and which is otherwise the same.
+/// The version without the hits of bans, which is otherwise the same.
+const BEFORE_HITS: u32 = 5;
+
+/// The version whose bans have no origin either, and which is otherwise the same.
 const BEFORE_ORIGINS: u32 = 4;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
@@ -34,7 +39,7 @@ const CHECKSUM: usize = 4;
 /// The size limit in bytes: all buckets of the largest table in debt, and the most bans, sieve
 /// addresses and known sources, each with the most bytes.
 pub(super) const MAX_BYTES: u64 = 64 * 1024 * 1024 * 25
-    + 4 * 1024 * 1024 * 137
+    + 4 * 1024 * 1024 * (137 + 38)
     + 3 * Sieve::MOST_ENTRIES * 32
     + known::MOST as u64 * 20
     + 1024 * 1024;
@@ -47,7 +52,7 @@ pub enum FormatError {
     Foreign,
     /// Another release wrote them.
     #[error(
-        "its version is {0}, but this limiter reads only versions {BEFORE_ORIGINS} and {VERSION}"
+        "its version is {0}, but this limiter reads only versions {BEFORE_ORIGINS} to {VERSION}"
     )]
     Version(u32),
     /// They are more or fewer than they say.
@@ -91,6 +96,7 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, postcard::Error> {
     bytes = postcard::to_extend(&snapshot.bans, bytes)?;
     bytes = postcard::to_extend(&snapshot.sieves, bytes)?;
     bytes = postcard::to_extend(&snapshot.known, bytes)?;
+    bytes = postcard::to_extend(&snapshot.hits, bytes)?;
     let length = (bytes.len() - HEADER) as u64;
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -111,7 +117,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (version, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let (length, rest) = rest.split_first_chunk().ok_or_else(|| cut_short(least))?;
     let version = u32::from_le_bytes(*version);
-    if ![BEFORE_ORIGINS, VERSION].contains(&version) {
+    if !(BEFORE_ORIGINS..=VERSION).contains(&version) {
         return Err(FormatError::Version(version));
     }
     let expected = u64::from_le_bytes(*length).saturating_add(least as u64);
@@ -135,6 +141,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     };
     let (sieves, sections) = postcard::take_from_bytes::<Vec<SavedSieve>>(sections)?;
     let (known, sections) = postcard::take_from_bytes::<SavedSources>(sections)?;
+    let (hits, sections) = if version <= BEFORE_HITS {
+        (Vec::new(), sections)
+    } else {
+        postcard::take_from_bytes::<Vec<SavedHits>>(sections)?
+    };
     if !sections.is_empty() {
         return Err(FormatError::TooMany(sections.len()));
     }
@@ -143,6 +154,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot, FormatError> {
         names: head.names,
         sets,
         bans,
+        hits,
         sieves,
         known,
     })

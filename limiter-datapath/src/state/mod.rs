@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use limiter_policy::policy::Names;
 
 pub use self::{
-    bans::{Moment, SavedBan},
+    bans::{Moment, SavedBan, SavedHits},
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
     file::{LoadError, Reason, SaveError, StateFile},
     format::FormatError,
@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub sets: Vec<SetDebts>,
     /// The bans.
     pub bans: Vec<SavedBan>,
+    /// What they have dropped, of each prefix of which it is anything.
+    pub hits: Vec<SavedHits>,
     /// The contents of sieves.
     pub sieves: Vec<SavedSieve>,
     /// The known sources.

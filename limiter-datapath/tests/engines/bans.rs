@@ -4,7 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::Result;
 use ipnet::IpNet;
-use limiter_common::reason::Reason::{Banned, WithinLimits};
+use limiter_common::{
+    ban::Hits,
+    reason::Reason::{Banned, WithinLimits},
+};
 use limiter_policy::policy::{Limit, Rate};
 use testbed::Frame;
 
@@ -102,6 +105,64 @@ fn a_longer_ban_of_a_range_holds_when_that_of_an_address_has_ended() -> Result<(
         engines.judge(2 * MINUTE, &from("198.51.100.9".parse()?)),
         WithinLimits
     );
+    Ok(())
+}
+
+/// The widest of nested bans counts, and as long as it stands: from its first packet on, also when it
+/// is renewed. Nothing but a ban that holds counts.
+#[test]
+fn hits_are_of_the_widest_ban_that_holds() -> Result<()> {
+    let mut engines = engines()?;
+    let (one, range): (IpNet, IpNet) = ("198.51.100.9/32".parse()?, "198.51.100.0/24".parse()?);
+    let (frame, other) = (
+        from("198.51.100.9".parse()?),
+        from("198.51.100.77".parse()?),
+    );
+    let of = |packets| Hits {
+        packets,
+        bytes: packets * frame.len() as u64,
+    };
+    engines.ban(one, MINUTE)?;
+    for packets in 1..=3 {
+        assert_eq!(engines.judge(0, &frame), Banned);
+        assert_eq!(engines.judge(0, &other), WithinLimits);
+        assert_eq!(engines.hits(one)?, of(packets));
+    }
+    engines.ban(range, MINUTE)?;
+    assert_eq!(engines.judge(1, &frame), Banned);
+    assert_eq!(engines.judge(1, &other), Banned);
+    assert_eq!((engines.hits(one)?, engines.hits(range)?), (of(3), of(2)));
+    // It is renewed when it has ended, and is still remembered.
+    assert_eq!(engines.judge(MINUTE, &frame), WithinLimits);
+    engines.ban(one, 3 * MINUTE)?;
+    assert_eq!(engines.judge(2 * MINUTE, &frame), Banned);
+    assert_eq!((engines.hits(one)?, engines.hits(range)?), (of(4), of(2)));
+    // Lifted, it is forgotten, and nobody is counted for it.
+    assert!(engines.unban(one)?);
+    assert_eq!(engines.judge(2 * MINUTE, &frame), WithinLimits);
+    assert_eq!(engines.hits(one)?, of(0));
+    engines.ban(one, 3 * MINUTE)?;
+    assert_eq!(engines.hits(one)?, of(0));
+    Ok(())
+}
+
+/// IPv6 prefixes of any length count their own sources.
+#[test]
+fn every_ban_counts_its_own_hits() -> Result<()> {
+    let base: IpAddr = "2a02:db8:5:17::abcd".parse()?;
+    let mut engines = engines()?;
+    for length in 1..=128 {
+        let ban = IpNet::new(base, length)?.trunc();
+        engines.ban(ban, MINUTE)?;
+        let inside = from(ban.broadcast());
+        assert_eq!(engines.judge(0, &inside), Banned, "{ban}");
+        let expected = Hits {
+            packets: 1,
+            bytes: inside.len() as u64,
+        };
+        assert_eq!(engines.hits(ban)?, expected, "{ban}");
+        assert!(engines.unban(ban)?);
+    }
     Ok(())
 }
 

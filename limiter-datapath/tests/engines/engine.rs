@@ -9,7 +9,7 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::{
     answer::{Answer, AssumedSocket, Exchange},
-    ban::{Ban, BanKey, BanText},
+    ban::{Ban, BanKey, BanText, Hits},
     bucket::Bucket,
     connection::{ConnectionOrder, Ends, Place},
     cookie::{CookieCheck, CookieKeys},
@@ -277,8 +277,17 @@ impl Engines {
         self.trial.reputation().bans().clear_filter()
     }
 
-    /// Lifts the ban of a prefix in both.
+    /// Returns what the bans of a prefix have dropped, which must be the same in both.
+    pub(crate) fn hits(&self, prefix: IpNet) -> Result<Hits, DatapathError> {
+        let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
+        let hits = self.trial.reputation().bans().hits(&key)?;
+        assert_eq!(self.reputation.bans.hits(&key), hits, "{prefix}");
+        Ok(hits)
+    }
+
+    /// Lifts the ban of a prefix in both, whose hits must be the same.
     pub(crate) fn unban(&mut self, prefix: IpNet) -> Result<bool, DatapathError> {
+        self.hits(prefix)?;
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
         let lifted = self.trial.reputation().bans().remove(&key)?;
         assert_eq!(self.reputation.bans.remove(&key), lifted);

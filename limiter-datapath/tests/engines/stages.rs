@@ -116,6 +116,8 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[ENFORCING, OBSERVING], SIEVE, &[sieves, charge, observe]),
     ] {
         let mut scene = Scene::new(limits, rest)?;
+        // Bans need no policy.
+        let used = [used, &[Stage::Banned]].concat();
         assert_eq!(scene.loaded()?, used, "{limits:?} {rest}");
     }
     Ok(())
@@ -124,8 +126,8 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
 /// It fails closed, visibly.
 #[test]
 fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
-    // Only refused packets meet the others.
-    let met = |stage: &&Stage| !matches!(stage, Stage::Cookies | Stage::Answer);
+    // Only refused packets meet two of the others, and packets of banned sources the third.
+    let met = |stage: &&Stage| !matches!(stage, Stage::Cookies | Stage::Answer | Stage::Banned);
     for stage in Stage::ALL.iter().filter(met) {
         let limits = [BY_STATE, COUNTING, ENFORCING, OBSERVING, RESERVING];
         let mut scene = Scene::new(&limits, SIEVE)?;

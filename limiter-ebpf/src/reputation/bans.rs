@@ -1,11 +1,13 @@
-//! Bans, in the kernel's hash map, which only the daemon writes.
+//! Bans, in the kernel's hash map, which only the daemon writes, and their hits.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG},
     btf_maps::{Array, HashMap},
     macros::btf_map,
 };
-use limiter_common::ban::{Ban, BanKey, BanStore, Filter, LENGTH_WORDS};
+use limiter_common::ban::{Ban, BanKey, BanStore, Filter, Hits, LENGTH_WORDS};
+
+use crate::buckets::atomic;
 
 /// The loader sets the capacity. A ban takes no memory before it is made.
 #[btf_map]
@@ -24,6 +26,28 @@ static BAN_LENGTHS: Array<
 /// read-only to programs, because the kernel would then let nobody write to its mapped memory.
 #[btf_map]
 static BAN_FILTER: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// What the bans of each prefix have dropped. The daemon makes and removes elements, with the prefix's
+/// first and last ban; packets only add to those that exist, so no forger fills it. The loader sets
+/// the capacity.
+///
+/// All CPUs share an element. Counts for each CPU would take that many times the memory for each of
+/// up to four million bans.
+#[btf_map]
+static BAN_HITS: HashMap<BanKey, Hits, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
+
+/// Counts a packet, whose frame has `length` bytes, that the ban of this prefix drops.
+#[inline(always)]
+pub(super) fn count_hit(key: &BanKey, length: u64) {
+    if let Some(hits) = BAN_HITS.get_ptr_mut(key) {
+        // SAFETY: an element of the map: aligned words that stay mapped, even if it is removed
+        // meanwhile. Other CPUs add atomically, too.
+        unsafe {
+            atomic::add(&raw mut (*hits).packets, 1);
+            atomic::add(&raw mut (*hits).bytes, length);
+        }
+    }
+}
 
 pub(super) struct MapBans;
 

@@ -7,7 +7,8 @@ mod sieves;
 
 use limiter_common::{
     address::{Address, Family},
-    answer, ban,
+    answer,
+    ban::{self, BanKey, BannedAs},
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
@@ -29,9 +30,18 @@ impl Reputation for MapReputation {
     }
 
     #[inline(always)]
-    fn is_banned<C: Clock>(&self, source: &Address, _clock: &C) -> bool {
+    fn banned_as<C: Clock>(&self, source: &Address, _clock: &C) -> BannedAs {
         let Address { family, high, low } = *source;
-        ban::any(&MapBans, family) && limiter_is_banned(family.number(), high, low) == 1
+        if ban::any(&MapBans, family) {
+            BannedAs::of_length(limiter_banned_as(family.number(), high, low))
+        } else {
+            BannedAs::NOT
+        }
+    }
+
+    #[inline(always)]
+    fn count_hit(&self, key: &BanKey, length: u64) {
+        bans::count_hit(key, length);
     }
 
     #[inline(always)]
@@ -60,15 +70,15 @@ impl Reputation for MapReputation {
     }
 }
 
-/// Returns 1 if a ban of the source holds now, else 0. The address is passed in words, so that it
-/// need not be in memory.
+/// Returns the length of the prefix by which the source is banned now, or 0. The address is passed in
+/// words, so that it need not be in memory.
 ///
 /// It is a global function of the BPF object: the verifier walks it once, and its stack is not the
 /// entry point's.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_is_banned(is_v6: u32, high: u64, low: u64) -> u32 {
+extern "C" fn limiter_banned_as(is_v6: u32, high: u64, low: u64) -> u32 {
     let family = Family::of_index(is_v6 as usize);
     let source = Address { family, high, low };
-    u32::from(ban::is_banned(&MapBans, &source, || KernelClock.now()))
+    ban::banned_as(&MapBans, &source, || KernelClock.now()).length()
 }

@@ -1,6 +1,7 @@
 //! `limiter explain`.
 
 mod answers;
+mod exempt;
 mod headline;
 mod limits;
 
@@ -19,7 +20,7 @@ use super::{
     lists::consequences,
     output::print_json,
     parse,
-    render::{ago, at_least, duration},
+    render::{ago, at_least, duration, hits},
     sieve, standing,
 };
 use crate::protocol::{Answer, Explanation, LastDrop, Request, dropper};
@@ -110,6 +111,7 @@ pub(crate) fn summary(explanation: &Explanation) -> Vec<String> {
         };
         lines.push(format!("no limit applies{passes}"));
     }
+    lines.extend(exempt::own_connections(explanation));
     lines
 }
 
@@ -125,12 +127,12 @@ fn print_bans(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
             "" => String::new(),
             reason => format!(": {reason}"),
         };
-        let prefix = short(ban.prefix);
+        let (prefix, hits) = (short(ban.prefix), hits(ban.hits));
         match &ban.excluded_by {
-            None => writeln!(out, "BANNED by {by} as {prefix}, {until}{reason}")?,
+            None => writeln!(out, "BANNED by {by} as {prefix}, {until}, {hits}{reason}")?,
             Some(list) => writeln!(
                 out,
-                "excluded by the list {list}: its ban as {prefix} by {by}, {until}, has no effect{reason}"
+                "excluded by the list {list}: its ban as {prefix} by {by}, {until}, {hits}, has no effect{reason}"
             )?,
         }
     }

@@ -18,6 +18,11 @@ pub(crate) fn counted(number: usize, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number as u64))
 }
 
+/// Formats how many packets bans have dropped: `1 hit`, `2 048 hits`.
+pub(crate) fn hits(number: u64) -> String {
+    counted(usize::try_from(number).unwrap_or(usize::MAX), "hit")
+}
+
 /// Formats a count that may be a lower bound: `≥ 1 048 576`.
 pub(crate) fn at_least(number: u64, is_lower_bound: bool) -> String {
     let sign = if is_lower_bound { "≥ " } else { "" };

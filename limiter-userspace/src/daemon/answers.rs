@@ -302,8 +302,20 @@ fn explain(
         lists,
         bans: bans::of_address(datapath, address)?,
         last_drop: offenders::last_drop(datapath, address)?,
+        own_connections: own_connections(datapath, address)?,
         sieves: sieves::explain(datapath, address)?,
     })
+}
+
+/// Counts the connections that this host began to an address; `None`: the policy does not exempt them,
+/// or there is nothing to exempt them from.
+fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, DatapathError> {
+    let exempts = datapath.manifest().policy.exempts_own_connections();
+    let Some(maps) = datapath.reputation().filter(|_| exempts) else {
+        return Ok(None);
+    };
+    let count = maps.own_connections().count_to(&address.into())?;
+    Ok(Some(count as u64))
 }
 
 pub(super) fn explain_limit(

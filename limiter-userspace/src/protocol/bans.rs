@@ -165,6 +165,13 @@ pub struct BanStatus {
     pub ends_in_ns: Option<u64>,
     /// How often its origin banned the prefix, including this time, as far as is remembered.
     pub times: u16,
+    /// The packets that bans of the prefix have dropped, whoever banned it, as long as it has been
+    /// remembered.
+    #[serde(default)]
+    pub hits: u64,
+    /// Their frames' lengths, in bytes.
+    #[serde(default)]
+    pub hit_bytes: u64,
     /// The list that excludes it, or the address asked about, so that the ban has no effect there;
     /// `None`: none does.
     pub excluded_by: Option<String>,

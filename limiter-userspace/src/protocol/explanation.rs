@@ -27,6 +27,10 @@ pub struct Explanation {
     pub bans: Vec<BanStatus>,
     /// The last drop of a packet from the address; `None`: never, or it is not remembered.
     pub last_drop: Option<LastDrop>,
+    /// How many TCP connections that this host began to the address are open and noted: no limit and no
+    /// sieve refuses their segments. `None`: the policy makes no such difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_connections: Option<u64>,
     /// What each sieve does to it; empty if it is excluded from them.
     pub sieves: Vec<SieveExplanation>,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ipnet::IpNet;
 use limiter_common::{
-    ban::{Ban, BanKey},
+    ban::{Ban, BanKey, Hits},
     limit::LimitId,
 };
 use limiter_policy::policy::{
@@ -35,6 +35,9 @@ pub struct ReplayedBan {
     pub reason: String,
     /// Whether it is made or only reported.
     pub mode: BanMode,
+    /// The packets that it drops; those after the next ban of the prefix are that one's. Zero if it is
+    /// only reported.
+    pub hits: u64,
 }
 
 /// The bans of a replay, in the order of their times.
@@ -63,6 +66,8 @@ pub(super) struct AutomaticBans {
     /// The last ban of each prefix.
     last: HashMap<BanKey, Ban>,
     made: Vec<ReplayedBan>,
+    /// Which of `made` is in force for each prefix, and how many hits the prefix had before.
+    counted: HashMap<BanKey, (usize, u64)>,
     /// How many more were made.
     more: u64,
     /// How many were not made, by limit, because the offender was not proven.
@@ -86,6 +91,7 @@ impl AutomaticBans {
             is_news: false,
             last: HashMap::new(),
             made: Vec::new(),
+            counted: HashMap::new(),
             more: 0,
             not_proven: BTreeMap::new(),
             never: Policy {
@@ -164,15 +170,20 @@ impl AutomaticBans {
         }
         let before = self.last.get(&key).filter(|ban| now_ns < forgotten_at(ban));
         let ban = offence.ban(&terms, before, now_ns);
-        self.tell(offence, &terms, &ban);
+        let told = self.tell(offence, &terms, &ban);
         match terms.mode {
             BanMode::Observe => self.decider.ignore(offence, ban.until_ns),
             BanMode::Enforce => {
+                let hits_before = self.count(engine, &key)?;
                 engine.ban(key, &ban)?;
                 self.last.insert(key, ban);
+                if let Some(index) = told {
+                    self.counted.insert(key, (index, hits_before));
+                }
                 for part in self.decider.banned(offence, ban.until_ns) {
                     let ends = self.last.get(&part).map(|part| part.until_ns);
                     if ends.is_some_and(|until_ns| until_ns <= ban.until_ns) {
+                        self.count(engine, &part)?;
                         engine.unban(&part)?;
                         self.last.remove(&part);
                     }
@@ -182,10 +193,32 @@ impl AutomaticBans {
         Ok(())
     }
 
-    fn tell(&mut self, offence: &Offence, terms: &AutomaticBan, ban: &Ban) {
+    /// Notes what the ban of a prefix that is in force has dropped, and that it is replaced or lifted.
+    /// Returns the hits of the prefix so far.
+    fn count(&mut self, engine: &dyn Engine, key: &BanKey) -> Result<u64, EngineError> {
+        let Hits { packets, .. } = engine.hits(key)?;
+        if let Some((index, before)) = self.counted.remove(key)
+            && let Some(made) = self.made.get_mut(index)
+        {
+            made.hits = packets - before;
+        }
+        Ok(packets)
+    }
+
+    /// Notes what the bans that are in force have dropped, at the end of the capture.
+    pub(super) fn count_all(&mut self, engine: &dyn Engine) -> Result<(), EngineError> {
+        let keys: Vec<_> = self.counted.keys().copied().collect();
+        for key in keys {
+            self.count(engine, &key)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a ban to those that are told; returns its index there. `None`: there is no room.
+    fn tell(&mut self, offence: &Offence, terms: &AutomaticBan, ban: &Ban) -> Option<usize> {
         if self.made.len() >= MOST {
             self.more += 1;
-            return;
+            return None;
         }
         self.made.push(ReplayedBan {
             prefix: prefix_of(&offence.prefix()),
@@ -195,7 +228,9 @@ impl AutomaticBans {
             times: ban.times,
             reason: offence.reason(terms),
             mode: terms.mode,
+            hits: 0,
         });
+        Some(self.made.len() - 1)
     }
 
     /// Returns the bans so far.

@@ -278,6 +278,7 @@ impl Replay {
     pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
             bans.look(&mut *self.engine, &self.policy)?;
+            bans.count_all(&*self.engine)?;
         }
         Ok(self.bans.as_ref().map(AutomaticBans::made))
     }

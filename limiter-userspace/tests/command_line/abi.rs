@@ -27,9 +27,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 14;
+const TABLE_OF: u32 = 15;
 
-const SHAPES: [Shape<'static>; 36] = [
+const SHAPES: [Shape<'static>; 37] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -49,6 +49,14 @@ const SHAPES: [Shape<'static>; 36] = [
         BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
     ),
     shape("BAN_FILTER", MapType::Array, 4, 8, 131_080, BPF_F_MMAPABLE),
+    shape(
+        "BAN_HITS",
+        MapType::Hash,
+        24,
+        16,
+        524_288,
+        BPF_F_NO_PREALLOC,
+    ),
     shape(
         "BAN_LENGTHS",
         MapType::Array,

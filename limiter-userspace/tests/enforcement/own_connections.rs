@@ -215,6 +215,60 @@ fn what_the_host_accepts_is_limited() -> Result<()> {
     Ok(())
 }
 
+/// `limiter explain` counts those open to the address alone, and says what does not spare them.
+#[test]
+fn what_is_exempt_is_explained() -> Result<()> {
+    let _turn = take_turn();
+    for address in PEERS {
+        let pair = pair()?;
+        let peer = Peer::new(&pair, address)?;
+        let limiter = start(&pair, &policy(""))?;
+        let explained = |of: &str| limiter.show(&["explain", of]);
+        let counted = || anyhow::Ok(limiter.explain(address)?["own_connections"].clone());
+        assert_eq!(counted()?, 0);
+        let mut open = Vec::new();
+        for number in 1..=3 {
+            open.push(peer.connected(&pair)?);
+            assert_eq!(counted()?, number, "{address}");
+        }
+        let said = "exempt: no limit and no sieve refuses TCP segments of the 3 connections that this \
+                    host began to it\n";
+        let shown = explained(address)?;
+        ensure!(shown.contains(said), "{shown}");
+        let other = explained("10.77.0.99")?;
+        ensure!(!other.contains("exempt"), "{other}");
+
+        // What the peer opens is not the host's own.
+        let listener = pair.server.enter(|| {
+            let own = server_for(address.parse()?)?;
+            Ok(TcpListener::bind((own, PORT))?)
+        })?;
+        let own = listener.local_addr()?;
+        let _theirs = pair.client.enter(|| Ok(TcpStream::connect(own)?))?;
+        assert_eq!(counted()?, 3);
+
+        limiter.show(&["ban", address])?;
+        let shown = explained(address)?;
+        let said =
+            "the ban drops TCP segments of the 3 connections that this host began to it, too\n";
+        ensure!(shown.contains(said), "{shown}");
+        limiter.show(&["unban", address])?;
+        open.truncate(1);
+        let begun = Instant::now();
+        while counted()? != 1 {
+            ensure!(begun.elapsed() < PATIENCE, "{}", counted()?);
+            thread::sleep(Duration::from_millis(10));
+        }
+        limiter.configure(&policy("own-connections: limit"))?;
+        limiter.show(&["reload"])?;
+        assert_eq!(counted()?, serde_json::Value::Null);
+        let shown = explained(address)?;
+        ensure!(!shown.contains("exempt"), "{shown}");
+        assert!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
 /// What a reload changes, and what it does not: a connection stays the host's own.
 #[test]
 fn a_reload_forgets_no_connection() -> Result<()> {

@@ -91,6 +91,8 @@ fn bans_end_and_grow() -> Result<()> {
     );
     // Bans of two, three and three seconds.
     assert_eq!(summary["by_reason"]["banned"], 800);
+    let hits = |number: usize| &summary["bans"]["first"][number]["hits"];
+    assert_eq!([hits(0), hits(1), hits(2)], [200, 300, 300]);
     let other: Vec<_> = replayed
         .lines()?
         .into_iter()
@@ -134,6 +136,7 @@ fn what_would_be_banned() -> Result<()> {
     let one = |at_ms| (at_ms, "10.0.0.1".to_owned(), 2, 1);
     assert_eq!(bans(&told)?, [one(600), one(3_200)]);
     assert_eq!(told["bans"]["first"][0]["mode"], "observe");
+    assert_eq!(told["bans"]["first"][0]["hits"], 0);
     assert_eq!(told["by_reason"]["banned"], 0);
     // The same as without `ban`.
     let plain = "limits: {PacketsPerIPAddress: {burst: 1, count: 10, period: 1s}}\n";
@@ -180,8 +183,8 @@ fn bans_that_are_put_off() -> Result<()> {
 fn as_a_table() -> Result<()> {
     let told = replayed(CONFIG, &[stream("10.0.0.1", 0, 3_000, 100)?], &[])?;
     let expected = "\
-ban       by                   mode             at  for  times  reason
-10.0.0.1  PacketsPerIPAddress  enforce  0.600000 s   2s      1  54 drops in 1s
+ban       by                   mode             at  for  times  hits  reason
+10.0.0.1  PacketsPerIPAddress  enforce  0.600000 s   2s      1   200  54 drops in 1s
 ";
     assert!(told.stdout.ends_with(expected), "{}", told.stdout);
     let nobody = replayed(CONFIG, &[stream("10.0.0.1", 0, 3_000, 5)?], &[])?;

@@ -1,12 +1,15 @@
 //! The maps of bans.
 
-use std::collections::HashSet;
+use std::collections::{HashMap as Hashed, HashSet};
 
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
-use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
+use limiter_common::ban::{Ban, BanKey, Hits, LENGTH_WORDS};
 use limiter_policy::policy::bans::{arranged, worth};
 
-use super::ban_filter::BanFilter;
+use super::{
+    ban_filter::BanFilter,
+    ban_hits::{BAN_HITS, BanHits},
+};
 use crate::kernel::{DatapathError, batch, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const BANS: &str = "BANS";
@@ -19,6 +22,7 @@ pub struct BanMaps {
     bans: HashMap<MapData, InMap<BanKey>, InMap<Ban>>,
     lengths: Array<MapData, u64>,
     filter: BanFilter,
+    hits: BanHits,
 }
 
 impl BanMaps {
@@ -29,15 +33,17 @@ impl BanMaps {
             bans: open(BANS)?.try_into().map_err(error(BANS))?,
             lengths: open(BAN_LENGTHS)?.try_into().map_err(error(BAN_LENGTHS))?,
             filter: BanFilter::new(open(BAN_FILTER)?.try_into().map_err(error(BAN_FILTER))?)?,
+            hits: BanHits::new(open(BAN_HITS)?)?,
         })
     }
 
     /// Returns the maps with their names.
-    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 4] {
         [
             (BANS, self.bans.map()),
             (BAN_LENGTHS, self.lengths.map()),
             (BAN_FILTER, self.filter.map()),
+            self.hits.map(),
         ]
     }
 
@@ -77,14 +83,43 @@ impl BanMaps {
         }
     }
 
-    /// Bans a prefix; replaces its present ban at this place.
-    pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
-        self.insert_all(&[(key, ban)])
+    /// Returns what the bans of a prefix have dropped since the first of those that are there.
+    pub fn hits(&self, key: &BanKey) -> Result<Hits, DatapathError> {
+        let hits = self.hits.get(&key.at(BanKey::FRONT))?;
+        Ok(hits.unwrap_or_default())
     }
 
-    /// Removes the ban of a prefix at this place; returns whether there was one.
+    /// Reads the hits of all prefixes, by the keys of their bans at the front.
+    pub fn read_hits(&self) -> Result<Hashed<BanKey, Hits>, DatapathError> {
+        self.hits.read()
+    }
+
+    /// Bans a prefix; replaces its present ban at this place, and goes on counting its hits.
+    pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
+        if key.place() == BanKey::FRONT {
+            // Before the ban, so that it counts from its first packet on.
+            self.hits.begin(&key)?;
+        }
+        self.write(&[(key, ban)])
+    }
+
+    /// Removes the ban of a prefix at this place; returns whether there was one. With the one at the
+    /// front its hits are forgotten: no others are left.
     pub fn remove(&self, key: &BanKey) -> Result<bool, DatapathError> {
-        hash::remove(&self.bans, *key).map_err(error(BANS))
+        let removed = hash::remove(&self.bans, *key).map_err(error(BANS))?;
+        if key.place() == BanKey::FRONT {
+            self.hits.end(key)?;
+        }
+        Ok(removed)
+    }
+
+    /// Forgets hits without a ban, and counts those that nobody counts: a kill between two steps
+    /// leaves either.
+    pub fn repair_hits(&self) -> Result<(), DatapathError> {
+        let bans = self.read()?.into_iter();
+        let keys = bans.map(|(key, _)| key);
+        self.hits
+            .keep_only(&keys.filter(|key| key.place() == BanKey::FRONT).collect())
     }
 
     /// Returns the prefix lengths that the datapath looks for, as words of bits: see
@@ -114,8 +149,28 @@ impl BanMaps {
         Ok(())
     }
 
-    /// Bans many prefixes.
-    pub fn insert_all(&self, bans: &[(BanKey, Ban)]) -> Result<(), DatapathError> {
+    /// Bans many prefixes, whose packets nobody counts meanwhile, and sets their hits; those that are
+    /// not given are none.
+    pub fn insert_all(
+        &self,
+        bans: &[(BanKey, Ban)],
+        hits: &Hashed<BanKey, Hits>,
+    ) -> Result<(), DatapathError> {
+        let prefixes = bans.iter().map(|(key, _)| key);
+        let (keys, hits): (Vec<_>, Vec<_>) = prefixes
+            .filter(|key| key.place() == BanKey::FRONT)
+            .map(|key| {
+                (
+                    InMap(*key),
+                    InMap(hits.get(key).copied().unwrap_or_default()),
+                )
+            })
+            .unzip();
+        self.hits.set(&keys, &hits)?;
+        self.write(bans)
+    }
+
+    fn write(&self, bans: &[(BanKey, Ban)]) -> Result<(), DatapathError> {
         let present = self.lengths()?;
         let mut lengths = present;
         for (key, _) in bans {
@@ -154,7 +209,7 @@ impl BanMaps {
                 capacity,
             });
         }
-        self.insert_all(&arranged(bans))
+        self.insert_all(&arranged(bans), &from.read_hits()?)
     }
 
     /// Replaces its bans with those of other maps, unless they are the same. If there is no room
@@ -175,7 +230,7 @@ impl BanMaps {
                 self.remove(&key)?;
             }
         }
-        self.insert_all(&bans)?;
+        self.insert_all(&bans, &from.read_hits()?)?;
         Ok(lost)
     }
 

@@ -2,6 +2,7 @@
 //! open connections, and of those that the host began: one set for all interfaces, whatever the buckets' scope.
 
 mod ban_filter;
+mod ban_hits;
 mod bans;
 mod connections;
 mod cookies;
@@ -32,6 +33,7 @@ pub use self::{
     standing::{StandingMaps, StandingSizes},
 };
 use super::{DatapathError, Settings, named::NamedMaps};
+use ban_hits::BAN_HITS;
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use connections::{CONNECTION_COUNTS, CONNECTIONS, FULL_AT, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
@@ -61,6 +63,7 @@ impl NamedMaps for ReputationMaps {
         BANS,
         BAN_LENGTHS,
         BAN_FILTER,
+        BAN_HITS,
         SIEVE_ENTRIES,
         SIEVE_HEADS,
         SIEVE_SHARDS,
@@ -89,6 +92,7 @@ impl NamedMaps for ReputationMaps {
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
         loader
             .map_max_entries(BANS, settings.bans.capacity)
+            .map_max_entries(BAN_HITS, settings.bans.capacity)
             .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
         sieves::size(loader, settings.sieves);
         standing::size(loader, settings.standing);
@@ -138,7 +142,7 @@ impl NamedMaps for ReputationMaps {
 
     fn entries(map: &str, settings: Settings) -> Option<u32> {
         match map {
-            BANS => Some(settings.bans.capacity),
+            BANS | BAN_HITS => Some(settings.bans.capacity),
             BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
             OWN_CONNECTIONS => Some(settings.own_connections),
             _ => sieves::entries(map, settings.sieves)

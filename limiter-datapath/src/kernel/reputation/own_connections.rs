@@ -1,9 +1,9 @@
 //! The map of the TCP connections that the host itself began. Only the kernel's program changes it.
 
 use aya::maps::{HashMap, IterableMap as _, Map, MapData};
-use limiter_common::{connection::Ends, policy::Shape};
+use limiter_common::{address::Address, connection::Ends, policy::Shape};
 
-use crate::kernel::{DatapathError, map::error, pod::InMap};
+use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const OWN_CONNECTIONS: &str = "OWN_CONNECTIONS";
 
@@ -36,10 +36,24 @@ impl OwnConnectionMap {
         (OWN_CONNECTIONS, self.0.map())
     }
 
+    /// Counts the noted connections to a peer, not at one moment. Reads all.
+    pub fn count_to(&self, peer: &Address) -> Result<usize, DatapathError> {
+        let (mut count, mut some, mut position) = (0, Vec::new(), None);
+        loop {
+            let read = hash::read_some(&self.0, position, &mut some);
+            position = read.map_err(error(OWN_CONNECTIONS))?;
+            let ends = some.drain(..).map(|(ends, _): (Ends, u64)| ends);
+            count += ends.filter(|ends| ends.peer() == *peer).count();
+            if position.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+
     /// Notes a connection.
     #[cfg(feature = "testing")]
     pub fn add(&self, ends: Ends) -> Result<(), DatapathError> {
-        let written = crate::kernel::hash::write(&self.0, &[InMap(ends)], &[InMap(1)]);
+        let written = hash::write(&self.0, &[InMap(ends)], &[InMap(1)]);
         written.map_err(error(OWN_CONNECTIONS))
     }
 }

@@ -1,28 +1,40 @@
 //! Bans over plain memory.
 
-use std::collections::HashMap;
+use std::{cell::RefCell, collections::HashMap};
 
-use limiter_common::ban::{BanKey, BanStore, LENGTH_WORDS};
+use limiter_common::ban::{BanKey, BanStore, Hits, LENGTH_WORDS};
 
-/// Bans without a capacity.
+/// Bans without a capacity, and what they have dropped.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBans {
     lengths: [u64; LENGTH_WORDS as usize],
     until_ns: HashMap<BanKey, u64>,
+    hits: RefCell<HashMap<BanKey, Hits>>,
 }
 
 impl MemoryBans {
     /// Bans a prefix until a time, in nanoseconds of the decision's clock; replaces an existing
-    /// ban.
+    /// ban, and goes on counting its hits.
     pub fn insert(&mut self, key: BanKey, until_ns: u64) {
         let (word, bit) = key.length_bit();
         self.lengths[word as usize] |= bit;
         self.until_ns.insert(key, until_ns);
     }
 
-    /// Lifts the ban of a prefix; returns whether there was one.
+    /// Lifts the ban of a prefix, and forgets its hits; returns whether there was one.
     pub fn remove(&mut self, key: &BanKey) -> bool {
+        self.hits.borrow_mut().remove(key);
         self.until_ns.remove(key).is_some()
+    }
+
+    /// Returns what the bans of a prefix have dropped.
+    #[must_use]
+    pub fn hits(&self, key: &BanKey) -> Hits {
+        self.hits.borrow().get(key).copied().unwrap_or_default()
+    }
+
+    pub(super) fn count_hit(&self, key: &BanKey, bytes: u64) {
+        *self.hits.borrow_mut().entry(*key).or_default() += Hits { packets: 1, bytes };
     }
 }
 

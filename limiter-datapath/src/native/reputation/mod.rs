@@ -10,7 +10,8 @@ mod sieves;
 
 use limiter_common::{
     address::Address,
-    answer, ban,
+    answer,
+    ban::{self, BanKey, BannedAs},
     clock::Clock,
     connection::{
         Place,
@@ -58,8 +59,16 @@ impl Reputation for MemoryReputation {
         &self.standing
     }
 
-    fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool {
-        ban::any(&self.bans, source.family) && ban::is_banned(&self.bans, source, || clock.now())
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs {
+        if ban::any(&self.bans, source.family) {
+            ban::banned_as(&self.bans, source, || clock.now())
+        } else {
+            BannedAs::NOT
+        }
+    }
+
+    fn count_hit(&self, key: &BanKey, length: u64) {
+        self.bans.count_hit(key, length);
     }
 
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {

@@ -8,6 +8,7 @@ use std::{
 use limiter_common::{
     address::Address,
     answer::Exchange,
+    ban::{BanKey, BannedAs},
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     decide::{Pipeline, Verdict, Workspace},
@@ -37,8 +38,12 @@ impl Reputation for Known {
         &self.0
     }
 
-    fn is_banned<C: Clock>(&self, source: &Address, clock: &C) -> bool {
-        ().is_banned(source, clock)
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs {
+        ().banned_as(source, clock)
+    }
+
+    fn count_hit(&self, key: &BanKey, length: u64) {
+        ().count_hit(key, length);
     }
 
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {

@@ -109,13 +109,17 @@ pub(in crate::cli) fn fetch(
     Ok((capacity, all))
 }
 
-const HEADER: [&str; 6] = ["prefix", "origin", "since", "ends in", "times", "reason"];
+const HEADER: [&str; 7] = [
+    "prefix", "origin", "since", "ends in", "times", "hits", "reason",
+];
+
+const REASONS: usize = 6;
 
 /// The columns to leave out on a narrow terminal, in this order.
-const LESS_WANTED: [usize; 2] = [2, 4];
+const LESS_WANTED: [usize; 3] = [2, 4, 5];
 
 /// The columns of numbers, which are aligned right.
-const RIGHT: [usize; 2] = [3, 4];
+const RIGHT: [usize; 3] = [3, 4, 5];
 
 /// The room that reasons need.
 const REASON: usize = 20;
@@ -146,9 +150,9 @@ fn print(out: &mut impl Write, list: &List, room: Option<usize>) -> anyhow::Resu
 }
 
 /// Returns the columns for which there is room.
-fn shown(mut widths: [usize; 6], room: Option<usize>) -> Vec<usize> {
+fn shown(mut widths: [usize; 7], room: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..widths.len()).collect();
-    widths[5] = widths[5].min(REASON);
+    widths[REASONS] = widths[REASONS].min(REASON);
     for column in LESS_WANTED {
         let cells: usize = shown.iter().map(|shown| widths[*shown] + GAP).sum();
         if room.is_some_and(|room| cells - GAP > room) {
@@ -158,7 +162,7 @@ fn shown(mut widths: [usize; 6], room: Option<usize>) -> Vec<usize> {
     shown
 }
 
-fn cells(ban: &BanStatus) -> [String; 6] {
+fn cells(ban: &BanStatus) -> [String; 7] {
     let mut reason = match &ban.limit {
         None => ban.reason.clone(),
         Some(limit) => format!("{limit}: {}", ban.reason),
@@ -172,6 +176,7 @@ fn cells(ban: &BanStatus) -> [String; 6] {
         format!("{:.0}", ban.since),
         ban.ends_in_ns.map_or_else(|| "–".to_owned(), duration),
         count(ban.times.into()),
+        count(ban.hits),
         reason,
     ]
 }
@@ -179,8 +184,8 @@ fn cells(ban: &BanStatus) -> [String; 6] {
 fn print_row(
     out: &mut impl Write,
     shown: &[usize],
-    widths: [usize; 6],
-    row: &[String; 6],
+    widths: [usize; 7],
+    row: &[String; 7],
 ) -> io::Result<()> {
     let cells = shown.iter().map(|column| {
         let (cell, width) = (&row[*column], widths[*column]);
@@ -210,6 +215,8 @@ mod tests {
             until: None,
             ends_in_ns: None,
             times: 2,
+            hits: 1_234,
+            hit_bytes: 74_040,
             excluded_by: None,
         }
     }
@@ -230,22 +237,30 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         let wide = "\
-prefix        origin            since                 ends in  times  reason
-192.0.2.0/24  sixteen-letters-  1970-01-01T00:00:00Z        –      2  x
-192.0.2.0/24  automatic         1970-01-01T00:00:00Z        –      2  PacketsPerIPAddress: 9 drops in 1s
+prefix        origin            since                 ends in  times   hits  reason
+192.0.2.0/24  sixteen-letters-  1970-01-01T00:00:00Z        –      2  1 234  x
+192.0.2.0/24  automatic         1970-01-01T00:00:00Z        –      2  1 234  PacketsPerIPAddress: 9 drops in 1s
 
 2 bans of up to 1 024
 ";
         assert_eq!(print(None), wide);
         assert_eq!(print(Some(120)), wide);
         let of_80 = "\
-prefix        origin            ends in  times  reason
-192.0.2.0/24  sixteen-letters-        –      2  x
-192.0.2.0/24  automatic               –      2  PacketsPerIPAddress: 9 drops in 1s
+prefix        origin            ends in  times   hits  reason
+192.0.2.0/24  sixteen-letters-        –      2  1 234  x
+192.0.2.0/24  automatic               –      2  1 234  PacketsPerIPAddress: 9 drops in 1s
 
 2 bans of up to 1 024
 ";
         assert_eq!(print(Some(80)), of_80);
+        let of_72 = "\
+prefix        origin            ends in   hits  reason
+192.0.2.0/24  sixteen-letters-        –  1 234  x
+192.0.2.0/24  automatic               –  1 234  PacketsPerIPAddress: 9 drops in 1s
+
+2 bans of up to 1 024
+";
+        assert_eq!(print(Some(72)), of_72);
         let of_60 = "\
 prefix        origin            ends in  reason
 192.0.2.0/24  sixteen-letters-        –  x

@@ -39,6 +39,7 @@ struct Ban<'a> {
     mode: &'static str,
     for_ns: u64,
     times: u16,
+    hits: u64,
     reason: &'a str,
 }
 
@@ -51,6 +52,7 @@ impl<'a> Bans<'a> {
             mode: ban.mode.name(),
             for_ns: ban.for_ns,
             times: ban.times,
+            hits: ban.hits,
             reason: &ban.reason,
         });
         Self {
@@ -92,7 +94,7 @@ fn print_made(out: &mut impl Write, policy: &Policy, bans: ReplayedBans<'_>) -> 
         writeln!(out, "\nno limit bans anybody")?;
         return Ok(());
     }
-    let header = ["ban", "by", "mode", "at", "for", "times", "reason"];
+    let header = ["ban", "by", "mode", "at", "for", "times", "hits", "reason"];
     let rows = bans.first.iter().take(SHOWN).map(|ban| {
         [
             short(ban.prefix),
@@ -101,10 +103,11 @@ fn print_made(out: &mut impl Write, policy: &Policy, bans: ReplayedBans<'_>) -> 
             time(i64::try_from(ban.t_ns).unwrap_or(i64::MAX)),
             period(ban.for_ns),
             ban.times.to_string(),
+            count(ban.hits),
             ban.reason.clone(),
         ]
     });
-    writeln!(out, "\n{}", table(header, [3, 4, 5], rows))?;
+    writeln!(out, "\n{}", table(header, [3, 4, 5, 6], rows))?;
     let others = bans.total.saturating_sub(SHOWN as u64);
     if others > 0 {
         writeln!(out, "and {} more bans", count(others))?;

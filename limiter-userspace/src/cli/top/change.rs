@@ -289,6 +289,8 @@ mod tests {
             until: None,
             ends_in_ns: None,
             times: 1,
+            hits: 1_234,
+            hit_bytes: 74_040,
             excluded_by: None,
         };
         let asked = |bans: &[&str]| {

@@ -159,6 +159,7 @@ pub(crate) fn explanation(address: &str) -> Explanation {
             first_drop_ago_ns: 3 * SECOND_NS,
             last_drop_ago_ns: 1_000,
         }),
+        own_connections: None,
         sieves: Vec::new(),
     }
 }

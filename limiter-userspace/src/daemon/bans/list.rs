@@ -6,10 +6,12 @@ use ipnet::IpNet;
 use jiff::{SignedDuration, Timestamp};
 use limiter_common::{
     address::Address,
-    ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
+    ban::{Ban, BanKey, FOREVER, Hits, LENGTH_WORDS},
     limit::LimitId,
 };
-use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now, wall_clock_now};
+use limiter_datapath::kernel::{
+    BanMaps, Datapath, DatapathError, ReputationMaps, monotonic_now, wall_clock_now,
+};
 use limiter_policy::policy::{
     Names, Policy,
     bans::{MOST_ORIGINS, Origin, prefix_of},
@@ -44,7 +46,7 @@ pub(in crate::daemon) fn page(
     });
     Ok(BansPage {
         capacity,
-        bans: told.collect(),
+        bans: told.collect::<Result<_, _>>()?,
         next,
     })
 }
@@ -62,7 +64,7 @@ pub(in crate::daemon) fn of_address(
     let told = bans
         .iter()
         .map(|(prefix, ban)| teller.tell(*prefix, ban, address.into()));
-    Ok(told.collect())
+    told.collect()
 }
 
 /// Counts the bans that hold, by family. Reads all of them.
@@ -127,6 +129,7 @@ const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
 struct Teller<'d> {
     policy: &'d Policy,
     names: &'d Names,
+    maps: Option<&'d BanMaps>,
     now_ns: u64,
     now: Timestamp,
 }
@@ -136,17 +139,22 @@ impl<'d> Teller<'d> {
         Self {
             policy: &datapath.manifest().policy,
             names: &datapath.manifest().names,
+            maps: datapath.reputation().map(ReputationMaps::bans),
             now_ns: monotonic_now(),
             now: wall_clock_now(),
         }
     }
 
     /// Describes a ban to a client that asked about `whom`.
-    fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> BanStatus {
+    fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> Result<BanStatus, DatapathError> {
         let left_ns = ban.until_ns.saturating_sub(self.now_ns);
         let ends_in_ns = (ban.until_ns != FOREVER).then_some(left_ns);
         let ago = nanoseconds(self.now_ns.wrapping_sub(ban.since_ns));
-        BanStatus {
+        let hits = match self.maps {
+            Some(maps) => maps.hits(&key(prefix))?,
+            None => Hits::default(),
+        };
+        Ok(BanStatus {
             prefix,
             origin: Origin::of(ban),
             limit: ban.is_automatic().then(|| {
@@ -159,9 +167,16 @@ impl<'d> Teller<'d> {
             until: ends_in_ns.and_then(|ns| self.now.checked_add(nanoseconds(ns)).ok()),
             ends_in_ns,
             times: ban.times,
+            hits: hits.packets,
+            hit_bytes: hits.bytes,
             excluded_by: excluded_by(self.policy, whom),
-        }
+        })
     }
+}
+
+/// Returns the key of a prefix's ban at the front.
+fn key(prefix: IpNet) -> BanKey {
+    BanKey::new(&Address::from(prefix.addr()), prefix.prefix_len())
 }
 
 fn nanoseconds(ns: u64) -> SignedDuration {

@@ -27,7 +27,7 @@ pub(super) use self::{
     keeper::BanKeeper,
     list::{count, of_address, page},
     new::{BanError, By, NewBan},
-    saved::{restore, save},
+    saved::{restore, save, save_hits},
     store::Bans,
 };
 pub use self::{

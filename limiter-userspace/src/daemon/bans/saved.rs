@@ -1,8 +1,9 @@
 //! Saves bans to the state file and restores them.
 
+use limiter_common::ban::Hits;
 use limiter_datapath::{
     kernel::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
-    state::{Moment, SavedBan},
+    state::{Moment, SavedBan, SavedHits},
 };
 use limiter_policy::policy::bans::{arranged, forgotten_at, prefix_of, worth};
 use tracing::{info, warn};
@@ -31,10 +32,24 @@ pub(in crate::daemon) fn save(
     }
 }
 
-/// Restores bans before the policy is in force, except those that would be forgotten by now.
+/// Returns what bans have dropped, of each prefix of which it is anything.
+pub(in crate::daemon) fn save_hits(datapath: &Datapath) -> Result<Vec<SavedHits>, DatapathError> {
+    let Some(maps) = datapath.reputation() else {
+        return Ok(Vec::new());
+    };
+    let hits = maps.bans().read_hits()?.into_iter();
+    let any = hits.filter(|(_, hits)| *hits != Hits::default());
+    Ok(any
+        .map(|(key, hits)| SavedHits::new(prefix_of(&key), hits))
+        .collect())
+}
+
+/// Restores bans before the policy is in force, except those that would be forgotten by now, and what they
+/// have dropped.
 pub(in crate::daemon) fn restore(
     prepared: &Prepared,
     saved: &[SavedBan],
+    hits: &[SavedHits],
 ) -> Result<(), DatapathError> {
     let Some(maps) = prepared.reputation() else {
         return Ok(());
@@ -58,8 +73,9 @@ pub(in crate::daemon) fn restore(
         );
     }
     let known = arranged(known);
+    let hits = hits.iter().map(SavedHits::restore).collect();
     for some in known.chunks(AT_ONCE) {
-        maps.bans().insert_all(some)?;
+        maps.bans().insert_all(some, &hits)?;
     }
     let bans = known.len();
     if bans > 0 {

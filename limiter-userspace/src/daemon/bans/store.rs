@@ -161,7 +161,8 @@ impl BanStore {
         }
         table.keep_lengths(self.tally.lengths())?;
         self.removed = 0;
-        table.clear_filter()
+        table.clear_filter()?;
+        table.repair_hits()
     }
 }
 

@@ -33,6 +33,10 @@ pub(in crate::daemon) trait BanTable {
 
     /// Clears the filter, so that packets from prefixes once banned cost no more than others.
     fn clear_filter(&self) -> Result<(), DatapathError>;
+
+    /// Counts the hits of the prefixes that have bans, and of no others: a kill may have left it
+    /// otherwise.
+    fn repair_hits(&self) -> Result<(), DatapathError>;
 }
 
 impl BanTable for BanMaps {
@@ -70,5 +74,9 @@ impl BanTable for BanMaps {
 
     fn clear_filter(&self) -> Result<(), DatapathError> {
         self.clear_filter()
+    }
+
+    fn repair_hits(&self) -> Result<(), DatapathError> {
+        self.repair_hits()
     }
 }

@@ -60,6 +60,7 @@ fn capture(daemon: &Daemon) -> Result<Captured, DatapathError> {
         names: datapath.manifest().names.clone(),
         sets: datapath.capture()?,
         bans: bans::save(&datapath, at)?,
+        hits: bans::save_hits(&datapath)?,
         sieves: datapath.capture_sieves(),
         known: datapath.capture_known()?,
     };

@@ -70,6 +70,6 @@ impl Resumed {
                 "the saved sources are known again (sources: {sources})"
             );
         }
-        bans::restore(prepared, &snapshot.bans)
+        bans::restore(prepared, &snapshot.bans, &snapshot.hits)
     }
 }

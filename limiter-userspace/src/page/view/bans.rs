@@ -86,6 +86,7 @@ fn rows(bans: &[BanStatus], caption: &str) -> Markup {
         Column("Since", Kind::Text),
         Column("Until", Kind::Text),
         Column("Times", Kind::Number),
+        Column("Hits", Kind::Number),
         Column("Reason", Kind::Prose),
     ];
     let rows: Vec<_> = (bans.iter())
@@ -102,6 +103,7 @@ fn rows(bans: &[BanStatus], caption: &str) -> Markup {
                     }
                 },
                 text(count(ban.times.into())),
+                text(count(ban.hits)),
                 text(&ban.reason),
             ]
         })

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     cli::{
         explain::{answers, headline, last_drop_lines, summary},
-        render::{count, duration},
+        render::{count, duration, hits},
         sieve, standing,
     },
     protocol::{Explanation, LimitExplanation},
@@ -27,7 +27,7 @@ pub(in crate::page) fn page(explanation: &Explanation) -> Markup {
                 @for ban in &explanation.bans {
                     p {
                         "Banned by " (ban.by()) " as " (limiter_policy::text::short(ban.prefix))
-                        " since " (time(ban.since)) ", until " (until(ban))
+                        " since " (time(ban.since)) ", until " (until(ban)) ", " (hits(ban.hits))
                         @if !ban.reason.is_empty() { ": " (ban.reason) }
                         @if let Some(list) = &ban.excluded_by { "; no effect, as " (list) " excludes it" }
                     }

@@ -55,6 +55,8 @@ fn ban() -> BanStatus {
         until: None,
         ends_in_ns: None,
         times: 1,
+        hits: 1_234,
+        hit_bytes: 74_040,
         excluded_by: Some(EVIL.to_owned()),
     }
 }

@@ -2,7 +2,7 @@
 
 use limiter_capture::CapturedFrame;
 use limiter_common::{
-    ban::{Ban, BanKey},
+    ban::{Ban, BanKey, Hits},
     connection::Ends,
     cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
@@ -186,6 +186,10 @@ impl Engine for KernelEngine {
         let standing = self.trial.reputation().standing();
         standing.note(&policy.shape, source, event, now_ns)?;
         Ok(())
+    }
+
+    fn hits(&self, key: &BanKey) -> Result<Hits, EngineError> {
+        Ok(self.trial.reputation().bans().hits(key)?)
     }
 
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError> {

@@ -5,7 +5,7 @@ mod native;
 
 use limiter_capture::CapturedFrame;
 use limiter_common::{
-    ban::{Ban, BanKey},
+    ban::{Ban, BanKey, Hits},
     connection::Ends,
     cookie::CookieKeys,
     decide::Verdict,
@@ -101,7 +101,10 @@ pub trait Engine {
         now_ns: u64,
     ) -> Result<(), EngineError>;
 
-    /// Lifts the ban of a prefix, if it has one.
+    /// Returns what the bans of a prefix have dropped.
+    fn hits(&self, key: &BanKey) -> Result<Hits, EngineError>;
+
+    /// Lifts the ban of a prefix, if it has one, and forgets its hits.
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError>;
 }
 

@@ -3,7 +3,7 @@
 use limiter_capture::CapturedFrame;
 use limiter_common::{
     answer::Exchange,
-    ban::{Ban, BanKey},
+    ban::{Ban, BanKey, Hits},
     connection::{
         Ends, Place, Places, find_places,
         queue::{self, Flow},
@@ -183,6 +183,10 @@ impl Engine for NativeEngine {
         let standing = &self.reputation.standing;
         standing.happened(&policy.shape, source, event, now_ns);
         Ok(())
+    }
+
+    fn hits(&self, key: &BanKey) -> Result<Hits, EngineError> {
+        Ok(self.reputation.bans.hits(key))
     }
 
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError> {

@@ -41,7 +41,8 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
             "{outside} not in {ban}"
         );
         let explained = limiter.show(&["explain", inside])?;
-        let line = format!("BANNED by an operator as {ban}, until it is lifted: of the test\n");
+        let line =
+            format!("BANNED by an operator as {ban}, until it is lifted, 1 hit: of the test\n");
         ensure!(explained.contains(&line), "{explained}");
         let lifted = limiter.show(&["unban", ban])?;
         ensure!(
@@ -110,7 +111,10 @@ fn lists_are_sorted_and_say_what_is_known() -> Result<()> {
         "{shown}"
     );
     ensure!(lines[1].starts_with("203.0.113.9  operator  20"), "{shown}");
-    ensure!(lines[1].ends_with("–      2  brute force: ssh"), "{shown}");
+    ensure!(
+        lines[1].ends_with("–      2     0  brute force: ssh"),
+        "{shown}"
+    );
     ensure!(lines[3] == "1 ban of up to 524 288", "{shown}");
     let shown = limiter.show(&["bans", "--limit", "1"])?;
     ensure!(

@@ -2,6 +2,7 @@
 
 mod carried;
 mod guard;
+mod hits;
 mod kept;
 mod made;
 mod origins;

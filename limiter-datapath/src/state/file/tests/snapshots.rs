@@ -1,7 +1,7 @@
 //! Snapshots with something in each section.
 
 use limiter_common::{
-    ban::{Ban, BanText},
+    ban::{Ban, BanText, Hits},
     limit::{Cost, LimitId},
     owner::BucketKey,
     sieve::HeldSource,
@@ -15,7 +15,7 @@ use limiter_policy::policy::{Names, Percentage, PermaBlock, Sieve, Units};
 use crate::{
     native::{ShardLists, SieveSnapshot},
     state::{
-        Debts, HashDebt, Moment, SavedBan, SavedSieve, SavedSources, SetDebts, Snapshot,
+        Debts, HashDebt, Moment, SavedBan, SavedHits, SavedSieve, SavedSources, SetDebts, Snapshot,
         StoredDebts, TableDebt, TableDebts,
     },
 };
@@ -75,6 +75,7 @@ fn snapshot(stored: StoredDebts) -> Snapshot {
             },
         }],
         bans: vec![ban("fail2ban")],
+        hits: vec![hits()],
         sieves: vec![sieve()],
         known: known(),
     }
@@ -109,6 +110,15 @@ pub(super) fn ban(origin: &str) -> SavedBan {
     };
     let now = Moment::new(8, "2026-03-01T12:00:00Z".parse().unwrap());
     SavedBan::new("192.0.2.0/24".parse().unwrap(), &ban, now)
+}
+
+/// Hits with the longest encoding.
+fn hits() -> SavedHits {
+    let most = Hits {
+        packets: u64::MAX,
+        bytes: u64::MAX,
+    };
+    SavedHits::new("2001:db8::1/128".parse().unwrap(), most)
 }
 
 pub(super) fn of_table() -> Snapshot {

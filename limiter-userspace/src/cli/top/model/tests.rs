@@ -140,6 +140,8 @@ fn ban_of(prefix: &str) -> BanStatus {
         until: None,
         ends_in_ns: None,
         times: 1,
+        hits: 1_234,
+        hit_bytes: 74_040,
         excluded_by: None,
     }
 }

@@ -13,7 +13,10 @@ use super::{
     },
     palette::Palette,
 };
-use crate::{cli::render::duration, protocol::bans::BanStatus};
+use crate::{
+    cli::render::{duration, hits},
+    protocol::bans::BanStatus,
+};
 
 /// The keys that confirm and refuse a change.
 const KEYS_OF_BAN: &str = "Enter: do it  Tab: the other text  Esc: change nothing";
@@ -88,7 +91,11 @@ fn ban_line(unban: &Unbanning, ban: &BanStatus, palette: &Palette) -> Line<'stat
     );
     let (prefix, by, reason) = (short(ban.prefix), ban.by(), &ban.reason);
     if ban.prefix == unban.prefix {
-        Line::styled(format!("{prefix} by {by} {ends}  {reason}"), palette.aside)
+        let hits = hits(ban.hits);
+        Line::styled(
+            format!("{prefix} by {by} {ends}, {hits}  {reason}"),
+            palette.aside,
+        )
     } else {
         Line::styled(
             format!("{prefix} by {by} {ends} STAYS BANNED"),

@@ -366,6 +366,8 @@ fn an_unban_says_whose_bans_are_lifted() {
         until: None,
         ends_in_ns: Some(60_000_000_000),
         times: 1,
+        hits: 1_234,
+        hit_bytes: 74_040,
         excluded_by: None,
     };
     answer.bans = Some((ban.prefix, vec![ban]));
@@ -374,7 +376,7 @@ fn an_unban_says_whose_bans_are_lifted() {
         screen(&model, (80, 24))[5..8],
         [
             "Unban 192.0.2.1: everybody's bans of it are lifted.",
-            "192.0.2.1 by fail2ban for 1 min more  ssh: 40 failures",
+            "192.0.2.1 by fail2ban for 1 min more, 1 234 hits  ssh: 40 failures",
             "Enter: do it  Esc: change nothing",
         ]
     );

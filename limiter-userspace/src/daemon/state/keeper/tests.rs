@@ -64,6 +64,7 @@ impl Scene {
             names: Names::default(),
             sets: vec![debts(self.owed)],
             bans: bans.collect(),
+            hits: Vec::new(),
             sieves: Vec::<SavedSieve>::new(),
             known: self.known.clone(),
         };

@@ -1,0 +1,39 @@
+//! The stage behind the entry for packets of banned sources: it counts them for the ban.
+//!
+//! It is a stage of its own, so that whoever is not banned pays nothing for it, not even in the
+//! entry's stack.
+
+use super::{Outline, Pipeline, Progress, Workspace};
+use crate::{
+    ban::BannedAs, clock::Clock, offender::OffenderStore, packet::Facts, policy::Tables,
+    reason::Reason, reputation::Reputation, verdict::Verdict,
+};
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Counts the workspace's packet, which is dropped, as a hit of the ban that it has met.
+    #[inline(always)]
+    pub(super) fn count_hit(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let Facts { source, length, .. } = &workspace.packet.facts;
+        let key = workspace.banned_as.key(source);
+        self.reputation.count_hit(&key, *length);
+        Progress::Decided
+    }
+}
+
+impl<Location> Workspace<Location> {
+    /// Notes that the packet is dropped for a ban. Of the facts, only what the stage needs is kept.
+    #[inline(always)]
+    pub(super) const fn meet_ban(&mut self, facts: &Facts, banned_as: BannedAs) {
+        self.verdict = Verdict::without_limits(Reason::Banned);
+        self.packet.facts.source = facts.source;
+        self.packet.facts.length = facts.length;
+        self.banned_as = banned_as;
+    }
+}

@@ -1,0 +1,75 @@
+//! The map of what bans have dropped. An element stands as long as its prefix has a ban, and only
+//! packets change it, so no hit is lost by a change of bans.
+
+use std::collections::{HashMap, HashSet};
+
+use aya::maps::{HashMap as KernelHashMap, IterableMap as _, Map, MapData, MapError};
+use limiter_common::ban::{BanKey, Hits};
+
+use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
+
+pub(in crate::kernel) const BAN_HITS: &str = "BAN_HITS";
+
+/// Counts by prefix, under the key of its ban at the front.
+pub(super) struct BanHits(KernelHashMap<MapData, InMap<BanKey>, InMap<Hits>>);
+
+impl BanHits {
+    pub(super) fn new(map: Map) -> Result<Self, DatapathError> {
+        Ok(Self(map.try_into().map_err(error(BAN_HITS))?))
+    }
+
+    /// Returns the map with its name.
+    pub(super) fn map(&self) -> (&'static str, &MapData) {
+        (BAN_HITS, self.0.map())
+    }
+
+    /// Returns the hits of a prefix; `None`: they are not counted.
+    pub(super) fn get(&self, key: &BanKey) -> Result<Option<Hits>, DatapathError> {
+        match self.0.get(&InMap(*key), 0) {
+            Ok(InMap(hits)) => Ok(Some(hits)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(source) => Err(error(BAN_HITS)(source)),
+        }
+    }
+
+    /// Reads the hits of all prefixes.
+    pub(super) fn read(&self) -> Result<HashMap<BanKey, Hits>, DatapathError> {
+        let read = hash::read(&self.0).map_err(error(BAN_HITS))?;
+        Ok(read.into_iter().collect())
+    }
+
+    /// Begins to count the hits of a prefix, unless they are counted.
+    pub(super) fn begin(&self, key: &BanKey) -> Result<(), DatapathError> {
+        match self.get(key)? {
+            Some(_) => Ok(()),
+            None => self.set(&[InMap(*key)], &[InMap(Hits::default())]),
+        }
+    }
+
+    /// Sets the hits of prefixes whose packets nobody counts meanwhile.
+    pub(super) fn set(
+        &self,
+        keys: &[InMap<BanKey>],
+        hits: &[InMap<Hits>],
+    ) -> Result<(), DatapathError> {
+        hash::write(&self.0, keys, hits).map_err(error(BAN_HITS))
+    }
+
+    /// Ends the count of a prefix.
+    pub(super) fn end(&self, key: &BanKey) -> Result<(), DatapathError> {
+        hash::remove(&self.0, *key).map_err(error(BAN_HITS))?;
+        Ok(())
+    }
+
+    /// Counts the hits of these prefixes, and of no others.
+    pub(super) fn keep_only(&self, keys: &HashSet<BanKey>) -> Result<(), DatapathError> {
+        let counted = self.read()?;
+        for key in counted.keys().filter(|key| !keys.contains(key)) {
+            self.end(key)?;
+        }
+        for key in keys.iter().filter(|key| !counted.contains_key(key)) {
+            self.begin(key)?;
+        }
+        Ok(())
+    }
+}
