@@ -127,10 +127,9 @@ if [ -n "$container" ]; then
     with_interfaces
     timeout 150 unshare --mount --net --kill-child --fork \
         sh -euc "$container" container.sh "$root" "$recipe" "$interfaces" >"$scratch/log" 2>&1 || {
-        cat "$scratch/log" "$root/container.log" >&2
+        cat "$scratch/log" "$root/run/container.log" >&2
         fail "the daemon without systemd failed: see the last command above"
     }
-    rm "$root/container.log"
     dpkg_inside --purge limiter
     purged
 fi

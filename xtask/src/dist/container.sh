@@ -13,6 +13,7 @@ mount -t sysfs sysfs "$root/sys"
 mount -t bpf bpf "$root/sys/fs/bpf"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 mkdir -p "$root/var/lib/limiter"
+ip link set lo up
 eval "$interfaces"
 
 refused() {
@@ -27,14 +28,20 @@ attached() {
     ip link show eth0 | grep -q prog/xdp
 }
 
+# The status of pins without a daemon says that they are attached, too.
+runs() {
+    inside limiter status >"$root/run/status" 2>&1 || return 1
+    ! grep -q 'NO DAEMON is running' "$root/run/status" || return 1
+    inside limiter status --json | grep -q '"name":"eth1","mode":"native","attached":true'
+}
+
 start() {
     # shellcheck disable=SC2086 # They are words.
     unshare --pid --fork chroot "$root" setpriv --inh-caps=-all \
-        --bounding-set=-all,+net_admin,+bpf,+perfmon $command >"$root/container.log" 2>&1 &
+        --bounding-set=-all,+net_admin,+bpf,+perfmon $command >"$root/run/container.log" 2>&1 &
     container=$!
     for _ in $(seq 100); do
-        ! inside limiter status --json 2>/dev/null |
-            grep -q '"name":"eth1","mode":"native","attached":true' || break
+        ! runs || break
         sleep 0.2
     done
     daemon=$(cat "/proc/$container/task/$container/children")
