@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use super::package::Staged;
+use super::{Profile, package::Staged};
 use crate::command;
 
 /// A shell script, since all of it is commands.
@@ -30,6 +30,9 @@ const BOOT: &str = include_str!("boot.sh");
 
 /// Tests the running service.
 pub(crate) const SERVICE: &str = include_str!("service.sh");
+
+/// The most bytes of a release's program, which is stripped.
+const LARGEST: &str = "15000000";
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,10 @@ pub(super) fn check(staged: &Staged, package: &Path, base: &Path, depth: Depth) 
         .args(match depth {
             Depth::Emulated | Depth::Files => ["", "", ""],
             Depth::Service => [BOOT, SERVICE, UNITS],
+        })
+        .arg(match staged.profile() {
+            Profile::Dev => "",
+            Profile::Release => LARGEST,
         });
     let checked = command::status(&mut unshare)?;
     anyhow::ensure!(

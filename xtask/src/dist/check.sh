@@ -1,10 +1,10 @@
 # Arguments: the package, a later version of it, an empty directory, the manual pages, the file system
 # to copy, interfaces.sh, the image's recipe, container.sh to start the daemon without systemd,
-# recipe.sh to follow the recipe, and, to start the service, boot.sh, service.sh and units.sh; empty
-# is what must not be done.
+# recipe.sh to follow the recipe, to start the service boot.sh, service.sh and units.sh, and the most
+# bytes of the program; empty is what must not be done.
 package=$1 later=$2 scratch=$3 man=$4 base=$5 interfaces=$6 recipe=$7 container=$8 follow=$9
 shift 9
-boot=$1 service=$2 units=$3
+boot=$1 service=$2 units=$3 largest=$4
 root=$scratch/root
 unit=/usr/lib/systemd/system/limiter.service
 link=$root/etc/systemd/system/multi-user.target.wants/limiter.service
@@ -51,6 +51,8 @@ cp "$later" "$root/packages/later.deb"
 step install
 dpkg_inside --install /packages/package.deb
 [ "$(status)" = "install ok installed" ] || fail "the package is not installed: $(status)"
+[ -z "$largest" ] || [ "$(stat -c %s "$root/usr/bin/limiter")" -le "$largest" ] ||
+    fail "the program is larger than $largest bytes"
 chroot "$root" limiter check /etc/limiter/limiter.yaml >/dev/null
 for page in "$man"/*.1.gz; do
     [ -s "$root/usr/share/man/man1/$(basename "$page")" ] || fail "$page is not installed"
@@ -137,8 +139,6 @@ fi
 if [ -n "$boot" ]; then
     step service
     dpkg_inside --install /packages/package.deb
-    # That of a release, and stripped.
-    [ "$(stat -c %s "$root/usr/bin/limiter")" -lt 15000000 ] || fail "the program is larger than 15 MB"
     with_interfaces
     # systemd makes cgroups below the one that it starts in: make one of its own, to remove with
     # them.

@@ -69,6 +69,11 @@ impl Staged {
         })
     }
 
+    /// Returns how they were built.
+    pub(super) const fn profile(&self) -> Profile {
+        self.profile
+    }
+
     /// Returns the directory of the contents and the packages.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
