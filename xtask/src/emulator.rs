@@ -1,33 +1,81 @@
-//! The emulator's programs: installed, or unpacked for xtask alone.
+//! The emulators of whole machines, and what these run: installed, or unpacked for xtask alone.
 //!
 //! Debian's emulator conflicts with newer releases' disk tools, which cloud machines often have.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
-use crate::unpacked::Unpacked;
+use crate::{architecture::Architecture, unpacked::Unpacked};
 
-/// The emulator's program.
-pub(crate) const QEMU: &str = "qemu-system-x86_64";
+/// The programs that a machine runs beside ours.
+pub(crate) const PROGRAMS: [&str; 2] = ["busybox", "ip"];
 
-const EMULATOR: Unpacked = Unpacked {
-    directory: "kernels/emulator",
-    packages: "qemu-system-x86 busybox-static",
-};
+/// The emulator of an architecture's machines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Emulator(pub(crate) Architecture);
 
-/// Returns the path of a program: the installed one, or else the unpacked one.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    EMULATOR.find(program)
-}
+impl Emulator {
+    /// Returns the name of the emulator's program.
+    pub(crate) const fn program(self) -> &'static str {
+        match self.0 {
+            Architecture::Own => "qemu-system-x86_64",
+            Architecture::Arm64 => "qemu-system-aarch64",
+        }
+    }
 
-/// Returns a command for a program that was [found](find).
-pub(crate) fn command(program: &Path) -> Command {
-    EMULATOR.command(program)
-}
+    /// Returns the path of a program that runs on this machine.
+    pub(crate) fn find(self, program: &str) -> Option<PathBuf> {
+        self.unpacked().find(program)
+    }
 
-/// Returns the shell command that unpacks the emulator.
-pub(crate) fn shell() -> String {
-    EMULATOR.shell()
+    /// Returns a command for a program that was [found](Self::find).
+    pub(crate) fn command(self, program: &std::path::Path) -> Command {
+        self.unpacked().command(program)
+    }
+
+    /// Returns the packages of what machines of another architecture run.
+    pub(crate) const fn foreign_programs(self) -> Option<Unpacked> {
+        match self.0 {
+            Architecture::Own => None,
+            Architecture::Arm64 => Some(Unpacked {
+                directory: "arm64/programs",
+                packages: "busybox-static iproute2 libgcc-s1",
+                architecture: Architecture::Arm64,
+            }),
+        }
+    }
+
+    /// Returns the path of a program that an emulated machine runs.
+    pub(crate) fn find_inside(self, program: &str) -> Option<PathBuf> {
+        self.foreign_programs()
+            .unwrap_or(self.unpacked())
+            .find(program)
+    }
+
+    /// Returns whether all is there.
+    pub(crate) fn is_there(self) -> bool {
+        let here = [self.program(), "busybox"];
+        here.into_iter().all(|name| self.find(name).is_some())
+            && (self.0 == Architecture::Own
+                || PROGRAMS.iter().all(|name| self.find_inside(name).is_some()))
+    }
+
+    /// Returns the shell command that unpacks what is needed.
+    pub(crate) fn shell(self) -> String {
+        let unpacked = [Some(self.unpacked()), self.foreign_programs()];
+        let shells = unpacked.into_iter().flatten();
+        let shells: Vec<_> = shells.map(|unpacked| unpacked.shell()).collect();
+        shells.join(" && ")
+    }
+
+    const fn unpacked(self) -> Unpacked {
+        let (directory, packages) = match self.0 {
+            Architecture::Own => ("kernels/emulator", "qemu-system-x86 busybox-static"),
+            Architecture::Arm64 => ("kernels/emulator-arm64", "qemu-system-arm busybox-static"),
+        };
+        Unpacked {
+            directory,
+            packages,
+            architecture: Architecture::Own,
+        }
+    }
 }

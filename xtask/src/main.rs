@@ -1,5 +1,7 @@
 //! The workspace's own tasks: `cargo xtask --help`.
 
+mod apt;
+mod architecture;
 mod bench;
 mod budget;
 mod build_ebpf;

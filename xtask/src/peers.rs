@@ -2,13 +2,14 @@
 //! monitoring, and the browser that shows the page: installed, or unpacked for the tests alone, so
 //! that none starts as a service.
 
-use crate::unpacked::Unpacked;
+use crate::{architecture::Architecture, unpacked::Unpacked};
 
 /// `limiter-userspace/tests/enforcement/peers/program.rs` finds them there.
 pub(crate) const PEERS: Unpacked = Unpacked {
     directory: "peers",
     packages: "nginx nsd unbound bind9-dnsutils knot-dnsutils prometheus jsonnet fail2ban \
                crowdsec-custom-bouncer chromium chromium-driver fonts-dejavu-core",
+    architecture: Architecture::Own,
 };
 
 /// The programs of these packages that the tests start.

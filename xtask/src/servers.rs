@@ -1,10 +1,11 @@
 //! The benchmark's servers: installed, or unpacked for it alone, so that none starts as a service.
 
-use crate::unpacked::Unpacked;
+use crate::{architecture::Architecture, unpacked::Unpacked};
 
 pub(crate) const SERVERS: Unpacked = Unpacked {
     directory: "bench/servers",
     packages: "nsd knot nginx",
+    architecture: Architecture::Own,
 };
 
 /// The programs of these packages that the benchmark starts.

@@ -11,7 +11,7 @@ use std::{
 
 use ebpf_build::Places;
 
-use crate::workspace;
+use crate::{apt::Apt, architecture::Architecture, workspace};
 
 /// The directories of programs in Debian's packages.
 const PROGRAMS: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
@@ -27,6 +27,8 @@ pub(crate) struct Unpacked {
     /// Their names, with spaces between. What they depend on is unpacked with them, unless it is
     /// installed.
     pub(crate) packages: &'static str,
+    /// What they run on. All that those of another need is unpacked.
+    pub(crate) architecture: Architecture,
 }
 
 impl Unpacked {
@@ -34,14 +36,17 @@ impl Unpacked {
         workspace::target_dir().join(self.directory)
     }
 
-    fn root(&self) -> PathBuf {
+    /// Returns the directory that is the root of the unpacked files.
+    pub(crate) fn root(&self) -> PathBuf {
         self.directory().join("root")
     }
 
     /// Returns the path of a program: the installed one, or else the unpacked one.
     pub(crate) fn find(&self, program: &str) -> Option<PathBuf> {
-        let root = self.root();
-        Places::of_this_process().find(program).or_else(|| {
+        let is_own = self.architecture == Architecture::Own;
+        let installed = is_own.then(|| Places::of_this_process().find(program));
+        installed.flatten().or_else(|| {
+            let root = self.root();
             let mut unpacked = PROGRAMS.iter().map(|place| root.join(place).join(program));
             unpacked.find(|file| file.is_file())
         })
@@ -90,10 +95,11 @@ impl Unpacked {
         let directory = self.directory();
         let directory = directory.display();
         let packages = self.packages;
+        let apt = Apt(self.architecture);
+        let (update, get) = (apt.update_shell(), apt.shell());
         format!(
-            "mkdir -p '{directory}/packages/partial' && \
-             apt-get -o DPkg::Lock::Timeout=300 update && \
-             apt-get -o DPkg::Lock::Timeout=300 -o APT::Sandbox::User=root \
+            "mkdir -p '{directory}/packages/partial' && {update} && {get} \
+             -o APT::Sandbox::User=root \
              -o Dir::Cache::archives='{directory}/packages' install -y --download-only \
              --no-install-recommends {packages} && \
              for package in '{directory}'/packages/*.deb; do \

@@ -51,7 +51,7 @@ pub enum PreflightError {
 }
 
 /// The features that the datapath needs of the kernel, each with the first release that has it.
-pub const FEATURES: [(&str, Release, &str); 5] = [
+pub const FEATURES: [(&str, Release, &str); 6] = [
     ("bounded loops in BPF programs", Release(5, 3), "5.3"),
     (
         "BPF maps shared through a detached mount (fsopen)",
@@ -66,10 +66,28 @@ pub const FEATURES: [(&str, Release, &str); 5] = [
     ),
     (
         "atomic compare-and-exchange in BPF programs",
-        Release(5, 12),
-        "5.12",
+        COMPARE_AND_EXCHANGE.0,
+        COMPARE_AND_EXCHANGE.1,
+    ),
+    (
+        "tail calls of BPF programs that have functions",
+        TAIL_CALLS.0,
+        TAIL_CALLS.1,
     ),
 ];
+
+/// The compilers of the architectures learned these at different times.
+const COMPARE_AND_EXCHANGE: (Release, &str) = if cfg!(target_arch = "aarch64") {
+    (Release(5, 18), "5.18")
+} else {
+    (Release(5, 12), "5.12")
+};
+
+const TAIL_CALLS: (Release, &str) = if cfg!(target_arch = "aarch64") {
+    (Release(6, 0), "6.0")
+} else {
+    (Release(5, 10), "5.10")
+};
 
 /// A kernel release: its first two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -272,12 +290,17 @@ mod tests {
             };
             assert_eq!(told, since, "{running}");
         };
+        let newest = if cfg!(target_arch = "aarch64") {
+            "6.0"
+        } else {
+            "5.12"
+        };
         check("6.18.44-custom", None);
-        check("5.12.0", None);
-        check("5.11.22-100.fc32.x86_64", Some("5.12"));
-        check("5.4.0-42-generic", Some("5.12"));
-        check("4.19.0-27-amd64", Some("5.12"));
-        check("2.6.78", Some("5.12"));
+        check(&format!("{newest}.0"), None);
+        check("5.11.22-100.fc32.x86_64", Some(newest));
+        check("5.4.0-42-generic", Some(newest));
+        check("4.19.0-27-amd64", Some(newest));
+        check("2.6.78", Some(newest));
     }
 
     #[test]

@@ -1,13 +1,9 @@
 # Starts the service by systemd, in its own namespaces, and runs a script there. Arguments: a root
 # file system that is a mount point, with the package installed and eth0 and eth1 in its
-# configuration; the script. Leaves /check.log and /daemon.log in it.
-root=$1 script=$2
+# configuration; the script; interfaces.sh and units.sh. Leaves /check.log and /daemon.log in it.
+root=$1 script=$2 interfaces=$3 units=$4
 
-ip link add eth0 type veth peer name peer0
-ip link add eth1 type veth peer name peer1
-# Packets for 10.99.0.9 arrive on eth0.
-ip address add 10.99.0.1/24 dev peer0
-ip neighbour add 10.99.0.9 lladdr 02:00:00:00:00:09 dev peer0
+eval "$interfaces"
 
 mount --make-rprivate /
 mount -t proc proc "$root/proc"
@@ -27,34 +23,7 @@ for device in null zero full random urandom tty; do
     mount --bind "/dev/$device" "$root/dev/$device"
 done
 
-# Start nothing else that this machine starts.
-mkdir -p "$root/run/systemd/system/limiter.service.d"
-cat >"$root/run/systemd/system/limiter.service.d/alone.conf" <<END
-[Service]
-StandardError=append:/daemon.log
-END
-cat >"$root/run/systemd/system/check.target" <<END
-[Unit]
-DefaultDependencies=no
-Wants=check.service
-END
-cat >"$root/run/systemd/system/check.service" <<END
-[Unit]
-DefaultDependencies=no
-Wants=limiter.service
-After=limiter.service
-SuccessAction=exit-force
-FailureAction=exit-force
-SuccessActionExitStatus=0
-FailureActionExitStatus=1
-[Service]
-Type=oneshot
-TimeoutStartSec=120s
-ExecStart=/bin/sh -eu /run/check.sh
-StandardOutput=file:/check.log
-StandardError=inherit
-END
-printf '%s' "$script" >"$root/run/check.sh"
+eval "$units"
 
 cd "$root"
 mkdir -p run/before

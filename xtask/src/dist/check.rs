@@ -4,22 +4,42 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use super::package::Staged;
+use super::{Profile, package::Staged};
 use crate::command;
 
 /// A shell script, since all of it is commands.
 const SCRIPT: &str = include_str!("check.sh");
 
+/// Makes interfaces to limit.
+pub(crate) const INTERFACES: &str = include_str!("interfaces.sh");
+
+/// The recipe of the image.
+const RECIPE: &str = include_str!("../../../dist/oci/Containerfile");
+
+/// Starts the daemon without systemd.
+const CONTAINER: &str = include_str!("container.sh");
+
+/// Does what the recipe does.
+const FOLLOW: &str = include_str!("recipe.sh");
+
+/// Has systemd run a script beside the service.
+pub(crate) const UNITS: &str = include_str!("units.sh");
+
 /// Starts the service.
 const BOOT: &str = include_str!("boot.sh");
 
 /// Tests the running service.
-const SERVICE: &str = include_str!("service.sh");
+pub(crate) const SERVICE: &str = include_str!("service.sh");
+
+/// The most bytes of a release's program, which is stripped.
+const LARGEST: &str = "15000000";
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Without starting the service: whether systemd boots in namespaces depends on the machine
+    /// Without starting anything: the programs run by an emulator that has no kernel for them.
+    Emulated,
+    /// Without starting the service by systemd: whether systemd boots in namespaces depends on the machine
     /// (its cgroups, its container), on which no test should depend.
     Files,
     /// With systemd started for it.
@@ -28,7 +48,8 @@ pub(super) enum Depth {
 
 /// Installs, upgrades, removes and purges the package in a copy of a file system, such as this
 /// machine's (`/`), mounted in its own mount namespace, with changes in memory, so that nothing stays.
-/// With [`Depth::Service`], once more with systemd running there.
+/// With [`Depth::Service`], once more with systemd running there. In a file system of another
+/// machine it follows the recipe of the image, too.
 pub(super) fn check(staged: &Staged, package: &Path, base: &Path, depth: Depth) -> Result<()> {
     let later = staged.later_package()?;
     let scratch = staged.directory().join("scratch");
@@ -43,9 +64,19 @@ pub(super) fn check(staged: &Staged, package: &Path, base: &Path, depth: Depth) 
             &staged.directory().join("man"),
             base,
         ])
+        .args([INTERFACES, RECIPE])
         .args(match depth {
-            Depth::Files => &[][..],
-            Depth::Service => &[BOOT, SERVICE],
+            Depth::Emulated => ["", ""],
+            _ if base == Path::new("/") => [CONTAINER, ""],
+            _ => [CONTAINER, FOLLOW],
+        })
+        .args(match depth {
+            Depth::Emulated | Depth::Files => ["", "", ""],
+            Depth::Service => [BOOT, SERVICE, UNITS],
+        })
+        .arg(match staged.profile() {
+            Profile::Dev => "",
+            Profile::Release => LARGEST,
         });
     let checked = command::status(&mut unshare)?;
     anyhow::ensure!(

@@ -1,6 +1,10 @@
 # Arguments: the package, a later version of it, an empty directory, the manual pages, the file system
-# to copy, and, to start the service, boot.sh and service.sh.
-package=$1 later=$2 scratch=$3 man=$4 base=$5 boot=${6-} service=${7-}
+# to copy, interfaces.sh, the image's recipe, container.sh to start the daemon without systemd,
+# recipe.sh to follow the recipe, to start the service boot.sh, service.sh and units.sh, and the most
+# bytes of the program; empty is what must not be done.
+package=$1 later=$2 scratch=$3 man=$4 base=$5 interfaces=$6 recipe=$7 container=$8 follow=$9
+shift 9
+boot=$1 service=$2 units=$3 largest=$4
 root=$scratch/root
 unit=/usr/lib/systemd/system/limiter.service
 link=$root/etc/systemd/system/multi-user.target.wants/limiter.service
@@ -47,6 +51,8 @@ cp "$later" "$root/packages/later.deb"
 step install
 dpkg_inside --install /packages/package.deb
 [ "$(status)" = "install ok installed" ] || fail "the package is not installed: $(status)"
+[ -z "$largest" ] || [ "$(stat -c %s "$root/usr/bin/limiter")" -le "$largest" ] ||
+    fail "the program is larger than $largest bytes"
 chroot "$root" limiter check /etc/limiter/limiter.yaml >/dev/null
 for page in "$man"/*.1.gz; do
     [ -s "$root/usr/share/man/man1/$(basename "$page")" ] || fail "$page is not installed"
@@ -105,12 +111,35 @@ step purge
 dpkg_inside --purge limiter
 purged
 
+with_interfaces() {
+    sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
+}
+
+if [ -n "$container" ]; then
+    if [ -n "$follow" ]; then
+        step image
+        sh -euc "$follow" recipe.sh "$root" "$package" "$recipe" >"$scratch/log" 2>&1 || {
+            cat "$scratch/log" >&2
+            fail "the recipe of the image fails: see above"
+        }
+    else
+        dpkg_inside --install /packages/package.deb
+    fi
+    step "without systemd"
+    with_interfaces
+    timeout 150 unshare --mount --net --kill-child --fork \
+        sh -euc "$container" container.sh "$root" "$recipe" "$interfaces" >"$scratch/log" 2>&1 || {
+        cat "$scratch/log" "$root/run/container.log" >&2
+        fail "the daemon without systemd failed: see the last command above"
+    }
+    dpkg_inside --purge limiter
+    purged
+fi
+
 if [ -n "$boot" ]; then
     step service
     dpkg_inside --install /packages/package.deb
-    # That of a release, and stripped.
-    [ "$(stat -c %s "$root/usr/bin/limiter")" -lt 15000000 ] || fail "the program is larger than 15 MB"
-    sed -i 's/^# interfaces:.*/interfaces: [eth0, eth1]/' "$configuration"
+    with_interfaces
     # systemd makes cgroups below the one that it starts in: make one of its own, to remove with
     # them.
     mkdir "$scratch/cgroup"
@@ -120,7 +149,7 @@ if [ -n "$boot" ]; then
     trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
     timeout 150 sh -euc 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$group" \
         unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child \
-        sh -euc "$boot" boot.sh "$root" "$service" >"$scratch/log" 2>&1 || {
+        sh -euc "$boot" boot.sh "$root" "$service" "$interfaces" "$units" >"$scratch/log" 2>&1 || {
         cat "$scratch/log" "$root/check.log" "$root/daemon.log" >&2
         fail "the service failed: see the last command above"
     }

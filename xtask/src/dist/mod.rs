@@ -1,16 +1,18 @@
 //! `cargo xtask dist`
 
+mod binfmt;
 mod check;
 mod debian;
+mod emulated;
 mod package;
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use self::{check::Depth, package::Staged};
-use crate::{privileges, setup};
+use crate::{architecture::Architecture, privileges, setup};
 
 /// What to do with the package.
 #[derive(Args)]
@@ -20,8 +22,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     check: bool,
 
+    /// Build it for this architecture.
+    #[arg(long, value_name = "ARCHITECTURE", default_value = "own")]
+    arch: Architecture,
+
     /// Also check it in a fresh root of this Debian release, such as bookworm or trixie; may be
-    /// given several times (with mmdebstrap, and Debian's archive in reach).
+    /// given several times (with mmdebstrap, and Debian's archive in reach). A package for arm64 is
+    /// also started, by systemd on an emulated machine.
     #[arg(long, value_name = "RELEASE", requires = "check")]
     debian: Vec<String>,
 }
@@ -37,27 +44,51 @@ pub(crate) enum Profile {
 
 /// Makes the package.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    ensure!(
+        !arguments.check || arguments.arch == Architecture::Own || !arguments.debian.is_empty(),
+        "`--check` of another architecture is done in roots of it: name a release, such as \
+         `--debian bookworm`"
+    );
     if arguments.check {
         // Check first: do not build in vain.
         privileges::check_root("`--check` mounts a file system and installs the package there")?;
     }
-    setup::ensure_for_package()?;
-    let staged = Staged::new(Profile::Release)?;
+    let architecture = arguments.arch;
+    architecture.check()?;
+    setup::ensure_for_package(architecture)?;
+    let staged = Staged::new(Profile::Release, architecture)?;
     let package = staged.package()?;
-    if arguments.check {
-        check::check(&staged, &package, Path::new("/"), Depth::Service)?;
-        for release in &arguments.debian {
-            let root = debian::Root::new(release, staged.directory())?;
-            check::check(&staged, &package, root.path(), Depth::Service)?;
+    match (arguments.check, architecture) {
+        (false, _) => {}
+        (true, Architecture::Own) => {
+            check::check(&staged, &package, Path::new("/"), Depth::Service)?;
+            for release in &arguments.debian {
+                let root = debian::Root::new(release, staged.directory(), architecture)?;
+                check::check(&staged, &package, root.path(), Depth::Service)?;
+            }
         }
+        (true, Architecture::Arm64) => check_emulated(&staged, &package, &arguments.debian)?,
     }
     println!("{}", package.display());
     Ok(ExitCode::SUCCESS)
 }
 
+/// Checks the package of another architecture in roots of it, and starts it on emulated machines.
+fn check_emulated(staged: &Staged, package: &Path, releases: &[String]) -> Result<()> {
+    let architecture = Architecture::Arm64;
+    setup::ensure_for_kernels(architecture)?;
+    let _registered = binfmt::Registered::new()?;
+    for release in releases {
+        let root = debian::Root::new(release, staged.directory(), architecture)?;
+        check::check(staged, package, root.path(), Depth::Emulated)?;
+        emulated::start(staged, package, root.path())?;
+    }
+    Ok(())
+}
+
 /// Makes the package from what the tests have built, and checks it.
 pub(crate) fn test() -> Result<()> {
-    setup::ensure_for_package()?;
-    let staged = Staged::new(Profile::Dev)?;
+    setup::ensure_for_package(Architecture::Own)?;
+    let staged = Staged::new(Profile::Dev, Architecture::Own)?;
     check::check(&staged, &staged.package()?, Path::new("/"), Depth::Files)
 }

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::Profile;
 use crate::{
+    architecture::Architecture,
     built::Built,
     command::{self, shown},
     workspace,
@@ -35,13 +36,14 @@ const COMPLETIONS: [(&str, &str); 3] = [
 #[derive(Debug)]
 pub(crate) struct Staged {
     profile: Profile,
+    architecture: Architecture,
     directory: PathBuf,
 }
 
 impl Staged {
     /// Builds the contents.
-    pub(crate) fn new(profile: Profile) -> Result<Self> {
-        let built = build(profile)?;
+    pub(crate) fn new(profile: Profile, architecture: Architecture) -> Result<Self> {
+        let built = build(profile, architecture)?;
         let limiter = built.program("limiter")?;
         let target = limiter.parent().context("cargo built into no directory")?;
         let directory = target.join("package");
@@ -52,13 +54,24 @@ impl Staged {
         let (man, completions) = (directory.join("man"), directory.join("completions"));
         fs::create_dir_all(&man)?;
         fs::create_dir_all(&completions)?;
-        command::succeed(Command::new(built.program("manual")?).arg(&man))?;
+        let manual = built.program("manual")?;
+        command::succeed(architecture.command(&manual)?.arg(&man))?;
         compress(&man)?;
         for (shell, file) in COMPLETIONS {
-            write_completions(&limiter, shell, &completions.join(file))?;
+            let limiter = architecture.command(&limiter)?;
+            write_completions(limiter, shell, &completions.join(file))?;
         }
         write_configuration(&directory.join("limiter.yaml"))?;
-        Ok(Self { profile, directory })
+        Ok(Self {
+            profile,
+            architecture,
+            directory,
+        })
+    }
+
+    /// Returns how they were built.
+    pub(super) const fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// Returns the directory of the contents and the packages.
@@ -85,7 +98,9 @@ impl Staged {
                 Profile::Dev => &["--profile", "dev", "--fast", "--quiet"][..],
                 Profile::Release => &[],
             })
-            .args(arguments)
+            .args(arguments);
+        self.architecture.add_to(&mut cargo);
+        cargo
             .arg("--output")
             .arg(&self.directory)
             .stderr(Stdio::inherit());
@@ -100,7 +115,7 @@ impl Staged {
     }
 }
 
-fn build(profile: Profile) -> Result<Built> {
+fn build(profile: Profile, architecture: Architecture) -> Result<Built> {
     let mut cargo = command::cargo("build");
     cargo.args(match profile {
         Profile::Dev => &workspace::HOST_PACKAGES[..],
@@ -113,6 +128,7 @@ fn build(profile: Profile) -> Result<Built> {
         ],
     });
     cargo.args(["--bin", "limiter", "--bin", "manual"]);
+    architecture.add_to(&mut cargo);
     let built = Built::by(&mut cargo, "the daemon")?;
     ensure!(
         profile == Profile::Dev || !built.has_feature(TESTING),
@@ -132,8 +148,7 @@ fn compress(directory: &Path) -> Result<()> {
     command::succeed(&mut gzip)
 }
 
-fn write_completions(limiter: &Path, shell: &str, file: &Path) -> Result<()> {
-    let mut command = Command::new(limiter);
+fn write_completions(mut command: Command, shell: &str, file: &Path) -> Result<()> {
     command
         .args(["completions", shell])
         .stderr(Stdio::inherit());

@@ -11,7 +11,12 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use crate::{command, emulator};
+use super::package::Package;
+use crate::{
+    architecture::Architecture,
+    command,
+    emulator::{self, Emulator},
+};
 
 const INIT: &str = include_str!("init.sh");
 
@@ -27,8 +32,13 @@ limits:
 /// The drivers of the interfaces to attach to, and of VLANs on them.
 const DRIVERS: [&str; 2] = ["veth", "8021q"];
 
+/// The directories of arm64's libraries, and of what loads them.
+const LIBRARIES: [&str; 3] = ["lib", "lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu"];
+
 /// A kernel and its file system, deleted on drop.
 pub(super) struct Guest {
+    /// What it runs on.
+    pub(super) architecture: Architecture,
     /// The kernel's image.
     pub(super) kernel: PathBuf,
     /// The file system's archive.
@@ -37,32 +47,45 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Makes a guest from an unpacked package and our programs.
-    pub(super) fn new(package: &TempDir, release: &str, programs: &[PathBuf]) -> Result<Self> {
+    /// Makes a guest of a kernel's package, which is downloaded into a directory. `fill` adds all
+    /// but busybox and the drivers to its root; `init` is its first program.
+    pub(super) fn new(
+        package: &Package,
+        downloads: &Path,
+        init: &str,
+        fill: impl FnOnce(&Root) -> Result<()>,
+    ) -> Result<Self> {
+        let architecture = package.architecture();
+        let release = package.release();
+        let unpacked = package.fetch(downloads)?;
         let directory = tempfile::tempdir()?;
         let kernel = directory.path().join("vmlinuz");
         copy(
-            &package.path().join(format!("boot/vmlinuz-{release}")),
+            &unpacked.path().join(format!("boot/vmlinuz-{release}")),
             &kernel,
         )?;
-        let root = Root(directory.path().join("root"));
-        for program in programs {
-            root.add_stripped(program)?;
+        let root = Root {
+            directory: directory.path().join("root"),
+            emulator: Emulator(architecture),
+        };
+        for name in emulator::PROGRAMS {
+            let program = root.emulator.find_inside(name);
+            root.add_program(&program.with_context(|| format!("no {name}"))?, name)?;
         }
-        for name in ["busybox", "ip"] {
-            let program = emulator::find(name).with_context(|| format!("no {name}"))?;
-            root.add_program(&program, name)?;
-        }
-        root.add_drivers(package.path(), release)?;
-        root.write("init", INIT)?;
-        fs::set_permissions(root.0.join("init"), fs::Permissions::from_mode(0o755))?;
-        root.write("limiter.yaml", CONFIGURATION)?;
+        root.add_drivers(unpacked.path(), release)?;
+        root.write("init", init)?;
+        fs::set_permissions(
+            root.directory.join("init"),
+            fs::Permissions::from_mode(0o755),
+        )?;
         for name in ["dev", "proc", "run", "sys", "tmp", "tools"] {
-            fs::create_dir_all(root.0.join(name))?;
+            fs::create_dir_all(root.directory.join(name))?;
         }
+        fill(&root)?;
         let initramfs = directory.path().join("initramfs");
         root.pack(&initramfs)?;
         Ok(Self {
+            architecture,
             kernel,
             initramfs,
             _directory: directory,
@@ -70,20 +93,40 @@ impl Guest {
     }
 }
 
+/// Makes a guest that runs our programs.
+pub(super) fn with_tests(
+    package: &Package,
+    downloads: &Path,
+    programs: &[PathBuf],
+) -> Result<Guest> {
+    Guest::new(package, downloads, INIT, |root| {
+        for program in programs {
+            root.add_stripped(program, package.architecture())?;
+        }
+        root.write("limiter.yaml", CONFIGURATION)
+    })
+}
+
 /// The directory that becomes the guest's root.
-struct Root(PathBuf);
+pub(super) struct Root {
+    directory: PathBuf,
+    emulator: Emulator,
+}
 
 impl Root {
     /// Adds one of our programs without debugging data: the file system is in memory.
-    fn add_stripped(&self, program: &Path) -> Result<()> {
+    fn add_stripped(&self, program: &Path, architecture: Architecture) -> Result<()> {
         // `engines-0123456789abcdef` becomes `engines`.
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let name = name.split('-').next().unwrap_or_default();
-        let stripped = self.0.with_file_name(name);
-        command::succeed(Command::new("strip").arg("-o").arg(&stripped).arg(program))?;
+        let stripped = self.directory.with_file_name(name);
+        let mut strip = Command::new(architecture.tool("strip"));
+        command::succeed(strip.arg("-o").arg(&stripped).arg(program))?;
         self.add_program(&stripped, name)?;
         // Other tests run it where cargo built it.
-        let built = self.0.join(program.strip_prefix("/").unwrap_or(program));
+        let built = self
+            .directory
+            .join(program.strip_prefix("/").unwrap_or(program));
         make_parent(&built)?;
         symlink(Path::new("/programs").join(name), &built)
             .with_context(|| format!("cannot make {}", built.display()))
@@ -91,7 +134,11 @@ impl Root {
 
     /// Adds a program and its shared libraries.
     fn add_program(&self, program: &Path, name: &str) -> Result<()> {
-        copy(program, &self.0.join("programs").join(name))?;
+        copy(program, &self.directory.join("programs").join(name))?;
+        if let Some(foreign) = self.emulator.foreign_programs() {
+            // ldd would have to run it.
+            return self.copy_libraries(&foreign.root());
+        }
         // Fails for a static program, which has none.
         let output = Command::new("ldd").arg(program).output()?;
         for library in libraries(&String::from_utf8_lossy(&output.stdout)) {
@@ -100,11 +147,27 @@ impl Root {
         Ok(())
     }
 
+    /// Adds every library of an unpacked root.
+    fn copy_libraries(&self, root: &Path) -> Result<()> {
+        for directory in LIBRARIES {
+            let there = root.join(directory);
+            for entry in fs::read_dir(&there).into_iter().flatten() {
+                let path = entry?.path();
+                let file = path.strip_prefix(root)?;
+                if is_library(file) && path.is_file() {
+                    self.copy_from(root, file)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the drivers and their dependencies.
     fn add_drivers(&self, package: &Path, release: &str) -> Result<()> {
         let modules = Path::new("lib/modules").join(release);
         let list = command::output(
-            emulator::command(&busybox()?)
+            self.emulator
+                .command(&self.busybox()?)
                 .args(["depmod", "-n", "-b"])
                 .arg(package)
                 .arg(release),
@@ -121,23 +184,36 @@ impl Root {
         self.write(modules.join("modules.dep"), &lines)
     }
 
+    /// Returns that of this machine.
+    fn busybox(&self) -> Result<PathBuf> {
+        self.emulator.find("busybox").context("no busybox")
+    }
+
     fn copy_from(&self, directory: &Path, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let relative = path.strip_prefix("/").unwrap_or(path);
-        copy(&directory.join(relative), &self.0.join(relative))
+        copy(&directory.join(relative), &self.directory.join(relative))
     }
 
-    fn write(&self, path: impl AsRef<Path>, text: &str) -> Result<()> {
-        let path = self.0.join(path);
+    /// Adds a text file.
+    pub(super) fn write(&self, path: impl AsRef<Path>, text: &str) -> Result<()> {
+        let path = self.directory.join(path);
         make_parent(&path)?;
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Adds a copy of a directory, with owners and rights.
+    pub(super) fn add_copy(&self, directory: &Path, name: &str) -> Result<()> {
+        let mut copy = Command::new("cp");
+        copy.arg("--archive").arg(directory);
+        command::succeed(copy.arg(self.directory.join(name)))
     }
 
     fn pack(&self, archive: &Path) -> Result<()> {
         let output = Command::new("sh")
             .args(["-c", "find . | \"$0\" cpio -o -H newc -R 0:0"])
-            .arg(busybox()?)
-            .current_dir(&self.0)
+            .arg(self.busybox()?)
+            .current_dir(&self.directory)
             .stdout(File::create(archive)?)
             .output()?;
         ensure!(
@@ -149,13 +225,15 @@ impl Root {
     }
 }
 
-fn busybox() -> Result<PathBuf> {
-    emulator::find("busybox").context("no busybox")
-}
-
 /// Returns the files that `ldd` names.
 fn libraries(said: &str) -> impl Iterator<Item = &str> {
     said.split_whitespace().filter(|word| word.starts_with('/'))
+}
+
+/// Returns whether a file is a shared library, `libc.so.6` for instance.
+fn is_library(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".so") || name.contains(".so.")
 }
 
 /// Returns a driver's line in depmod's list, `PATH/veth.ko.xz: DEPENDENCIES`.

@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use testbed::Interrupt;
 
-use super::{Set, guest::Guest, report::Report};
-use crate::{command::shown, emulator};
+use super::{guest::Guest, report::Report};
+use crate::{architecture::Architecture, command::shown, emulator::Emulator};
 
 /// The most time that a machine may take.
 pub(super) const LONGEST: Duration = Duration::from_mins(45);
@@ -36,11 +36,11 @@ pub(super) enum End {
     Interrupted,
 }
 
-/// Boots a guest on one of the [`MACHINES`] and waits for its end. Its console's output goes to
-/// `log`, its last line to `progress`.
+/// Boots a guest on one of the [`MACHINES`], with parameters for its first program, and waits for
+/// its end. Its console's output goes to `log`, its last line to `progress`.
 pub(super) fn boot(
     guest: &Guest,
-    set: Set,
+    parameters: &str,
     machine: usize,
     log: &Path,
     progress: &ProgressBar,
@@ -48,7 +48,7 @@ pub(super) fn boot(
 ) -> Result<(End, Report)> {
     let cannot_write = || format!("cannot write {}", log.display());
     let file = File::create(log).with_context(cannot_write)?;
-    let mut emulator = emulator(guest, set, machine)?;
+    let mut emulator = emulator(guest, parameters, machine)?;
     let cannot_run = format!("cannot run {}", shown(&emulator));
     let mut child = emulator.spawn().context(cannot_run)?;
     let console = child.stdout.take().context("the machine has no console")?;
@@ -83,17 +83,15 @@ pub(super) fn boot(
 
 /// Returns the command of a machine without a network, a disk or the host CPU's clock, which behaves
 /// the same everywhere.
-fn emulator(guest: &Guest, set: Set, machine: usize) -> Result<Command> {
-    let qemu = emulator::find(emulator::QEMU).context("no emulator")?;
-    let mut command = emulator::command(&qemu);
-    // On a busy host the emulated timer is late, and the kernel would call it broken.
-    let parameters = format!(
-        "console=ttyS0 quiet panic=-1 no_timer_check limiter_set={} limiter_machine={machine} \
-         limiter_machines={MACHINES}",
-        set.name()
-    );
+fn emulator(guest: &Guest, parameters: &str, machine: usize) -> Result<Command> {
+    let emulator = Emulator(guest.architecture);
+    let qemu = emulator.find(emulator.program());
+    let mut command = emulator.command(&qemu.context("no emulator")?);
+    let hardware = hardware(guest.architecture, machine);
+    let parameters = format!("{} quiet panic=-1 {parameters}", hardware.parameters);
     command
-        .args(["-machine", "accel=tcg", "-cpu", "max", "-m", "2500"])
+        .args(["-machine", hardware.machine, "-cpu", hardware.cpu])
+        .args(["-m", "2500", "-accel", "tcg"])
         .args(["-nographic", "-no-reboot", "-nic", "none"])
         .arg("-kernel")
         .arg(&guest.kernel)
@@ -104,6 +102,37 @@ fn emulator(guest: &Guest, set: Set, machine: usize) -> Result<Command> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     Ok(command)
+}
+
+/// What is emulated.
+struct Hardware {
+    machine: &'static str,
+    cpu: &'static str,
+    /// The kernel's, for its console among others.
+    parameters: &'static str,
+}
+
+/// Returns that of one of the [`MACHINES`].
+const fn hardware(architecture: Architecture, machine: usize) -> Hardware {
+    match architecture {
+        Architecture::Own => Hardware {
+            machine: "pc",
+            cpu: "max",
+            // On a busy host the emulated timer is late, and the kernel would call it broken.
+            parameters: "console=ttyS0 no_timer_check",
+        },
+        Architecture::Arm64 => Hardware {
+            machine: "virt",
+            // Of the first ARMv8, whose kernel must compile atomic operations to loops, and of a
+            // later one, which has them.
+            cpu: if machine == 0 {
+                "cortex-a72"
+            } else {
+                "neoverse-n1"
+            },
+            parameters: "console=ttyAMA0",
+        },
+    }
 }
 
 fn read(console: impl Read, mut log: File, progress: &ProgressBar) -> io::Result<Report> {

@@ -9,6 +9,7 @@ mod machine;
 mod needs;
 mod package;
 mod report;
+mod service;
 
 use std::{
     fs,
@@ -23,8 +24,11 @@ use comfy_table::{Table, presets};
 use indicatif::MultiProgress;
 use testbed::{INTERRUPTED, Interrupt};
 
+pub(crate) use self::service::{Service, start as start_service};
 use self::{guest::Guest, machine::End, package::Package, report::Report};
-use crate::{built::Built, command, setup, test_results::TestResults, workspace};
+use crate::{
+    architecture::Architecture, built::Built, command, setup, test_results::TestResults, workspace,
+};
 
 /// The kernel series of Debian 12: its own, and that of Debian 13.
 const SERIES: [&str; 2] = ["6.1", "6.12"];
@@ -39,6 +43,9 @@ pub(crate) struct Arguments {
     /// Run only the daemon and the tests of the verifier, as `cargo xtask test` does.
     #[arg(long)]
     smoke: bool,
+    /// Boot kernels of this architecture.
+    #[arg(long, value_name = "ARCHITECTURE", default_value = "own")]
+    arch: Architecture,
 }
 
 /// The tests that a machine runs after the daemon's steps.
@@ -88,13 +95,16 @@ struct Outcome {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let series = asked_for(arguments);
     // Check first: do not build in vain.
-    setup::ensure_for_kernels()?;
-    needs::check()?;
-    let packages = series.iter().map(|series| Package::newest(series));
+    let architecture = arguments.arch;
+    architecture.check()?;
+    setup::ensure_for_kernels(architecture)?;
+    needs::check(architecture)?;
+    let packages = series.iter();
+    let packages = packages.map(|series| Package::newest(series, architecture));
     let packages: Vec<_> = packages.collect::<Result<_>>()?;
     let interrupt = Interrupt::watch()?;
     let set = Set::of(!arguments.smoke);
-    match try_all(&packages, set, &interrupt) {
+    match try_all(&packages, set, architecture, &interrupt) {
         Err(_) if interrupt.seen() => Ok(ExitCode::from(INTERRUPTED)),
         Err(error) => Err(error),
         Ok(outcomes) => {
@@ -110,6 +120,7 @@ pub(crate) fn oldest(whole: bool) -> Result<()> {
     let arguments = Arguments {
         versions: vec![SERIES[0].to_owned()],
         smoke: !whole,
+        arch: Architecture::Own,
     };
     let passed = run(&arguments)? == ExitCode::SUCCESS;
     ensure!(passed, "Linux {} failed: see above", SERIES[0]);
@@ -124,12 +135,18 @@ fn asked_for(arguments: &Arguments) -> Vec<String> {
     }
 }
 
-fn try_all(packages: &[Package], set: Set, interrupt: &Interrupt) -> Result<Vec<Outcome>> {
+fn try_all(
+    packages: &[Package],
+    set: Set,
+    architecture: Architecture,
+    interrupt: &Interrupt,
+) -> Result<Vec<Outcome>> {
     let mut cargo = command::cargo("test");
     // As the workspace's tests, so that nothing is built twice.
     cargo.arg("--no-run").args(workspace::HOST_PACKAGES);
     // Cargo builds the daemon along with any test of its package.
     cargo.args(["--test", "engines", "--test", "stack"]);
+    architecture.add_to(&mut cargo);
     let built = Built::by(&mut cargo, "the daemon or its tests")?;
     let programs = set.programs().iter().map(|name| built.program(name));
     let programs: Vec<_> = programs.collect::<Result<_>>()?;
@@ -155,7 +172,7 @@ fn try_one(
     let directory = workspace::target_dir().join("kernels");
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    let guest = Guest::new(&package.fetch(&directory)?, package.release(), programs)?;
+    let guest = guest::with_tests(package, &directory, programs)?;
     let logs: Vec<_> = (1..=machine::MACHINES)
         .map(|number| directory.join(format!("{}-{number}.log", package.release())))
         .collect();
@@ -200,7 +217,12 @@ fn boot_all(
     let shown = MultiProgress::new();
     let boot = |(machine, log): (usize, &PathBuf)| {
         let progress = shown.add(machine::spinner(log));
-        machine::boot(guest, set, machine, log, &progress, interrupt)
+        let parameters = format!(
+            "limiter_set={} limiter_machine={machine} limiter_machines={}",
+            set.name(),
+            machine::MACHINES
+        );
+        machine::boot(guest, &parameters, machine, log, &progress, interrupt)
     };
     thread::scope(|scope| {
         let machines = logs.iter().enumerate();

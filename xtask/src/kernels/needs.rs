@@ -2,33 +2,38 @@
 
 use anyhow::{Result, ensure};
 
-use crate::emulator;
+use crate::{architecture::Architecture, emulator::Emulator};
 
-/// Programs, each with its Debian package.
-const PROGRAMS: [(&str, &str); 8] = [
+/// Programs of this machine, each with its Debian package.
+const PROGRAMS: [(&str, &str); 7] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("busybox", "busybox-static"),
     ("dpkg-deb", "dpkg"),
     ("ip", "iproute2"),
     ("ldd", "libc-bin"),
-    ("qemu-system-x86_64", "qemu-system-x86"),
     ("strip", "binutils"),
 ];
 
 /// Fails with the packages to install if a program is missing.
-pub(super) fn check() -> Result<()> {
+pub(super) fn check(architecture: Architecture) -> Result<()> {
     ensure!(
         cfg!(target_arch = "x86_64"),
-        "the kernels that are tried are for x86-64, and so must be the programs that they run: \
-         use such a machine"
+        "kernels are tried on x86-64, and the programs that they run are built there: use such a \
+         machine"
     );
+    let emulator = Emulator(architecture);
     let mut packages: Vec<_> = PROGRAMS
         .into_iter()
-        .filter(|(program, _)| emulator::find(program).is_none())
+        .filter(|(program, _)| emulator.find(program).is_none())
         .map(|(_, package)| package)
         .collect();
     packages.dedup();
+    ensure!(
+        emulator.is_there(),
+        "the emulator, {}, is missing: install it, or run this as root on Debian",
+        emulator.program()
+    );
     ensure!(
         packages.is_empty(),
         "something is missing: install it with `apt-get install {}` (as root, on Debian)",

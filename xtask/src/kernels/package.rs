@@ -8,55 +8,67 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use crate::command;
+use crate::{apt::Apt, architecture::Architecture, command};
 
 const PREFIX: &str = "linux-image-";
 
-/// The build for virtual machines, with few drivers; signed and unsigned kernels are the same.
-const SUFFIX: &str = "-cloud-amd64";
+/// Returns the end of the names of the builds for virtual machines, with few drivers; signed and
+/// unsigned kernels are the same.
+fn suffix(architecture: Architecture) -> String {
+    format!("-cloud-{}", architecture.foreign().unwrap_or("amd64"))
+}
 
 /// A package with one kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package {
     name: String,
+    architecture: Architecture,
 }
 
 impl Package {
     /// Returns the newest package of a series, such as `6.12`, that apt knows.
-    pub(super) fn newest(series: &str) -> Result<Self> {
+    pub(super) fn newest(series: &str, architecture: Architecture) -> Result<Self> {
         ensure!(
             is_series(series),
             "invalid kernel series '{series}', expected two numbers such as 6.12"
         );
-        let known = command::output(Command::new("apt-cache").args([
+        let suffix = suffix(architecture);
+        let known = command::output(Apt(architecture).command("apt-cache").args([
             "search",
             "--names-only",
-            &format!("^{PREFIX}{}[.].*{SUFFIX}$", series.replace('.', "[.]")),
+            &format!("^{PREFIX}{}[.].*{suffix}$", series.replace('.', "[.]")),
         ]))?;
-        Self::newest_of(&known, series).with_context(|| {
+        Self::newest_of(&known, series, architecture).with_context(|| {
             format!(
-                "apt knows no {PREFIX}{series}.…{SUFFIX}: run `apt-get update` as root, or name a \
+                "apt knows no {PREFIX}{series}.…{suffix}: run `apt-get update` as root, or name a \
                  series that this Debian has"
             )
         })
     }
 
     /// Returns the newest of a list with a package's name at the start of each line.
-    fn newest_of(known: &str, series: &str) -> Option<Self> {
+    fn newest_of(known: &str, series: &str, architecture: Architecture) -> Option<Self> {
         let start = format!("{PREFIX}{series}.");
+        let suffix = suffix(architecture);
         known
             .lines()
             .filter_map(|line| line.split_whitespace().next())
-            .filter(|name| name.starts_with(&start) && name.ends_with(SUFFIX))
+            .filter(|name| name.starts_with(&start) && name.ends_with(&suffix))
             .max_by_key(|name| numbers(name))
             .map(|name| Self {
                 name: name.to_owned(),
+                architecture,
             })
     }
 
     /// Returns the kernel's release.
     pub(super) fn release(&self) -> &str {
         self.name.strip_prefix(PREFIX).unwrap_or(&self.name)
+    }
+
+    /// Returns what the kernel runs on.
+    pub(super) const fn architecture(&self) -> Architecture {
+        self.architecture
     }
 
     /// Downloads the package into a directory, unless it is there, and unpacks it into a temporary
@@ -67,7 +79,8 @@ impl Package {
             .with_context(|| format!("cannot make {}", directory.display()))?;
         // apt does not download a package again that is there and intact.
         command::succeed(
-            Command::new("apt-get")
+            Apt(self.architecture)
+                .command("apt-get")
                 // apt's own user could not write here.
                 .args([
                     "-q",
@@ -118,16 +131,20 @@ mod tests {
         let known = "linux-image-6.1.0-9-cloud-amd64 - Linux 6.1\n\
             linux-image-6.1.0-50-cloud-amd64 - Linux 6.1\n\
             linux-image-6.1.0-50-cloud-amd64-dbg - Debug symbols\n\
+            linux-image-6.1.0-51-cloud-arm64 - Linux 6.1\n\
             linux-image-6.12.9+deb12-cloud-amd64 - Linux 6.12\n\
             linux-image-6.12.100+deb12-cloud-amd64 - Linux 6.12\n";
         let check = |series: &str, expected: Option<&str>| {
-            let found = Package::newest_of(known, series);
+            let found = Package::newest_of(known, series, Architecture::Own);
             let found = found.as_ref().map(Package::release);
             assert_eq!(found, expected, "{series}");
         };
         check("6.1", Some("6.1.0-50-cloud-amd64"));
         check("6.12", Some("6.12.100+deb12-cloud-amd64"));
         check("6.6", None);
+        let found = Package::newest_of(known, "6.1", Architecture::Arm64);
+        let found = found.as_ref().map(Package::release);
+        assert_eq!(found, Some("6.1.0-51-cloud-arm64"));
     }
 
     #[test]

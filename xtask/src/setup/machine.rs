@@ -9,7 +9,12 @@ use ebpf_build::{
 };
 use nix::unistd::geteuid;
 
-use crate::{command, emulator, peers, servers};
+use crate::{
+    architecture::{self, Architecture},
+    command,
+    emulator::Emulator,
+    peers, servers,
+};
 
 /// A tool that we need besides the compiler for BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +41,14 @@ pub(crate) enum Need {
     Shlibdeps,
     /// Checks the service's unit.
     SystemdAnalyze,
-    /// Boots other kernels, and provides what their machines run.
-    Emulator,
+    /// Boots other kernels of an architecture, and provides what their machines run.
+    Emulator(Architecture),
+    /// Compiles and links for arm64.
+    CrossCompiler,
+    /// Rust's library for arm64.
+    CrossLibrary,
+    /// Runs programs for arm64.
+    CrossRunner,
     /// The `nft` command of nftables, which the benchmark and tests compare with.
     Nft,
     /// The `iptables` command, likewise.
@@ -97,14 +108,18 @@ impl Machine {
     }
 
     /// Looks for the tools of the package, too.
-    pub(crate) fn look_for_package() -> Self {
+    pub(crate) fn look_for_package(architecture: Architecture) -> Self {
         let places = Places::of_this_process();
         let found = [
             (Need::CargoDeb, is_command(&places, "cargo-deb")),
             (Need::Shlibdeps, is_command(&places, "dpkg-shlibdeps")),
             (Need::SystemdAnalyze, is_command(&places, "systemd-analyze")),
+            (
+                Need::CrossRunner,
+                architecture == Architecture::Own || architecture::runner().is_some(),
+            ),
         ];
-        Self::look().and(&found)
+        Self::look().and_to_build_for(architecture).and(&found)
     }
 
     /// Looks for the tools to check dependencies, too.
@@ -128,20 +143,28 @@ impl Machine {
     }
 
     /// Looks for the tools of other kernels, too.
-    pub(crate) fn look_for_kernels() -> Self {
-        let mut machine = Self::look();
-        if [emulator::QEMU, "busybox"]
-            .into_iter()
-            .any(|name| emulator::find(name).is_none())
-        {
-            machine.lacks.push(Need::Emulator);
-        }
-        machine
+    pub(crate) fn look_for_kernels(architecture: Architecture) -> Self {
+        let is_there = Emulator(architecture).is_there();
+        Self::look()
+            .and_to_build_for(architecture)
+            .and(&[(Need::Emulator(architecture), is_there)])
     }
 
     /// Looks for the servers of the benchmark, too.
     pub(crate) fn look_for_servers() -> Self {
         Self::look_for_benchmark().and(&[(Need::Servers, servers::are_there())])
+    }
+
+    /// Looks for the tools to build for another architecture, too.
+    fn and_to_build_for(self, architecture: Architecture) -> Self {
+        if architecture == Architecture::Own {
+            return self;
+        }
+        let compiler = is_command(&Places::of_this_process(), &architecture.tool("gcc"));
+        self.and(&[
+            (Need::CrossCompiler, compiler),
+            (Need::CrossLibrary, architecture::has_library()),
+        ])
     }
 
     /// Adds what was looked for besides, and not found.

@@ -12,6 +12,7 @@ use self::{
     machine::{Machine, Rights},
     plan::Step,
 };
+use crate::architecture::Architecture;
 
 /// Installs what is missing; says so if nothing is.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -31,8 +32,8 @@ pub(crate) fn ensure_for_tests() -> Result<()> {
 }
 
 /// Installs also what the package needs, which few users make.
-pub(crate) fn ensure_for_package() -> Result<()> {
-    bring(Machine::look_for_package)
+pub(crate) fn ensure_for_package(architecture: Architecture) -> Result<()> {
+    bring(|| Machine::look_for_package(architecture))
 }
 
 /// Installs also what the check of dependencies needs.
@@ -46,8 +47,8 @@ pub(crate) fn ensure_for_benchmark() -> Result<()> {
 }
 
 /// Installs also what booting other kernels needs.
-pub(crate) fn ensure_for_kernels() -> Result<()> {
-    bring(Machine::look_for_kernels)
+pub(crate) fn ensure_for_kernels(architecture: Architecture) -> Result<()> {
+    bring(|| Machine::look_for_kernels(architecture))
 }
 
 /// Installs also what the benchmark of the service needs.

@@ -3,7 +3,12 @@
 use ebpf_build::compiler::Origin;
 
 use super::machine::{Machine, Need};
-use crate::{emulator, peers::PEERS, servers::SERVERS};
+use crate::{
+    architecture::{self, Architecture},
+    emulator::Emulator,
+    peers::PEERS,
+    servers::SERVERS,
+};
 
 /// Installs the compiler for BPF where the distribution has none.
 pub(super) const NIGHTLY: &str =
@@ -46,6 +51,13 @@ impl Step {
             needs_apt: false,
         }
     }
+
+    fn of_apt(brings: &str, shell: &str) -> Self {
+        Self {
+            needs_apt: true,
+            ..Self::of_user(brings, shell)
+        }
+    }
 }
 
 /// Returns the steps that install what is missing, in order.
@@ -58,32 +70,32 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     if machine.lacks(Need::BpfLinker) {
         steps.push(Step::of_user("bpf-linker", LINKER));
     }
-    if machine.lacks(Need::Emulator) {
-        steps.push(Step {
-            brings: "an emulator".to_owned(),
-            shell: emulator::shell(),
-            needs_apt: true,
-        });
+    for architecture in [Architecture::Own, Architecture::Arm64] {
+        if machine.lacks(Need::Emulator(architecture)) {
+            steps.push(Step::of_apt("an emulator", &Emulator(architecture).shell()));
+        }
+    }
+    if machine.lacks(Need::CrossRunner) {
+        let shell = architecture::runner_shell();
+        steps.push(Step::of_apt("what runs programs for arm64", &shell));
     }
     if machine.lacks(Need::Servers) {
-        steps.push(Step {
-            brings: "servers".to_owned(),
-            shell: SERVERS.shell(),
-            needs_apt: true,
-        });
+        steps.push(Step::of_apt("servers", &SERVERS.shell()));
     }
     if machine.lacks(Need::Peers) {
-        steps.push(Step {
-            brings: "the tests' peers".to_owned(),
-            shell: PEERS.shell(),
-            needs_apt: true,
-        });
+        steps.push(Step::of_apt("the tests' peers", &PEERS.shell()));
     }
     if machine.lacks(Need::CargoDeb) {
         steps.push(Step::of_user("cargo-deb", CARGO_DEB));
     }
     if machine.lacks(Need::CargoDeny) {
         steps.push(Step::of_user("cargo-deny", CARGO_DENY));
+    }
+    if machine.lacks(Need::CrossLibrary) {
+        steps.push(Step::of_user(
+            "Rust's library for arm64",
+            architecture::LIBRARY_SHELL,
+        ));
     }
     if let Some(Origin::Rustup(name)) = origin(machine)
         && machine.lacks(Need::BpfClippy)
@@ -135,11 +147,14 @@ fn packages_of(need: Need) -> &'static [&'static str] {
         Need::Iptables => &["iptables"],
         Need::Ethtool => &["ethtool"],
         Need::Curl => &["curl"],
+        Need::CrossCompiler => &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
         Need::BpfClippy
         | Need::CargoDeb
         | Need::CargoDeny
         | Need::Components
-        | Need::Emulator
+        | Need::CrossLibrary
+        | Need::CrossRunner
+        | Need::Emulator(_)
         | Need::Peers
         | Need::Servers => &[],
     }
@@ -183,7 +198,7 @@ mod tests {
     fn brings_what_is_missing_and_no_more() {
         let debian = Some(Origin::Distribution);
         let nightly = Some(Origin::Rustup("nightly-of-test".to_owned()));
-        let cases: [(Option<Origin>, &[Need], &[&str]); 15] = [
+        let cases: [(Option<Origin>, &[Need], &[&str]); 16] = [
             (debian.clone(), &[], &[]),
             (nightly.clone(), &[], &[]),
             (
@@ -217,7 +232,26 @@ mod tests {
                 &[Need::Nft, Need::Iptables, Need::Ethtool],
                 &["ethtool iptables nftables"],
             ),
-            (debian.clone(), &[Need::Emulator], &["an emulator"]),
+            (
+                debian.clone(),
+                &[Need::Emulator(Architecture::Own)],
+                &["an emulator"],
+            ),
+            (
+                debian.clone(),
+                &[
+                    Need::CrossCompiler,
+                    Need::CrossLibrary,
+                    Need::CrossRunner,
+                    Need::Emulator(Architecture::Arm64),
+                ],
+                &[
+                    "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+                    "an emulator",
+                    "what runs programs for arm64",
+                    "Rust's library for arm64",
+                ],
+            ),
             (debian.clone(), &[Need::Servers], &["servers"]),
             (
                 debian.clone(),

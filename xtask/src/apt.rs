@@ -1,0 +1,96 @@
+//! Debian's archive, for this machine or for another architecture.
+//!
+//! Packages of another architecture are looked up in lists below target/, so that the machine's apt
+//! and dpkg never learn of it.
+
+use std::{fmt::Write as _, path::PathBuf, process::Command};
+
+use crate::{architecture::Architecture, workspace};
+
+/// The release whose packages of another architecture are taken: that of the kernels tried.
+const SOURCES: &str = "deb http://deb.debian.org/debian bookworm main\\n\
+    deb http://deb.debian.org/debian-security bookworm-security main\\n";
+
+/// apt's view of an architecture.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Apt(pub(crate) Architecture);
+
+impl Apt {
+    /// Returns a command of apt's, such as `apt-cache`.
+    pub(crate) fn command(self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.args(self.options());
+        command
+    }
+
+    /// Returns apt-get, as a shell command.
+    pub(crate) fn shell(self) -> String {
+        let mut shell = "apt-get -o DPkg::Lock::Timeout=300".to_owned();
+        for option in self.options() {
+            // Paths may have spaces.
+            let _ = write!(shell, " '{option}'");
+        }
+        shell
+    }
+
+    /// Returns the shell command that reads the lists anew.
+    pub(crate) fn update_shell(self) -> String {
+        let update = format!("{} update", self.shell());
+        let Some(directory) = self.directory() else {
+            return update;
+        };
+        let directory = directory.display();
+        // Nothing is installed of that architecture, so that all that a package needs is found.
+        format!(
+            "mkdir -p '{directory}/lists/partial' '{directory}/archives/partial' && \
+             : >'{directory}/status' && printf '{SOURCES}' >'{directory}/sources.list' && {update}"
+        )
+    }
+
+    fn options(self) -> Vec<String> {
+        let (Some(name), Some(directory)) = (self.0.foreign(), self.directory()) else {
+            return Vec::new();
+        };
+        let directory = directory.display();
+        [
+            format!("APT::Architecture={name}"),
+            format!("APT::Architectures::={name}"),
+            format!("Dir::State={directory}"),
+            format!("Dir::State::status={directory}/status"),
+            format!("Dir::Cache={directory}"),
+            format!("Dir::Etc::sourcelist={directory}/sources.list"),
+            "Dir::Etc::sourceparts=/dev/null".to_owned(),
+            // apt's own user could not write there.
+            "APT::Sandbox::User=root".to_owned(),
+        ]
+        .into_iter()
+        .map(|option| format!("-o{option}"))
+        .collect()
+    }
+
+    /// Returns the directory of the lists of another architecture.
+    fn directory(self) -> Option<PathBuf> {
+        let name = self.0.foreign()?;
+        Some(workspace::target_dir().join(name).join("apt"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_the_machines_apt_alone() {
+        let own = Apt(Architecture::Own);
+        assert_eq!(
+            own.update_shell(),
+            "apt-get -o DPkg::Lock::Timeout=300 update"
+        );
+        let foreign = Apt(Architecture::Arm64).update_shell();
+        for directory in ["Dir::State", "Dir::State::status", "Dir::Cache"] {
+            let target = workspace::target_dir();
+            let expected = format!("'-o{directory}={}/arm64/apt", target.display());
+            assert!(foreign.contains(&expected), "{foreign}");
+        }
+    }
+}
