@@ -14,9 +14,15 @@ pub(crate) const HANDSHAKE: u8 = 22;
 const LONGEST_RECORD: u16 = 1 << 14;
 
 /// Returns whether bytes begin like the hello of SSL 2.0: a length with the highest bit set, the type
-/// of the message, and the version of SSL 2.0 or of a successor.
-pub(crate) fn is_sslv2(bytes: &[u8]) -> bool {
-    matches!(bytes, [length, _, 1, 0 | 3, ..] if length & 0x80 != 0)
+/// of the message, and the version of SSL 2.0 or of a successor. Of fewer than these it is not known
+/// yet.
+pub(crate) fn is_sslv2(bytes: &[u8]) -> Result<bool, Stop> {
+    match bytes {
+        [length, ..] if length & 0x80 == 0 => Ok(false),
+        [_, _, kind, version, ..] => Ok(*kind == 1 && matches!(version, 0 | 3)),
+        [_, _, kind] if *kind != 1 => Ok(false),
+        _ => Err(Stop::More),
+    }
 }
 
 /// Finds the name in the first bytes of a connection, of which there can be `most`.

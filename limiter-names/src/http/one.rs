@@ -39,11 +39,13 @@ fn without_last_line(bytes: &[u8]) -> &[u8] {
     &bytes[..end.map_or(0, |end| end + 1)]
 }
 
-/// Returns whether the first line ends as that of a request does.
+/// Returns whether what cannot be read has the first line of a request. Bytes that come later do not
+/// change that.
 fn is_request(bytes: &[u8]) -> bool {
-    let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next();
-    let version = line.and_then(<[u8]>::last_chunk::<9>);
-    version.is_some_and(|version| version.starts_with(b" HTTP/1."))
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let line = lines.find(|line| !matches!(line, [b'\n'] | [b'\r', b'\n']));
+    let line = line.filter(|line| line.ends_with(b"\n"));
+    line.is_some_and(|line| Request::new(&mut []).parse(line) == Ok(Status::Partial))
 }
 
 /// Takes the name from the target if that has one, else from `Host`, which there may be once.
@@ -125,6 +127,7 @@ mod tests {
             "GET / HTTP/1.1\r\nno field\r\n",
             Err(Stop::No(NoName::Malformed)),
         );
+        assert_read("GET / HTTP/9.1\r\n", Err(Stop::No(NoName::Foreign)));
         assert_read("GET / HTTP/1.1\r\nHost: a.b\r\n", Err(Stop::More));
         assert_read("GE", Err(Stop::More));
     }

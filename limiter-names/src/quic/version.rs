@@ -1,6 +1,10 @@
 //! What differs between the versions of QUIC.
 
 /// A version of QUIC.
+#[cfg_attr(
+    not(any(test, feature = "testing")),
+    expect(unreachable_pub, reason = "only tests choose one")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// RFC 9000.

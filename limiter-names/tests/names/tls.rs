@@ -128,6 +128,7 @@ fn other_beginnings_are_told_apart() {
     // SSL 2.0 with the version of TLS 1.0, as old clients sent it.
     let old = [0x80, 0x2e, 1, 3, 1, 0, 0x15, 0, 0, 0, 0x10];
     assert_unnamed(read_tcp(&old).as_ref(), NoName::Sslv2);
+    assert!(read_tcp(&old[..3]).is_none());
     for foreign in [
         &b"SSH-2.0-OpenSSH_9.2\r\n"[..],
         &[0x80, 0, 0],
