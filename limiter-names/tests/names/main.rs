@@ -2,6 +2,7 @@
 
 mod bounds;
 mod quic;
+mod real;
 mod splits;
 mod standard;
 mod tls;

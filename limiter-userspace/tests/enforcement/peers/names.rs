@@ -177,7 +177,6 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
     let recorded = recorder.finish()?;
     drop(silent);
     let capture = PCAPNG.write(&recorded);
-    fs::write("/tmp/hello-real.pcapng", &capture)?;
 
     let document: Value = serde_json::from_str(&names(&capture, directory, &["--json"])?)?;
     for (name, how) in [
