@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use limiter_common::counters::Traffic;
-use limiter_names::{Applications, Found, How, Name, NoName};
+use limiter_names::{Application, Applications, Found, How, Name, NoName};
 use serde::Serialize;
 
 /// Flows and what their clients send.
@@ -84,7 +84,7 @@ impl Summary {
             packets: sum.traffic.packets,
             bytes: sum.traffic.bytes,
             may_be_outer: sum.may_be_outer,
-            applications: sum.applications.iter().map(|one| one.name()).collect(),
+            applications: sum.applications.iter().map(Application::name).collect(),
         };
         let mut rows: Vec<_> = self.named.iter().map(row).collect();
         rows.sort_by(|one, other| {

@@ -174,9 +174,9 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
     s_client(&pair, &["-servername", "client.example"])?;
     s_client(&pair, &["-noservername"])?;
     chromium(&pair, directory)?;
-    let recorded = recorder.finish()?;
+    let packets = recorder.finish()?;
     drop(silent);
-    let capture = PCAPNG.write(&recorded);
+    let capture = PCAPNG.write(&packets);
 
     let document: Value = serde_json::from_str(&names(&capture, directory, &["--json"])?)?;
     for (name, how) in [
