@@ -35,13 +35,11 @@ fn collected(most_flows: usize, frames: &[Vec<u8>]) -> Summary {
     collector.finish()
 }
 
-/// The names with their flows and packets, and the reasons with their flows.
-fn told(
-    summary: &Summary,
-) -> (
-    Vec<(String, &'static str, u64, u64)>,
-    Vec<(&'static str, u64)>,
-) {
+/// A name, how it was told, and its flows and packets.
+type Named = (String, &'static str, u64, u64);
+
+/// The names, and the reasons with their flows.
+fn told(summary: &Summary) -> (Vec<Named>, Vec<(&'static str, u64)>) {
     let names = summary.names().into_iter();
     let unread = summary.unread().into_iter();
     (
