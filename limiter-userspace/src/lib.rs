@@ -27,6 +27,7 @@ mod http;
 pub mod logging;
 #[expect(clippy::disallowed_methods, reason = "a scrape has a time")]
 pub mod metrics;
+mod names;
 mod netlink;
 #[expect(clippy::disallowed_methods, reason = "what a page shows has a time")]
 pub mod page;

@@ -13,10 +13,11 @@ use syn::{Attribute, Item, ItemUse, Macro, UseTree, Visibility, visit::Visit};
 use crate::workspace;
 
 /// The crates whose files are in layers.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "limiter-capture",
     "limiter-common",
     "limiter-ebpf",
+    "limiter-names",
     "limiter-policy",
     "limiter-datapath",
     "limiter-userspace",

@@ -14,6 +14,7 @@ pub mod config;
 pub mod decision;
 pub mod feed;
 pub mod frame;
+pub mod hello;
 
 mod program;
 #[cfg(test)]
@@ -25,10 +26,11 @@ pub use program::run_on_files;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("capture", capture::run),
     ("config", config::run),
     ("decision", decision::run),
     ("feed", feed::run),
     ("frame", frame::run),
+    ("hello", hello::run),
 ];

@@ -110,9 +110,38 @@ impl Frame {
         sequence: u32,
         acknowledged: u32,
     ) -> Result<Vec<u8>> {
+        self.tcp_data(source, destination, (sequence, acknowledged), &[])
+    }
+
+    /// Returns the frame with a TCP segment that brings data, with its sequence number and the number
+    /// before which it acknowledges everything.
+    pub fn tcp_data(
+        &self,
+        source: u16,
+        destination: u16,
+        (sequence, acknowledged): (u32, u32),
+        payload: &[u8],
+    ) -> Result<Vec<u8>> {
         let mut frame = self.link_layer()?;
         self.ip()?
             .tcp(source, destination, sequence, WINDOW)
+            .ack(acknowledged)
+            .write(&mut frame, payload)
+            .context("cannot build a TCP segment")?;
+        Ok(frame)
+    }
+
+    /// Returns the frame with a TCP segment that accepts a new connection.
+    pub fn tcp_syn_ack(
+        &self,
+        source: u16,
+        destination: u16,
+        (sequence, acknowledged): (u32, u32),
+    ) -> Result<Vec<u8>> {
+        let mut frame = self.link_layer()?;
+        self.ip()?
+            .tcp(source, destination, sequence, WINDOW)
+            .syn()
             .ack(acknowledged)
             .write(&mut frame, &[])
             .context("cannot build a TCP segment")?;

@@ -10,6 +10,9 @@ mod tcp;
 mod tcp_state;
 mod transport;
 
+#[cfg(not(target_arch = "bpf"))]
+use core::ops::Range;
+
 use self::payload::Payload;
 pub use self::{
     facts::{Facts, Transport},
@@ -125,4 +128,35 @@ pub fn tcp_numbers<F: Frame>(frame: &F) -> Option<TcpNumbers> {
         sequence: number(payload.offset + 4)?,
         acknowledged: number(payload.offset + 8)?,
     })
+}
+
+/// Returns where the payload of a frame's TCP segment or UDP datagram is, in bytes from the Ethernet
+/// header on; `None`: it has none of these, or is malformed.
+#[cfg(not(target_arch = "bpf"))]
+pub fn payload_place<F: Frame>(frame: &F) -> Option<Range<usize>> {
+    let mut payload = Payload {
+        offset: ethernet::HEADER,
+        ..Payload::NONE
+    };
+    let mut facts = Facts::NONE;
+    let untagged = parse_network(frame, &mut facts, &mut payload).ok()?;
+    if payload.later_fragment {
+        return None;
+    }
+    transport::parse(&untagged, payload, &mut facts).ok()?;
+    let (header, end) = match payload.protocol {
+        PROTOCOL_TCP => {
+            let [data_offset] = untagged.load(payload.offset + 12)?;
+            (usize::from(data_offset >> 4) * 4, payload.end)
+        }
+        PROTOCOL_UDP => {
+            let length = untagged.load(payload.offset + 4).map(u16::from_be_bytes)?;
+            // A fragment has not all of it.
+            let end = payload.end.min(payload.offset + usize::from(length));
+            (transport::UDP_HEADER, end)
+        }
+        _ => return None,
+    };
+    let tags = frame.length() - untagged.length();
+    Some(tags + payload.offset + header..tags + end)
 }

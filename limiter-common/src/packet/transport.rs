@@ -18,7 +18,7 @@ pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, PROTOCOL_UDP, DCCP, SCT
 
 /// RFC 792 and RFC 4443: type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER: usize = 8;
-const UDP_HEADER: usize = 8;
+pub(super) const UDP_HEADER: usize = 8;
 const PORTS: usize = 4;
 
 /// Finds the ports and flags of a packet that has its transport header.

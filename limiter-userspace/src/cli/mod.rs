@@ -13,6 +13,7 @@ pub(crate) mod explain;
 mod known;
 pub(crate) mod lists;
 pub mod manual;
+mod names;
 mod offenders;
 mod output;
 mod parse;
@@ -96,6 +97,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Suggest limits, in observe mode, from what the sources of each service really send
     Suggest(suggest::SuggestArgs),
+    /// Show which names the clients of a capture ask for, by TLS, QUIC and HTTP; changes nothing
+    Names(names::NamesArgs),
     /// Print a shell completion script
     Completions(completions::CompletionsArgs),
 }
@@ -149,6 +152,7 @@ impl Cli {
             Command::Top(args) => top::top(args),
             Command::Replay(args) => replay::replay(&args),
             Command::Suggest(args) => suggest::suggest(&args),
+            Command::Names(args) => names::names(&args),
             Command::Completions(args) => completions::completions(&args, Self::command()),
         };
         match done {

@@ -11,6 +11,7 @@ use limiter_common::{
     limit::BUILT_IN,
     reason::{Action, Reason},
 };
+use limiter_names::NoName;
 use limiter_policy::config;
 
 use super::{
@@ -52,6 +53,14 @@ fn every_reason_is_told_with_its_verdict() {
         };
         assert_eq!(row.unwrap()[1], verdict, "{}", reason.name());
     }
+}
+
+#[test]
+fn every_reason_for_no_name_is_told() {
+    let text = page("names.md");
+    let told = rows(section(&text, "## Why a flow has no name"));
+    let told: Vec<_> = told.iter().flat_map(|row| quoted(row[0])).collect();
+    assert_eq!(told, NoName::ALL.map(NoName::name));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `limiter replay`, as a user runs it. The kernel's engine needs root.
+//! `limiter replay` and `limiter names`, as a user runs them. The kernel's engine needs root.
 
 mod answers;
 mod bans;
@@ -8,6 +8,7 @@ mod dns_cookies;
 mod documents;
 mod engines;
 mod formats;
+mod names;
 mod plain;
 mod rules;
 mod sieves;

@@ -1,0 +1,47 @@
+//! The flows whose names are read, and the pieces in which they come.
+
+use std::net::IpAddr;
+
+/// A flow from a client to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Flow {
+    /// The client's address.
+    pub client: IpAddr,
+    /// The server's address.
+    pub server: IpAddr,
+    /// The client's port.
+    pub client_port: u16,
+    /// The server's port.
+    pub server_port: u16,
+    /// The transport protocol.
+    pub protocol: Protocol,
+}
+
+/// A transport protocol over which names are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP, which carries TLS and HTTP.
+    Tcp,
+    /// UDP, which carries QUIC.
+    Udp,
+}
+
+/// What a packet from the client to the server brings.
+#[derive(Clone, Copy, Debug)]
+pub enum Segment<'a> {
+    /// Of a TCP connection.
+    Tcp {
+        /// The sequence number of the first byte of the payload.
+        sequence: u32,
+        /// The sequence number of the connection's first byte, one more than that of its SYN; `None`:
+        /// nobody saw the SYN.
+        first: Option<u32>,
+        /// The payload, or its first bytes.
+        payload: &'a [u8],
+    },
+    /// A whole UDP datagram.
+    Udp {
+        /// The payload.
+        payload: &'a [u8],
+    },
+}

@@ -1,0 +1,114 @@
+//! A ClientHello (RFC 8446, 4.1.2), from TLS or QUIC.
+
+use tls_parser::{
+    SNIType, TlsExtension, parse_tls_extension_alpn_content, parse_tls_extension_sni_content,
+    parse_tls_handshake_client_hello,
+};
+
+use crate::{
+    name::Name,
+    outcome::{Application, Applications, Found, How, NoName, Stop},
+};
+
+/// The type of the message.
+const CLIENT_HELLO: u8 = 1;
+
+/// The types of extensions.
+const SERVER_NAME: u16 = 0;
+const APPLICATIONS: u16 = 16;
+/// Encrypted ClientHello (RFC 9849), and the draft before it, which encrypted the name alone.
+const ENCRYPTED: [u16; 2] = [0xfe0d, 0xffce];
+
+/// What a hello says that names the server.
+#[derive(Debug)]
+pub(crate) struct Hello {
+    name: Name,
+    may_be_outer: bool,
+    applications: Applications,
+}
+
+impl Hello {
+    pub(crate) fn found(self, how: How) -> Found {
+        Found {
+            name: self.name,
+            how,
+            may_be_outer: self.may_be_outer,
+            applications: self.applications,
+        }
+    }
+}
+
+/// Reads a hello at the beginning of the handshake's bytes, of which there can be `most`.
+pub(crate) fn read(handshake: &[u8], most: u16) -> Result<Hello, Stop> {
+    let malformed = Stop::No(NoName::Malformed);
+    let [kind, rest @ ..] = handshake else {
+        return Err(Stop::More);
+    };
+    if *kind != CLIENT_HELLO {
+        return Err(malformed);
+    }
+    let [high, middle, low, rest @ ..] = rest else {
+        return Err(Stop::More);
+    };
+    let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+    if length + 4 > usize::from(most) {
+        return Err(Stop::No(NoName::TooLong));
+    }
+    let body = rest.get(..length).ok_or(Stop::More)?;
+    let Ok(([], hello)) = parse_tls_handshake_client_hello(body) else {
+        return Err(malformed);
+    };
+    of_extensions(hello.ext.unwrap_or_default())
+}
+
+/// Looks through the extensions, which clients send in any order. Those that do not matter here are
+/// not looked into, so that no new form of them hides the name.
+fn of_extensions(mut rest: &[u8]) -> Result<Hello, Stop> {
+    let malformed = Stop::No(NoName::Malformed);
+    let mut name = None;
+    let mut may_be_outer = false;
+    let mut applications = Applications::default();
+    while let [kind_high, kind_low, length_high, length_low, after @ ..] = rest {
+        let kind = u16::from_be_bytes([*kind_high, *kind_low]);
+        let length = usize::from(u16::from_be_bytes([*length_high, *length_low]));
+        let (content, after) = after.split_at_checked(length).ok_or(malformed)?;
+        rest = after;
+        match kind {
+            // Two of them are not allowed, and which one counts would be the server's choice.
+            SERVER_NAME if name.is_some() => return Err(malformed),
+            SERVER_NAME => name = Some(server_name(content)?),
+            APPLICATIONS => {
+                let Ok((_, TlsExtension::ALPN(offered))) =
+                    parse_tls_extension_alpn_content(content)
+                else {
+                    return Err(malformed);
+                };
+                for identifier in offered {
+                    applications.add(Application::of(identifier));
+                }
+            }
+            kind => may_be_outer |= ENCRYPTED.contains(&kind),
+        }
+    }
+    if !rest.is_empty() {
+        return Err(malformed);
+    }
+    Ok(Hello {
+        name: name.ok_or(Stop::No(NoName::Unnamed))?,
+        may_be_outer,
+        applications,
+    })
+}
+
+/// Reads the list of names (RFC 6066, 3), which has one host's name at most.
+fn server_name(content: &[u8]) -> Result<Name, Stop> {
+    let Ok(([], TlsExtension::SNI(names))) = parse_tls_extension_sni_content(content) else {
+        return Err(Stop::No(NoName::Malformed));
+    };
+    let mut hosts = names.iter().filter(|(kind, _)| *kind == SNIType::HostName);
+    match (hosts.next(), hosts.next()) {
+        (Some((_, host)), None) => Ok(Name::new(host)?),
+        (None, _) => Err(Stop::No(NoName::Unnamed)),
+        _ => Err(Stop::No(NoName::Malformed)),
+    }
+}

@@ -1,0 +1,149 @@
+//! HTTP/1: the target and the `Host` of the first request (RFC 9112, 3.2 and 3.3).
+
+use httparse::{EMPTY_HEADER, Header, Request, Status, parse_headers};
+
+use crate::{
+    name::Name,
+    outcome::{NoName, Stop},
+};
+
+/// The most fields of a request that is read; common servers take a hundred.
+const FIELDS: usize = 100;
+
+/// Finds the name in the first bytes of a connection; `is_all` if no more will come. Then it is
+/// enough if the name's line is complete: what is behind is mostly a long cookie.
+pub(crate) fn read(bytes: &[u8], is_all: bool) -> Result<Name, Stop> {
+    let mut fields = [EMPTY_HEADER; FIELDS];
+    let mut request = Request::new(&mut fields);
+    match request.parse(bytes) {
+        Ok(Status::Complete(_)) => name(request.method, request.path, request.headers),
+        Ok(Status::Partial) if is_all => {
+            let (method, target) = (request.method, request.path);
+            let head = [without_last_line(bytes), b"\r\n"].concat();
+            let begin = head.iter().position(|byte| *byte == b'\n');
+            let mut fields = [EMPTY_HEADER; FIELDS];
+            match parse_headers(&head[begin.map_or(0, |begin| begin + 1)..], &mut fields) {
+                Ok(Status::Complete((_, fields))) => name(method, target, fields),
+                _ => Err(Stop::No(NoName::TooLong)),
+            }
+        }
+        Ok(Status::Partial) => Err(Stop::More),
+        Err(_) if is_request(bytes) => Err(Stop::No(NoName::Malformed)),
+        Err(_) => Err(Stop::No(NoName::Foreign)),
+    }
+}
+
+/// Returns the lines that have their ends.
+fn without_last_line(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    &bytes[..end.map_or(0, |end| end + 1)]
+}
+
+/// Returns whether what cannot be read has the first line of a request. Bytes that come later do not
+/// change that.
+fn is_request(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let line = lines.find(|line| !matches!(line, [b'\n'] | [b'\r', b'\n']));
+    let line = line.filter(|line| line.ends_with(b"\n"));
+    line.is_some_and(|line| Request::new(&mut []).parse(line) == Ok(Status::Partial))
+}
+
+/// Takes the name from the target if that has one, else from `Host`, which there may be once.
+fn name(method: Option<&str>, target: Option<&str>, fields: &[Header<'_>]) -> Result<Name, Stop> {
+    let mut hosts = fields
+        .iter()
+        .filter(|field| field.name.eq_ignore_ascii_case("host"));
+    let (host, another) = (hosts.next(), hosts.next());
+    if another.is_some() {
+        return Err(Stop::No(NoName::Malformed));
+    }
+    let target = target.unwrap_or_default();
+    let of_target = if method == Some("CONNECT") {
+        Some(target)
+    } else {
+        let (_, behind_scheme) = target.split_once("://").unzip();
+        behind_scheme
+            .filter(|_| !target.starts_with('/'))
+            .and_then(|rest| rest.split(['/', '?', '#']).next())
+    };
+    match (of_target, host) {
+        (Some(authority), _) => Ok(Name::of_authority(authority.as_bytes())?),
+        (None, Some(host)) => Ok(Name::of_authority(host.value.trim_ascii())?),
+        (None, None) => Err(Stop::No(NoName::Unnamed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_read(request: &str, expected: Result<&str, Stop>) {
+        let read = read(request.as_bytes(), false);
+        let read = read.as_ref().map(Name::as_str).map_err(|stop| *stop);
+        assert_eq!(read, expected, "{request:?}");
+    }
+
+    #[test]
+    fn the_host_names_the_server() {
+        assert_read(
+            "GET / HTTP/1.1\r\nhOst:  Example.com:8080 \r\n\r\n",
+            Ok("example.com"),
+        );
+        assert_read("GET /?a=http://b/ HTTP/1.1\r\nHost: c\r\n\r\n", Ok("c"));
+        assert_read(
+            "OPTIONS * HTTP/1.1\r\nX: y\r\nHost: a.b\r\n\r\nbody",
+            Ok("a.b"),
+        );
+        assert_read("\r\nPOST / HTTP/1.0\nHost: a.b\n\n", Ok("a.b"));
+        assert_read("GET / HTTP/1.0\r\n\r\n", Err(Stop::No(NoName::Unnamed)));
+        assert_read(
+            "GET / HTTP/1.1\r\nHost:\r\n\r\n",
+            Err(Stop::No(NoName::Unnamed)),
+        );
+        let two = "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n";
+        assert_read(two, Err(Stop::No(NoName::Malformed)));
+        let address = "GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n";
+        assert_read(address, Err(Stop::No(NoName::Address)));
+        let escape = "GET / HTTP/1.1\r\nHost: a\u{1b}[2Jb\r\n\r\n";
+        assert!(read(escape.as_bytes(), false).is_err());
+    }
+
+    #[test]
+    fn a_target_with_a_name_comes_first() {
+        assert_read("GET http://A.b:80/c HTTP/1.1\r\nHost: d\r\n\r\n", Ok("a.b"));
+        assert_read("GET https://a.b?c HTTP/1.1\r\nHost: d\r\n\r\n", Ok("a.b"));
+        assert_read("CONNECT a.b:443 HTTP/1.1\r\nHost: d\r\n\r\n", Ok("a.b"));
+        let user = "GET http://user@a.b/ HTTP/1.1\r\nHost: d\r\n\r\n";
+        assert_read(user, Err(Stop::No(NoName::Refused)));
+    }
+
+    #[test]
+    fn what_is_not_http_is_foreign() {
+        for text in ["SSH-2.0-OpenSSH_9.2\r\n", "EHLO a.b\r\n", "\0\0", "\u{7f}"] {
+            assert_read(text, Err(Stop::No(NoName::Foreign)));
+        }
+        assert_read(
+            "GET / HTTP/1.1\r\nno field\r\n",
+            Err(Stop::No(NoName::Malformed)),
+        );
+        assert_read("GET / HTTP/9.1\r\n", Err(Stop::No(NoName::Foreign)));
+        assert_read("GET / HTTP/1.1\r\nHost: a.b\r\n", Err(Stop::More));
+        assert_read("GE", Err(Stop::More));
+    }
+
+    #[test]
+    fn a_long_cookie_does_not_hide_the_name() {
+        let cookie = "x".repeat(5000);
+        let text = format!("GET / HTTP/1.1\r\nHost: a.b\r\nCookie: {cookie}\r\n\r\n");
+        let first = &text.as_bytes()[..4096];
+        assert_eq!(read(first, false), Err(Stop::More));
+        assert_eq!(read(first, true).unwrap().as_str(), "a.b");
+        let text = format!("GET /{cookie} HTTP/1.1\r\nHost: a.b\r\n\r\n");
+        let first = &text.as_bytes()[..4096];
+        assert_eq!(read(first, true), Err(Stop::No(NoName::TooLong)));
+        let text = format!("GET / HTTP/1.1\r\nCookie: {cookie}\r\nHost: a.b\r\n\r\n");
+        let first = &text.as_bytes()[..4096];
+        assert!(read(first, true).is_err());
+    }
+}

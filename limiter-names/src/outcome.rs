@@ -1,0 +1,229 @@
+//! What reading a flow comes to.
+
+use std::fmt;
+
+use crate::name::{Name, NameError};
+
+/// What is known of a flow once no more of its bytes are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The client asks for a name.
+    Name(Found),
+    /// It asks for none, or the name cannot be read.
+    NoName(NoName),
+}
+
+/// A name, and how it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The name.
+    pub name: Name,
+    /// What told it.
+    pub how: How,
+    /// The hello offers Encrypted ClientHello. Then the name may be only that of the server in front
+    /// (the outer name). It need not be: browsers send the extension with random bytes, too, where
+    /// there is nothing to hide, and nobody else can tell these from the others.
+    pub may_be_outer: bool,
+    /// What the client would speak, as far as its hello says so (ALPN).
+    pub applications: Applications,
+}
+
+/// What told a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum How {
+    /// The ClientHello of TLS over TCP.
+    Tls,
+    /// The ClientHello in QUIC's Initial packets.
+    Quic,
+    /// The target or the `Host` of an HTTP/1 request.
+    Http1,
+    /// The `:authority` or the `host` of HTTP/2 without TLS.
+    Http2,
+}
+
+impl How {
+    /// Every way, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Tls, Self::Quic, Self::Http1, Self::Http2];
+
+    /// Returns the name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tls => "tls",
+            Self::Quic => "quic",
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+        }
+    }
+}
+
+/// An application protocol that a hello offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// `http/1.0` or `http/1.1`.
+    Http1,
+    /// `h2`.
+    Http2,
+    /// `h3`.
+    Http3,
+    /// Any other: its bytes are the client's, and are not kept.
+    Other,
+}
+
+impl Application {
+    /// Every one, in the order of their bits.
+    pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Http3, Self::Other];
+
+    /// Finds the protocol of an identifier (RFC 7301).
+    pub(crate) fn of(identifier: &[u8]) -> Self {
+        match identifier {
+            b"http/1.0" | b"http/1.1" => Self::Http1,
+            b"h2" => Self::Http2,
+            b"h3" => Self::Http3,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns the name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+            Self::Http3 => "http3",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A set of application protocols.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applications(u8);
+
+impl Applications {
+    pub(crate) const fn add(&mut self, application: Application) {
+        self.0 |= 1 << application as u8;
+    }
+
+    /// Adds all of another set.
+    pub const fn extend(&mut self, others: Self) {
+        self.0 |= others.0;
+    }
+
+    /// Returns those in the set.
+    pub fn iter(self) -> impl Iterator<Item = Application> {
+        let is_in = move |one: &Application| self.0 & (1 << *one as u8) != 0;
+        Application::ALL.into_iter().filter(is_in)
+    }
+}
+
+/// Why there is no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NoName {
+    /// It is neither TLS, QUIC nor HTTP.
+    Foreign,
+    /// The beginning of the connection was not seen.
+    NoBeginning,
+    /// Only a part of what tells the name was seen.
+    Incomplete,
+    /// What tells the name does not end within the bytes that are read.
+    TooLong,
+    /// It is TLS, QUIC or HTTP, but not as these are defined.
+    Malformed,
+    /// A hello of SSL 2.0, in which there is no place for a name.
+    Sslv2,
+    /// A version of QUIC other than 1 and 2.
+    Version,
+    /// QUIC's key does not fit the packet: it is not the client's first one.
+    Undecryptable,
+    /// The client names no server.
+    Unnamed,
+    /// It names an address.
+    Address,
+    /// It names what no host can be called.
+    Refused,
+}
+
+impl NoName {
+    /// Every reason.
+    pub const ALL: [Self; 11] = [
+        Self::Foreign,
+        Self::NoBeginning,
+        Self::Incomplete,
+        Self::TooLong,
+        Self::Malformed,
+        Self::Sslv2,
+        Self::Version,
+        Self::Undecryptable,
+        Self::Unnamed,
+        Self::Address,
+        Self::Refused,
+    ];
+
+    /// Returns the name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Foreign => "foreign",
+            Self::NoBeginning => "no-beginning",
+            Self::Incomplete => "incomplete",
+            Self::TooLong => "too-long",
+            Self::Malformed => "malformed",
+            Self::Sslv2 => "sslv2",
+            Self::Version => "version",
+            Self::Undecryptable => "undecryptable",
+            Self::Unnamed => "unnamed",
+            Self::Address => "address",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Returns what it means, as half a sentence.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Foreign => "neither TLS, QUIC nor HTTP",
+            Self::NoBeginning => "the connection's beginning was not seen",
+            Self::Incomplete => "only a part of the hello or request was seen",
+            Self::TooLong => "the hello or request is longer than what is read",
+            Self::Malformed => "a damaged hello or request",
+            Self::Sslv2 => "a hello of SSL 2.0, which names no server",
+            Self::Version => "a version of QUIC other than 1 and 2",
+            Self::Undecryptable => "QUIC whose first packet was not seen",
+            Self::Unnamed => "the client names no server",
+            Self::Address => "the client names an address",
+            Self::Refused => "no host can be called what the client names",
+        }
+    }
+}
+
+impl fmt::Display for NoName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<NameError> for NoName {
+    fn from(error: NameError) -> Self {
+        match error {
+            NameError::Empty => Self::Unnamed,
+            NameError::Address => Self::Address,
+            NameError::Refused => Self::Refused,
+        }
+    }
+}
+
+/// Why the bytes so far give no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// More may.
+    More,
+    /// No more will.
+    No(NoName),
+}
+
+impl<T: Into<NoName>> From<T> for Stop {
+    fn from(reason: T) -> Self {
+        Self::No(reason.into())
+    }
+}

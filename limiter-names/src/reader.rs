@@ -1,0 +1,198 @@
+//! Reads flows, of which many are half there at a time.
+
+use crate::{
+    flow::{Flow, Segment},
+    outcome::{Found, NoName, Outcome, Stop},
+    quic::Quic,
+    settings::Settings,
+    table::Table,
+    tcp::{self, Tcp},
+};
+
+/// Reads the names of flows from their first bytes.
+#[derive(Debug)]
+pub struct Reader {
+    settings: Settings,
+    table: Table<Reading>,
+    /// The memory that the values in the table have, in bytes.
+    kept_bytes: usize,
+    /// Where bytes are put together.
+    room: Vec<u8>,
+    forgotten: Forgotten,
+}
+
+/// How many flows were forgotten before they were read to the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Those whose time was over.
+    pub timed_out: u64,
+    /// Those that made room for newer ones.
+    pub gave_way: u64,
+}
+
+/// A flow that is half there.
+#[derive(Debug)]
+enum Reading {
+    Tcp(Tcp),
+    Quic(Quic),
+}
+
+impl Reading {
+    fn memory(&self) -> usize {
+        match self {
+            Self::Tcp(tcp) => tcp.memory(),
+            Self::Quic(quic) => quic.memory(),
+        }
+    }
+}
+
+impl Reader {
+    /// Makes a reader that has seen nothing.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            table: Table::new(),
+            kept_bytes: 0,
+            room: Vec::new(),
+            forgotten: Forgotten::default(),
+        }
+    }
+
+    /// Takes a piece of a flow that came at a time in nanoseconds, from any clock that does not go
+    /// back.
+    ///
+    /// Returns the flow's outcome once it is known; then the flow is forgotten. The caller must leave
+    /// out what comes of it later, or it is taken for a new one.
+    pub fn feed(&mut self, now_ns: u64, flow: Flow, segment: Segment<'_>) -> Option<Outcome> {
+        self.expire(now_ns);
+        let read = match segment {
+            Segment::Tcp { payload: [], .. } | Segment::Udp { payload: [] } => Err(Stop::More),
+            Segment::Tcp {
+                sequence,
+                first,
+                payload,
+            } => self.feed_tcp(now_ns, flow, (sequence, first), payload),
+            Segment::Udp { payload } => self.feed_udp(now_ns, flow, payload),
+        };
+        let outcome = match read {
+            Ok(found) => Outcome::Name(found),
+            Err(Stop::No(reason)) => Outcome::NoName(reason),
+            Err(Stop::More) => {
+                while self.kept_bytes > self.settings.bytes && self.oldest_gives_way() {}
+                return None;
+            }
+        };
+        self.forget(&flow);
+        Some(outcome)
+    }
+
+    /// Forgets a flow that is over, or of which no more will come. Returns why it has no name yet;
+    /// `None`: it is not being read.
+    pub fn give_up(&mut self, flow: &Flow) -> Option<NoName> {
+        let most = self.settings.flow_bytes;
+        self.forget(flow).map(|reading| match reading {
+            Reading::Tcp(tcp) => tcp.why_not(most, &mut self.room),
+            Reading::Quic(_) => NoName::Incomplete,
+        })
+    }
+
+    /// Returns how many flows are half there.
+    #[must_use]
+    pub fn half_there(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Returns how many flows were forgotten.
+    #[must_use]
+    pub const fn forgotten(&self) -> Forgotten {
+        self.forgotten
+    }
+
+    /// Returns all memory that is allocated, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.table.memory() + self.kept_bytes + self.room.capacity()
+    }
+
+    fn feed_tcp(
+        &mut self,
+        now_ns: u64,
+        flow: Flow,
+        (sequence, first): (u32, Option<u32>),
+        payload: &[u8],
+    ) -> Result<Found, Stop> {
+        let most = self.settings.flow_bytes;
+        if self.table.get_mut(&flow).is_none() {
+            // Most hellos come whole, and need no place.
+            if first.is_none_or(|first| first == sequence) {
+                let bytes = &payload[..payload.len().min(most.into())];
+                let is_all = bytes.len() == usize::from(most);
+                match tcp::read(bytes, first.is_some(), is_all, most) {
+                    Err(Stop::More) => {}
+                    read => return read,
+                }
+            }
+            self.begin(now_ns, flow, Reading::Tcp(Tcp::new(sequence, first)));
+        }
+        let Some(Reading::Tcp(tcp)) = self.table.get_mut(&flow) else {
+            return Err(Stop::More);
+        };
+        let before = tcp.memory();
+        tcp.add(sequence, first, payload, most);
+        self.kept_bytes = self.kept_bytes + tcp.memory() - before;
+        tcp.read(most, &mut self.room)
+    }
+
+    fn feed_udp(&mut self, now_ns: u64, flow: Flow, payload: &[u8]) -> Result<Found, Stop> {
+        let most = self.settings.flow_bytes;
+        if let Some(Reading::Quic(quic)) = self.table.get_mut(&flow) {
+            let before = quic.memory();
+            let added = quic.add(payload, most);
+            self.kept_bytes = self.kept_bytes + quic.memory() - before;
+            return added.and_then(|()| quic.read(most, &mut self.room));
+        }
+        let mut quic = Quic::default();
+        quic.add(payload, most)?;
+        let read = quic.read(most, &mut self.room);
+        if read == Err(Stop::More) && quic.is_begun() {
+            self.begin(now_ns, flow, Reading::Quic(quic));
+        }
+        read
+    }
+
+    /// Keeps what there is of a new flow.
+    fn begin(&mut self, now_ns: u64, flow: Flow, reading: Reading) {
+        let most = self.settings.flows.max(1) as usize;
+        while self.table.len() >= most && self.oldest_gives_way() {}
+        self.kept_bytes += reading.memory();
+        self.table.insert(flow, now_ns, reading);
+    }
+
+    /// Forgets the flow that began first; `false`: there is none. Under a flood of halves it is the
+    /// one that is least likely to be completed yet.
+    fn oldest_gives_way(&mut self) -> bool {
+        let oldest = self.table.oldest();
+        let is_one = oldest.is_some_and(|(flow, _)| self.forget(&flow).is_some());
+        self.forgotten.gave_way += u64::from(is_one);
+        is_one
+    }
+
+    /// Forgets the flows whose time is over. It counts from a flow's first piece, so that nobody keeps
+    /// a place by one byte at a time.
+    fn expire(&mut self, now_ns: u64) {
+        while let Some((flow, begun_ns)) = self.table.oldest() {
+            if now_ns.saturating_sub(begun_ns) < self.settings.timeout_ns {
+                break;
+            }
+            self.forget(&flow);
+            self.forgotten.timed_out += 1;
+        }
+    }
+
+    fn forget(&mut self, flow: &Flow) -> Option<Reading> {
+        let reading = self.table.remove(flow)?;
+        self.kept_bytes -= reading.memory();
+        Some(reading)
+    }
+}

@@ -1,0 +1,40 @@
+//! What the first bytes of a TCP connection are.
+
+use crate::{
+    http,
+    outcome::{Applications, Found, How, NoName, Stop},
+    tls,
+};
+
+/// Finds the name in the first bytes; `is_all` if no more of them will come, and `most` is how many
+/// could.
+pub(crate) fn read(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
+    let read = of_kind(bytes, is_all, most);
+    match read {
+        Err(Stop::More) if is_all => Err(Stop::No(NoName::TooLong)),
+        read => read,
+    }
+}
+
+fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
+    if bytes.is_empty() {
+        return Err(Stop::More);
+    }
+    if bytes[0] == tls::HANDSHAKE {
+        return tls::read(bytes, most);
+    }
+    if tls::is_sslv2(bytes)? {
+        return Err(Stop::No(NoName::Sslv2));
+    }
+    let (name, how) = if http::two::begins(bytes) {
+        (http::two::read(bytes)?, How::Http2)
+    } else {
+        (http::one::read(bytes, is_all)?, How::Http1)
+    };
+    Ok(Found {
+        name,
+        how,
+        may_be_outer: false,
+        applications: Applications::default(),
+    })
+}

@@ -1,0 +1,70 @@
+//! Makes hellos as clients send them, for tests.
+
+pub use crate::quic::{Initial, Version, crypto};
+
+/// What a ClientHello has that concerns its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Hello<'a> {
+    /// The server name; `None`: the extension is missing.
+    pub name: Option<&'a [u8]>,
+    /// The application protocols.
+    pub applications: &'a [&'a [u8]],
+    /// The bytes of a key share before the name: some 1200 with a post-quantum one.
+    pub key_share: usize,
+    /// Whether it offers Encrypted ClientHello.
+    pub is_encrypted: bool,
+}
+
+impl Hello<'_> {
+    /// Returns the handshake message.
+    ///
+    /// # Panics
+    ///
+    /// If a length does not fit.
+    #[must_use]
+    pub fn message(&self) -> Vec<u8> {
+        let mut extensions = extension(51, &vec![0x77; self.key_share]);
+        if let Some(name) = self.name {
+            let entry = [&[0][..], &with_length(name)].concat();
+            extensions.extend(extension(0, &with_length(&entry)));
+        }
+        if !self.applications.is_empty() {
+            let identifiers = self.applications.iter().flat_map(|one| {
+                let length = u8::try_from(one.len()).expect("a short identifier");
+                [&[length], *one].concat()
+            });
+            let identifiers: Vec<u8> = identifiers.collect();
+            extensions.extend(extension(16, &with_length(&identifiers)));
+        }
+        if self.is_encrypted {
+            extensions.extend(extension(0xfe0d, &[0; 32]));
+        }
+        let mut body = vec![3, 3];
+        body.extend([0x55; 32]);
+        // No session, one cipher suite, no compression.
+        body.extend([0, 0, 2, 0x13, 0x01, 1, 0]);
+        body.extend(with_length(&extensions));
+        let length = u16::try_from(body.len()).expect("a short hello");
+        [&[1, 0], &length.to_be_bytes()[..], &body].concat()
+    }
+}
+
+/// Returns the message in records of at most so many bytes.
+///
+/// # Panics
+///
+/// If `most` is 0 or above 65535.
+#[must_use]
+pub fn records(message: &[u8], most: usize) -> Vec<u8> {
+    let record = |part: &[u8]| [&[22, 3, 1][..], &with_length(part)].concat();
+    message.chunks(most).flat_map(record).collect()
+}
+
+fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
+    [&kind.to_be_bytes()[..], &with_length(content)].concat()
+}
+
+fn with_length(content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("a short content");
+    [&length.to_be_bytes(), content].concat()
+}

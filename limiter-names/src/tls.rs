@@ -1,0 +1,50 @@
+//! TLS over TCP: a ClientHello in records (RFC 8446, 5.1).
+
+use tls_parser::{TlsRecordType, parse_tls_record_header};
+
+use crate::{
+    hello,
+    outcome::{Found, How, NoName, Stop},
+};
+
+/// The type of a record of the handshake, which is the first byte that a client sends.
+pub(crate) const HANDSHAKE: u8 = 22;
+
+/// The longest content of a record in clear text.
+const LONGEST_RECORD: u16 = 1 << 14;
+
+/// Returns whether bytes begin like the hello of SSL 2.0: a length with the highest bit set, the type
+/// of the message, and the version of SSL 2.0 or of a successor. Of fewer than these it is not known
+/// yet.
+pub(crate) fn is_sslv2(bytes: &[u8]) -> Result<bool, Stop> {
+    match bytes {
+        [length, ..] if length & 0x80 == 0 => Ok(false),
+        [_, _, kind, version, ..] => Ok(*kind == 1 && matches!(version, 0 | 3)),
+        [_, _, kind] if *kind != 1 => Ok(false),
+        _ => Err(Stop::More),
+    }
+}
+
+/// Finds the name in the first bytes of a connection, of which there can be `most`.
+///
+/// A client may split the hello into records as it likes, each of which may come in pieces.
+pub(crate) fn read(bytes: &[u8], most: u16) -> Result<Found, Stop> {
+    let mut carried = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    // A header that is not there yet may still come.
+    while let Ok((content, header)) = parse_tls_record_header(rest) {
+        let is_handshake = header.record_type == TlsRecordType::Handshake
+            && header.version.0 >> 8 == 3
+            && (1..=LONGEST_RECORD).contains(&header.len);
+        if !is_handshake {
+            return Err(Stop::No(NoName::Malformed));
+        }
+        let (content, after) = content.split_at(content.len().min(header.len.into()));
+        carried.extend_from_slice(content);
+        match hello::read(&carried, most) {
+            Err(Stop::More) => rest = after,
+            read => return read.map(|hello| hello.found(How::Tls)),
+        }
+    }
+    Err(Stop::More)
+}

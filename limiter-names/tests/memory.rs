@@ -1,0 +1,146 @@
+//! A million flows of which only the first half comes: memory stays within the settings, and is what
+//! the reader says.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    net::Ipv4Addr,
+};
+
+use limiter_names::{
+    Flow, Outcome, Protocol, Reader, Segment, Settings,
+    testing::{Hello, Initial, Version, crypto, records},
+};
+
+/// Counts what each thread allocates: that of the test shares nothing with the harness's.
+struct Counted;
+
+thread_local! {
+    static NOW: Cell<usize> = const { Cell::new(0) };
+}
+
+fn now() -> usize {
+    NOW.get()
+}
+
+// SAFETY: all is done by the system's allocator, under its own rules; the counter neither allocates
+// nor has a destructor.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        NOW.set(now().wrapping_add(layout.size()));
+        // SAFETY: the caller keeps to the rules of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.set(now().wrapping_sub(layout.size()));
+        // SAFETY: the caller keeps to the rules of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTED: Counted = Counted;
+
+/// What a place for a flow takes at most, in bytes.
+const PLACE: usize = 400;
+
+/// The most that may be kept beside: the room to put bytes together, and a table's end.
+const BESIDE: usize = 1 << 14;
+
+fn hello() -> Hello<'static> {
+    Hello {
+        name: Some(b"www.example.com"),
+        applications: &[],
+        key_share: 1200,
+        is_encrypted: false,
+    }
+}
+
+fn flow(number: u32, protocol: Protocol) -> Flow {
+    Flow {
+        client: Ipv4Addr::from(0x0a00_0000 + number).into(),
+        server: Ipv4Addr::new(198, 51, 100, 1).into(),
+        client_port: 50_000,
+        server_port: 443,
+        protocol,
+    }
+}
+
+/// Feeds halves, and now and then a whole flow in two pieces; returns the most memory at a time.
+fn flood(reader: &mut Reader, flows: u32) -> usize {
+    let stream = records(&hello().message(), 1 << 14);
+    let message = hello().message();
+    let initial = Initial {
+        version: Version::One,
+        keyed_by: b"01234567",
+        connection: b"01234567",
+        token: &[],
+        number: 0,
+    };
+    let datagram = initial.sealed(&crypto(0, &message[..900]), 1200);
+    let before = now();
+    let mut most = 0;
+    for number in 0..flows {
+        let time_ns = u64::from(number) * 1000;
+        let tcp = |place: u32, payload| Segment::Tcp {
+            sequence: place,
+            first: (number % 2 == 0).then_some(0),
+            payload,
+        };
+        let (flow, segment) = match number % 16 {
+            0 => (
+                flow(number, Protocol::Udp),
+                Segment::Udp { payload: &datagram },
+            ),
+            // From gaps to the longest beginnings.
+            kind @ 1..8 => {
+                let length = 200 * kind as usize;
+                let half = tcp(number % 3, &stream[..length.min(stream.len() - 1)]);
+                (flow(number, Protocol::Tcp), half)
+            }
+            _ => (flow(number, Protocol::Tcp), tcp(0, &stream[..64])),
+        };
+        assert!(reader.feed(time_ns, flow, segment).is_none());
+        if number % 16 == 9 {
+            // Whoever says the rest soon is read, however many halves there are.
+            let outcome = reader.feed(time_ns, flow, tcp(64, &stream[64..]));
+            assert!(matches!(outcome, Some(Outcome::Name(_))), "{outcome:?}");
+        }
+        let allocated = now() - before;
+        assert!(
+            allocated <= reader.memory() && reader.memory() <= allocated + BESIDE,
+            "{allocated} bytes, of which it knows {}",
+            reader.memory()
+        );
+        most = most.max(allocated);
+    }
+    most
+}
+
+#[test]
+fn a_million_halves_take_what_the_settings_allow() {
+    for (halves, flows, bytes) in [
+        (1_000_000, 1 << 16, 1 << 26),
+        (200_000, 1 << 16, 1 << 24),
+        (200_000, 1000, 1 << 26),
+    ] {
+        let settings = Settings {
+            flows,
+            bytes,
+            ..Settings::default()
+        };
+        let before = now();
+        let mut reader = Reader::new(settings);
+        let most = flood(&mut reader, halves);
+        let bound = bytes + flows as usize * PLACE + BESIDE;
+        println!("{flows} flows, {bytes} bytes: {most} bytes at most, of {bound}");
+        assert!(most <= bound, "{most} bytes of {bound}");
+        assert!(reader.half_there() <= flows as usize);
+        let forgotten = reader.forgotten();
+        assert!(forgotten.gave_way > u64::from(halves) / 2, "{forgotten:?}");
+        drop(reader);
+        // Nothing is left.
+        assert_eq!(now(), before);
+    }
+}

@@ -1,0 +1,96 @@
+//! The names of a capture as text.
+
+use std::io::{self, Write as _};
+
+use crate::{
+    cli::render::{count, counted, table},
+    names::Summary,
+};
+
+/// The longest name that is shown whole. Of a longer one the end is shown, which says whose it is.
+const LONGEST: usize = 40;
+
+/// Prints what a capture's clients ask for, with at most so many names.
+pub(super) fn summary(summary: &Summary, most: usize) -> anyhow::Result<()> {
+    let (names, unread) = (summary.names(), summary.unread());
+    let mut out = io::stdout().lock();
+    if names.is_empty() {
+        writeln!(out, "No client asks for a name that can be read.")?;
+    } else {
+        let rows = names.iter().take(most).map(|row| {
+            [
+                shown(&row.name),
+                row.how.to_owned(),
+                count(row.flows),
+                count(row.packets),
+                count(row.bytes),
+            ]
+        });
+        let header = ["name", "told by", "flows", "packets", "bytes"];
+        writeln!(out, "{}", table(header, [2, 3, 4], rows))?;
+        if let Some(others) = names.len().checked_sub(most).filter(|others| *others > 0) {
+            writeln!(out, "and {}", counted(others, "other name"))?;
+        }
+    }
+    if !unread.is_empty() {
+        let rows = unread.iter().map(|row| {
+            [
+                row.reason.to_owned(),
+                count(row.flows),
+                count(row.packets),
+                count(row.bytes),
+                row.meaning.to_owned(),
+            ]
+        });
+        let header = ["without a name", "flows", "packets", "bytes", "meaning"];
+        writeln!(out, "\n{}", table(header, [1, 2, 3], rows))?;
+    }
+    for note in notes(summary) {
+        writeln!(out, "\n{note}")?;
+    }
+    Ok(())
+}
+
+fn notes(summary: &Summary) -> Vec<String> {
+    let outer = summary.names().iter().map(|row| row.may_be_outer).sum();
+    let notes = [
+        (
+            outer,
+            "hellos offer ECH: their names may be those of servers in front",
+        ),
+        (summary.silent, "flows had headers alone"),
+        (summary.cut, "packets were truncated in the capture"),
+        (
+            summary.not_followed,
+            "packets were of more flows than are followed",
+        ),
+    ];
+    let some = notes.into_iter().filter(|(number, _)| *number > 0);
+    some.map(|(number, what)| format!("{} {what}", count(number)))
+        .collect()
+}
+
+/// Shortens a name.
+fn shown(name: &str) -> String {
+    // A name has ASCII alone.
+    match name.len().checked_sub(LONGEST) {
+        Some(more) if more > 0 => format!("…{}", &name[more + 1..]),
+        _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        assert_eq!(shown("www.example.com"), "www.example.com");
+        let name = format!("{}.example.com", "a".repeat(28));
+        assert_eq!(name.len(), 40);
+        assert_eq!(shown(&name), name);
+        let longer = format!("a{name}");
+        assert_eq!(shown(&longer), format!("…{}", &name[1..]));
+        assert_eq!(shown(&longer).chars().count(), 40);
+    }
+}

@@ -1,0 +1,201 @@
+//! Follows the flows of a capture.
+
+use std::collections::{HashMap, hash_map::Entry};
+
+use limiter_capture::Packet;
+use limiter_common::{
+    counters::Traffic,
+    packet::{self, FLAG_ACK, FLAG_SYN, Facts, PROTOCOL_TCP, TcpNumbers},
+};
+use limiter_names::{Flow, NoName, Outcome, Protocol, Reader, Segment, Settings};
+
+use super::{
+    direction::{self, Beginning},
+    summary::Summary,
+};
+
+/// How many flows are followed; packets of others are only counted.
+const MOST_FLOWS: usize = 1 << 20;
+
+/// Takes the packets of a capture, one after the other.
+pub(crate) struct Collector {
+    reader: Reader,
+    followed: HashMap<Flow, Followed>,
+    most_flows: usize,
+    /// The time of the first packet, in nanoseconds since the capture's epoch.
+    begun_ns: Option<i128>,
+    summary: Summary,
+}
+
+/// A flow that is followed.
+struct Followed {
+    /// The sequence number of its first byte, if it is known.
+    first: Option<u32>,
+    /// Whether the client has sent anything beyond headers.
+    has_payload: bool,
+    outcome: Option<Outcome>,
+    /// What the client sends.
+    traffic: Traffic,
+}
+
+impl Collector {
+    pub(crate) fn new() -> Self {
+        Self::with_room(MOST_FLOWS)
+    }
+
+    fn with_room(most_flows: usize) -> Self {
+        Self {
+            reader: Reader::new(Settings::default()),
+            followed: HashMap::new(),
+            most_flows,
+            begun_ns: None,
+            summary: Summary::default(),
+        }
+    }
+
+    /// Takes a packet.
+    pub(crate) fn take(&mut self, packet: &Packet<'_>) {
+        self.summary.packets += 1;
+        self.summary.cut += u64::from(packet.frame.is_cut());
+        let begun_ns = *self.begun_ns.get_or_insert(packet.time_ns);
+        let now_ns = u64::try_from(packet.time_ns - begun_ns).unwrap_or(0);
+        let mut facts = Facts::NONE;
+        if packet::parse(&packet.frame, &mut facts).is_err() {
+            return;
+        }
+        let Some(flow) = direction::from_source(&facts) else {
+            return;
+        };
+        let numbers = packet::tcp_numbers(&packet.frame);
+        if facts.protocol == PROTOCOL_TCP && numbers.is_none() {
+            return;
+        }
+        let Some(flow) = self.follow(flow, &facts, numbers) else {
+            return;
+        };
+        let place = packet::payload_place(&packet.frame).unwrap_or_default();
+        let end = place.end.min(packet.frame.data.len());
+        let payload = packet.frame.data.get(place.start..end);
+        self.feed(now_ns, flow, &facts, numbers, payload.unwrap_or_default());
+    }
+
+    /// Returns the packet's flow if its client has sent it, and there is room to follow it.
+    fn follow(
+        &mut self,
+        from_source: Flow,
+        facts: &Facts,
+        numbers: Option<TcpNumbers>,
+    ) -> Option<Flow> {
+        let beginning = direction::beginning(facts, numbers);
+        let to_source = direction::reversed(from_source);
+        let begins = facts.tcp_flags & FLAG_SYN != 0;
+        let is_known = |flow: &Flow| {
+            let followed = self.followed.get(flow)?;
+            // Of the ports of an earlier connection a new one may begin.
+            Some(!begins || followed.first.is_none() || followed.first == beginning.first)
+        };
+        let (flow, is_from_client) = match (is_known(&from_source), is_known(&to_source)) {
+            (Some(true), _) => (from_source, true),
+            (None, Some(true)) => (to_source, false),
+            _ if beginning.is_from_client => (from_source, true),
+            _ => (to_source, false),
+        };
+        self.begin(flow, beginning, begins);
+        if !self.followed.contains_key(&flow) {
+            self.summary.not_followed += 1;
+            return None;
+        }
+        is_from_client.then_some(flow)
+    }
+
+    /// Begins to follow a flow that is new, or a new connection with the same ends.
+    fn begin(&mut self, flow: Flow, beginning: Beginning, begins: bool) {
+        let has_room = self.followed.len() < self.most_flows;
+        let new = Followed {
+            first: beginning.first,
+            has_payload: false,
+            outcome: None,
+            traffic: Traffic::default(),
+        };
+        match self.followed.entry(flow) {
+            Entry::Vacant(entry) => {
+                if has_room {
+                    entry.insert(new);
+                }
+            }
+            Entry::Occupied(mut entry) if begins => {
+                let followed = entry.get_mut();
+                if followed.first.is_none() && followed.outcome.is_none() {
+                    // The segment that opens it comes late.
+                    followed.first = beginning.first;
+                } else if followed.first != beginning.first {
+                    let over = entry.insert(new);
+                    end(&mut self.summary, &mut self.reader, &flow, over);
+                }
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+
+    /// Counts a packet that the client sends, and reads its payload.
+    fn feed(
+        &mut self,
+        now_ns: u64,
+        flow: Flow,
+        facts: &Facts,
+        numbers: Option<TcpNumbers>,
+        payload: &[u8],
+    ) {
+        let Some(followed) = self.followed.get_mut(&flow) else {
+            return;
+        };
+        followed.traffic.add(facts.length);
+        if payload.is_empty() {
+            return;
+        }
+        followed.has_payload = true;
+        if followed.outcome.is_some() {
+            return;
+        }
+        let segment = match (flow.protocol, numbers) {
+            (Protocol::Udp, _) => Segment::Udp { payload },
+            (Protocol::Tcp, Some(numbers)) => {
+                // A SYN has a number of its own, before that of its payload.
+                let is_syn = facts.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
+                Segment::Tcp {
+                    sequence: numbers.sequence.wrapping_add(is_syn.into()),
+                    first: followed.first,
+                    payload,
+                }
+            }
+            (Protocol::Tcp, None) => return,
+        };
+        followed.outcome = self.reader.feed(now_ns, flow, segment);
+    }
+
+    /// Returns what was found.
+    pub(crate) fn finish(mut self) -> Summary {
+        for (flow, followed) in self.followed {
+            end(&mut self.summary, &mut self.reader, &flow, followed);
+        }
+        self.summary
+    }
+}
+
+/// Adds up a flow that is over.
+fn end(summary: &mut Summary, reader: &mut Reader, flow: &Flow, followed: Followed) {
+    let given_up = reader.give_up(flow);
+    match followed.outcome {
+        Some(Outcome::Name(found)) => summary.add(found, followed.traffic),
+        Some(Outcome::NoName(reason)) => summary.add_unread(reason, followed.traffic),
+        None if followed.has_payload => {
+            // The reader has forgotten what came too slowly, or too much at once.
+            let reason = given_up.unwrap_or(NoName::Incomplete);
+            summary.add_unread(reason, followed.traffic);
+        }
+        None => summary.silent += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

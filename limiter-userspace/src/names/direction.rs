@@ -1,0 +1,102 @@
+//! Which end of a flow is its client.
+
+use std::net::IpAddr;
+
+use limiter_common::{
+    address::Address,
+    packet::{FLAG_ACK, FLAG_SYN, Facts, PROTOCOL_TCP, PROTOCOL_UDP, TcpNumbers, Transport},
+};
+use limiter_names::{Flow, Protocol};
+
+/// A packet's flow, if its source is the client.
+pub(super) fn from_source(facts: &Facts) -> Option<Flow> {
+    let protocol = match (facts.transport, facts.protocol) {
+        (Transport::Tcp, PROTOCOL_TCP) => Protocol::Tcp,
+        (Transport::Ports, PROTOCOL_UDP) => Protocol::Udp,
+        _ => return None,
+    };
+    let destination = Address {
+        high: facts.destination_high,
+        low: facts.destination_low,
+        ..facts.source
+    };
+    Some(Flow {
+        client: IpAddr::from(facts.source),
+        server: IpAddr::from(destination),
+        client_port: facts.source_port,
+        server_port: facts.destination_port,
+        protocol,
+    })
+}
+
+/// The same flow, if its ends have the other parts.
+pub(super) const fn reversed(flow: Flow) -> Flow {
+    Flow {
+        client: flow.server,
+        server: flow.client,
+        client_port: flow.server_port,
+        server_port: flow.client_port,
+        protocol: flow.protocol,
+    }
+}
+
+/// What a first packet says of its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Beginning {
+    /// Whether the packet's source is the client.
+    pub(super) is_from_client: bool,
+    /// The sequence number of the client's first byte, if it is known.
+    pub(super) first: Option<u32>,
+}
+
+/// Tells by a flow's first packet which end is the client: the one that opens the connection, or else
+/// the one with the higher port, since servers have low ones.
+pub(super) fn beginning(facts: &Facts, numbers: Option<TcpNumbers>) -> Beginning {
+    match (facts.tcp_flags & (FLAG_SYN | FLAG_ACK), numbers) {
+        (FLAG_SYN, Some(numbers)) => Beginning {
+            is_from_client: true,
+            first: Some(numbers.sequence.wrapping_add(1)),
+        },
+        (flags, Some(numbers)) if flags == FLAG_SYN | FLAG_ACK => Beginning {
+            is_from_client: false,
+            first: Some(numbers.acknowledged),
+        },
+        _ => Beginning {
+            is_from_client: facts.source_port >= facts.destination_port,
+            first: None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(flags: u8, source_port: u16, destination_port: u16) -> Beginning {
+        let facts = Facts {
+            tcp_flags: flags,
+            source_port,
+            destination_port,
+            ..Facts::NONE
+        };
+        let numbers = TcpNumbers {
+            sequence: u32::MAX,
+            acknowledged: 7,
+        };
+        beginning(&facts, Some(numbers))
+    }
+
+    #[test]
+    fn who_opens_a_connection_is_the_client() {
+        let beginning = |is_from_client, first| Beginning {
+            is_from_client,
+            first,
+        };
+        assert_eq!(begun(FLAG_SYN, 80, 50_000), beginning(true, Some(0)));
+        let answer = FLAG_SYN | FLAG_ACK;
+        assert_eq!(begun(answer, 50_000, 80), beginning(false, Some(7)));
+        assert_eq!(begun(FLAG_ACK, 50_000, 80), beginning(true, None));
+        assert_eq!(begun(FLAG_ACK, 80, 50_000), beginning(false, None));
+        assert_eq!(begun(0, 443, 443), beginning(true, None));
+    }
+}

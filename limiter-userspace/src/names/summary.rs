@@ -1,0 +1,111 @@
+//! What a capture's flows ask for, added up.
+
+use std::collections::HashMap;
+
+use limiter_common::counters::Traffic;
+use limiter_names::{Application, Applications, Found, How, Name, NoName};
+use serde::Serialize;
+
+/// Flows and what their clients send.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    flows: u64,
+    traffic: Traffic,
+    /// Of these flows, those whose name may be only the outer one.
+    may_be_outer: u64,
+    applications: Applications,
+}
+
+/// What a capture's flows ask for.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    /// All packets.
+    pub(crate) packets: u64,
+    /// Those of which the capture has only the beginning.
+    pub(crate) cut: u64,
+    /// Those of flows for which there was no room.
+    pub(crate) not_followed: u64,
+    /// The flows whose clients sent nothing but headers.
+    pub(crate) silent: u64,
+    named: HashMap<(Name, How), Sum>,
+    unread: HashMap<NoName, Sum>,
+}
+
+/// A name, and how it was told.
+#[derive(Debug, Serialize)]
+pub(crate) struct NameRow {
+    pub(crate) name: String,
+    pub(crate) how: &'static str,
+    pub(crate) flows: u64,
+    /// What the clients send, with their bytes from the Ethernet header on.
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) may_be_outer: u64,
+    pub(crate) applications: Vec<&'static str>,
+}
+
+/// A reason why there is no name.
+#[derive(Debug, Serialize)]
+pub(crate) struct UnreadRow {
+    pub(crate) reason: &'static str,
+    pub(crate) flows: u64,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) meaning: &'static str,
+}
+
+impl Sum {
+    fn add(&mut self, traffic: Traffic) {
+        self.flows += 1;
+        self.traffic += traffic;
+    }
+}
+
+impl Summary {
+    /// Adds a flow with a name.
+    pub(super) fn add(&mut self, found: Found, traffic: Traffic) {
+        let sum = self.named.entry((found.name, found.how)).or_default();
+        sum.add(traffic);
+        sum.may_be_outer += u64::from(found.may_be_outer);
+        sum.applications.extend(found.applications);
+    }
+
+    /// Adds a flow without one.
+    pub(super) fn add_unread(&mut self, reason: NoName, traffic: Traffic) {
+        self.unread.entry(reason).or_default().add(traffic);
+    }
+
+    /// Returns the names, those with the most flows first.
+    pub(crate) fn names(&self) -> Vec<NameRow> {
+        let row = |((name, how), sum): (&(Name, How), &Sum)| NameRow {
+            name: name.to_string(),
+            how: how.name(),
+            flows: sum.flows,
+            packets: sum.traffic.packets,
+            bytes: sum.traffic.bytes,
+            may_be_outer: sum.may_be_outer,
+            applications: sum.applications.iter().map(Application::name).collect(),
+        };
+        let mut rows: Vec<_> = self.named.iter().map(row).collect();
+        rows.sort_by(|one, other| {
+            let flows = other.flows.cmp(&one.flows);
+            flows.then_with(|| (&one.name, one.how).cmp(&(&other.name, other.how)))
+        });
+        rows
+    }
+
+    /// Returns the reasons for which there is no name, in their order.
+    pub(crate) fn unread(&self) -> Vec<UnreadRow> {
+        let row = |reason: NoName| {
+            let sum = self.unread.get(&reason)?;
+            Some(UnreadRow {
+                reason: reason.name(),
+                flows: sum.flows,
+                packets: sum.traffic.packets,
+                bytes: sum.traffic.bytes,
+                meaning: reason.meaning(),
+            })
+        };
+        NoName::ALL.into_iter().filter_map(row).collect()
+    }
+}
