@@ -14,9 +14,9 @@ process() {
     systemctl show --property MainPID --value limiter
 }
 
-# systemd restarts it after 2 s at most.
+# systemd restarts it after 2 s at most; to start takes many times as long on an emulated machine.
 becomes_active() {
-    for _ in $(seq 20); do
+    for _ in $(seq 120); do
         ! systemctl is-active limiter || return 0
         sleep 0.5
     done
