@@ -1,6 +1,6 @@
 //! A packet as limits and sieves see it.
 
-use crate::{owner::OwnerFields, packet::Facts, policy::Class};
+use crate::{owner::OwnerFields, packet::Asked, packet::Facts, policy::Class};
 
 /// A packet to decide on: its facts, the class of its source, and the time.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub struct Packet {
     pub class: Class,
     /// When it arrived, in nanoseconds.
     pub now: u64,
+    /// What the policy says of its question; only if limits count it by that.
+    pub asked: Asked,
 }
 
 impl Packet {
@@ -22,6 +24,7 @@ impl Packet {
         OwnerFields {
             facts: &self.facts,
             subscriber: &self.class.subscriber,
+            asked: &self.asked,
             interface,
         }
     }

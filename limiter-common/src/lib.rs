@@ -44,6 +44,7 @@ pub mod connection;
 pub mod cookie;
 pub mod counters;
 pub mod decide;
+pub mod dns;
 pub mod judged;
 pub mod limit;
 mod numbered;

@@ -21,6 +21,7 @@ mod frame;
 mod globals;
 mod listener;
 mod log;
+mod names;
 mod offenders;
 mod own_connections;
 mod reputation;
@@ -87,10 +88,12 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
         Entered::Decided(verdict) => finish(context, frame.length(), &verdict),
         Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, frame.length()),
-        Entered::Undecided => match Stage::first(tables::MapTables.shape()) {
-            Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),
-            None => finish(context, frame.length(), workspace.verdict()),
-        },
+        Entered::Undecided => {
+            match Stage::first(tables::MapTables.shape(), workspace.verdict().matched) {
+                Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),
+                None => finish(context, frame.length(), workspace.verdict()),
+            }
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     answers,
     buckets::{self, BucketLocation, IN_ANY, MapBuckets},
     clock::KernelClock,
-    connections, finish,
+    connections, finish, names,
     offenders::MapOffenders,
     reputation::MapReputation,
     tables::MapTables,
@@ -76,6 +76,7 @@ macro_rules! programs {
 }
 
 programs! {
+    limiter_names limiter_names_linear Names;
     limiter_tcp_state limiter_tcp_state_linear TcpState;
     limiter_connections limiter_connections_linear Connections;
     limiter_standing limiter_standing_linear Standing;
@@ -103,6 +104,9 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     if stage == Stage::Banned {
         return count_hit(context, workspace);
     }
+    if stage == Stage::Names {
+        names::find::<FRAGS>(context, workspace);
+    }
     if stage == Stage::TcpState {
         tcp_state::find::<FRAGS>(context, workspace);
     }
@@ -114,7 +118,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     }
     let progress = if matches!(
         stage,
-        Stage::TcpState | Stage::Connections | Stage::Standing | Stage::Cookies
+        Stage::Names | Stage::TcpState | Stage::Connections | Stage::Standing | Stage::Cookies
     ) {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)

@@ -10,6 +10,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     limit::{LimitId, MAX_LIMIT_IDS, MAX_LIMITS},
+    policy::NameSlot,
     policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
@@ -44,6 +45,10 @@ static RESERVES: Array<Reserves, 1, READ_ONLY> = Array::new();
 
 #[btf_map]
 static MASKS: Array<u64, { Masks::RANGES as usize }, READ_ONLY> = Array::new();
+
+/// Mappable, because such an array starts at a page, and so two slots are a cache line.
+#[btf_map]
+static NAMES: Array<NameSlot, 1, { READ_ONLY | BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[btf_map]
 static SIEVES: Array<Sieve, 1, READ_ONLY> = Array::new();
@@ -127,6 +132,11 @@ impl Tables for MapTables {
     #[inline(always)]
     fn mask(&self, index: u32) -> Option<&u64> {
         MASKS.get(index)
+    }
+
+    #[inline(always)]
+    fn name(&self, index: u32) -> Option<&NameSlot> {
+        NAMES.get(index)
     }
 
     #[inline(always)]

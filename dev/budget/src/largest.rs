@@ -13,8 +13,8 @@ use limiter_common::{
     strategy::{Strategy, moving_window},
 };
 use limiter_policy::policy::{
-    Deny, DnsCookies, Fragments, Limit, Match, Mode, Override, OverrideId, Percentage, PermaBlock,
-    Policy, PressureOf, Queue, Rate, Reserve, Reserved, Sieve, TcpFlags,
+    Deny, DnsCookies, DnsMatch, DnsName, Fragments, Limit, Match, Mode, Override, OverrideId,
+    Percentage, PermaBlock, Policy, PressureOf, Queue, Rate, Reserve, Reserved, Sieve, TcpFlags,
 };
 
 /// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
@@ -44,10 +44,11 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                 } else {
                     Mode::Observe
                 },
-                id_format: if limit_index == 0 {
-                    IdFormat::Total
-                } else {
-                    kind.id_format
+                id_format: match limit_index {
+                    0 => IdFormat::Total,
+                    1 => IdFormat::Zone,
+                    2 => IdFormat::Question,
+                    _ => kind.id_format,
                 },
                 matching: matching(limit_index),
                 ceiling: (limit_index == 0).then_some(CEILING),
@@ -60,6 +61,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
             .collect(),
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
         sieves: (0..MAX_SIEVES).map(sieve).collect(),
+        zones: (0..MAX_LIMITS).map(zone).collect(),
         ..Policy::from(Vec::new())
     }
 }
@@ -135,6 +137,12 @@ fn sieve(number: u32) -> Sieve {
     }
 }
 
+/// Returns a zone; each has another number of labels.
+fn zone(number: u32) -> DnsName {
+    let labels = vec!["z"; number as usize % 63 + 1].join(".");
+    labels.parse().unwrap_or_default()
+}
+
 fn matching(limit_index: u32) -> Match {
     let port = 1 + (limit_index % 1_000) as u16;
     Match {
@@ -146,6 +154,13 @@ fn matching(limit_index: u32) -> Match {
         fragments: Fragments::Ignore,
         standing: Standing::ALL[limit_index as usize % Standing::COUNT..].to_vec(),
         tcp_states: TcpState::ALL[limit_index as usize % TcpState::COUNT..].to_vec(),
+        dns: DnsMatch {
+            names: vec![zone(limit_index).pattern_below()],
+            types: vec![port],
+            opcodes: vec![0],
+            recursion_desired: Some(true),
+            edns: Some(false),
+        },
         otherwise: limit_index % 8 == 7,
     }
 }

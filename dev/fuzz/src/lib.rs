@@ -15,6 +15,7 @@ pub mod decision;
 pub mod feed;
 pub mod frame;
 pub mod hello;
+pub mod question;
 
 mod program;
 #[cfg(test)]
@@ -33,4 +34,5 @@ pub const TARGETS: [Target; 6] = [
     ("feed", feed::run),
     ("frame", frame::run),
     ("hello", hello::run),
+    ("question", question::run),
 ];

@@ -8,6 +8,7 @@ use crate::{
     bucket::{Decide, Decided, Ending},
     limit::MAX_HANDSHAKE_LIMITS,
     owner::{BucketKey, OwnerFields},
+    packet::Asked,
     policy::{Tables, matching, parameters_of},
     strategy::Spend,
 };
@@ -63,6 +64,8 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
     let owner_fields = OwnerFields {
         facts: &facts,
         subscriber: &class.subscriber,
+        // No connection has a question.
+        asked: &Asked::NOTHING,
         interface: &EVERY_INTERFACE,
     };
     let gcra = &parameters.gcra;

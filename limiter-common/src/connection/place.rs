@@ -3,6 +3,7 @@
 use crate::{
     limit::{LimitId, MAX_CONNECTION_LIMITS as MOST_LIMITS},
     owner::{BucketKey, OwnerFields},
+    packet::Asked,
     packet::Facts,
     policy::LimitEntry,
     table::HashKey,
@@ -61,6 +62,8 @@ impl Place {
         let owner_fields = OwnerFields {
             facts,
             subscriber,
+            // No connection has a question.
+            asked: &Asked::NOTHING,
             interface: &EVERY_INTERFACE,
         };
         Self::new(hash_key, &limit.count(&owner_fields, family))

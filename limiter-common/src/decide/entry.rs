@@ -5,7 +5,6 @@ use super::{Verdict, Workspace};
 use crate::{
     ban::BannedAs,
     clock::Clock,
-    judged::Packet,
     packet::{Facts, Headers},
     policy::{Class, Tables, classify, matching},
     reason::Reason,
@@ -68,16 +67,14 @@ where
     if matched == 0 && tables.shape().sieve_uses == 0 {
         return decided(Reason::Unlimited);
     }
-    let packet = Packet {
-        facts,
-        class: *class,
-        now: clock.now(),
-    };
-    workspace.begin(packet, matched);
-    // The other limits may count the packet or not, by the standing of its source or the state of its
-    // connection.
+    workspace.begin(facts, *class, clock.now(), matched);
+    // The other limits may count the packet or not, by the standing of its source, the state of its
+    // connection or its question.
     let shape = tables.shape();
-    let counting = matched & shape.of_every_standing() & shape.of_every_tcp_state();
+    let counting = matched
+        & shape.of_every_standing()
+        & shape.of_every_tcp_state()
+        & shape.of_every_question();
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
         return Entered::Decided(workspace.verdict);
     }

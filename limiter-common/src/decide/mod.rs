@@ -1,9 +1,9 @@
 //! The decision: a pipeline of stages, from a frame to its verdict.
 //!
 //! ```text
-//! entry: parse, match, lists ─▶ TCP state ─▶ standing ─▶ sieves ─▶ connections ─▶ charge ─▶ observe ─▶ verdict
-//!                                           ▲ │   └───────────── refused ───────────┴─▶ answer ─────────┘
-//!                                           └─┴─ cookies
+//! entry: parse, match, lists ─▶ names ─▶ TCP state ─▶ standing ─▶ sieves ─▶ connections ─▶ charge ─▶ observe ─▶ verdict
+//!                                                     ▲ │   └───────────── refused ───────────┴─▶ answer ─────────┘
+//!                                                     └─┴─ cookies
 //! ```
 //!
 //! The entry finds the facts of the packet, what is known of its source, and the limits that count
@@ -11,7 +11,8 @@
 //! dropped, and so is one that a limit that counts the packet blocks. A packet that a ban drops goes
 //! to a stage that only counts it.
 //!
-//! If the limits that count the packet depend on the [state](crate::packet::TcpState) of its
+//! If the limits that count the packet depend on its [question](crate::dns), that is read, and those
+//! that do not count it are left. If they depend on the [state](crate::packet::TcpState) of its
 //! connection, the network stack is asked for it, and those of other states are left.
 //!
 //! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
@@ -57,6 +58,7 @@ mod cookies;
 mod entry;
 mod indices;
 mod log;
+mod names;
 mod outline;
 mod own_connections;
 mod pipeline;
@@ -122,9 +124,12 @@ where
         let mut next = match self.enter(frame, workspace) {
             Entered::Decided(verdict) => return verdict,
             Entered::Banned => Some(Stage::Banned),
-            Entered::Undecided => Stage::first(self.tables.shape()),
+            Entered::Undecided => Stage::first(self.tables.shape(), workspace.verdict.matched),
         };
         while let Some(stage) = next {
+            if stage == Stage::Names {
+                workspace.find_question(frame, self.tables);
+            }
             if stage == Stage::TcpState {
                 workspace.assume_tcp_state(assumed.others);
             }

@@ -75,6 +75,8 @@ macro_rules! stages {
 }
 
 stages! {
+    /// Leaves the limits that count the packet by its DNS question.
+    Names "names" select_by_question if |shape: &Shape| shape.by_name != 0;
     /// Leaves the limits that count the packet by the state of its connection.
     TcpState "tcp_state" select_by_state if |shape: &Shape| shape.asks_for_tcp_states();
     /// Asks for the standing of the source, and drops packets that would take what a limit
@@ -103,10 +105,14 @@ stages! {
 pub const STAGE_COUNT: usize = Stage::ALL.len();
 
 impl Stage {
-    /// Returns the first stage for packets; `None`: the policy uses none.
+    /// Returns the first stage for a packet that the limits in `matched` count; `None`: the policy uses
+    /// none. It is not that of names if none of them asks for one.
     #[must_use]
     #[inline(always)]
-    pub fn first(shape: &Shape) -> Option<Self> {
+    pub fn first(shape: &Shape, matched: u64) -> Option<Self> {
+        if Self::Names.is_used(shape) && matched & shape.by_name == 0 {
+            return Self::Names.next(shape);
+        }
         Self::used_from(0, shape)
     }
 
@@ -133,7 +139,7 @@ mod tests {
     fn packets_meet_the_stages_that_the_policy_uses() {
         let path = |shape: &Shape| {
             let mut path = [None; STAGE_COUNT];
-            let mut next = Stage::first(shape);
+            let mut next = Stage::first(shape, u64::MAX);
             for stage in &mut path {
                 *stage = next;
                 next = next.and_then(|stage| stage.next(shape));
@@ -172,6 +178,7 @@ mod tests {
             cookie_port: 53,
             connections: 0b100,
             of_tcp_state: [u64::MAX, u64::MAX, !0b100],
+            by_name: 0b10,
             standing: Settings {
                 lines: 1,
                 ..Settings::NONE
@@ -186,6 +193,7 @@ mod tests {
         };
         assert_eq!(path(&counting), only(Stage::Connections));
         let stages = [
+            Stage::Names,
             Stage::TcpState,
             Stage::Standing,
             Stage::Sieves,
@@ -193,8 +201,9 @@ mod tests {
             Stage::Charge,
             Stage::Observe,
         ];
-        assert_eq!(path(&all)[..6], stages.map(Some));
-        assert_eq!(path(&all)[6..], [None; STAGE_COUNT - 6]);
+        assert_eq!(path(&all)[..7], stages.map(Some));
+        assert_eq!(path(&all)[7..], [None; STAGE_COUNT - 7]);
+        assert_eq!(Stage::first(&all, 0b101), Some(Stage::TcpState));
         assert!(Stage::Cookies.is_used(&all) && Stage::Banned.is_used(&nothing));
         assert_eq!(Stage::Cookies.next(&all), Some(Stage::Sieves));
     }

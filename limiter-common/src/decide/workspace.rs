@@ -9,6 +9,7 @@ use crate::{
     judged::Packet,
     limit::MAX_LIMITS,
     owner::OwnerKind,
+    packet::Asked,
     packet::{Facts, TcpState},
     policy::Class,
     reason::Reason,
@@ -62,6 +63,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
                 facts: Facts::NONE,
                 class: Class::default(),
                 now: 0,
+                asked: Asked::NOTHING,
             },
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
@@ -84,8 +86,11 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
 impl<Location> Workspace<Location> {
     /// Starts on a packet that the limits in `matched` count.
     #[inline(always)]
-    pub(crate) const fn begin(&mut self, packet: Packet, matched: u64) {
-        self.packet = packet;
+    pub(crate) const fn begin(&mut self, facts: Facts, class: Class, now: u64, matched: u64) {
+        // Its question is written by the stage that asks for it, if one does.
+        self.packet.facts = facts;
+        self.packet.class = class;
+        self.packet.now = now;
         self.verdict = Verdict {
             matched,
             ..Verdict::without_limits(if matched == 0 {

@@ -25,6 +25,11 @@ pub enum IdFormat {
     RegId,
     /// The destination address, with one bucket for all sources.
     Destination,
+    /// The zone of the policy that the name of the packet's DNS question is in, with one bucket for all
+    /// sources.
+    Zone,
+    /// The packet's DNS question: name, type and class, with one bucket for all sources.
+    Question,
     /// The interface that the packet came in on, with one bucket for all sources.
     Total,
 }
@@ -76,6 +81,10 @@ pub enum NamedBy {
     Host = 3,
     /// The destination's address.
     Destination = 5,
+    /// The zone of the packet's DNS question, by the number that is made of its name.
+    Zone = 8,
+    /// The packet's DNS question, by a keyed hash.
+    Question = 9,
 }
 
 /// The properties of what names owners.
@@ -87,7 +96,7 @@ struct NamedByRow {
 
 impl IdFormat {
     /// Every format; ranges with their default lengths.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::IpAddress,
         Self::Ipv4RangeCidr {
             prefix_length: IPV4_RANGE,
@@ -97,6 +106,8 @@ impl IdFormat {
         },
         Self::RegId,
         Self::Destination,
+        Self::Zone,
+        Self::Question,
         Self::Total,
     ];
 
@@ -129,6 +140,14 @@ impl IdFormat {
             Self::Destination => Row {
                 name: "destination",
                 id: Id::Other(NamedBy::Destination),
+            },
+            Self::Zone => Row {
+                name: "zone",
+                id: Id::Other(NamedBy::Zone),
+            },
+            Self::Question => Row {
+                name: "question",
+                id: Id::Other(NamedBy::Question),
             },
             Self::Total => Row {
                 name: "total",
@@ -213,7 +232,21 @@ impl NamedBy {
                      and `otherwise: true` to this one",
                 ),
             },
+            Self::Zone | Self::Question => NamedByRow {
+                shared_by: "all sources share",
+                of_all_sources: true,
+                why_no_overrides: Some(
+                    "an override is for sources; for one name, add a limit with `dns-name` in its \
+                     `match`",
+                ),
+            },
         }
+    }
+
+    /// Returns whether the packet's DNS question names such an owner.
+    #[must_use]
+    pub const fn is_of_question(self) -> bool {
+        matches!(self, Self::Zone | Self::Question)
     }
 
     /// Returns the variant with that discriminant; `None`: the source's address names the owner.
@@ -224,11 +257,15 @@ impl NamedBy {
         const INTERFACE: u8 = NamedBy::Interface as u8;
         const HOST: u8 = NamedBy::Host as u8;
         const DESTINATION: u8 = NamedBy::Destination as u8;
+        const ZONE: u8 = NamedBy::Zone as u8;
+        const QUESTION: u8 = NamedBy::Question as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
             INTERFACE => Some(Self::Interface),
             HOST => Some(Self::Host),
             DESTINATION => Some(Self::Destination),
+            ZONE => Some(Self::Zone),
+            QUESTION => Some(Self::Question),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@ use super::{BucketKey, OwnerKind};
 use crate::{
     address::{Address, Family},
     limit::{IdFormat, LimitId, NamedBy},
+    packet::Asked,
     packet::Facts,
 };
 
@@ -15,6 +16,8 @@ pub struct OwnerFields<'a> {
     pub facts: &'a Facts,
     /// The number of the subscriber to whom the source belongs.
     pub subscriber: &'a u64,
+    /// What the policy says of its question; read only for limits that count packets by it.
+    pub asked: &'a Asked,
     /// The daemon's number for the interface that the packet came in on.
     pub interface: &'a u32,
 }
@@ -87,6 +90,8 @@ impl OwnerOf {
         let high = match NamedBy::of_number(named_by) {
             Some(NamedBy::Subscriber) => *owner_fields.subscriber,
             Some(NamedBy::Interface) => *owner_fields.interface as u64,
+            Some(NamedBy::Zone) => owner_fields.asked.zone,
+            Some(NamedBy::Question) => owner_fields.asked.question,
             // The masks of a host's bucket are 0.
             Some(NamedBy::Host | NamedBy::Destination) | None => high & self.mask_high,
         };

@@ -1,5 +1,6 @@
 //! Parses a frame's bytes into plain facts.
 
+mod asked;
 mod ethernet;
 mod facts;
 mod frame;
@@ -15,6 +16,7 @@ use core::ops::Range;
 
 use self::payload::Payload;
 pub use self::{
+    asked::Asked,
     facts::{Facts, Transport},
     frame::Frame,
     tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
@@ -99,6 +101,33 @@ fn parse_network<F: Frame>(
     }
     facts.protocol = payload.protocol;
     Ok(frame)
+}
+
+/// Where the content of a frame's UDP datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// The offset in the frame.
+    pub start: usize,
+    /// The number of bytes, as far as the frame has them: the first fragment of a datagram has only
+    /// some.
+    pub length: usize,
+}
+
+/// Returns where the content of a frame's UDP datagram is; `None`: it is none, or a later fragment.
+/// Headers were checked when the packet was parsed.
+#[inline(always)]
+pub fn datagram<F: Frame>(frame: &F) -> Option<Datagram> {
+    let mut payload = Payload {
+        offset: ethernet::HEADER,
+        ..Payload::NONE
+    };
+    let mut facts = Facts::NONE;
+    let untagged = parse_network(frame, &mut facts, &mut payload).ok()?;
+    if payload.later_fragment || payload.protocol != PROTOCOL_UDP {
+        return None;
+    }
+    let tags = frame.length() - untagged.length();
+    transport::udp_content(&untagged, payload, tags)
 }
 
 /// The numbers of a TCP segment (RFC 9293).

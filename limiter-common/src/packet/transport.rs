@@ -1,6 +1,6 @@
 //! The transport header: its ports, and whether it is complete.
 
-use super::{Facts, Frame, Payload, Transport, tcp};
+use super::{Datagram, Facts, Frame, Payload, Transport, tcp};
 use crate::reason::Reason;
 
 const ICMP: u8 = 1;
@@ -59,6 +59,18 @@ pub(super) fn parse<F: Frame>(
     facts.source_port = u16::from_be_bytes([source_high, source_low]);
     facts.destination_port = u16::from_be_bytes([destination_high, destination_low]);
     Ok(())
+}
+
+/// Returns where the content of a UDP datagram is, in the frame with `tags` bytes more before it.
+#[inline(always)]
+pub(super) fn udp_content<F: Frame>(frame: &F, payload: Payload, tags: usize) -> Option<Datagram> {
+    let length = usize::from(u16::from_be_bytes(frame.load(payload.offset + 4)?));
+    let start = payload.offset + UDP_HEADER;
+    let end = (payload.offset + length).min(payload.end);
+    (start < end).then(|| Datagram {
+        start: tags + start,
+        length: end - start,
+    })
 }
 
 /// Checks a UDP header (RFC 768). Its length is that of the whole datagram; a fragment is shorter.

@@ -37,14 +37,14 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
     }
     let mut limits = u64::MAX;
     if shape.matches_protocols == 1 {
-        limits = mask(tables, Masks::PROTOCOLS + u32::from(facts.protocol));
+        limits = set_of_number(tables, Masks::PROTOCOLS + u32::from(facts.protocol));
     }
     if matches!(facts.transport, Transport::Unknown) {
         return limits & shape.later_fragments;
     }
     limits &= match facts.transport {
         Transport::Tcp if shape.matches_tcp_flags == 1 => {
-            mask(tables, Masks::TCP_FLAGS + u32::from(facts.tcp_flags))
+            set_of_number(tables, Masks::TCP_FLAGS + u32::from(facts.tcp_flags))
         }
         Transport::Tcp => u64::MAX,
         _ => shape.without_tcp,
@@ -68,12 +68,19 @@ fn by_value<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u64 {
     if start.is_unused() {
         u64::MAX
     } else {
-        mask(tables, search_rarely(tables, start, high, low))
+        set_of_number(tables, search_rarely(tables, start, high, low))
     }
 }
 
+/// Returns the limits that a dimension's value allows.
 #[inline(always)]
-fn mask<T: Tables>(tables: &T, index: u32) -> u64 {
+pub(crate) fn set_of_value<T: Tables>(tables: &T, dimension: Dimension, value: u64) -> u64 {
+    by_value(tables, tables.shape().start(dimension), 0, value)
+}
+
+/// Returns a set of limits by its index; nothing if there is none.
+#[inline(always)]
+pub(crate) fn set_of_number<T: Tables>(tables: &T, index: u32) -> u64 {
     match tables.mask(index) {
         Some(limits) => *limits,
         None => 0,

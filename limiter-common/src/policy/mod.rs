@@ -12,15 +12,18 @@ mod class;
 mod entry;
 mod lookup;
 mod matching;
+mod name_slot;
 mod otherwise;
 mod shape;
 
+pub(crate) use self::matching::{set_of_number, set_of_value};
 pub use self::{
     child::Child,
     class::Class,
     entry::LimitEntry,
     lookup::{MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
+    name_slot::NameSlot,
     otherwise::{MOST_OTHERWISE, Otherwise, without_otherwise},
     shape::{Dimension, Masks, Shape},
 };
@@ -63,6 +66,8 @@ pub trait Tables {
     fn current_rate(&self, limit: LimitId) -> CurrentRate;
     /// Returns a set of limits, by its index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
+    /// Returns the slot of the table of names at an index.
+    fn name(&self, index: u32) -> Option<&NameSlot>;
     /// Returns a sieve.
     fn sieve(&self, index: u32) -> Option<&Sieve>;
     /// Returns a use of a sieve.

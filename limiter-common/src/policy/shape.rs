@@ -25,11 +25,13 @@ pub enum Dimension {
     SourcePort,
     /// Destination ports.
     DestinationPort,
+    /// The types of questions.
+    DnsType,
 }
 
 impl Dimension {
     /// The number of dimensions.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 }
 
 /// The indices of the sets of limits.
@@ -40,8 +42,12 @@ impl Masks {
     pub const PROTOCOLS: u32 = 0;
     /// The first of the sets by the flags of a TCP segment.
     pub const TCP_FLAGS: u32 = 256;
+    /// The first of the sets by the kind and the flags of a DNS message: its number has the message's
+    /// OPCODE in its upper four bits, then whether recursion is desired, then whether it has the record
+    /// `OPT`.
+    pub const DNS: u32 = 512;
     /// The first of the sets of ranges, as many as the policy has.
-    pub const RANGES: u32 = 512;
+    pub const RANGES: u32 = 576;
 }
 
 /// The sizes of a policy's parts, and its limits by kind.
@@ -68,7 +74,19 @@ pub struct Shape {
     pub sieve_uses: u32,
     /// 1: some limits have another strategy than GCRA.
     pub windows: u32,
-    /// The secret of the table of buckets, and of the sieves.
+    /// The most labels of a name in it.
+    pub most_labels: u64,
+    /// The numbers of labels, as bits, that names in it have: at most 63.
+    pub label_counts: u64,
+    /// The limits that count packets by their question: none without one.
+    pub by_name: u64,
+    /// Those whose owners are zones.
+    pub by_zone: u64,
+    /// Those whose owners are questions.
+    pub by_question: u64,
+    /// Those that count questions for names that are not in the table, and others than `by_name`.
+    pub of_any_name: u64,
+    /// The secret of the table of buckets, of the sieves and of names.
     pub hash_key: HashKey,
     /// The limits that only observe.
     pub observing: u64,
@@ -121,6 +139,8 @@ pub struct Shape {
     pub of_tcp_state: [u64; TcpState::COUNT],
     /// How sources get their standing.
     pub standing: Settings,
+    /// The number of slots of the table of names, a power of two; 0: the policy has no names.
+    pub name_slots: u32,
     /// The child in which the look-up of each dimension's values starts.
     pub starts: [Child; Dimension::COUNT],
 }
@@ -138,6 +158,13 @@ impl Shape {
         odd_units: 0,
         sieve_uses: 0,
         windows: 0,
+        name_slots: 0,
+        most_labels: 0,
+        label_counts: 0,
+        by_name: 0,
+        by_zone: 0,
+        by_question: 0,
+        of_any_name: u64::MAX,
         hash_key: HashKey {
             first: 0,
             second: 0,
@@ -257,6 +284,13 @@ impl Shape {
     #[inline(always)]
     pub const fn asks_for_tcp_states(&self) -> bool {
         self.of_every_tcp_state() != u64::MAX
+    }
+
+    /// Returns the limits that count packets whatever their question.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_every_question(&self) -> u64 {
+        !self.by_name
     }
 
     /// Returns the limits that packets are charged to, or that are only asked, and that do more than

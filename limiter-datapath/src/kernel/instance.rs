@@ -74,7 +74,9 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
+        let names = policy.names.slots(&settings.hash_key);
         let shape = Shape {
+            name_slots: u32::try_from(names.len()).unwrap_or(u32::MAX),
             interface: interface_number,
             table_lines: BucketSizes::new(settings.buckets).table_lines,
             when_full: settings.buckets.when_full as u32,
@@ -97,7 +99,7 @@ impl Instance {
             .override_global("SOCKET_FIELDS", &socket_fields, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .override_global("RECORDS_OFFENDERS", &records_offenders, true);
-        tables::size(&mut loader, policy);
+        tables::size(&mut loader, policy, &names);
         if let Some(directory) = shared {
             let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
             for name in names {
@@ -105,7 +107,7 @@ impl Instance {
             }
         }
         let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
-        tables::write(&mut ebpf, policy)?;
+        tables::write(&mut ebpf, policy, &names)?;
         Ok(Self {
             ebpf,
             frames: Frames::of_this_kernel(),

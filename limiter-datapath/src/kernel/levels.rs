@@ -4,25 +4,39 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use limiter_common::{
     address::{Address, Family},
+    dns::{Message, ask_message},
     limit::{IdFormat, LimitId},
     owner::{BucketKey, OwnerFields},
+    packet::Asked,
     packet::Facts,
     policy::{Class, LimitEntry, classify, parameters_of},
     strategy::{Level, Parameters},
 };
-use limiter_policy::config::Scope;
+use limiter_policy::{
+    config::Scope,
+    policy::{DnsName, Question},
+};
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
 impl Datapath {
     /// Returns the level of every limit that applies to packets from an address. Charges nothing. `to`:
-    /// the destination, for limits that give each a bucket; `None`: the host's own addresses.
+    /// the destination, for limits that give each a bucket; `None`: the host's own addresses. `question`:
+    /// the DNS question that the packets have, whatever their kind and flags, for limits that count
+    /// packets by it.
     pub fn limit_buckets(
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
+        question: Option<&Question>,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
-        self.limit_buckets_of(source, to, |_| true)
+        self.buckets_of_source(source, to, &self.asked(question), |_| true)
+    }
+
+    /// Returns the zone by whose number buckets are named.
+    #[must_use]
+    pub fn zone(&self, number: u64) -> Option<&DnsName> {
+        self.policy.zones.get(&number)
     }
 
     /// Returns the levels of the limits on all sources together, whose buckets are those of any
@@ -36,7 +50,7 @@ impl Datapath {
         let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
         // The first class is that of IPv4 addresses in no prefix.
         match self.policy.classes.first() {
-            Some(class) => self.buckets_of_class(&source, None, class, is_total),
+            Some(class) => self.buckets_of_class((&source, None, &Asked::NOTHING), class, is_total),
             None => Ok(Vec::new()),
         }
     }
@@ -48,32 +62,61 @@ impl Datapath {
         to: Option<IpAddr>,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
+        self.buckets_of_source(source, to, &Asked::NOTHING, wanted)
+    }
+
+    /// Does the same for packets with a question of which the policy says so.
+    fn buckets_of_source(
+        &self,
+        source: IpAddr,
+        to: Option<IpAddr>,
+        asked: &Asked,
+        wanted: impl Fn(LimitId) -> bool,
+    ) -> Result<Vec<LimitBucket>, DatapathError> {
         let source = Address::from(source);
         match classify(&self.policy, &source) {
-            Some(class) => self.buckets_of_class(&source, to, class, wanted),
+            Some(class) => self.buckets_of_class((&source, to, asked), class, wanted),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Returns what the policy says of a question, whatever the kind and the flags of its message.
+    fn asked(&self, question: Option<&Question>) -> Asked {
+        let mut asked = Asked::NOTHING;
+        for bytes in question.into_iter().flat_map(Question::messages) {
+            let mut message = Message::EMPTY;
+            for (to, byte) in message.begin(bytes.len() as u64).iter_mut().zip(bytes) {
+                *to = byte;
+            }
+            let one = ask_message(&self.policy, &mut message);
+            asked = Asked {
+                limits: asked.limits | one.limits,
+                ..one
+            };
+        }
+        asked
     }
 
     /// Returns the levels of the `wanted` limits that apply to packets from an address of a class.
     fn buckets_of_class(
         &self,
-        source: &Address,
-        to: Option<IpAddr>,
+        packet: (&Address, Option<IpAddr>, &Asked),
         class: &Class,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let now = monotonic_now();
+        let (.., asked) = packet;
+        let counting = class.applies & (asked.limits | self.policy.shape.of_every_question());
         let mut limit_buckets = Vec::new();
         for (limit_index, limit) in (0..).zip(&self.policy.limits) {
-            if class.applies & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
+            if counting & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
             }
             let Some(parameters) = parameters_of(&self.policy, class, limit_index) else {
                 continue;
             };
             let parameters = self.in_force(limit_index, limit, parameters, now)?;
-            for (interface, key) in self.buckets_of(limit, class, source, to)? {
+            for (interface, key) in self.buckets_of(limit, class, packet)? {
                 limit_buckets.push(LimitBucket {
                     limit_index,
                     interface,
@@ -150,8 +193,7 @@ impl Datapath {
         &self,
         limit: &LimitEntry,
         class: &Class,
-        source: &Address,
-        to: Option<IpAddr>,
+        (source, to, asked): (&Address, Option<IpAddr>, &Asked),
     ) -> Result<Vec<(u32, BucketKey)>, DatapathError> {
         let attached = self
             .attachments
@@ -173,6 +215,7 @@ impl Datapath {
                 let owner_fields = OwnerFields {
                     facts: &facts,
                     subscriber: &class.subscriber,
+                    asked,
                     interface,
                 };
                 let key = limit.bucket(&owner_fields, source.family.index());

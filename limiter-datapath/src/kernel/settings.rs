@@ -105,9 +105,8 @@ impl Settings {
 
 impl Settings {
     /// Returns a policy with the secret, by which it finds places as the kernel's programs do.
-    pub(super) const fn keyed(&self, mut policy: CompiledPolicy) -> CompiledPolicy {
-        policy.shape.hash_key = self.hash_key;
-        policy
+    pub(super) fn keyed(&self, policy: CompiledPolicy) -> CompiledPolicy {
+        policy.keyed(self.hash_key)
     }
 
     /// Returns all of the shape by which sources are known, for a policy with these settings of

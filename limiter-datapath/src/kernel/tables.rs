@@ -1,12 +1,13 @@
 //! The tables of a policy in the maps of programs that read them: each has its own.
 
 use aya::{Ebpf, EbpfLoader};
+use limiter_common::policy::NameSlot;
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{DatapathError, array, buckets::UNITS};
 
-/// Has a loader make the maps in the sizes that a policy needs.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, policy: &CompiledPolicy) {
+/// Has a loader make the maps in the sizes that a policy needs, which has its names in those slots.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, policy: &CompiledPolicy, names: &[NameSlot]) {
     loader
         .map_max_entries("NODES", entries(policy.nodes.len()))
         .map_max_entries("STRETCHES", entries(policy.stretches.len()))
@@ -15,12 +16,17 @@ pub(super) fn size(loader: &mut EbpfLoader<'_>, policy: &CompiledPolicy) {
         .map_max_entries("RATES", entries(policy.rates.len()))
         .map_max_entries("RESERVES", entries(policy.reserves.len()))
         .map_max_entries("MASKS", entries(policy.masks.len()))
+        .map_max_entries("NAMES", entries(names.len()))
         .map_max_entries("SIEVES", entries(policy.sieves.len()))
         .map_max_entries("SIEVE_USES", entries(policy.sieve_uses.len()));
 }
 
 /// Fills them.
-pub(super) fn write(ebpf: &mut Ebpf, policy: &CompiledPolicy) -> Result<(), DatapathError> {
+pub(super) fn write(
+    ebpf: &mut Ebpf,
+    policy: &CompiledPolicy,
+    names: &[NameSlot],
+) -> Result<(), DatapathError> {
     array::write(ebpf, "LIMITS", &policy.limits)?;
     array::write(ebpf, "NODES", &policy.nodes)?;
     array::write(ebpf, "STRETCHES", &policy.stretches)?;
@@ -30,6 +36,7 @@ pub(super) fn write(ebpf: &mut Ebpf, policy: &CompiledPolicy) -> Result<(), Data
     array::write(ebpf, "RESERVES", &policy.reserves)?;
     array::write_at(ebpf, UNITS, policy.units.iter())?;
     array::write(ebpf, "MASKS", &policy.masks)?;
+    array::write(ebpf, "NAMES", names)?;
     array::write(ebpf, "SIEVES", &policy.sieves)?;
     array::write(ebpf, "SIEVE_USES", &policy.sieve_uses)
 }

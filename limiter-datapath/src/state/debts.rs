@@ -170,6 +170,8 @@ enum KeptOwner {
     Interface(u64),
     Host,
     Destination(IpAddr),
+    Zone(u64),
+    Question(u64),
 }
 
 impl From<HashDebt> for KeptHashDebt {
@@ -184,6 +186,8 @@ impl From<HashDebt> for KeptHashDebt {
                 Owner::Destination(address) => KeptOwner::Destination(address.into()),
                 Owner::Number(NamedBy::Subscriber, number) => KeptOwner::Subscriber(number),
                 Owner::Number(NamedBy::Interface, number) => KeptOwner::Interface(number),
+                Owner::Number(NamedBy::Zone, number) => KeptOwner::Zone(number),
+                Owner::Number(NamedBy::Question, number) => KeptOwner::Question(number),
                 Owner::Number(NamedBy::Host | NamedBy::Destination, _) => KeptOwner::Host,
             },
             unit: debt.unit,
@@ -206,6 +210,8 @@ impl From<KeptHashDebt> for HashDebt {
             KeptOwner::Interface(number) => BucketKey::of_number(limit, NamedBy::Interface, number),
             KeptOwner::Host => BucketKey::of_host(limit),
             KeptOwner::Destination(address) => BucketKey::of_destination(limit, address.into()),
+            KeptOwner::Zone(number) => BucketKey::of_number(limit, NamedBy::Zone, number),
+            KeptOwner::Question(number) => BucketKey::of_number(limit, NamedBy::Question, number),
         };
         Self {
             key: match kept.stamp.checked_sub(1) {

@@ -20,7 +20,9 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 use crate::{
     engine::{Engines, START, classified},
-    model, random,
+    model,
+    question::Question,
+    random,
 };
 
 /// The environment variable that overrides the number of policies of a run.
@@ -190,9 +192,10 @@ fn meant(
     let Some(packet) = classified(tables, frame) else {
         return 0;
     };
+    let question = Question::of(frame);
     let mut meant = 0;
     for (limit_index, limit) in (0..).zip(&policy.limits) {
-        let Some(rate) = model::rate(policy, limit, &packet.facts) else {
+        let Some(rate) = model::rate(policy, limit, &packet.facts, question.as_ref()) else {
             continue;
         };
         let of_standing = &limit.matching.standing;

@@ -18,6 +18,7 @@ use limiter_common::{
     judged::Packet,
     limit::LimitId,
     owner::BucketKey,
+    packet::Asked,
     packet::{Facts, Frame as _, TcpState, parse},
     policy::classify,
     reason::{
@@ -71,6 +72,7 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
         facts,
         class,
         now: 0,
+        asked: Asked::NOTHING,
     })
 }
 
@@ -130,7 +132,7 @@ impl Engines {
         Self::of_tables(tables, Store::Table)
     }
 
-    fn of_tables(mut tables: CompiledPolicy, store: Store) -> Result<Self, DatapathError> {
+    fn of_tables(tables: CompiledPolicy, store: Store) -> Result<Self, DatapathError> {
         let buckets = Buckets {
             store,
             // So large that five buckets hardly ever meet in a line of four.
@@ -140,7 +142,7 @@ impl Engines {
             },
             ..Buckets::default()
         };
-        tables.shape.hash_key = HASH_KEY;
+        let tables = tables.keyed(HASH_KEY);
         let trial = Trial::with_same_secret(&tables, buckets, Offenders::default())?;
         let reputation = MemoryReputation {
             sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
@@ -426,9 +428,9 @@ impl Engines {
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
         let rates = mem::take(&mut self.tables.current_rates);
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
-            .expect("the test's policy compiles");
+            .expect("the test's policy compiles")
+            .keyed(HASH_KEY);
         self.tables.current_rates = rates;
-        self.tables.shape.hash_key = HASH_KEY;
         self.buckets.set_units(self.tables.units.clone());
         self.assumed = AssumedStack::default();
         self.trial.replace(&self.tables)

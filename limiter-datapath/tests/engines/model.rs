@@ -9,8 +9,15 @@ use limiter_common::{
 };
 use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
 
+use super::question::{self, Question};
+
 /// Returns the rate at which a limit holds a packet; `None`: the limit does not count it.
-pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
+pub(crate) fn rate(
+    policy: &Policy,
+    limit: &Limit,
+    facts: &Facts,
+    question: Option<&Question>,
+) -> Option<Rate> {
     let is_counted = |other: &Limit| {
         !other.matching.otherwise
             && (limit.mode == Mode::Observe || other.mode == Mode::Enforce)
@@ -23,6 +30,9 @@ pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate
     }
     let states = &limit.matching.tcp_states;
     if !states.is_empty() && !states.contains(&assumed_state(facts)) {
+        return None;
+    }
+    if !question::counts(policy, limit, question) {
         return None;
     }
     rate_alone(policy, limit, facts)
@@ -38,14 +48,18 @@ fn assumed_state(facts: &Facts) -> TcpState {
     }
 }
 
-/// Does the same, whatever other limits count and whatever state the connection has.
+/// Does the same, whatever other limits count, whatever state the connection has and whatever is asked.
 fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
     let source = IpAddr::from(facts.source);
     let for_family = match limit.id_format {
         IdFormat::Ipv4RangeCidr { .. } => source.is_ipv4(),
         IdFormat::Ipv6RangeCidr { .. } => source.is_ipv6(),
         IdFormat::RegId => policy.subscriber_of(source).is_some(),
-        IdFormat::IpAddress | IdFormat::Destination | IdFormat::Total => true,
+        IdFormat::IpAddress
+        | IdFormat::Destination
+        | IdFormat::Zone
+        | IdFormat::Question
+        | IdFormat::Total => true,
     };
     if limit.mode == Mode::Off || !for_family || !counts(limit, facts) {
         return None;
@@ -77,6 +91,14 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
         return false;
     }
     if !wanted.tcp_states.is_empty() && facts.transport != Transport::Tcp {
+        return false;
+    }
+    if limit.counts_by_question()
+        && matches!(
+            facts.transport,
+            Transport::Unknown | Transport::UnknownProtocol
+        )
+    {
         return false;
     }
     if facts.transport == Transport::UnknownProtocol {

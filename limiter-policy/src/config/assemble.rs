@@ -23,7 +23,8 @@ use super::{
     surroundings::Surroundings,
 };
 use crate::policy::{
-    AnswerRates, CountedConnections, DnsCookies, FlatMetrics, Limit, Names, OwnConnections, Policy,
+    AnswerRates, CountedConnections, DnsCookies, DnsName, FlatMetrics, Limit, Names,
+    OwnConnections, Policy,
 };
 
 /// The sections that make a policy.
@@ -52,6 +53,8 @@ pub(super) struct Parts<'l> {
     pub(super) answers: Option<AnswerRates>,
     /// `None`: the file has no such section.
     pub(super) dns_cookies: Option<DnsCookies>,
+    /// Sorted; `None`: the file has no such section.
+    pub(super) zones: Option<Vec<DnsName>>,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -120,6 +123,7 @@ pub(super) fn policy(
         standing: (parts.standing.as_ref()).map(standing::Section::to_settings),
         answers: parts.answers,
         dns_cookies: parts.dns_cookies,
+        zones: parts.zones.unwrap_or_default(),
     })
 }
 
@@ -175,6 +179,11 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         let message = format!(
             "{name} needs a section 'subscribers' with each subscriber's number and prefixes"
         );
+        problems.note_at(limit.position, message);
+    }
+    if limit.id_format.named_by() == Some(NamedBy::Zone) && parts.zones.is_none() {
+        let message =
+            format!("{name} needs a section 'zones' with the names of zones, or a file of them");
         problems.note_at(limit.position, message);
     }
     if !limit.needs_overrides {

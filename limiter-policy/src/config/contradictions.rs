@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    limit::{Cost, IdFormat},
+    limit::{Cost, IdFormat, NamedBy},
     packet::TcpState,
 };
 
@@ -18,6 +18,14 @@ pub(super) const DESTINATION: &str = "destination";
 pub(super) const FRAGMENTS: &str = "fragments";
 pub(super) const STANDING: &str = "standing";
 pub(super) const STATE: &str = "state";
+pub(super) const DNS_NAME: &str = "dns-name";
+pub(super) const DNS_TYPE: &str = "dns-type";
+pub(super) const DNS_OPCODE: &str = "dns-opcode";
+pub(super) const DNS_RD: &str = "dns-rd";
+pub(super) const EDNS: &str = "edns";
+
+/// The parts of a match that are of a DNS question.
+const OF_QUESTION: [&str; 5] = [DNS_NAME, DNS_TYPE, DNS_OPCODE, DNS_RD, EDNS];
 
 /// Notes the contradictions within a match and with its limit. A part that is already wrong is not
 /// in `matching` and is not checked.
@@ -62,7 +70,12 @@ pub(super) fn check(
         }
         _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
     };
+    let by_question = counts_by_question(matching, id_format);
+    if by_question {
+        check_question(matching, cost, &mut error);
+    }
     if matching.tcp_states.is_empty()
+        && !by_question
         && cost != Some(Cost::Handshakes)
         && hidden.iter().all(|field| fields.is_missing(field))
         && let [others @ .., last] = hidden
@@ -83,6 +96,47 @@ pub(super) fn check(
     }
     if let Some(id_format) = id_format {
         check_family(matching, id_format, &mut error);
+    }
+}
+
+/// Returns whether a limit counts packets by their DNS question.
+pub(super) fn counts_by_question(matching: &Match, id_format: Option<IdFormat>) -> bool {
+    let named_by = id_format.and_then(IdFormat::named_by);
+    named_by.is_some_and(NamedBy::is_of_question) || !matching.dns.is_everything()
+}
+
+/// Notes a match that no DNS question fits.
+fn check_question(
+    matching: &Match,
+    cost: Option<Cost>,
+    error: &mut impl FnMut(&'static str, String),
+) {
+    if matching.protocols.iter().any(|one| *one != Match::UDP) {
+        error(
+            PROTOCOL,
+            format!("DNS questions are read in udp alone: leave '{PROTOCOL}' out"),
+        );
+    }
+    for field in [TCP_FLAGS, STATE] {
+        error(
+            field,
+            format!("DNS questions are read in udp alone: leave '{field}' out"),
+        );
+    }
+    error(
+        FRAGMENTS,
+        format!("'{FRAGMENTS}' has no effect: later fragments have no question"),
+    );
+    if let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes)) {
+        for field in OF_QUESTION {
+            error(
+                field,
+                format!(
+                    "'{field}' is of packets with a question, which cost {} does not count",
+                    cost.name()
+                ),
+            );
+        }
     }
 }
 

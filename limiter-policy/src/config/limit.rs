@@ -1,12 +1,12 @@
 //! One limit of the section `limits`: a built-in one, or one that the file defines.
 
 use limiter_common::{
-    limit::{BUILT_IN, BuiltIn, Cost, IdFormat},
+    limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NamedBy},
     strategy::Strategy,
 };
 
 use super::{
-    automatic_ban, connections, deny,
+    automatic_ban, connections, contradictions, deny,
     diagnostics::FilePosition,
     flat_metrics, group,
     ip_rep::NamedSieve,
@@ -29,6 +29,9 @@ const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
 const IP_REP: &str = "ip-rep";
 const METRICS: &str = "metrics";
+
+/// The port of DNS.
+const DNS_PORT: u16 = 53;
 
 /// The fields that a built-in limit already defines.
 const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
@@ -200,6 +203,7 @@ pub(super) fn read<'n>(
         Some(_) => Match::default(),
         None => read_match(reader, &fields, id_format, cost),
     };
+    check_question(reader, &fields, id_format, cost);
     let mode = fields.get(MODE).map_or(Some(Mode::default()), |node| {
         reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode)))
     });
@@ -283,9 +287,47 @@ fn read_match<'n>(
 ) -> Match {
     let matching = fields.get(MATCH);
     let matching = matching.map(|node| matching::read(reader, node, id_format, cost));
-    Match {
+    let matching = Match {
         otherwise: otherwise::read(reader, fields),
         ..matching.unwrap_or_default()
+    };
+    if contradictions::counts_by_question(&matching, id_format) {
+        with_questions(matching)
+    } else {
+        matching
+    }
+}
+
+/// Returns a match on DNS questions with the protocol that has them, and with their port unless it has
+/// others.
+fn with_questions(mut matching: Match) -> Match {
+    matching.protocols = vec![Match::UDP];
+    if matching.destination_ports.is_empty() {
+        matching.destination_ports = vec![DNS_PORT..=DNS_PORT];
+    }
+    matching
+}
+
+/// Notes an id that a DNS question names if the limit counts something else than packets.
+fn check_question<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    id_format: Option<IdFormat>,
+    cost: Option<Cost>,
+) {
+    let named_by = id_format.and_then(IdFormat::named_by);
+    if let Some(node) = fields.get(ID)
+        && let Some(id_format) = id_format
+        && let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes))
+        && named_by.is_some_and(NamedBy::is_of_question)
+    {
+        let message = format!(
+            "id {} is of packets with a DNS question, which cost {} does not count: set '{COST}' to \
+             packets or bytes",
+            id_format.name(),
+            cost.name()
+        );
+        reader.error(node.at, message);
     }
 }
 

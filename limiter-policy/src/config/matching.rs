@@ -9,17 +9,17 @@ use limiter_common::{
 
 use super::{
     contradictions::{
-        self, DESTINATION, DESTINATION_PORT, FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING, STATE,
-        TCP_FLAGS,
+        self, DESTINATION, DESTINATION_PORT, DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS,
+        FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
     },
-    flags, nearest,
+    dns_match, flags, nearest,
     node::{Node, Value},
     ports, prefix,
     reader::{Reader, Seen},
 };
 use crate::policy::{Fragments, Match};
 
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 13] = [
     PROTOCOL,
     DESTINATION_PORT,
     SOURCE_PORT,
@@ -28,6 +28,11 @@ const FIELDS: [&str; 8] = [
     FRAGMENTS,
     STANDING,
     STATE,
+    DNS_NAME,
+    DNS_TYPE,
+    DNS_OPCODE,
+    DNS_RD,
+    EDNS,
 ];
 
 /// Reads a limit's match. If its id format or cost is unknown (`None`), checks that depend on it
@@ -75,6 +80,7 @@ pub(super) fn read<'n>(
     if let Some(node) = fields.get(STATE) {
         matching.tcp_states = read_states(reader, node).unwrap_or_default();
     }
+    matching.dns = dns_match::read(reader, &fields);
     contradictions::check(reader, &fields, &matching, id_format, cost);
     matching
 }
@@ -158,7 +164,7 @@ fn read_states<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Ve
 }
 
 /// Reads the items of a list and sorts them; `None` if any has an error.
-fn read_list<'n, 'p, T: Ord>(
+pub(super) fn read_list<'n, 'p, T: Ord>(
     reader: &mut Reader<'n, 'p>,
     node: &'n Node<'n>,
     what: &str,

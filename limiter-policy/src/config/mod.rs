@@ -14,6 +14,8 @@ mod contradictions;
 mod deny;
 mod diagnostics;
 mod dns_cookies;
+mod dns_match;
+mod dns_name;
 pub mod duration;
 mod flags;
 mod flat_metrics;
@@ -54,6 +56,7 @@ mod strategy;
 mod subscribers;
 mod surroundings;
 mod traffic_server;
+mod zones;
 
 use std::path::{Path, PathBuf};
 

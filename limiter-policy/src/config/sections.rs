@@ -17,10 +17,11 @@ use super::{
     reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
+    zones,
 };
 use crate::{
     file::{self, Unreadable},
-    policy::{CountedConnections, OwnConnections},
+    policy::{CountedConnections, DnsName, OwnConnections},
 };
 
 const LIMITS: &str = "limits";
@@ -34,6 +35,7 @@ const IP_REP: &str = "ip-rep";
 const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
 const DNS_COOKIES: &str = "dns-cookies";
+const ZONES: &str = "zones";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -47,7 +49,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 23] = [
+const SECTIONS: [&str; 24] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -59,6 +61,7 @@ const SECTIONS: [&str; 23] = [
     STANDING,
     ANSWERS,
     DNS_COOKIES,
+    ZONES,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -99,7 +102,6 @@ pub(super) fn read(
     let expected = format!("a map with the sections {}", SECTIONS.join(", "));
     let fields = reader.fields(&root, &expected, &SECTIONS)?;
     let directory = surroundings.directory;
-
     let mut limits = match fields.get(LIMITS) {
         Some(node) => section(&mut reader, node, directory, limits::read),
         None => fields.is_missing(LIMITS).then(Limits::default),
@@ -151,6 +153,7 @@ pub(super) fn read(
         standing,
         answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
         dns_cookies,
+        zones: zones(&mut reader, &fields, directory),
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.
@@ -171,9 +174,8 @@ pub(super) fn read(
     let buckets = setting(&mut reader, &fields, BUCKETS, buckets::read);
     let offenders = setting(&mut reader, &fields, OFFENDERS, offenders::read);
     let bans = setting(&mut reader, &fields, BANS, bans::read);
-    let state = fields
-        .get(STATE)
-        .and_then(|node| settings::read_state(&mut reader, node, directory));
+    let state = fields.get(STATE);
+    let state = state.and_then(|node| settings::read_state(&mut reader, node, directory));
     let metrics = setting(&mut reader, &fields, METRICS, settings::read_metrics);
     let page = setting(&mut reader, &fields, PAGE, page::read);
     let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
@@ -196,6 +198,18 @@ pub(super) fn read(
         secrets,
         policy,
     })
+}
+
+/// Reads the zones; `None`: there is no such section.
+fn zones<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+) -> Option<Vec<DnsName>> {
+    match fields.get(ZONES) {
+        Some(node) => Some(zones::read(reader, node, directory)),
+        None => (!fields.is_missing(ZONES)).then(Vec::new),
+    }
 }
 
 /// Reads what becomes of packets of connections that the host began.

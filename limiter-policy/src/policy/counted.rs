@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    limit::Cost,
+    limit::{Cost, NamedBy},
     packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, TcpState},
     standing::Standing,
 };
@@ -54,6 +54,13 @@ impl Limit {
         } else {
             &self.matching.tcp_states
         }
+    }
+
+    /// Returns whether it counts packets by their DNS question, so none without one.
+    #[must_use]
+    pub fn counts_by_question(&self) -> bool {
+        let named_by = self.id_format.named_by();
+        named_by.is_some_and(NamedBy::is_of_question) || !self.matching.dns.is_everything()
     }
 
     /// Returns whether packets spend anything of it.
@@ -114,6 +121,10 @@ impl Limit {
             && has_destinations(family, &mine.destinations, &its.destinations)
             && (mine.fragments == Fragments::Count || its.fragments == Fragments::Ignore)
             && has_known(&mine.standing, &its.standing)
+            && (!self.counts_by_question()
+                || other.counts_by_question()
+                    && self.id_format == other.id_format
+                    && mine.dns.has_all_of(&its.dns))
             && (mine.tcp_states.is_empty()
                 || !other.tcp_states().is_empty()
                     && (other.tcp_states().iter()).all(|one| mine.tcp_states.contains(one)))

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use limiter_common::{packet::TcpState, standing::Standing};
 use serde::{Deserialize, Serialize};
 
-use super::{OverrideId, serial};
+use super::{DnsMatch, NamePattern, OverrideId, serial};
 
 /// Ports from the first to the last, inclusive.
 pub type PortRange = RangeInclusive<u16>;
@@ -35,6 +35,9 @@ pub struct Match {
     /// The states of connections; empty: all, and packets that are not TCP too.
     #[serde(default, rename = "state", skip_serializing_if = "Vec::is_empty")]
     pub tcp_states: Vec<TcpState>,
+    /// Conditions on the DNS question.
+    #[serde(default, skip_serializing_if = "serial::is_default")]
+    pub dns: DnsMatch,
     /// Whether only packets match that no other limit with its id and cost counts.
     #[serde(default, skip_serializing_if = "serial::is_default")]
     pub otherwise: bool,
@@ -175,6 +178,17 @@ impl fmt::Display for Match {
                 list(&self.standing, |one| one.name().to_owned()),
             ),
             part("state", list(&self.tcp_states, |one| one.name().to_owned())),
+            part("name", list(&self.dns.names, NamePattern::to_string)),
+            part(
+                "type",
+                list(&self.dns.types, |one| DnsMatch::type_name(*one)),
+            ),
+            part(
+                "opcode",
+                list(&self.dns.opcodes, |one| DnsMatch::opcode_name(*one)),
+            ),
+            part("rd", self.dns.recursion_desired.map(yes_or_no)),
+            part("edns", self.dns.edns.map(yes_or_no)),
             self.otherwise.then(|| "otherwise".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -191,6 +205,11 @@ fn part(name: &str, value: Option<String>) -> Option<String> {
 fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
     let texts: Vec<String> = items.iter().map(text).collect();
     (!texts.is_empty()).then(|| texts.join(","))
+}
+
+fn yes_or_no(value: bool) -> String {
+    let text = if value { "yes" } else { "no" };
+    text.to_owned()
 }
 
 fn protocol(number: u8) -> String {
@@ -300,12 +319,20 @@ mod tests {
             fragments: Fragments::Ignore,
             standing: vec![Standing::Retried, Standing::Unknown],
             tcp_states: vec![TcpState::New, TcpState::None],
+            dns: DnsMatch {
+                names: vec!["*.example".parse().unwrap()],
+                types: vec![255, 300],
+                opcodes: vec![4, 15],
+                recursion_desired: Some(true),
+                edns: Some(false),
+            },
             otherwise: true,
         };
         assert_eq!(
             all.to_string(),
             "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments \
-             standing retried,unknown state new,none otherwise"
+             standing retried,unknown state new,none name *.example type ANY,TYPE300 opcode \
+             notify,15 rd yes edns no otherwise"
         );
     }
 }

@@ -11,6 +11,8 @@ mod counted_connections;
 mod deny;
 pub mod diff;
 mod dns_cookies;
+mod dns_match;
+mod dns_name;
 mod exempt;
 mod forgeable;
 mod implied;
@@ -22,6 +24,7 @@ mod names;
 mod override_id;
 mod own_connections;
 mod parts;
+mod question;
 mod queue;
 pub mod serial;
 mod sieve;
@@ -38,10 +41,12 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
-    compile::{CompileError, CompiledPolicy},
+    compile::{CompileError, CompiledPolicy, NameTable, zones_by_number},
     counted_connections::CountedConnections,
     deny::Deny,
     dns_cookies::DnsCookies,
+    dns_match::DnsMatch,
+    dns_name::{DnsName, InvalidDnsName, NamePattern},
     forgeable::Forgeable,
     implied::Implied,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
@@ -52,6 +57,7 @@ pub use self::{
     override_id::{OverrideId, SubscriberNumber, owner_id},
     own_connections::OwnConnections,
     parts::{configured_name, part_name},
+    question::Question,
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
@@ -102,6 +108,9 @@ pub struct Policy {
     /// Which DNS cookies prove sources; `None`: none do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_cookies: Option<DnsCookies>,
+    /// The zones that limits with the id `zone` tell apart, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<DnsName>,
 }
 
 /// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
@@ -121,6 +130,7 @@ impl From<Vec<Limit>> for Policy {
             standing: None,
             answers: None,
             dns_cookies: None,
+            zones: Vec::new(),
         }
     }
 }

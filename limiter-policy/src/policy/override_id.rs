@@ -86,6 +86,8 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
         Owner::Destination(address) => IpAddr::from(*address).to_string(),
         Owner::Number(NamedBy::Interface, _) => interface.to_owned(),
         Owner::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
+        // Only hashes are known of names.
+        Owner::Number(NamedBy::Question | NamedBy::Zone, number) => format!("#{number:016x}"),
         Owner::Number(_, number) => number.to_string(),
     }
 }

@@ -108,9 +108,9 @@ mod tests {
 
     use super::*;
     use crate::policy::{
-        AnswerRates, AutomaticBan, BanMode, BanOnly, Deny, Escalation, Fragments, Limit, List,
-        Match, Mode, Override, Policy, Proof, Queue, Rate, Reserve, Reserved, StandingSettings,
-        TcpFlags,
+        AnswerRates, AutomaticBan, BanMode, BanOnly, Deny, DnsMatch, Escalation, Fragments, Limit,
+        List, Match, Mode, Override, Policy, Proof, Queue, Rate, Reserve, Reserved,
+        StandingSettings, TcpFlags,
     };
 
     fn limit() -> Limit {
@@ -142,6 +142,13 @@ mod tests {
                 fragments: Fragments::Ignore,
                 standing: vec![Standing::Retried, Standing::Unknown],
                 tcp_states: vec![TcpState::None],
+                dns: DnsMatch {
+                    names: vec!["*.example".parse().unwrap(), ".".parse().unwrap()],
+                    types: vec![255],
+                    opcodes: vec![0],
+                    recursion_desired: Some(true),
+                    edns: Some(false),
+                },
                 otherwise: true,
             },
             mode: Mode::Observe,

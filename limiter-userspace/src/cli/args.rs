@@ -13,6 +13,7 @@ use clap::{
     builder::{PathBufValueParser, TypedValueParser as _},
 };
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
+use limiter_policy::policy::{DnsName, Question};
 
 use super::parse;
 use crate::control::DEFAULT_SOCKET;
@@ -97,6 +98,29 @@ impl ToArgs {
             bail!("--to {to} is for one address: name an address in place of a prefix or --all");
         }
         Ok(None)
+    }
+}
+
+/// For commands about packets with a DNS question.
+#[derive(Clone, Debug, Args)]
+pub(super) struct QuestionArgs {
+    /// The name that the address asks for, which matters to limits that count packets by their DNS
+    /// question; without it, they are left out
+    #[arg(long, value_name = "NAME")]
+    dns_name: Option<DnsName>,
+
+    /// The type that it asks for
+    #[arg(long, value_name = "TYPE", default_value = "A", requires = "dns_name",
+          value_parser = parse::dns_type)]
+    dns_type: u16,
+}
+
+impl QuestionArgs {
+    /// Returns the question.
+    pub(super) fn of(&self) -> Option<Question> {
+        let name = self.dns_name.clone()?;
+        let of_type = self.dns_type;
+        Some(Question { name, of_type })
     }
 }
 

@@ -12,11 +12,11 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use limiter_policy::{lists::Extents, text::short};
+use limiter_policy::{lists::Extents, policy::Question, text::short};
 
 pub(crate) use self::{answers::answers, headline::headline};
 use super::{
-    args::{OutputArgs, ReadArgs, ToArgs},
+    args::{OutputArgs, QuestionArgs, ReadArgs, ToArgs},
     lists::consequences,
     output::print_json,
     parse,
@@ -35,6 +35,9 @@ pub(super) struct ExplainArgs {
     to: ToArgs,
 
     #[command(flatten)]
+    question: QuestionArgs,
+
+    #[command(flatten)]
     read: ReadArgs,
 
     #[command(flatten)]
@@ -42,7 +45,8 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
-    let explanation = fetch(&args.read, args.address, args.to.of(args.address)?)?;
+    let to = args.to.of(args.address)?;
+    let explanation = fetch(&args.read, args.address, to, args.question.of())?;
     if args.output.json {
         print_json(&explanation)
     } else {
@@ -54,8 +58,14 @@ pub(super) fn fetch(
     read: &ReadArgs,
     address: IpAddr,
     to: Option<IpAddr>,
+    question: Option<Question>,
 ) -> anyhow::Result<Explanation> {
-    let Answer::Explanation(explanation) = read.ask(&Request::Explain { address, to })? else {
+    let request = Request::Explain {
+        address,
+        to,
+        question,
+    };
+    let Answer::Explanation(explanation) = read.ask(&request)? else {
         bail!("the daemon gave an unexpected answer");
     };
     Ok(*explanation)

@@ -5,6 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use ipnet::IpNet;
 use limiter_policy::{
     config::duration,
+    policy::DnsMatch,
     prefix::{Invalid, Written},
 };
 
@@ -36,6 +37,12 @@ pub(super) fn address(text: &str) -> Result<IpAddr, String> {
         )),
         Err(error) => Err(error.why(EXPECTED)),
     }
+}
+
+/// Parses a type of DNS questions.
+pub(super) fn dns_type(text: &str) -> Result<u16, String> {
+    let number = DnsMatch::type_of(text).or_else(|| text.parse().ok());
+    number.ok_or_else(|| "expected a type, such as ANY, 257 or TYPE257".to_owned())
 }
 
 /// Parses how long to wait or to look back: a duration, or seconds.

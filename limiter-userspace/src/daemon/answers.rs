@@ -10,7 +10,7 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     lists::Extents,
-    policy::{Limit, automatic::in_force},
+    policy::{Limit, Question, automatic::in_force},
 };
 use tokio::task::spawn_blocking;
 
@@ -76,8 +76,13 @@ pub(super) fn read(
             let status = status(datapath, daemon, measured);
             Answer::told(status.map(Box::new).map(Answer::Status))
         }
-        Request::Explain { address, to } => {
-            let explanation = explain(datapath, *address, *to).map(Box::new);
+        Request::Explain {
+            address,
+            to,
+            question,
+        } => {
+            let explanation = explain(datapath, *address, *to, question.as_ref());
+            let explanation = explanation.map(Box::new);
             Answer::told(explanation.map(Answer::Explanation))
         }
         Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
@@ -265,11 +270,12 @@ fn explain(
     datapath: &Datapath,
     address: IpAddr,
     to: Option<IpAddr>,
+    question: Option<&Question>,
 ) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
         let standing = datapath.standing_of(address)?;
-        (standing, datapath.limit_buckets(address, to)?)
+        (standing, datapath.limit_buckets(address, to, question)?)
     } else {
         // An excluded or blocked address spends nothing, and nobody asks for its standing.
         (None, Vec::new())

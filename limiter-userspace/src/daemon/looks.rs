@@ -59,7 +59,7 @@ impl Daemon {
     pub fn hold(&self, address: IpAddr, limit: &str) -> Result<Hold, DatapathError> {
         let datapath = self.datapath();
         let bans = bans::of_address(&datapath, address)?;
-        let limit_buckets = datapath.limit_buckets(address, None)?;
+        let limit_buckets = datapath.limit_buckets(address, None, None)?;
         let retry_in_ns = limit_buckets.iter().filter_map(|limit_bucket| {
             let named = bucket_named(&datapath, limit_bucket)?;
             (named.limit.name == limit).then_some(limit_bucket.level.retry_in_ns)

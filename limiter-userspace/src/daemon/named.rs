@@ -34,7 +34,10 @@ pub(super) fn bucket_named<'d>(
     };
     Some(NamedBucket {
         limit: limits.get(limit_bucket.limit_index as usize)?,
-        id: owner_id(&owner, owning_interface),
+        id: match owner {
+            Owner::Number(NamedBy::Zone, number) => datapath.zone(number)?.to_string(),
+            _ => owner_id(&owner, owning_interface),
+        },
         interface: match datapath.settings().buckets.scope {
             Scope::Host => None,
             Scope::Interface => datapath

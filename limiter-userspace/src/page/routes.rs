@@ -162,7 +162,11 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) ->
         let text = "Enter an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1.";
         return told(StatusCode::BAD_REQUEST, text);
     };
-    let request = Request::Explain { address, to: None };
+    let request = Request::Explain {
+        address,
+        to: None,
+        question: None,
+    };
     let read = pages.turns.take(|| snapshot::ask(&pages.daemon, &request));
     match read.await {
         Ok(Answer::Explanation(explanation)) => html(view::explanation(&explanation)),

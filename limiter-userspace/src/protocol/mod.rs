@@ -19,7 +19,7 @@ use std::{error::Error, net::IpAddr, path::PathBuf};
 use ipnet::IpNet;
 use limiter_policy::{
     lists::{Findings, ListStatus},
-    policy::{Policy, bans::Origin},
+    policy::{Policy, Question, bans::Origin},
 };
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,9 @@ pub enum Request {
         /// The destination, for limits that give each a bucket; `None`: the host's own addresses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<IpAddr>,
+        /// The DNS question, for limits that count packets by it; `None`: they are left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Question>,
     },
     /// Get the sources that were dropped most.
     Offenders(OffenderQuery),

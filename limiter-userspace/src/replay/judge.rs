@@ -8,7 +8,7 @@ use limiter_common::{
     answer::Answer,
     cookie::{CookieKeys, Secret},
     decide::{Account, Verdict, account},
-    judged,
+    dns, judged,
     limit::LimitId,
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
@@ -243,6 +243,7 @@ impl Replay {
             facts,
             class: *class,
             now,
+            asked: dns::ask_frame(&self.policy, &frame),
         });
         let strictest = match &self.last {
             Some(packet) if self.report_passed || action == Action::Drop => self

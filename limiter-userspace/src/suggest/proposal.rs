@@ -308,6 +308,8 @@ fn name(service: Service, id: IdFormat, cost: Cost) -> String {
         IdFormat::Ipv6RangeCidr { prefix_length } => format!("PerIPv6Range{prefix_length}"),
         IdFormat::RegId => "PerSubscriber".to_owned(),
         IdFormat::Destination => "PerDestination".to_owned(),
+        IdFormat::Zone => "PerZone".to_owned(),
+        IdFormat::Question => "PerQuestion".to_owned(),
         IdFormat::Total => "Total".to_owned(),
     };
     format!("{}{cost}{per}", service.limit_name())

@@ -14,6 +14,7 @@ mod ip_rep;
 mod limits;
 mod lists;
 mod matching;
+mod names;
 mod overrides;
 mod parse;
 mod rate_texts;

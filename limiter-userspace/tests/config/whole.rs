@@ -9,8 +9,8 @@ use limiter_common::{
 use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
     policy::{
-        CountedConnections, Fragments, Limit, Match, Mode, Override, OverrideId, OwnConnections,
-        Policy, TcpFlags,
+        CountedConnections, DnsMatch, Fragments, Limit, Match, Mode, Override, OverrideId,
+        OwnConnections, Policy, TcpFlags,
     },
 };
 
@@ -105,6 +105,7 @@ overrides:
             standing: None,
             answers: None,
             dns_cookies: None,
+            zones: vec![],
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
@@ -207,6 +208,7 @@ fn limits_of_one_s_own() {
                 fragments: Fragments::Ignore,
                 standing: vec![],
                 tcp_states: vec![],
+                dns: DnsMatch::default(),
                 otherwise: false,
             },
             mode: Mode::Observe,

@@ -27,9 +27,12 @@ fn each_is_exact_under_saturation() -> Result<()> {
         let clients: &[&str] = match limit.id_format {
             IdFormat::Ipv4RangeCidr { .. } => &[v4],
             IdFormat::Ipv6RangeCidr { .. } => &[v6],
-            IdFormat::IpAddress | IdFormat::RegId | IdFormat::Destination | IdFormat::Total => {
-                &[v4, v6]
-            }
+            IdFormat::IpAddress
+            | IdFormat::RegId
+            | IdFormat::Destination
+            | IdFormat::Zone
+            | IdFormat::Question
+            | IdFormat::Total => &[v4, v6],
         };
         for client in clients {
             println!("{} from {client}", limit.name);

@@ -309,6 +309,8 @@ impl Network {
                 Some(OverrideId::Prefix(range.trunc()))
             }
             IdFormat::Destination
+            | IdFormat::Zone
+            | IdFormat::Question
             | IdFormat::Total
             | IdFormat::Ipv4RangeCidr { .. }
             | IdFormat::Ipv6RangeCidr { .. } => None,

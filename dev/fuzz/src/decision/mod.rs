@@ -8,6 +8,9 @@ mod input;
 /// The model of the engines' tests.
 #[path = "../../../../limiter-datapath/tests/engines/model.rs"]
 mod model;
+/// Shared with the engines' tests.
+#[path = "../../../../limiter-datapath/tests/engines/question.rs"]
+pub(crate) mod question;
 mod wanted;
 
 use std::{collections::HashMap, convert::Infallible};

@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{Limit, Mode, Policy};
 
-use super::model;
+use super::{model, question::Question};
 
 /// What one limit demands of a packet.
 #[derive(Debug)]
@@ -34,14 +34,24 @@ pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<Wanted> {
     if packet::parse(&BytesFrame(frame), &mut facts).is_err() {
         return Vec::new();
     }
+    let question = Question::of(frame);
     (0..)
         .zip(&policy.limits)
-        .filter_map(|(limit_index, limit)| of_limit(policy, limit_index, limit, &facts))
+        .filter_map(|(limit_index, limit)| {
+            let question = question.as_ref();
+            of_limit(policy, limit_index, limit, &facts, question)
+        })
         .collect()
 }
 
-fn of_limit(policy: &Policy, limit_index: u32, limit: &Limit, facts: &Facts) -> Option<Wanted> {
-    let rate = model::rate(policy, limit, facts)?;
+fn of_limit(
+    policy: &Policy,
+    limit_index: u32,
+    limit: &Limit,
+    facts: &Facts,
+    question: Option<&Question>,
+) -> Option<Wanted> {
+    let rate = model::rate(policy, limit, facts, question)?;
     let key = match limit.id_format {
         IdFormat::RegId => {
             BucketKey::of_subscriber(limit.id, policy.subscriber_of(facts.source.into())?)

@@ -55,7 +55,8 @@ pub(in crate::kernel) fn prepare(
     loader
         .override_global("SHAPE", &shape, true)
         .override_global("NETWORK_NAMESPACE", &cookie, true);
-    tables::size(&mut loader, policy);
+    // Handshakes have no names.
+    tables::size(&mut loader, policy, &[]);
     share(&mut loader, &directory, maps.standing().maps())?;
     share(&mut loader, &directory, maps.connections().maps())?;
     share(&mut loader, &directory, [maps.own_connections().map()])?;
@@ -64,7 +65,7 @@ pub(in crate::kernel) fn prepare(
         share(&mut loader, &directory, buckets.maps())?;
     }
     let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
-    tables::write(&mut ebpf, policy)?;
+    tables::write(&mut ebpf, policy, &[])?;
     Ok(ebpf)
 }
 

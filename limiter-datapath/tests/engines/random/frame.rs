@@ -6,12 +6,14 @@ use limiter_policy::policy::DnsCookies;
 use proptest::{prelude::*, sample::Index};
 use testbed::{Frame, Tag};
 
-use super::{address, cookie_query, port, secret};
+use super::{address, cookie_query, port, question, secret};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Content {
     Udp,
     Query,
+    /// A message with a question, to the port of DNS.
+    Question(Vec<u8>),
     /// A cookie by the secret of that number.
     CookieQuery(u8),
     Tcp {
@@ -57,6 +59,7 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
     let content = prop_oneof![
         Just(Content::Udp),
         Just(Content::Query),
+        question::message().prop_map(Content::Question),
         (1u8..3).prop_map(Content::CookieQuery),
         prop_oneof![Just(0x02), Just(0x12), Just(0x10), any::<u8>()]
             .prop_map(|flags| Content::Tcp { flags }),
@@ -109,6 +112,7 @@ fn build(
     match content {
         Content::Udp => frame.udp(source, destination, &payload),
         Content::Query => frame.udp(source, destination, QUERY),
+        Content::Question(message) => frame.udp(source, DnsCookies::DEFAULT_PORT, &message),
         Content::CookieQuery(number) => {
             let query = cookie_query(client, &secret(number), 0);
             frame.udp(source, DnsCookies::DEFAULT_PORT, &query)

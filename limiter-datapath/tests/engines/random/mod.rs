@@ -3,6 +3,7 @@
 mod dns_cookie;
 mod frame;
 mod policy;
+mod question;
 
 use std::net::IpAddr;
 

@@ -20,7 +20,7 @@ use limiter_policy::policy::{
 };
 use proptest::{collection::vec, option, prelude::*};
 
-use super::{port, prefix};
+use super::{port, prefix, question};
 
 /// The periods of rates, in nanoseconds.
 pub(crate) const PERIODS: [u64; 3] = [1_000_000, 1_000_000_000, 7_777_777];
@@ -30,8 +30,9 @@ const SUBSCRIBERS: std::ops::Range<u64> = 1..4;
 pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let malformed = prop_oneof![3 => Just(Action::Drop), 1 => Just(Action::Pass)];
     let cookies = option::weighted(0.5, Just(DnsCookies::DEFAULT_PORT));
-    let parts = (vec(limit(), 1..9), subscribers(), malformed, cookies);
-    parts.prop_map(|(limits, subscribers, malformed, cookies)| {
+    let zones = question::zones();
+    let parts = (vec(limit(), 1..9), subscribers(), malformed, cookies, zones);
+    parts.prop_map(|(limits, subscribers, malformed, cookies, zones)| {
         let numbered = (32..).zip(limits).map(|(id, limit)| Limit {
             id: LimitId(id),
             name: format!("Limit{id}"),
@@ -40,6 +41,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
         Policy {
             subscribers,
             malformed,
+            zones,
             dns_cookies: cookies.map(|port| DnsCookies {
                 secret_file: PathBuf::new(),
                 port,
@@ -245,6 +247,8 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
             .prop_map(|prefix_length| IdFormat::Ipv6RangeCidr { prefix_length }),
         1 => Just(IdFormat::RegId),
         1 => Just(IdFormat::Destination),
+        1 => Just(IdFormat::Zone),
+        1 => Just(IdFormat::Question),
         1 => Just(IdFormat::Total),
     ]
 }
@@ -277,6 +281,7 @@ fn matching() -> impl Strategy<Value = Match> {
         option::weighted(0.1, prop::sample::subsequence(Standing::ALL.to_vec(), 1..4)),
         option::weighted(0.1, prop::sample::subsequence(TcpState::ALL.to_vec(), 1..3)),
         prop::bool::weighted(0.05),
+        option::weighted(0.15, question::matching()),
     )
         .prop_map(
             |(
@@ -289,6 +294,7 @@ fn matching() -> impl Strategy<Value = Match> {
                 standing,
                 tcp_states,
                 otherwise,
+                dns,
             )| {
                 Match {
                     protocols,
@@ -299,6 +305,7 @@ fn matching() -> impl Strategy<Value = Match> {
                     fragments,
                     standing: standing.unwrap_or_default(),
                     tcp_states: tcp_states.unwrap_or_default(),
+                    dns: dns.unwrap_or_default(),
                     otherwise,
                 }
             },
@@ -337,7 +344,9 @@ fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Overrid
                 }
             }
             IdFormat::RegId => OverrideId::Subscriber(subscriber),
-            IdFormat::Destination | IdFormat::Total => continue,
+            IdFormat::Destination | IdFormat::Zone | IdFormat::Question | IdFormat::Total => {
+                continue;
+            }
         };
         if known.insert(id) {
             distinct.push(Override {

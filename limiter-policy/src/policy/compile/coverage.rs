@@ -25,6 +25,16 @@ pub(super) fn destination_ports(limits: &[Limit], sets: &mut Sets) -> Vec<Range>
     })
 }
 
+pub(super) fn dns_types(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+    compile(limits, sets, |limit| {
+        let types = limit.matching.dns.types.iter();
+        let values: Vec<_> = types
+            .map(|one| (u128::from(*one), u128::from(*one)))
+            .collect();
+        (!values.is_empty()).then_some(values)
+    })
+}
+
 fn ports(ports: &[PortRange]) -> Option<Vec<Values>> {
     let values = |range: &PortRange| (u128::from(*range.start()), u128::from(*range.end()));
     (!ports.is_empty()).then(|| ports.iter().map(values).collect())

@@ -84,9 +84,10 @@ impl LimitSets {
 /// Returns whether it counts later fragments that may match. It `guesses` if they do not reveal all
 /// that it matches on.
 fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
-    // Only a first fragment opens a connection, or shows which one it belongs to.
+    // Only a first fragment opens a connection, shows which one it belongs to, or has a question.
     !is_of_connections(limit)
         && limit.tcp_states().is_empty()
+        && !limit.counts_by_question()
         && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 

@@ -1,5 +1,5 @@
-//! The table of sets of limits: one for each protocol, one for each value of the TCP flags, and
-//! those of ranges.
+//! The table of sets of limits: one for each protocol, for each value of the TCP flags and for each kind
+//! of DNS message, and those of ranges.
 
 use std::collections::HashMap;
 
@@ -8,6 +8,9 @@ use super::{
     number::index,
 };
 use crate::policy::Limit;
+
+/// The numbers of kinds of DNS messages, with their flags.
+const DNS_KINDS: u8 = 64;
 
 /// Sets of limits, at the indices of [`limiter_common::policy::Masks`].
 pub(super) struct Sets {
@@ -37,7 +40,7 @@ impl Sets {
     }
 }
 
-/// Returns the sets by protocol and by TCP flags.
+/// Returns the sets by protocol, by TCP flags and by the kind of a DNS message.
 fn by_number(limits: &[Limit]) -> Vec<u64> {
     let protocols = (0..=u8::MAX).map(|protocol| {
         set_of(limits, |limit| {
@@ -46,7 +49,9 @@ fn by_number(limits: &[Limit]) -> Vec<u64> {
         })
     });
     let tcp_flags = (0..=u8::MAX).map(|flags| set_of(limits, |limit| limit.counts_segment(flags)));
-    protocols.chain(tcp_flags).collect()
+    let kinds =
+        (0..DNS_KINDS).map(|kind| set_of(limits, |limit| limit.matching.dns.has_kind(kind)));
+    protocols.chain(tcp_flags).chain(kinds).collect()
 }
 
 pub(super) fn matches_protocols(limits: &[Limit]) -> bool {

@@ -10,6 +10,7 @@ mod index;
 mod limit_sets;
 mod listed;
 mod masks;
+mod names;
 mod number;
 mod otherwise;
 mod rates;
@@ -18,21 +19,26 @@ mod sources;
 mod standing;
 mod tcp_states;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-pub use self::error::CompileError;
 use self::{
     answers::AnswerLimits, classes::Classes, error::MOST_RANGES, index::Indexed,
     limit_sets::LimitSets, masks::Sets, number::index, rates::Rates,
 };
-use super::{Policy, Units};
+pub use self::{
+    error::CompileError,
+    names::{NameTable, zones_by_number},
+};
+use super::{DnsName, Policy, Units};
 use limiter_common::{
     limit::{ANSWER_LIMITS, LimitId, MAX_LIMITS},
+    policy::NameSlot,
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
     standing::{Reserves, Settings},
     strategy::{self, Parameters, gcra::CurrentRate},
+    table::HashKey,
 };
 
 /// The tables of one policy in memory. They are written to the kernel's maps; the same decision
@@ -61,6 +67,12 @@ pub struct CompiledPolicy {
     pub current_rates: BTreeMap<LimitId, CurrentRate>,
     /// The sets of limits by protocol and by TCP flags, then those of ranges.
     pub masks: Vec<u64>,
+    /// The names in it.
+    pub names: NameTable,
+    /// The zones by the numbers that buckets name them by, if a limit tells them apart.
+    pub zones: HashMap<u64, DnsName>,
+    /// The slots of its names, by the shape's key.
+    pub name_slots: Vec<NameSlot>,
     /// The sieves, in the policy's order.
     pub sieves: Vec<Sieve>,
     /// Their uses; those of one sieve are consecutive.
@@ -98,26 +110,7 @@ impl CompiledPolicy {
         let mut indexed = Indexed::default();
         let mut starts = [Child::UNUSED; Dimension::COUNT];
         let mut ranges = 0;
-        for (dimension, of_dimension) in [
-            (Dimension::SourceV4, sources_v4),
-            (Dimension::SourceV6, sources_v6),
-            (
-                Dimension::DestinationV4,
-                coverage::destinations_v4(&policy.limits, &mut sets),
-            ),
-            (
-                Dimension::DestinationV6,
-                coverage::destinations_v6(&policy.limits, &mut sets),
-            ),
-            (
-                Dimension::SourcePort,
-                coverage::source_ports(&policy.limits, &mut sets),
-            ),
-            (
-                Dimension::DestinationPort,
-                coverage::destination_ports(&policy.limits, &mut sets),
-            ),
-        ] {
+        for (dimension, of_dimension) in ranges_of(policy, [sources_v4, sources_v6], &mut sets) {
             ranges += of_dimension.len();
             if ranges > MOST_RANGES {
                 return Err(CompileError::TooManyRanges(ranges));
@@ -125,6 +118,8 @@ impl CompiledPolicy {
             starts[dimension as usize] = indexed.add(&of_dimension);
         }
         let (sieves, sieve_uses) = sieves::compile(policy, cpus);
+        let names = NameTable::new(policy, &mut sets);
+        let other = names.shape(&policy.limits, &connections::shape(&policy.limits));
         let (units, numbers) = known.intern(&rates.units)?;
         for parameters in &mut parameters {
             // A limit without a default has no unit.
@@ -162,7 +157,7 @@ impl CompiledPolicy {
                     .standing_in_use()
                     .map_or(Settings::NONE, |settings| settings.compiled()),
                 starts,
-                ..connections::shape(&policy.limits)
+                ..other
             },
             limits,
             nodes: indexed.nodes,
@@ -173,10 +168,23 @@ impl CompiledPolicy {
             reserves,
             current_rates: BTreeMap::new(),
             masks: sets.into_table(),
+            zones: zones_by_number(policy),
+            name_slots: names.slots(&HashKey::default()),
+            names,
             sieves,
             sieve_uses,
             units,
         })
+    }
+
+    /// Returns the same policy with a secret, by which it finds places and names as the kernel's programs
+    /// do.
+    #[must_use]
+    pub fn keyed(mut self, hash_key: HashKey) -> Self {
+        self.name_slots = self.names.slots(&hash_key);
+        self.shape.name_slots = index(self.name_slots.len());
+        self.shape.hash_key = hash_key;
+        self
     }
 
     /// Returns the tables' size in memory, in bytes, without the units, which belong to the
@@ -192,6 +200,7 @@ impl CompiledPolicy {
             + size_of_val(&self.rates[..])
             + size_of_val(&self.reserves[..])
             + size_of_val(&self.masks[..])
+            + size_of_val(&self.name_slots[..])
             + size_of_val(&self.sieves[..])
             + size_of_val(&self.sieve_uses[..])
     }
@@ -221,6 +230,38 @@ fn entries_and_defaults(
             .chain(of_answers)
             .collect::<Result<_, CompileError>>()?,
     ))
+}
+
+/// Returns the ranges of each dimension; `sources` are those of each family.
+fn ranges_of(
+    policy: &Policy,
+    [sources_v4, sources_v6]: [Vec<index::Range>; 2],
+    sets: &mut Sets,
+) -> [(Dimension, Vec<index::Range>); Dimension::COUNT] {
+    [
+        (Dimension::SourceV4, sources_v4),
+        (Dimension::SourceV6, sources_v6),
+        (
+            Dimension::DestinationV4,
+            coverage::destinations_v4(&policy.limits, sets),
+        ),
+        (
+            Dimension::DestinationV6,
+            coverage::destinations_v6(&policy.limits, sets),
+        ),
+        (
+            Dimension::SourcePort,
+            coverage::source_ports(&policy.limits, sets),
+        ),
+        (
+            Dimension::DestinationPort,
+            coverage::destination_ports(&policy.limits, sets),
+        ),
+        (
+            Dimension::DnsType,
+            coverage::dns_types(&policy.limits, sets),
+        ),
+    ]
 }
 
 /// Returns whether any limit has a strategy other than GCRA.
@@ -268,6 +309,10 @@ impl Tables for CompiledPolicy {
 
     fn mask(&self, index: u32) -> Option<&u64> {
         self.masks.get(index as usize)
+    }
+
+    fn name(&self, index: u32) -> Option<&NameSlot> {
+        self.name_slots.get(index as usize)
     }
 
     fn sieve(&self, index: u32) -> Option<&Sieve> {

@@ -11,6 +11,7 @@ mod sieves;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod zones;
 
 use std::collections::BTreeSet;
 
@@ -31,6 +32,7 @@ pub use self::{
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
+    zones::ZonesDiff,
 };
 use super::{
     AutomaticBan, CountedConnections, Deny, FlatMetrics, Limit, Match, Mode, OverrideId,
@@ -66,6 +68,8 @@ pub struct Diff {
     pub answers: Option<AnswersDiff>,
     /// Which DNS cookies prove sources; `None`: the same.
     pub dns_cookies: Option<DnsCookiesDiff>,
+    /// Which zones limits tell apart; `None`: the same.
+    pub zones: Option<ZonesDiff>,
 }
 
 /// The difference of one limit, by name.
@@ -273,6 +277,7 @@ impl Diff {
             standing: StandingDiff::between(old, new),
             answers: AnswersDiff::between(old, new),
             dns_cookies: DnsCookiesDiff::between(old, new),
+            zones: ZonesDiff::between(old, new),
         }
     }
 
@@ -293,6 +298,7 @@ impl Diff {
             standing,
             answers,
             dns_cookies,
+            zones,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -307,6 +313,7 @@ impl Diff {
             && standing.is_none()
             && answers.is_none()
             && dns_cookies.is_none()
+            && zones.is_none()
     }
 }
 

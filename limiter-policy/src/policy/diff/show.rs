@@ -60,8 +60,11 @@ impl Display for Diff {
         if let Some(answers) = &self.answers {
             answers.fmt(formatter)?;
         }
-        match &self.dns_cookies {
-            Some(cookies) => cookies.fmt(formatter),
+        if let Some(cookies) = &self.dns_cookies {
+            cookies.fmt(formatter)?;
+        }
+        match &self.zones {
+            Some(zones) => zones.fmt(formatter),
             None => Ok(()),
         }
     }

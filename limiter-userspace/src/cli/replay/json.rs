@@ -1,13 +1,18 @@
 //! The replay as JSON lines: an object for each packet, then the summary.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::Write,
+};
 
 use limiter_common::{
     answer::Answer,
+    limit::NamedBy,
+    owner::Owner,
     reason::{Action, Reason},
     standing::Standing,
 };
-use limiter_policy::policy::{Mode, Policy, owner_id};
+use limiter_policy::policy::{DnsName, Mode, Policy, owner_id};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -41,7 +46,13 @@ struct Packet<'a> {
     would_drop: Vec<&'a str>,
 }
 
-pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> anyhow::Result<()> {
+/// `zones`: by the numbers that name their buckets.
+pub(super) fn packet(
+    out: &mut impl Write,
+    policy: &Policy,
+    zones: &HashMap<u64, DnsName>,
+    packet: &Judged,
+) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();
     let name = |limit_index: u32| Some(policy.limits.get(limit_index as usize)?.name.as_str());
     let line = Packet {
@@ -54,7 +65,10 @@ pub(super) fn packet(out: &mut impl Write, policy: &Policy, packet: &Judged) -> 
                 Some(strictest.limit_index)
             })
             .and_then(name),
-        id: strictest.map(|strictest| owner_id(&strictest.key.owner(), TOTAL)),
+        id: strictest.and_then(|strictest| match strictest.key.owner() {
+            Owner::Number(NamedBy::Zone, number) => zones.get(&number).map(ToString::to_string),
+            owner => Some(owner_id(&owner, TOTAL)),
+        }),
         remaining: strictest.map(|strictest| strictest.report.remaining),
         retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),
         reset_in_ns: strictest.map(|strictest| strictest.report.reset_in_ns),

@@ -12,6 +12,7 @@ mod sieves;
 mod standing;
 
 use std::{
+    collections::HashMap,
     fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
@@ -23,7 +24,7 @@ use limiter_common::limit::Cost;
 use limiter_datapath::kernel::{possible_cpus, preflight, wall_clock_now};
 use limiter_policy::{
     config::{self, Config, Offenders},
-    policy::{CompiledPolicy, Limit, Mode, Policy},
+    policy::{CompiledPolicy, DnsName, Limit, Mode, Policy, zones_by_number},
 };
 
 use self::{answers::AnswersFile, at_end::AtEnd, sieves::SievesAt, standing::KnownBy};
@@ -140,6 +141,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let limits = config.policy.limits.len();
     let mut out = Output {
         policy: &config.policy,
+        zones: zones_by_number(&config.policy),
         json: args.output.json,
         writer: BufWriter::new(io::stdout().lock()),
         summary: Summary::new(limits),
@@ -227,6 +229,8 @@ fn engine(
 /// Where the packets' verdicts go.
 struct Output<'a, W> {
     policy: &'a Policy,
+    /// The zones by the numbers that name their buckets.
+    zones: HashMap<u64, DnsName>,
     json: bool,
     writer: W,
     summary: Summary,
@@ -259,7 +263,7 @@ impl<W: Write> Output<'_, W> {
             plot.usage.add(packet);
         }
         if self.json {
-            json::packet(&mut self.writer, self.policy, packet)
+            json::packet(&mut self.writer, self.policy, &self.zones, packet)
         } else {
             self.sources.add(packet);
             Ok(())

@@ -55,7 +55,7 @@ pub(super) struct Snapshot {
 
 /// Asks the daemon, or reads what is pinned; blocks until all answers are there.
 pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
-    let explain = |address| explain::fetch(read, address, None);
+    let explain = |address| explain::fetch(read, address, None, None);
     let explanation = query.explain.map(explain).transpose()?;
     let bans = |of| Ok::<_, anyhow::Error>((of, list::fetch(read, Some(of), None)?.1));
     let bans = query.bans_of.map(bans).transpose()?;

@@ -15,6 +15,7 @@ mod refused;
 mod server;
 mod suggested;
 mod web;
+mod zones;
 
 use std::{path::Path, process::Command};
 

@@ -1,6 +1,7 @@
-//! The servers: NSD with one zone; unbound, which asks it; and nginx with two files.
+//! The servers: NSD with one zone or many; unbound, which asks it; and nginx with two files.
 
 use std::{
+    fmt::Write as _,
     fs::{self, File},
     net::{IpAddr, SocketAddr, TcpStream},
     process::{Child, Stdio},
@@ -18,7 +19,6 @@ use super::program;
 pub(super) const ADDRESS: &str = "192.0.2.80";
 
 const ZONE: &str = "\
-$ORIGIN example.test.
 $TTL 3600
 @ IN SOA ns hostmaster 1 7200 3600 1209600 3600
 @ IN NS ns
@@ -43,19 +43,24 @@ pub(super) struct Server {
 impl Server {
     /// Starts NSD.
     pub(super) fn nsd(pair: &Pair) -> Result<Self> {
-        Self::nsd_with(pair, "")
+        Self::nsd_with(pair, "", &["example.test".to_owned()])
+    }
+
+    /// Starts NSD with these zones, each with the same names.
+    pub(super) fn nsd_with_zones(pair: &Pair, zones: &[String]) -> Result<Self> {
+        Self::nsd_with(pair, "", zones)
     }
 
     /// Starts NSD, which answers cookies with server cookies by a secret.
     pub(super) fn nsd_with_secret(pair: &Pair, secret: &str) -> Result<Self> {
         let options = format!("  answer-cookie: yes\n  cookie-secret: \"{secret}\"\n");
-        Self::nsd_with(pair, &options)
+        Self::nsd_with(pair, &options, &["example.test".to_owned()])
     }
 
-    fn nsd_with(pair: &Pair, options: &str) -> Result<Self> {
+    fn nsd_with(pair: &Pair, options: &str, zones: &[String]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let place = directory.path().display();
-        let configuration = format!(
+        let mut configuration = format!(
             "server:
   ip-address: 10.77.0.1
   ip-address: fd77::1
@@ -69,11 +74,11 @@ impl Server {
   rrl-ratelimit: 0
 {options}remote-control:
   control-enable: no
-zone:
-  name: example.test
-  zonefile: zone
 "
         );
+        for zone in zones {
+            writeln!(configuration, "zone:\n  name: {zone}\n  zonefile: zone")?;
+        }
         fs::write(directory.path().join("zone"), ZONE)?;
         let mut server = Self::start("nsd", &["-d"], &pair.server, directory, &configuration)?;
         server.wait_until_up(&pair.server, ("10.77.0.1", 53))?;

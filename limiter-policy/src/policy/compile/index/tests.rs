@@ -2,6 +2,7 @@ use std::{cell::Cell, collections::BTreeSet};
 
 use limiter_common::{
     limit::LimitId,
+    policy::NameSlot,
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
@@ -91,6 +92,10 @@ impl Tables for Counting {
     }
 
     fn mask(&self, _: u32) -> Option<&u64> {
+        None
+    }
+
+    fn name(&self, _: u32) -> Option<&NameSlot> {
         None
     }
 

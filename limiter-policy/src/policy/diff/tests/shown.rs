@@ -73,6 +73,7 @@ fn as_json() {
             "standing": null,
             "answers": null,
             "dns_cookies": null,
+            "zones": null,
         })
     );
 }

@@ -1,0 +1,79 @@
+//! The stage of names: only those limits go on that count the packet by its DNS question.
+
+use super::{Outline, Pipeline, Progress, Workspace};
+use crate::{
+    clock::Clock,
+    dns::{Message, NameLoops, ask},
+    offender::OffenderStore,
+    packet::Asked,
+    policy::Tables,
+    reputation::Reputation,
+};
+#[cfg(not(target_arch = "bpf"))]
+use crate::{dns::ask_frame, packet::Frame};
+
+impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
+where
+    C: Clock,
+    T: Tables,
+    B: Outline,
+    O: OffenderStore,
+    R: Reputation,
+{
+    /// Leaves the limits that count the workspace's packet by its question, of which the workspace has
+    /// what the policy says. One that blocks its source drops it.
+    #[inline(always)]
+    pub(super) fn select_by_question(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let shape = self.tables.shape();
+        if !workspace.asks_for_question(self.tables) {
+            return Progress::Undecided;
+        }
+        let Workspace {
+            packet, verdict, ..
+        } = workspace;
+        // The verifier walks what follows once, whatever was found.
+        let counting = self.tables.opaque(packet.asked.limits);
+        let matched = verdict.matched & (counting | !shape.by_name);
+        let listed = packet.class.listed();
+        // Later stages ask the others.
+        let counting = matched & shape.of_every_standing() & shape.of_every_tcp_state();
+        if listed != 0 && verdict.block(self.tables, listed, counting) {
+            verdict.matched = matched;
+            return Progress::Decided;
+        }
+        self.go_on_with(workspace, matched)
+    }
+}
+
+impl<Location> Workspace<Location> {
+    /// Returns whether the packet's question matters: if not, nobody need find it.
+    #[inline(always)]
+    pub fn asks_for_question<T: Tables>(&self, tables: &T) -> bool {
+        // They count nothing but datagrams with a header.
+        self.verdict.matched & tables.shape().by_name != 0
+    }
+
+    /// Notes what the policy says of the packet's question, which `message` has; `None`: nothing could
+    /// be read.
+    #[inline(always)]
+    pub fn note_question<T: Tables, L: NameLoops>(
+        &mut self,
+        tables: &T,
+        message: Option<&mut Message>,
+        loops: &L,
+    ) {
+        match message {
+            Some(message) => ask(tables, message, loops, &mut self.packet.asked),
+            None => self.packet.asked = Asked::NOTHING,
+        }
+    }
+
+    /// Finds the packet's question in its frame, if it matters.
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn find_question<F: Frame, T: Tables>(&mut self, frame: &F, tables: &T) {
+        if !self.asks_for_question(tables) {
+            return;
+        }
+        self.packet.asked = ask_frame(tables, frame);
+    }
+}

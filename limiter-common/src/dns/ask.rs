@@ -1,0 +1,139 @@
+//! What a policy says of a message's question.
+
+use super::{
+    Message, find_name, find_slot,
+    message::{HEADER, TYPE_AND_CLASS},
+    walk,
+};
+use crate::packet::Asked;
+use crate::policy::{Dimension, Masks, Tables, set_of_number, set_of_value};
+
+/// The flags that say that it is an answer, its kind, and that recursion is desired.
+const ANSWER: u16 = 0x8000;
+const OPCODE: u16 = 0x7800;
+const RECURSION_DESIRED: u16 = 0x0100;
+
+/// The number of a kind of message, and the flags by which limits tell messages apart, in
+/// [`Masks::DNS`].
+const KIND_SHIFT: u32 = 11;
+
+const OPT: u16 = 41;
+
+/// The loops. The kernel's program makes each a function of its own, which the verifier walks once,
+/// and not once for each path that leads to it.
+pub trait NameLoops: Sized {
+    /// Calls [`walk`].
+    #[inline(always)]
+    fn walk(&self, message: &mut Message) -> u64 {
+        walk(message)
+    }
+
+    /// Calls [`hash_labels`] with the policy's key.
+    fn hash(&self, message: &Message, start: u32, end: u32) -> u64;
+
+    /// Calls [`find_slot`].
+    #[inline(always)]
+    fn find_slot<T: Tables>(&self, tables: &T, hash: u64) -> u32 {
+        find_slot(tables, hash)
+    }
+
+    /// Calls [`find_name`].
+    #[inline(always)]
+    fn find_name<T: Tables>(&self, tables: &T, message: &Message, count: u32, end: u32) -> u64 {
+        find_name(tables, message, count, end, self)
+    }
+}
+
+/// Loops where they are asked for, with a key.
+#[cfg(not(target_arch = "bpf"))]
+#[derive(Clone, Copy, Debug)]
+struct InlineNameLoops<'a>(&'a crate::table::HashKey);
+
+#[cfg(not(target_arch = "bpf"))]
+impl NameLoops for InlineNameLoops<'_> {
+    fn hash(&self, message: &Message, start: u32, end: u32) -> u64 {
+        super::hash_labels(message, self.0, start, end)
+    }
+}
+
+/// Returns what a policy says of the question in a frame.
+#[cfg(not(target_arch = "bpf"))]
+pub fn ask_frame<F: crate::packet::Frame, T: Tables>(tables: &T, frame: &F) -> Asked {
+    let mut message = Message::EMPTY;
+    if message.read(frame) {
+        ask_message(tables, &mut message)
+    } else {
+        Asked::NOTHING
+    }
+}
+
+/// Returns what a policy says of the question of a message.
+#[cfg(not(target_arch = "bpf"))]
+pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
+    let mut asked = Asked::NOTHING;
+    let loops = InlineNameLoops(&tables.shape().hash_key);
+    ask(tables, message, &loops, &mut asked);
+    asked
+}
+
+/// Finds the question of a message, and writes what the policy says of it.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the halves of a number, each below the bound of messages"
+)]
+pub fn ask<T: Tables, L: NameLoops>(
+    tables: &T,
+    message: &mut Message,
+    loops: &L,
+    asked: &mut Asked,
+) {
+    *asked = Asked::NOTHING;
+    let flags = message.u16(2);
+    let questions = message.u16(4);
+    if message.length() < HEADER as u64 || flags & ANSWER != 0 || questions != 1 {
+        return;
+    }
+    let walked = loops.walk(message);
+    if walked == 0 {
+        return;
+    }
+    // The verifier would walk the rest once for each length.
+    let end = tables.opaque(walked >> 32) as u32;
+    let count = tables.opaque(walked & 0xffff_ffff) as u32;
+    let at = end as usize;
+    let (asked_type, class) = (message.u16(at), message.u16(at + 2));
+    let behind = at + TYPE_AND_CLASS;
+    // Answers and authorities come before it: without them the first record is an additional one.
+    let has_opt = message.u16(6) | message.u16(8) == 0
+        && message.u16(10) != 0
+        && behind as u64 + 3 <= message.length()
+        && message.byte(behind) == 0
+        && message.u16(behind + 1) == OPT;
+    let kind = (flags & OPCODE) >> KIND_SHIFT;
+    let number =
+        u32::from(kind) << 2 | u32::from(flags & RECURSION_DESIRED != 0) << 1 | u32::from(has_opt);
+    let shape = tables.shape();
+    let mut limits = set_of_number(tables, Masks::DNS + number);
+    limits &= set_of_value(tables, Dimension::DnsType, asked_type.into());
+    if shape.name_slots != 0 {
+        let found = loops.find_name(tables, message, count, end);
+        match tables.name(found as u32) {
+            Some(slot) => {
+                let is_whole = found >> 32 == 1;
+                let set = if is_whole { slot.of_name } else { slot.below };
+                limits &= set_of_number(tables, set);
+                asked.zone = slot.zone;
+            }
+            None => limits &= shape.of_any_name,
+        }
+    }
+    if asked.zone == 0 {
+        limits &= !shape.by_zone;
+    }
+    asked.limits = limits;
+    if shape.by_question != 0 {
+        let name = loops.hash(message, HEADER as u32, end);
+        asked.question = name ^ (u64::from(asked_type) << 16 | u64::from(class));
+    }
+}

@@ -1,0 +1,118 @@
+//! The memory that a DNS message is read from.
+
+#[cfg(not(target_arch = "bpf"))]
+use crate::packet::{self, Frame};
+
+/// The length of a message's header.
+pub(super) const HEADER: usize = 12;
+
+/// The longest name, with the empty label at its end.
+pub(super) const LONGEST_NAME: usize = 255;
+
+/// A type and a class.
+pub(super) const TYPE_AND_CLASS: usize = 4;
+
+/// The name and the type of a record behind the question.
+const RECORD: usize = 3;
+
+/// The most bytes of a message that are looked at.
+pub const MOST_BYTES: usize = HEADER + LONGEST_NAME + TYPE_AND_CLASS + RECORD;
+
+/// A power of two above every offset: the verifier needs such a bound.
+const BOUND: usize = 512;
+
+/// The number of labels that are noted: a power of two above the most that a name has.
+const LABELS: usize = 128;
+
+/// The start of a DNS message, and where the labels of its first name begin.
+///
+/// It consists of plain numbers, because the kernel's program has it in a map.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub struct Message {
+    /// Room for a whole word behind each offset.
+    bytes: [u8; BOUND + 8],
+    labels: [u16; LABELS],
+    /// The number of bytes that are the message's.
+    length: u64,
+}
+
+const _: () = assert!(MOST_BYTES < BOUND, "every offset is below the bound");
+
+impl Message {
+    /// No message.
+    pub const EMPTY: Self = Self {
+        bytes: [0; BOUND + 8],
+        labels: [0; LABELS],
+        length: 0,
+    };
+
+    /// Returns the memory of the message, whose first `length` bytes, at most [`MOST_BYTES`], must be
+    /// written.
+    #[inline(always)]
+    pub const fn begin(&mut self, length: u64) -> &mut [u8; BOUND + 8] {
+        self.length = length;
+        &mut self.bytes
+    }
+
+    /// Reads the message of a frame's datagram; returns false if there is none, or not all of its bytes.
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn read<F: Frame>(&mut self, frame: &F) -> bool {
+        let Some(datagram) = packet::datagram(frame) else {
+            return false;
+        };
+        let length = datagram.length.min(MOST_BYTES);
+        for (to, at) in self.begin(length as u64).iter_mut().zip(0..length) {
+            // A frame in a capture may be cut.
+            let Some([byte]) = frame.load(datagram.start + at) else {
+                return false;
+            };
+            *to = byte;
+        }
+        true
+    }
+
+    /// Returns the number of bytes that are the message's.
+    #[inline(always)]
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Returns the byte at an offset.
+    #[inline(always)]
+    pub(super) const fn byte(&self, at: usize) -> u8 {
+        self.bytes[at % BOUND]
+    }
+
+    /// Returns the 16-bit number at an offset.
+    #[inline(always)]
+    pub(super) const fn u16(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.byte(at), self.byte(at + 1)])
+    }
+
+    /// Returns the eight bytes at an offset as a little-endian number.
+    #[inline(always)]
+    pub(super) fn le_u64(&self, at: usize) -> u64 {
+        let at = at % BOUND;
+        match self.bytes.get(at..).and_then(|bytes| bytes.first_chunk()) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => 0,
+        }
+    }
+
+    /// Notes where the label with that number, from the left, begins.
+    #[inline(always)]
+    pub(super) const fn note_label(&mut self, number: usize, at: u16) {
+        self.labels[number % LABELS] = at;
+    }
+
+    /// Returns where the label with that number begins.
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the remainder is a small number"
+    )]
+    pub(super) const fn label(&self, number: u64) -> u32 {
+        self.labels[number as usize % LABELS] as u32
+    }
+}

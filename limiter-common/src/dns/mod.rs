@@ -1,0 +1,32 @@
+//! The question of a DNS message over UDP (RFC 1035), and what a policy says of its name.
+//!
+//! A packet has a question if its message is no answer, and has exactly one. The name is read as it is
+//! on the wire: letters in either case are the same; a label is at most 63 bytes long, the name 255.
+//! A compressed name, one that is too long or endless, or a question that the datagram cuts short is
+//! none: the packet has no name.
+//!
+//! Names are looked up by a keyed hash of their last labels, the longest of the policy's first
+//! ([`NameSlot`](crate::policy::NameSlot)). An entry has all that the policy says of its name and of those below it, so that the
+//! first one that is found is the only one.
+
+mod ask;
+mod message;
+mod name_hash;
+mod slot;
+mod walk;
+
+pub use self::{
+    ask::{NameLoops, ask},
+    message::{MOST_BYTES, Message},
+    name_hash::hash_labels,
+    slot::{MOST_PROBES, find_slot},
+    walk::{find_name, walk},
+};
+#[cfg(not(target_arch = "bpf"))]
+pub use self::{
+    ask::{ask_frame, ask_message},
+    name_hash::{hash_of_name, zone_number},
+};
+
+#[cfg(test)]
+mod tests;

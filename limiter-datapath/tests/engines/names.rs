@@ -1,0 +1,321 @@
+//! Limits that count packets by their DNS question: both engines read it alike.
+
+use std::net::IpAddr;
+
+use anyhow::{Result, anyhow};
+use limiter_common::reason::Reason;
+use limiter_policy::config::{self, Store};
+use testbed::Frame;
+
+use crate::engine::Engines;
+
+/// A source that asks questions.
+struct Scene {
+    engines: Engines,
+    frame: Frame,
+    time: u64,
+}
+
+impl Scene {
+    fn new(text: &str) -> Result<Self> {
+        Self::with(text, "192.0.2.7", "198.51.100.1", Store::Table)
+    }
+
+    fn with(text: &str, source: &str, own: &str, store: Store) -> Result<Self> {
+        let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
+        let [source, own]: [IpAddr; 2] = [source.parse()?, own.parse()?];
+        Ok(Self {
+            engines: Engines::with(&config.policy, store)?,
+            frame: Frame::new(source, own),
+            time: 0,
+        })
+    }
+
+    fn judge(&mut self, frame: &[u8]) -> Reason {
+        self.time += 1;
+        self.engines.judge(self.time, frame)
+    }
+
+    /// Returns what becomes of a message to port 53.
+    fn message(&mut self, message: &[u8]) -> Result<Reason> {
+        let frame = self.frame.udp(40_000, 53, message)?;
+        Ok(self.judge(&frame))
+    }
+
+    /// Returns what becomes of a query for an address.
+    fn ask(&mut self, name: &str) -> Result<Reason> {
+        self.message(&query(name, A))
+    }
+}
+
+const A: u16 = 1;
+const TXT: u16 = 16;
+const ANY: u16 = 255;
+
+/// Makes a query with recursion desired.
+fn query(name: &str, of_type: u16) -> Vec<u8> {
+    let mut message = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    for label in name.split('.').filter(|label| !label.is_empty()) {
+        message.push(u8::try_from(label.len()).expect("a short label"));
+        message.extend(label.bytes());
+    }
+    message.push(0);
+    message.extend(of_type.to_be_bytes());
+    message.extend([0, 1]);
+    message
+}
+
+/// Makes the same with the record `OPT`.
+fn query_with_opt(name: &str, of_type: u16) -> Vec<u8> {
+    let mut message = query(name, of_type);
+    message[11] = 1;
+    message.extend([0, 0, 41, 0x10, 0, 0, 0, 0, 0, 0, 0]);
+    message
+}
+
+/// One packet an hour for each owner.
+const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
+
+use Reason::{OverLimit, Unlimited, WithinLimits};
+
+#[test]
+fn each_zone_has_a_bucket() -> Result<()> {
+    let text = format!(
+        "zones: [example.com, sub.example.com, Example.NET.]\nlimits: {{Zones: {{id: zone, {RATE}}}}}\n"
+    );
+    for (source, own) in [
+        ("192.0.2.7", "198.51.100.1"),
+        ("2001:db8::7", "2001:db8:f::1"),
+    ] {
+        for store in [Store::Table, Store::Hash] {
+            let mut scene = Scene::with(&text, source, own, store)?;
+            for (name, reason) in [
+                ("www.example.com", WithinLimits),
+                // Any name of the zone, in any case, and the zone's own.
+                ("WWW.Example.COM", OverLimit),
+                ("example.com", OverLimit),
+                ("a.b.c.d.e.f.example.com", OverLimit),
+                // The longest zone has a name.
+                ("sub.example.com", WithinLimits),
+                ("x.sub.example.com", OverLimit),
+                ("xsub.example.com", OverLimit),
+                ("example.net", WithinLimits),
+                ("x.example.net", OverLimit),
+                // No zone has these.
+                ("notexample.com", Unlimited),
+                ("com", Unlimited),
+                ("example.com.invalid", Unlimited),
+                ("", Unlimited),
+            ] {
+                assert_eq!(scene.ask(name)?, reason, "{name}");
+            }
+            scene.engines.assert_same_state();
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn each_question_has_a_bucket() -> Result<()> {
+    let text = format!("limits: {{Questions: {{id: question, {RATE}}}}}\n");
+    let mut scene = Scene::new(&text)?;
+    for (name, of_type, reason) in [
+        ("www.example.com", A, WithinLimits),
+        ("wWw.eXample.com", A, OverLimit),
+        ("www.example.com", TXT, WithinLimits),
+        ("www.example.com", TXT, OverLimit),
+        ("example.com", A, WithinLimits),
+        ("", A, WithinLimits),
+        ("", A, OverLimit),
+    ] {
+        assert_eq!(
+            scene.message(&query(name, of_type))?,
+            reason,
+            "{name} {of_type}"
+        );
+    }
+    // The class, too.
+    let mut chaos = query("www.example.com", TXT);
+    *chaos.last_mut().expect("a class") = 3;
+    assert_eq!(scene.message(&chaos)?, WithinLimits);
+    scene.engines.assert_same_state();
+    Ok(())
+}
+
+/// A limit on all questions that match, in one bucket.
+fn of_match(matching: &str) -> String {
+    format!("limits: {{All: {{id: total, {RATE}, match: {{{matching}}}}}}}\n")
+}
+
+/// Checks whether a limit counts messages, each in engines of its own.
+fn check(matching: &str, messages: &[(&str, Vec<u8>, bool)]) -> Result<()> {
+    for (what, message, is_counted) in messages {
+        let mut scene = Scene::new(&of_match(matching))?;
+        let expected = if *is_counted { WithinLimits } else { Unlimited };
+        assert_eq!(scene.message(message)?, expected, "{matching}: {what}");
+        scene.engines.assert_same_state();
+    }
+    Ok(())
+}
+
+#[test]
+fn types_names_and_flags() -> Result<()> {
+    check(
+        "dns-type: [ANY, TXT]",
+        &[
+            ("any", query("a.example", ANY), true),
+            ("txt", query("a.example", TXT), true),
+            ("a", query("a.example", A), false),
+            ("another", query("a.example", 0xff10), false),
+        ],
+    )?;
+    check(
+        "dns-name: ['*.attacked.example', exact.example]",
+        &[
+            ("below", query("x.attacked.example", A), true),
+            ("far below", query("x.y.Z.attacked.example", A), true),
+            ("the name", query("attacked.example", A), false),
+            ("exact", query("Exact.example", A), true),
+            ("below an exact one", query("x.exact.example", A), false),
+            ("another", query("example", A), false),
+        ],
+    )?;
+    check(
+        "edns: false, dns-rd: true",
+        &[
+            ("plain", query("a.example", A), true),
+            ("with OPT", query_with_opt("a.example", A), false),
+        ],
+    )?;
+    check(
+        "edns: true",
+        &[("with OPT", query_with_opt("a.example", A), true)],
+    )?;
+    let with = |byte: usize, value: u8| {
+        let mut message = query("a.example", A);
+        message[byte] = value;
+        message
+    };
+    check(
+        "dns-rd: false",
+        &[
+            ("rd", query("a.example", A), false),
+            ("no rd", with(2, 0), true),
+        ],
+    )?;
+    check(
+        "dns-opcode: [notify, update]",
+        &[
+            ("query", query("a.example", A), false),
+            ("notify", with(2, 0x20), true),
+            ("update", with(2, 0x28), true),
+        ],
+    )
+}
+
+#[test]
+fn what_has_no_question_is_not_counted() -> Result<()> {
+    let with = |byte: usize, value: u8| {
+        let mut message = query("a.example", A);
+        message[byte] = value;
+        message
+    };
+    let compressed = {
+        let mut message = query("", A);
+        message.splice(12..13, [0xc0, 12]);
+        message
+    };
+    let cut = |left: usize| query("a.example", A)[..left].to_vec();
+    check(
+        "dns-type: A",
+        &[
+            ("a query", query("a.example", A), true),
+            ("an answer", with(2, 0x81), false),
+            ("no question", with(5, 0), false),
+            ("two questions", with(5, 2), false),
+            ("a compressed name", compressed, false),
+            ("a long label", with(12, 64), false),
+            ("no end of the name", cut(18), false),
+            ("no type", cut(24), false),
+            ("half a class", cut(26), false),
+            ("no header", cut(11), false),
+            ("nothing", vec![], false),
+        ],
+    )?;
+    // Neither are messages on other ports, or by TCP.
+    let mut scene = Scene::new(&of_match("dns-type: A"))?;
+    let elsewhere = scene.frame.udp(40_000, 5353, &query("a.example", A))?;
+    assert_eq!(scene.judge(&elsewhere), Unlimited);
+    let segment = scene.frame.tcp_ack(40_000, 53, 1, 1)?;
+    assert_eq!(scene.judge(&segment), Unlimited);
+    // The bytes behind the datagram are not the message's.
+    let mut padded = scene.frame.udp(40_000, 53, &query("a.example", A))?;
+    let udp = 14 + 20;
+    let length = u16::from_be_bytes([padded[udp + 4], padded[udp + 5]]) - 1;
+    padded[udp + 4..udp + 6].copy_from_slice(&length.to_be_bytes());
+    assert_eq!(scene.judge(&padded), Unlimited);
+    scene.engines.assert_same_state();
+    Ok(())
+}
+
+/// Neither tags nor options of IP hide a question.
+#[test]
+fn a_question_behind_other_headers() -> Result<()> {
+    let text = format!("zones: [example]\nlimits: {{Zones: {{id: zone, {RATE}}}}}\n");
+    let mut scene = Scene::new(&text)?;
+    assert_eq!(scene.ask("a.example")?, WithinLimits);
+    let plain = scene.frame.udp(40_000, 53, &query("a.example", A))?;
+    let mut tagged = plain.clone();
+    tagged.splice(12..12, [0x81, 0, 0, 7]);
+    assert_eq!(scene.judge(&tagged), OverLimit);
+    let mut with_options = plain;
+    // A header of six words, the sixth without meaning.
+    with_options[14] = 0x46;
+    let length = u16::from_be_bytes([with_options[16], with_options[17]]) + 4;
+    with_options[16..18].copy_from_slice(&length.to_be_bytes());
+    with_options.splice(34..34, [1, 1, 1, 1]);
+    assert_eq!(scene.judge(&with_options), OverLimit);
+    scene.engines.assert_same_state();
+    Ok(())
+}
+
+/// Packets that no limit by names counts are judged by the others.
+#[test]
+fn other_limits_count_as_ever() -> Result<()> {
+    let text = format!(
+        "zones: [example]\nlimits:\n  Zones: {{id: zone, {RATE}}}\n  \
+         Addresses: {{id: ipAddress, cost: packets, burst: 3, count: 1, period: 1h}}\n"
+    );
+    let mut scene = Scene::new(&text)?;
+    assert_eq!(scene.ask("a.example")?, WithinLimits);
+    assert_eq!(scene.ask("b.example")?, OverLimit);
+    assert_eq!(scene.ask("a.invalid")?, WithinLimits);
+    assert_eq!(scene.message(b"no question")?, WithinLimits);
+    assert_eq!(scene.ask("a.invalid")?, OverLimit);
+    scene.engines.assert_same_state();
+    Ok(())
+}
+
+/// Many zones, of as many labels as there may be.
+#[test]
+fn many_zones() -> Result<()> {
+    let deep = vec!["d"; 63].join(".");
+    let mut zones: Vec<String> = (0..10_000)
+        .map(|number| format!("z{number}.example"))
+        .collect();
+    zones.push(deep.clone());
+    let text = format!(
+        "zones: [{}]\nlimits: {{Zones: {{id: zone, {RATE}}}}}\n",
+        zones.join(", ")
+    );
+    let mut scene = Scene::new(&text)?;
+    for number in (0..10_000).step_by(97) {
+        assert_eq!(scene.ask(&format!("www.z{number}.example"))?, WithinLimits);
+        assert_eq!(scene.ask(&format!("z{number}.example"))?, OverLimit);
+    }
+    assert_eq!(scene.ask("www.z10000.example")?, Unlimited);
+    assert_eq!(scene.ask(&format!("x.{deep}"))?, WithinLimits);
+    assert_eq!(scene.ask(&deep)?, OverLimit);
+    scene.engines.assert_same_state();
+    Ok(())
+}

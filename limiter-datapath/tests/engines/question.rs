@@ -1,0 +1,95 @@
+//! A frame's DNS question, read plainly, and whether a limit counts it.
+
+use limiter_common::{limit::IdFormat, packet};
+use limiter_datapath::native::BytesFrame;
+use limiter_policy::policy::{DnsName, Limit, Policy};
+
+/// The question of a query.
+pub(crate) struct Question {
+    /// Its labels in lower case.
+    labels: Vec<Vec<u8>>,
+    of_type: u16,
+    opcode: u8,
+    recursion_desired: bool,
+    has_opt: bool,
+}
+
+impl Question {
+    /// Returns the question of a frame's datagram; `None`: it has none.
+    pub(crate) fn of(frame: &[u8]) -> Option<Self> {
+        let datagram = packet::datagram(&BytesFrame(frame))?;
+        Self::of_message(&frame[datagram.start..datagram.start + datagram.length])
+    }
+
+    /// Returns the question of a message; `None`: it has none.
+    pub(crate) fn of_message(message: &[u8]) -> Option<Self> {
+        let (header, mut rest) = message.split_at_checked(12)?;
+        let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        if header[2] & 0x80 != 0 || number(4) != 1 {
+            return None;
+        }
+        let (mut labels, mut length) = (Vec::new(), 1);
+        loop {
+            let (of_label, behind) = rest.split_first()?;
+            rest = behind;
+            match usize::from(*of_label) {
+                0 => break,
+                of_label @ 1..64 => {
+                    let (label, behind) = rest.split_at_checked(of_label)?;
+                    labels.push(label.to_ascii_lowercase());
+                    length += 1 + of_label;
+                    rest = behind;
+                }
+                _ => return None,
+            }
+        }
+        let (type_and_class, records) = rest.split_at_checked(4)?;
+        let only_additional = number(6) == 0 && number(8) == 0 && number(10) > 0;
+        (length <= 255).then(|| Self {
+            labels,
+            of_type: u16::from_be_bytes([type_and_class[0], type_and_class[1]]),
+            opcode: header[2] >> 3 & 15,
+            recursion_desired: header[2] & 1 == 1,
+            has_opt: only_additional && records.starts_with(&[0, 0, 41]),
+        })
+    }
+
+    /// Returns how many labels its name has more than another one below which it is; `None`: it is not.
+    fn below(&self, name: &DnsName) -> Option<usize> {
+        let text = name.to_string();
+        let labels: Vec<&[u8]> = match text.as_str() {
+            "." => Vec::new(),
+            text => text.split('.').map(str::as_bytes).collect(),
+        };
+        let more = self.labels.len().checked_sub(labels.len())?;
+        let last = self.labels[more..].iter().map(Vec::as_slice);
+        last.eq(labels).then_some(more)
+    }
+}
+
+/// Returns whether a limit counts a packet with that question, as far as that matters to it.
+pub(crate) fn counts(policy: &Policy, limit: &Limit, question: Option<&Question>) -> bool {
+    if !limit.counts_by_question() {
+        return true;
+    }
+    let Some(question) = question else {
+        return false;
+    };
+    let wanted = &limit.matching.dns;
+    let has_name = wanted.names.iter().any(|pattern| {
+        let more = question.below(&pattern.name);
+        more.is_some_and(|more| (more > 0) == pattern.below)
+    });
+    (wanted.names.is_empty() || has_name)
+        && (wanted.types.is_empty() || wanted.types.contains(&question.of_type))
+        && (wanted.opcodes.is_empty() || wanted.opcodes.contains(&question.opcode))
+        && wanted
+            .recursion_desired
+            .is_none_or(|it| it == question.recursion_desired)
+        && wanted.edns.is_none_or(|it| it == question.has_opt)
+        && (limit.id_format != IdFormat::Zone
+            || policy
+                .zones
+                .iter()
+                .any(|zone| question.below(zone).is_some()))
+}

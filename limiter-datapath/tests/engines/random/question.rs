@@ -1,0 +1,92 @@
+//! DNS questions, and what policies want of them.
+
+use limiter_policy::policy::{DnsMatch, DnsName, NamePattern};
+use proptest::{option, prelude::*, sample::subsequence};
+
+/// Names that are asked for and named by policies; the last is below most of the others.
+const NAMES: [&str; 6] = [
+    ".",
+    "com",
+    "example.com",
+    "net",
+    "a.example.com",
+    "x.a.example.com",
+];
+
+const TYPES: [u16; 4] = [1, 16, 255, 65];
+
+/// Returns a message with a question, now and then in other letters, and sometimes with the record `OPT`.
+pub(super) fn message() -> impl Strategy<Value = Vec<u8>> {
+    let name = prop::sample::select(NAMES.to_vec());
+    let flags = prop_oneof![Just(0x01), Just(0x00), any::<u8>()];
+    let of_type = prop::sample::select(TYPES.to_vec());
+    (
+        name,
+        flags,
+        of_type,
+        any::<bool>(),
+        any::<bool>(),
+        option::weighted(0.2, "[a-c]{1,3}"),
+    )
+        .prop_map(|(name, flags, of_type, upper, with_opt, below)| {
+            let mut message = vec![0, 9, flags, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(with_opt)];
+            let name = if upper {
+                name.to_uppercase()
+            } else {
+                name.to_owned()
+            };
+            let below = below.as_deref().unwrap_or_default();
+            for label in below
+                .split('.')
+                .chain(name.split('.'))
+                .filter(|one| !one.is_empty())
+            {
+                message.extend(u8::try_from(label.len()));
+                message.extend(label.bytes());
+            }
+            message.push(0);
+            message.extend(of_type.to_be_bytes());
+            message.extend([0, 1]);
+            if with_opt {
+                message.extend([0, 0, 41, 4, 0, 0, 0, 0, 0, 0, 0]);
+            }
+            message
+        })
+}
+
+/// Returns the zones of a policy, perhaps none.
+pub(super) fn zones() -> impl Strategy<Value = Vec<DnsName>> {
+    subsequence(NAMES[1..].to_vec(), 0..5).prop_map(|zones| {
+        let mut zones: Vec<DnsName> = zones.into_iter().map(name).collect();
+        zones.sort_unstable();
+        zones
+    })
+}
+
+/// Returns what a limit may want of questions.
+pub(super) fn matching() -> impl Strategy<Value = DnsMatch> {
+    let names = subsequence(NAMES.to_vec(), 0..3);
+    (
+        names,
+        any::<bool>(),
+        subsequence(TYPES.to_vec(), 0..3),
+        option::weighted(0.2, prop_oneof![Just(0u8), 0..16u8]),
+        option::weighted(0.2, any::<bool>()),
+        option::weighted(0.2, any::<bool>()),
+    )
+        .prop_map(
+            |(names, below, types, opcode, recursion_desired, edns)| DnsMatch {
+                names: (names.into_iter().map(name))
+                    .map(|name| NamePattern { name, below })
+                    .collect(),
+                types,
+                opcodes: opcode.into_iter().collect(),
+                recursion_desired,
+                edns,
+            },
+        )
+}
+
+fn name(text: &str) -> DnsName {
+    text.parse().expect("a name")
+}

@@ -1,0 +1,146 @@
+//! The DNS question of a packet.
+
+use aya_ebpf::{
+    btf_maps::PerCpuArray, helpers::bpf_xdp_load_bytes, macros::btf_map, programs::XdpContext,
+};
+use limiter_common::{
+    decide::Workspace,
+    dns::{self, MOST_BYTES, Message, NameLoops},
+    packet,
+    policy::Tables,
+};
+
+use crate::{
+    buckets::BucketLocation,
+    frame::{XdpFrame, unknown_zero},
+    globals,
+    tables::MapTables,
+};
+
+#[btf_map]
+static QUESTION: PerCpuArray<Message, 1> = PerCpuArray::new();
+
+/// Finds the question of the workspace's packet, if it matters.
+#[inline(always)]
+pub(crate) fn find<const FRAGS: bool>(
+    context: &XdpContext,
+    workspace: &mut Workspace<BucketLocation>,
+) {
+    if workspace.asks_for_question(&MapTables) {
+        workspace.note_question(&MapTables, copy::<FRAGS>(context), &Outlined);
+    }
+}
+
+/// Copies the start of a frame's message to this CPU's memory; `None`: there is none.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "lengths of frames and offsets in them are below 2^32"
+)]
+fn copy<const FRAGS: bool>(context: &XdpContext) -> Option<&'static mut Message> {
+    let frame = XdpFrame::<FRAGS>::new(context);
+    let datagram = packet::datagram(&frame.first_of_unknown_length())?;
+    // The verifier would walk the rest once for each kind of headers. LLVM knows the bounds, too, and
+    // would leave the arithmetic out by which the verifier sees them.
+    let (start, length) = (
+        datagram.start ^ unknown_zero(),
+        datagram.length ^ unknown_zero(),
+    );
+    let most = MOST_BYTES - 1;
+    let last = length.wrapping_sub(1);
+    let length = if last < most { last } else { most } + 1;
+    let message = QUESTION.get_ptr_mut(0)?;
+    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on
+    // a CPU, and each calls this once.
+    let message = unsafe { &mut *message };
+    let to = message.begin(length as u64).as_mut_ptr();
+    // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
+    // checks the frame's end.
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start as u32, to.cast(), length as u32) };
+    (error == 0).then_some(message)
+}
+
+/// Makes each loop a function of its own.
+struct Outlined;
+
+impl NameLoops for Outlined {
+    #[inline(always)]
+    fn walk(&self, message: &mut Message) -> u64 {
+        limiter_walk_name(message)
+    }
+
+    #[inline(always)]
+    fn hash(&self, message: &Message, start: u32, end: u32) -> u64 {
+        limiter_hash_labels(message, start, end)
+    }
+
+    #[inline(always)]
+    fn find_slot<T: Tables>(&self, _tables: &T, hash: u64) -> u32 {
+        limiter_find_slot(hash)
+    }
+
+    #[inline(always)]
+    fn find_name<T: Tables>(&self, _tables: &T, message: &Message, count: u32, end: u32) -> u64 {
+        limiter_find_name(message, count, end)
+    }
+}
+
+/// Calls [`dns::walk`]. It is a global function of the BPF object: the verifier walks it once, and not
+/// once for each path that leads to it.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_walk_name(message: *mut Message) -> u64 {
+    if !asks() {
+        return 0;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's.
+    match unsafe { message.as_mut() } {
+        Some(message) => dns::walk(message),
+        None => 0,
+    }
+}
+
+/// Calls [`dns::hash_labels`]. It is a global function of the BPF object, as the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_hash_labels(message: *const Message, start: u32, end: u32) -> u64 {
+    match read(message) {
+        Some(message) => dns::hash_labels(message, &globals::shape().hash_key, start, end),
+        None => 0,
+    }
+}
+
+/// Calls [`dns::find_slot`]. It is a global function of the BPF object, as the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_find_slot(hash: u64) -> u32 {
+    dns::find_slot(&MapTables, hash)
+}
+
+/// Calls [`dns::find_name`]. It is a global function of the BPF object, as the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_find_name(message: *const Message, count: u32, end: u32) -> u64 {
+    match read(message) {
+        Some(message) => dns::find_name(&MapTables, message, count, end, &Outlined),
+        None => u64::MAX,
+    }
+}
+
+/// Returns what a global function's caller passed; nothing if no limit asks for a question, because
+/// older verifiers walk these functions even then.
+#[inline(always)]
+fn read<'a>(message: *const Message) -> Option<&'a Message> {
+    if !asks() {
+        return None;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's, and
+    // does not change meanwhile.
+    unsafe { message.as_ref() }
+}
+
+/// Returns whether any limit asks for a question.
+#[inline(always)]
+fn asks() -> bool {
+    MapTables.shape().by_name != 0
+}

@@ -1,0 +1,104 @@
+//! The parts of `match` that are of a DNS question.
+
+use super::{
+    contradictions::{DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS},
+    dns_name,
+    matching::read_list,
+    nearest,
+    node::{Node, Value},
+    reader::{Fields, Reader, Seen},
+};
+use crate::policy::{DnsMatch, NamePattern};
+
+/// The most names of a limit.
+const MOST_NAMES: usize = 10_000;
+
+/// The highest OPCODE.
+const MOST_OPCODE: u64 = 15;
+
+/// Reads the parts that a match has. Parts with an error are left out.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> DnsMatch {
+    let mut flag = |field| {
+        let node = fields.get(field)?;
+        reader.choice(node, field, [("true", true), ("false", false)])
+    };
+    let (recursion_desired, edns) = (flag(DNS_RD), flag(EDNS));
+    let names = fields.get(DNS_NAME);
+    let types = fields.get(DNS_TYPE);
+    let opcodes = fields.get(DNS_OPCODE);
+    DnsMatch {
+        names: names
+            .and_then(|node| read_names(reader, node))
+            .unwrap_or_default(),
+        types: types
+            .and_then(|node| read_types(reader, node))
+            .unwrap_or_default(),
+        opcodes: opcodes
+            .and_then(|node| read_opcodes(reader, node))
+            .unwrap_or_default(),
+        recursion_desired,
+        edns,
+    }
+}
+
+/// Reads one name or a list, sorted; `None` if any has an error.
+fn read_names<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<NamePattern>> {
+    let mut seen = Seen::default();
+    let names = read_list(reader, node, "names", |reader, item| {
+        let expected = "a name, such as 'www.example.com' or '*.example.com'";
+        let name: NamePattern = dns_name::read(reader, item, expected)?;
+        let what = || format!("name '{name}'");
+        seen.is_first(reader, name.clone(), item.at, what)
+            .then_some(name)
+    })?;
+    if names.len() > MOST_NAMES {
+        reader.error(node.at, format!("too many names: at most {MOST_NAMES}"));
+    }
+    Some(names)
+}
+
+/// Reads one type or a list, sorted; `None` if any has an error.
+fn read_types<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u16>> {
+    let mut seen = Seen::default();
+    read_list(reader, node, "types", |reader, item| {
+        let number = read_type(reader, item)?;
+        let what = || format!("type '{}'", DnsMatch::type_name(number));
+        seen.is_first(reader, number, item.at, what)
+            .then_some(number)
+    })
+}
+
+fn read_type<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u16> {
+    if matches!(node.value, Value::Unsigned(_) | Value::OtherNumber) {
+        let number = reader.whole(node, DNS_TYPE, 0..=u64::from(u16::MAX))?;
+        return u16::try_from(number).ok();
+    }
+    let text = reader.text(node, "a type, such as ANY or 257")?;
+    let number = DnsMatch::type_of(text);
+    if number.is_none() {
+        let known = DnsMatch::TYPES.map(|(name, _)| name);
+        let message = nearest::unknown(DNS_TYPE, text, &known);
+        reader.error(
+            node.at,
+            format!("{message} (or a number, or such as TYPE257)"),
+        );
+    }
+    number
+}
+
+/// Reads one OPCODE or a list, sorted; `None` if any has an error.
+fn read_opcodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
+    let mut seen = Seen::default();
+    read_list(reader, node, "opcodes", |reader, item| {
+        let number = match item.value {
+            Value::Unsigned(_) | Value::OtherNumber => {
+                let number = reader.whole(item, DNS_OPCODE, 0..=MOST_OPCODE)?;
+                u8::try_from(number).ok()?
+            }
+            _ => reader.choice(item, DNS_OPCODE, DnsMatch::OPCODES)?,
+        };
+        let what = || format!("opcode '{}'", DnsMatch::opcode_name(number));
+        seen.is_first(reader, number, item.at, what)
+            .then_some(number)
+    })
+}

@@ -1,0 +1,167 @@
+//! What the policy says of DNS names.
+
+use std::collections::{BTreeMap, HashMap};
+
+use limiter_common::{
+    dns::{MOST_PROBES, hash_of_name, zone_number},
+    limit::NamedBy,
+    policy::NameSlot,
+    policy::Shape,
+    table::HashKey,
+};
+
+use super::{limit_sets::set_of, masks::Sets, number::index};
+use crate::policy::{DnsName, Limit, Mode, NamePattern, Policy};
+
+/// The names of a policy, each with what it says of it.
+#[derive(Clone, Debug, Default)]
+pub struct NameTable {
+    /// As on the wire; the slots without their hashes.
+    names: Vec<(Vec<u8>, NameSlot)>,
+}
+
+impl NameTable {
+    /// Compiles what the policy says of its zones and of the names in its limits' matches.
+    pub(super) fn new(policy: &Policy, sets: &mut Sets) -> Self {
+        let limits = &policy.limits;
+        let zones = match set_of(limits, is_of_zones) {
+            0 => &[],
+            _ => &policy.zones[..],
+        };
+        let patterns = limits.iter().flat_map(|limit| &limit.matching.dns.names);
+        let mut names: BTreeMap<&DnsName, Said> = BTreeMap::new();
+        for zone in zones {
+            names.entry(zone).or_default().is_zone = true;
+        }
+        for pattern in patterns {
+            names.entry(&pattern.name).or_default();
+        }
+        let everything = set_of(limits, |limit| limit.matching.dns.names.is_empty());
+        let with = |pattern: NamePattern| {
+            set_of(limits, |limit| limit.matching.dns.names.contains(&pattern))
+        };
+        for (name, said) in &mut names {
+            let name = (*name).clone();
+            said.of_name = with(NamePattern {
+                name: name.clone(),
+                below: false,
+            });
+            said.below = with(NamePattern { name, below: true });
+        }
+        let slots = names.iter().map(|(name, said)| {
+            let above: Vec<(DnsName, Said)> = name
+                .ancestors()
+                .filter_map(|one| names.get(&one).map(|said| (one, *said)))
+                .collect();
+            let below_others = above.iter().fold(0, |set, (_, said)| set | said.below);
+            let zone = if said.is_zone {
+                Some((*name).clone())
+            } else {
+                let mut zones = above.into_iter().filter(|(_, said)| said.is_zone);
+                zones.next().map(|(name, _)| name)
+            };
+            let of_name = everything | said.of_name | below_others;
+            let below = everything | said.below | below_others;
+            let slot = NameSlot {
+                zone: zone.map_or(0, |zone| zone_number(&zone.wire())),
+                of_name: sets.index_of(of_name),
+                below: sets.index_of(below),
+                ..NameSlot::default()
+            };
+            (name.wire(), slot)
+        });
+        Self {
+            names: slots.collect(),
+        }
+    }
+
+    /// Returns the slots by hashes with a key: a power of two, or none.
+    #[must_use]
+    pub fn slots(&self, key: &HashKey) -> Vec<NameSlot> {
+        if self.names.is_empty() {
+            return Vec::new();
+        }
+        let mut size = (2 * self.names.len()).next_power_of_two();
+        loop {
+            if let Some(slots) = self.place(key, size) {
+                return slots;
+            }
+            size *= 2;
+        }
+    }
+
+    /// Places the names in so many slots; `None`: a look-up would not find all of them.
+    fn place(&self, key: &HashKey, size: usize) -> Option<Vec<NameSlot>> {
+        let mut slots = vec![NameSlot::default(); size];
+        for (wire, slot) in &self.names {
+            let hash = hash_of_name(key, wire).max(1);
+            let free = (0..u64::from(MOST_PROBES)).find_map(|probe| {
+                let at = hash.wrapping_add(probe) & (size as u64 - 1);
+                let at = usize::try_from(at).ok()?;
+                (slots[at].hash == 0).then_some(at)
+            });
+            slots[free?] = NameSlot { hash, ..*slot };
+        }
+        Some(slots)
+    }
+
+    /// Returns the shape of a policy with these names, otherwise like another.
+    pub(super) fn shape(&self, limits: &[Limit], other: &Shape) -> Shape {
+        let counts = self.names.iter().map(|(wire, _)| label_count(wire));
+        let (most_labels, label_counts) = counts.fold((0, 0), |(most, counts), count| {
+            (count.max(most), counts | 1 << count)
+        });
+        Shape {
+            name_slots: index(self.slots(&HashKey::default()).len()),
+            most_labels,
+            label_counts,
+            by_name: set_of(limits, |limit| {
+                limit.counts_by_question() && limit.mode != Mode::Off
+            }),
+            by_zone: set_of(limits, is_of_zones),
+            by_question: set_of(limits, |limit| {
+                limit.id_format.named_by() == Some(NamedBy::Question)
+            }),
+            of_any_name: set_of(limits, |limit| limit.matching.dns.names.is_empty()),
+            ..*other
+        }
+    }
+}
+
+/// Returns the zones by the numbers that name their buckets, if a limit tells them apart.
+#[must_use]
+pub fn zones_by_number(policy: &Policy) -> HashMap<u64, DnsName> {
+    let zones = match set_of(&policy.limits, is_of_zones) {
+        0 => &[],
+        _ => &policy.zones[..],
+    };
+    let numbered = zones
+        .iter()
+        .map(|zone| (zone_number(&zone.wire()), zone.clone()));
+    numbered.collect()
+}
+
+/// What a policy says of a name, without those above it.
+#[derive(Clone, Copy, Default)]
+struct Said {
+    is_zone: bool,
+    of_name: u64,
+    below: u64,
+}
+
+fn is_of_zones(limit: &Limit) -> bool {
+    limit.id_format.named_by() == Some(NamedBy::Zone)
+}
+
+/// Returns how many labels a name on the wire has.
+fn label_count(wire: &[u8]) -> u64 {
+    let mut count = 0;
+    let mut rest = wire;
+    while let Some((length, behind)) = rest.split_first()
+        && *length != 0
+    {
+        rest = behind.get(usize::from(*length)..).unwrap_or_default();
+        count += 1;
+    }
+    count
+}

@@ -1,0 +1,124 @@
+//! Water torture: a forged flood of random names below one zone of a server that has a thousand.
+
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::{CLIENT_INTERFACE, Frame, Load, Pair, RawSender};
+
+use super::{server::Server, start};
+use crate::{pair, take_turn};
+
+const ZONES: usize = 1_000;
+
+/// The attacked one.
+const ATTACKED: usize = 7;
+
+/// How many queries of each zone pass a second.
+const RATE: u64 = 500;
+
+/// How many random names the attacker has prepared, and how many packets it sends at most.
+const NAMES: u32 = 20_000;
+const MOST: u64 = 400_000;
+
+/// How long it sends.
+const ATTACK: Duration = Duration::from_secs(4);
+
+/// How many queries the client asks meanwhile, each of another zone than the one before.
+const QUERIES: usize = 1_000;
+
+/// How long an answer may take, on a machine whose two CPUs the attack keeps busy.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn zone(number: usize) -> String {
+    format!("z{number}.test")
+}
+
+/// Returns a query for the addresses of a name.
+fn query(id: u16, name: &str) -> Vec<u8> {
+    let mut query = id.to_be_bytes().to_vec();
+    query.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    for label in name.split('.') {
+        query.extend(u8::try_from(label.len()));
+        query.extend(label.as_bytes());
+    }
+    query.extend([0, 0, 1, 0, 1]);
+    query
+}
+
+/// Returns the attacker's frames: random names below the attacked zone, each from a source of its own.
+fn flood() -> Result<Vec<Vec<u8>>> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let frames = (0..NAMES).map(|number| {
+        let source = Ipv4Addr::from(0x0b00_0000 + number * 257);
+        let name = format!("{:x}.{}", random.u64(..), zone(ATTACKED));
+        let frame = Frame::new(IpAddr::V4(source), "10.77.0.1".parse()?);
+        frame.udp(random.u16(1024..), 53, &query(1, &name))
+    });
+    frames.collect()
+}
+
+/// Asks for a name of each of the other zones in turn; returns how many first tries were answered.
+fn answered(pair: &Pair) -> Result<usize> {
+    let server: SocketAddr = "10.77.0.1:53".parse()?;
+    pair.client.enter(|| {
+        let socket = UdpSocket::bind("10.77.0.2:0")?;
+        socket.connect(server)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let zones = (0..ZONES).cycle().filter(|number| *number != ATTACKED);
+        let mut answered = 0;
+        for (id, number) in (1..).zip(zones.take(QUERIES)) {
+            socket.send(&query(id, &format!("www.{}", zone(number))))?;
+            let mut answer = [0; 512];
+            while let Ok(length) = socket.recv(&mut answer) {
+                // A late one answers an earlier query.
+                if answer[..length].starts_with(&id.to_be_bytes()) {
+                    // No error, and one answer.
+                    answered += usize::from(answer[3] & 0xf == 0 && answer[7] == 1);
+                    break;
+                }
+            }
+        }
+        Ok(answered)
+    })
+}
+
+#[test]
+fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let zones: Vec<String> = (0..ZONES).map(zone).collect();
+    let _nsd = Server::nsd_with_zones(&pair, &zones)?;
+    let mut configuration = format!(
+        "limits:\n  Zones: {{id: zone, cost: packets, burst: {RATE}, count: {RATE}, period: 1s, \
+         match: {{protocol: udp, destination-port: 53}}}}\nzones:\n"
+    );
+    for zone in &zones {
+        writeln!(configuration, "- {zone}")?;
+    }
+    let limiter = start(&pair, &configuration, "generic")?;
+    let frames = flood()?;
+    let (sent, answered) = thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let load = Load::saturating(ATTACK).at_most(MOST);
+            RawSender::new(&pair.client, CLIENT_INTERFACE)?.send(load, &frames)
+        });
+        let answered = answered(&pair);
+        let sent = sending.join().expect("it does not panic");
+        Ok::<_, anyhow::Error>((sent?, answered?))
+    })?;
+    let status = limiter.status()?;
+    let count = |what: &str| status["limits"]["Zones"][what].as_u64();
+    let passed = count("passed_packets").context("no count")?;
+    let dropped = count("dropped_packets").context("no count")?;
+    println!("{answered} of {QUERIES} answered; of the attack {sent:?} {dropped} dropped");
+    ensure!(answered * 1_000 >= QUERIES * 999, "{answered} of {QUERIES}");
+    // The attack's bound: a burst and the rate, for as long as it and the client took.
+    let others = QUERIES as u64;
+    ensure!(dropped > 0 && passed - others <= RATE * 60, "{status:#}");
+    Ok(())
+}
