@@ -27,7 +27,7 @@ pub use program::run_on_files;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("capture", capture::run),
     ("config", config::run),
     ("decision", decision::run),

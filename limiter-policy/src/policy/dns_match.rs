@@ -6,7 +6,6 @@ use super::NamePattern;
 
 /// Conditions on the DNS message of a packet. An absent part holds for every question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct DnsMatch {
     /// The names that are asked for; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

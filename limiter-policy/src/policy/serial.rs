@@ -234,6 +234,13 @@ mod tests {
                         "tcp_flags": {"set": ["syn"], "clear": ["ack", "cwr"]},
                         "destinations": ["192.0.2.0/24"],
                         "fragments": "ignore",
+                        "dns": {
+                            "names": ["*.example", "."],
+                            "types": [255],
+                            "opcodes": [0],
+                            "recursion_desired": true,
+                            "edns": false,
+                        },
                         "standing": ["retried", "unknown"],
                         "state": ["none"],
                         "otherwise": true,

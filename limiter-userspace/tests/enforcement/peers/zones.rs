@@ -78,7 +78,7 @@ fn answered(pair: &Pair) -> Result<usize> {
                 // A late one answers an earlier query.
                 if answer[..length].starts_with(&id.to_be_bytes()) {
                     // No error, and one answer.
-                    answered += usize::from(answer[3] & 0xf == 0 && answer[7] == 1);
+                    answered += usize::from(answer[3] % 16 == 0 && answer[7] == 1);
                     break;
                 }
             }
