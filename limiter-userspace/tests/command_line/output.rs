@@ -28,7 +28,7 @@ fn status_and_explain() -> Result<()> {
     // A source never seen has full buckets.
     assert_eq!(
         limiter.explain("10.77.0.9")?,
-        json!({"address": "10.77.0.9", "last_drop": null, "standing": null, "bans": [], "sieves": [], "lists": {"lists": [], "listing": {"excluded": null, "blocked": null}, "limits": []}, "limits": [
+        json!({"address": "10.77.0.9", "last_drop": null, "standing": null, "bans": [], "sieves": [], "own_connections": 0, "lists": {"lists": [], "listing": {"excluded": null, "blocked": null}, "limits": []}, "limits": [
             {"limit": "PacketsPerIPAddress", "mode": "enforce", "strategy": "gcra", "match": null, "id": "10.77.0.9", "interface": null, "source": "override 10.77.0.9",
              "burst": 7, "count": 3, "period_ns": 7_200_000_000_000_u64,
              "remaining": 7, "retry_in_ns": 0, "reset_in_ns": 0},

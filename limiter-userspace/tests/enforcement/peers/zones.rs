@@ -1,8 +1,10 @@
 //! Water torture: a forged flood of random names below one zone of a server that has a thousand.
 
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    num::NonZeroU32,
     thread,
     time::Duration,
 };
@@ -21,18 +23,18 @@ const ATTACKED: usize = 7;
 /// How many queries of each zone pass a second.
 const RATE: u64 = 500;
 
-/// How many random names the attacker has prepared, and how many packets it sends at most.
+/// How many random names the attacker has prepared, how many packets it sends a second, and for how long.
 const NAMES: u32 = 20_000;
-const MOST: u64 = 400_000;
+const ATTACK_RATE: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
+const ATTACK: Duration = Duration::from_secs(5);
 
-/// How long it sends.
-const ATTACK: Duration = Duration::from_secs(4);
-
-/// How many queries the client asks meanwhile, each of another zone than the one before.
-const QUERIES: usize = 1_000;
+/// How many queries the client asks meanwhile, each of another zone than the one before, and how often: it
+/// waits for no answer, so what is lost slows it as little as it does many clients.
+const QUERIES: u16 = 1_000;
+const PACE: Duration = Duration::from_millis(3);
 
 /// How long an answer may take, on a machine whose two CPUs the attack keeps busy.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 fn zone(number: usize) -> String {
     format!("z{number}.test")
@@ -65,25 +67,30 @@ fn flood() -> Result<Vec<Vec<u8>>> {
 /// Asks for a name of each of the other zones in turn; returns how many first tries were answered.
 fn answered(pair: &Pair) -> Result<usize> {
     let server: SocketAddr = "10.77.0.1:53".parse()?;
-    pair.client.enter(|| {
+    let socket = pair.client.enter(|| {
         let socket = UdpSocket::bind("10.77.0.2:0")?;
         socket.connect(server)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        let zones = (0..ZONES).cycle().filter(|number| *number != ATTACKED);
-        let mut answered = 0;
-        for (id, number) in (1..).zip(zones.take(QUERIES)) {
-            socket.send(&query(id, &format!("www.{}", zone(number))))?;
+        Ok(socket)
+    })?;
+    thread::scope(|scope| {
+        let hearing = scope.spawn(|| {
+            let mut answered = BTreeSet::new();
             let mut answer = [0; 512];
             while let Ok(length) = socket.recv(&mut answer) {
-                // A late one answers an earlier query.
-                if answer[..length].starts_with(&id.to_be_bytes()) {
-                    // No error, and one answer.
-                    answered += usize::from(answer[3] % 16 == 0 && answer[7] == 1);
-                    break;
+                // No error, and one answer.
+                if length > 12 && answer[3] % 16 == 0 && answer[7] == 1 {
+                    answered.insert([answer[0], answer[1]]);
                 }
             }
+            answered.len()
+        });
+        let zones = (0..ZONES).cycle().filter(|number| *number != ATTACKED);
+        for (id, number) in (0..QUERIES).zip(zones) {
+            socket.send(&query(id, &format!("www.{}", zone(number))))?;
+            thread::sleep(PACE);
         }
-        Ok(answered)
+        Ok(hearing.join().expect("it does not panic"))
     })
 }
 
@@ -92,6 +99,10 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
     let _turn = take_turn();
     let pair = pair()?;
     let zones: Vec<String> = (0..ZONES).map(zone).collect();
+    // The attacker's names are answered, too: NSD sends several answers at once, and loses those behind one
+    // that has nowhere to go.
+    let anywhere = ["route", "add", "default", "via", "10.77.0.2"];
+    pair.server.ip(&anywhere)?;
     let _nsd = Server::nsd_with_zones(&pair, &zones)?;
     let mut configuration = format!(
         "limits:\n  Zones: {{id: zone, cost: packets, burst: {RATE}, count: {RATE}, period: 1s, \
@@ -100,13 +111,15 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
     for zone in &zones {
         writeln!(configuration, "- {zone}")?;
     }
-    let limiter = start(&pair, &configuration, "generic")?;
+    let limiter = start(&pair, &configuration, "native")?;
     let frames = flood()?;
     let (sent, answered) = thread::scope(|scope| {
         let sending = scope.spawn(|| {
-            let load = Load::saturating(ATTACK).at_most(MOST);
+            let load = Load::steady(ATTACK_RATE, ATTACK);
             RawSender::new(&pair.client, CLIENT_INTERFACE)?.send(load, &frames)
         });
+        // The burst is spent.
+        thread::sleep(ATTACK / 20);
         let answered = answered(&pair);
         let sent = sending.join().expect("it does not panic");
         Ok::<_, anyhow::Error>((sent?, answered?))
@@ -116,9 +129,15 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
     let passed = count("passed_packets").context("no count")?;
     let dropped = count("dropped_packets").context("no count")?;
     println!("{answered} of {QUERIES} answered; of the attack {sent:?} {dropped} dropped");
-    ensure!(answered * 1_000 >= QUERIES * 999, "{answered} of {QUERIES}");
-    // The attack's bound: a burst and the rate, for as long as it and the client took.
-    let others = QUERIES as u64;
-    ensure!(dropped > 0 && passed - others <= RATE * 60, "{status:#}");
+    // One in a hundred may be lost by a busy machine.
+    let wanted = usize::from(QUERIES) * 99 / 100;
+    ensure!(answered >= wanted, "{answered} of {QUERIES}");
+    // The attack's bound: a burst and the rate, for as long as it took.
+    let others = u64::from(QUERIES);
+    let seconds = 2 + (sent.last_ns - sent.first_ns) / 1_000_000_000;
+    ensure!(
+        dropped > 0 && passed <= others + RATE * (1 + seconds),
+        "{status:#}"
+    );
     Ok(())
 }
