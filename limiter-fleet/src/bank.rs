@@ -1,4 +1,4 @@
-//! What a node lends of its own.
+//! A node's bank: it lends of the node's own share.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ struct Account {
     wants: Share,
 }
 
-/// What is lent, until a time by the bank's clock.
+/// A share that is lent, until a time by the bank's clock.
 #[derive(Clone, Copy, Debug)]
 struct Lent {
     share: Share,

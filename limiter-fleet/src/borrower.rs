@@ -1,8 +1,8 @@
-//! What a node has of a bank.
+//! A borrower: the share that a node has of one bank.
 
 use crate::{Ask, Boot, Bucket, Loan, NodeId, Share, Terms};
 
-/// What a node has of one bank, and asks of it.
+/// The share that a node has of one bank, and its questions to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Borrower {
     bank: NodeId,

@@ -1,4 +1,4 @@
-//! Who gets how much if there is not enough for all: max-min fairness.
+//! Max-min fairness: how much each gets if there is not enough for all.
 
 /// Divides what there is among those who want some: nobody gets more than it wants, and whoever gets
 /// less gets no less than anybody else. Returns what each gets, in their order.

@@ -1,4 +1,4 @@
-//! Who is in the fleet, and what each has by itself.
+//! The nodes of a fleet, and what each has by itself.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -101,8 +101,8 @@ impl Members {
         }
     }
 
-    /// Returns the banks of an owner, whom all nodes call the same. Of a fleet with another node, or one
-    /// less, most owners have the same, by rendezvous hashing.
+    /// Returns the banks of an owner, whom all nodes call the same. Most owners
+    /// keep them when a node comes or goes, by rendezvous hashing.
     fn banks(&self, owner: &[u8]) -> BTreeSet<NodeId> {
         let mut weighed: Vec<_> = (0..)
             .map(NodeId)

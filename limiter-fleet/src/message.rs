@@ -1,4 +1,4 @@
-//! What nodes tell each other. Messages may be lost, late, repeated, and come in any order.
+//! The nodes' messages. They may be lost, late, repeated, and come in any order.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Boot(pub u64);
 /// A node asks a bank for a loan, or for another one in place of that which it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// Who asks.
+    /// The node that asks.
     pub from: NodeId,
     /// The bank.
     pub to: NodeId,

@@ -29,7 +29,7 @@ pub enum Protocol {
 /// What a packet from the client to the server brings.
 #[derive(Clone, Copy, Debug)]
 pub enum Segment<'a> {
-    /// Of a TCP connection.
+    /// A segment of a TCP connection.
     Tcp {
         /// The sequence number of the first byte of the payload.
         sequence: u32,

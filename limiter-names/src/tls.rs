@@ -14,7 +14,7 @@ pub(crate) const HANDSHAKE: u8 = 22;
 const LONGEST_RECORD: u16 = 1 << 14;
 
 /// Returns whether bytes begin like the hello of SSL 2.0: a length with the highest bit set, the type
-/// of the message, and the version of SSL 2.0 or of a successor. Of fewer than these it is not known
+/// of the message, and the version of SSL 2.0 or of a successor. Fewer than these do not tell
 /// yet.
 pub(crate) fn is_sslv2(bytes: &[u8]) -> Result<bool, Stop> {
     match bytes {

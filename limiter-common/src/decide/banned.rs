@@ -28,7 +28,7 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Notes that the packet is dropped for a ban. Of the facts, only what the stage needs is kept.
+    /// Notes that the packet is dropped for a ban. It keeps only the facts that the stage needs.
     #[inline(always)]
     pub(super) const fn meet_ban(&mut self, facts: &Facts, banned_as: BannedAs) {
         self.verdict = Verdict::without_limits(Reason::Banned);

@@ -120,6 +120,6 @@ fn a_large_fleet_shares_as_a_small_one_does() {
     let percent = used(&mut world, NODES, LARGE, 2_000);
     let messages = (world.messages() - before) / 2 / BUSY;
     assert!((90..=100).contains(&percent), "{percent} %");
-    // Of each busy node: eight banks are asked five times a second, and answer.
+    // A busy node asks eight banks five times a second, and they answer.
     assert!(messages <= 80, "{messages} messages a second");
 }

@@ -19,11 +19,11 @@ const DRIFT_PPM: i64 = 499;
 /// What may go wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
-    /// Of a hundred messages so many are lost, come twice, or come seconds late.
+    /// How many of a hundred messages are lost, come twice, or come seconds late.
     pub(crate) lost: u64,
     pub(crate) repeated: u64,
     pub(crate) late: u64,
-    /// Of a hundred messages, after so many an old one comes once more.
+    /// After how many of a hundred messages an old one comes once more.
     pub(crate) replayed: u64,
     /// How often, in a thousand ticks of a node, it crashes, stalls, or is cut off.
     pub(crate) crashed: u64,

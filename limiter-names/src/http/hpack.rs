@@ -1,6 +1,6 @@
 //! HPACK (RFC 7541), as far as the name of the server takes it.
 //!
-//! Of the fields of a connection's first header block, only one is wanted. The dynamic table is empty
+//! Only one field of a connection's first header block is wanted. The dynamic table is empty
 //! before, and what the block adds to it are fields that have been looked at; so it is not kept. The
 //! decoders of whole blocks that there are (hpack, fluke-hpack, httlib-hpack) panic if a block ends
 //! inside an integer, or make a table of Huffman's code for each text. Only the code itself is

@@ -26,7 +26,7 @@ const END_HEADERS: u8 = 0x04;
 const PADDED: u8 = 0x08;
 const PRIORITY: u8 = 0x20;
 
-/// Returns whether bytes are the beginning of what such a client sends. Of a few bytes it is not known
+/// Returns whether bytes are the beginning of what such a client sends. A few bytes do not tell
 /// yet: the method `PRI` is reserved for this.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
     let length = bytes.len().min(PREFACE.len());

@@ -91,7 +91,7 @@ impl Collector {
         let begins = facts.tcp_flags & FLAG_SYN != 0;
         let is_known = |flow: &Flow| {
             let followed = self.followed.get(flow)?;
-            // Of the ports of an earlier connection a new one may begin.
+            // A new connection may have the ports of an earlier one.
             Some(!begins || followed.first.is_none() || followed.first == beginning.first)
         };
         let (flow, is_from_client) = match (is_known(&from_source), is_known(&to_source)) {

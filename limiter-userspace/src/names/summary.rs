@@ -11,7 +11,7 @@ use serde::Serialize;
 struct Sum {
     flows: u64,
     traffic: Traffic,
-    /// Of these flows, those whose name may be only the outer one.
+    /// How many of these flows have a name that may be only the outer one.
     may_be_outer: u64,
     applications: Applications,
 }

@@ -123,8 +123,8 @@ const fn hardware(architecture: Architecture, machine: usize) -> Hardware {
         },
         Architecture::Arm64 => Hardware {
             machine: "virt",
-            // Of the first ARMv8, whose kernel must compile atomic operations to loops, and of a
-            // later one, which has them.
+            // One of the first ARMv8, whose kernel must compile atomic operations to loops, and a later
+            // one, which has them.
             cpu: if machine == 0 {
                 "cortex-a72"
             } else {

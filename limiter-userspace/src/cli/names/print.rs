@@ -7,7 +7,7 @@ use crate::{
     names::Summary,
 };
 
-/// The longest name that is shown whole. Of a longer one the end is shown, which says whose it is.
+/// The longest name that is shown whole. The end of a longer one is shown, which says whose it is.
 const LONGEST: usize = 40;
 
 /// Prints what a capture's clients ask for, with at most so many names.

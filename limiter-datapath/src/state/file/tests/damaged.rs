@@ -30,7 +30,7 @@ fn every_changed_byte_is_seen() {
     for snapshot in [of_table(), of_hash()] {
         let bytes = format::encode(&snapshot).unwrap();
         for index in 0..bytes.len() {
-            // Of the version, neither makes another that is read.
+            // Neither makes another version that is read.
             for flipped in [8, 0xff] {
                 let mut bytes = bytes.clone();
                 bytes[index] ^= flipped;
