@@ -15,6 +15,7 @@ mod rates;
 mod sieves;
 mod standing;
 mod states;
+mod zones;
 
 use std::io::{self, Write};
 
@@ -138,6 +139,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     forged::warn(&config.policy);
     sieves::warn(&config.policy);
     standing::warn(&config.policy);
+    zones::warn(&config.policy);
     answers::warn(&config.policy);
     dns_cookies::warn(&config);
     states::warn(&config.policy);
