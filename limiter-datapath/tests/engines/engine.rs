@@ -15,10 +15,10 @@ use limiter_common::{
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
     decide::{AssumedStack, Pipeline, Verdict, Workspace},
+    dns::ask_frame,
     judged::Packet,
     limit::LimitId,
     owner::BucketKey,
-    packet::Asked,
     packet::{Facts, Frame as _, TcpState, parse},
     policy::classify,
     reason::{
@@ -72,7 +72,7 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
         facts,
         class,
         now: 0,
-        asked: Asked::NOTHING,
+        asked: ask_frame(tables, &BytesFrame(frame)),
     })
 }
 

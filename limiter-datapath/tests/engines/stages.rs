@@ -16,8 +16,7 @@ use testbed::Frame;
 
 use crate::engine::START;
 
-/// A limit that enforces, one that answers, one that observes, one that reserves, and a sieve under
-/// pressure from any packet.
+/// A limit that enforces, and others that need a stage more; and a sieve under pressure from any packet.
 const ENFORCING: &str = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
 const ANSWERING: &str =
     "Answering: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, deny: truncate}";
@@ -26,6 +25,7 @@ const RESERVING: &str = "Everybody: {id: total, cost: packets, burst: 1000, coun
 const COUNTING: &str = "Open: {id: ipAddress, cost: connections, limit: 5}";
 const BY_STATE: &str =
     "Stray: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {state: none}}";
+const BY_NAME: &str = "Names: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {dns-type: ANY}}";
 const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
 
 struct Scene {
@@ -86,6 +86,7 @@ impl Scene {
 #[test]
 fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
     let [
+        names,
         tcp_state,
         connections,
         standing,
@@ -94,6 +95,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         observe,
         answer,
     ] = [
+        Stage::Names,
         Stage::TcpState,
         Stage::Connections,
         Stage::Standing,
@@ -110,6 +112,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[RESERVING], "", &[standing, charge]),
         (&[COUNTING], "", &[connections]),
         (&[COUNTING, ENFORCING], "", &[connections, charge]),
+        (&[BY_NAME], "", &[names, charge]),
         (&[BY_STATE], "", &[tcp_state, charge]),
         (&[ENFORCING], SIEVE, &[sieves, charge]),
         (&[], SIEVE, &[sieves]),
@@ -129,7 +132,7 @@ fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
     // Only refused packets meet two of the others, and packets of banned sources the third.
     let met = |stage: &&Stage| !matches!(stage, Stage::Cookies | Stage::Answer | Stage::Banned);
     for stage in Stage::ALL.iter().filter(met) {
-        let limits = [BY_STATE, COUNTING, ENFORCING, OBSERVING, RESERVING];
+        let limits = [BY_NAME, BY_STATE, COUNTING, ENFORCING, OBSERVING, RESERVING];
         let mut scene = Scene::new(&limits, SIEVE)?;
         assert_eq!(scene.send(Reason::WithinLimits)?, 1, "{stage:?}");
         scene.array()?.clear_index(&(*stage as u32))?;
