@@ -172,12 +172,4 @@ impl Bank {
         let position = live.iter().position(|(node, _)| **node == borrower);
         position.map_or(Share::NONE, |position| Share::billionths(given[position]))
     }
-
-    /// Returns when a loan is next over by the bank's clock, after `now`.
-    pub(crate) fn next_change(&self, now: u64) -> Option<u64> {
-        let lents = self.accounts.values();
-        let lents = lents.flat_map(|account| [account.kept.until, account.answered.until]);
-        let all = lents.chain([self.closed_until]);
-        all.filter(|until| *until > now).min()
-    }
 }

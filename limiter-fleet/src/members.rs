@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::Share;
@@ -17,7 +16,7 @@ const MOST_BANKS: usize = 8;
 const MOST: usize = 10_000;
 
 /// A node by its position among the fleet's names, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
 /// The nodes of a fleet. All nodes must have the same.

@@ -1,15 +1,13 @@
 //! The nodes' messages. They may be lost, late, repeated, and come in any order.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{Share, members::NodeId};
 
 /// A number for each start of a node's daemon, higher than those of all earlier starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Boot(pub u64);
 
 /// A node asks a bank for a loan, or for another one in place of that which it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// The node that asks.
     pub from: NodeId,
@@ -22,14 +20,14 @@ pub struct Ask {
     pub number: u64,
     /// The most that it still uses of what the bank has lent to it.
     pub keeps: Share,
-    /// What it gives back with that of the tokens, in thousandths.
+    /// The tokens that it gives back with the rest, in thousandths.
     pub returned_millitokens: u64,
     /// How much it wants to have of that bank.
     pub wants: Share,
 }
 
 /// A bank lends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loan {
     /// The bank.
     pub from: NodeId,
@@ -41,6 +39,6 @@ pub struct Loan {
     pub number: u64,
     /// How much the borrower has of that bank from now on, in all.
     pub share: Share,
-    /// What comes with it of the tokens, in thousandths.
+    /// The tokens that come with it, in thousandths.
     pub millitokens: u64,
 }

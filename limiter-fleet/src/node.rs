@@ -70,17 +70,6 @@ impl Node {
         }
     }
 
-    /// Returns when the node has to be woken at the latest, by its clock: something is over then.
-    #[must_use]
-    pub fn next_change(&self, now: u64) -> Option<u64> {
-        let of_bank = self.bank.as_ref().and_then(|bank| bank.next_change(now));
-        let ends = self
-            .borrowers
-            .values()
-            .filter_map(|borrower| borrower.ends(now));
-        ends.chain(of_bank).min()
-    }
-
     /// Gives the bucket what is in force: to be called whenever something is over.
     pub fn settle(&mut self, now: u64, bucket: &mut impl Bucket) {
         self.told = self.in_force(now).share;

@@ -5,11 +5,8 @@ use std::{
     ops::{Add, AddAssign},
 };
 
-use serde::{Deserialize, Serialize};
-
 /// A share of a budget, in billionths: of its burst and of its rate alike.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "u64", into = "u64")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share(u64);
 
 impl Share {
@@ -60,18 +57,6 @@ impl Share {
             Some(each) => Self(each),
             None => Self::NONE,
         }
-    }
-}
-
-impl From<u64> for Share {
-    fn from(billionths: u64) -> Self {
-        Self::billionths(billionths)
-    }
-}
-
-impl From<Share> for u64 {
-    fn from(share: Share) -> Self {
-        share.0
     }
 }
 

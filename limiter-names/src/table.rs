@@ -7,7 +7,7 @@ use crate::flow::Flow;
 /// No place.
 const NONE: u32 = u32::MAX;
 
-/// What is kept of flows, in the order in which they began.
+/// The flows that are kept, in the order in which they began.
 #[derive(Debug)]
 pub(crate) struct Table<V> {
     places: HashMap<Flow, u32>,

@@ -8,7 +8,7 @@ use limiter_common::{
     owner::BucketKey,
     reason::Reason::{self, OverLimit, Unlimited, WithinLimits},
 };
-use limiter_policy::policy::{Limit, OverrideId};
+use limiter_policy::policy::{Limit, Match, OverrideId};
 
 use super::{frame, limit, over, v4};
 use crate::engine::{Engines, policy};
@@ -150,6 +150,40 @@ fn each_destination_has_a_bucket() -> Result<()> {
         let key = BucketKey::of_destination(LimitId(32), destination.into());
         assert!(engines.maps().bucket(&key)?.is_some());
     }
+    Ok(())
+}
+
+/// In place of an override: a second limit for it, which the first leaves out.
+#[test]
+fn one_destination_may_have_a_limit_of_its_own() -> Result<()> {
+    let own = Limit {
+        matching: Match {
+            destinations: vec!["192.0.2.25/32".parse()?],
+            ..Match::default()
+        },
+        ..limit(32, IdFormat::Destination, 3)
+    };
+    let others = Limit {
+        matching: Match {
+            otherwise: true,
+            ..Match::default()
+        },
+        ..limit(33, IdFormat::Destination, 1)
+    };
+    let mut engines = Engines::new(&policy([own, others]))?;
+    for (destination, passes) in [("192.0.2.25", 3), ("192.0.2.26", 1), ("2001:db8::2", 1)] {
+        let source = if destination.contains(':') {
+            "2001:db8::1"
+        } else {
+            "10.0.0.1"
+        };
+        let frame = frame(source, destination)?.udp(1, 2, b"x")?;
+        for _ in 0..passes {
+            assert_eq!(engines.judge(0, &frame), WithinLimits, "{destination}");
+        }
+        assert_eq!(engines.judge(0, &frame), OverLimit, "{destination}");
+    }
+    engines.assert_same_state();
     Ok(())
 }
 
