@@ -1,9 +1,16 @@
 //! One end of the veth pair: its name, its hardware address, and the settings that make it quiet.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use ipnet::IpNet;
+use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags};
 
 use crate::namespace::Namespace;
 
@@ -12,6 +19,10 @@ pub const CLIENT_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 
 /// The hardware address of the server's end.
 pub const SERVER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
+
+/// How long an interface may take until it is in use: on a busy machine the kernel removes other
+/// namespaces first.
+const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// One end of the pair.
 pub(crate) struct End<'a> {
@@ -27,6 +38,28 @@ impl End<'_> {
     pub(crate) fn bring_up(&self, other: &End<'_>) -> Result<()> {
         self.relax()?;
         self.namespace.ip_batch(&self.commands(other))
+    }
+
+    /// Waits until the network stack can send through the interface.
+    pub(crate) fn wait_until_in_use(&self) -> Result<()> {
+        let begun = Instant::now();
+        while !self.is_in_use()? {
+            ensure!(
+                begun.elapsed() < LONGEST_START,
+                "{} does not come up",
+                self.interface
+            );
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn is_in_use(&self) -> Result<bool> {
+        self.namespace.enter(|| {
+            let addresses = getifaddrs().context("cannot list the interfaces")?;
+            let mut own = addresses.filter(|address| address.interface_name == self.interface);
+            Ok(own.any(|address| address.flags.contains(InterfaceFlags::IFF_RUNNING)))
+        })
     }
 
     /// Enables IPv6, accepts all sources, and disables duplicate address detection and router

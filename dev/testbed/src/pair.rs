@@ -59,6 +59,10 @@ impl Pair {
         };
         server.bring_up(&client)?;
         client.bring_up(&server)?;
+        // The kernel puts ends into use one after another, and one that is not yet loses what it is
+        // to send.
+        server.wait_until_in_use()?;
+        client.wait_until_in_use()?;
         Ok(pair)
     }
 

@@ -7,7 +7,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
 use anyhow::{Result, anyhow};
@@ -18,10 +17,8 @@ use crate::{
     clock::monotonic_ns,
     namespace::Namespace,
     packet_socket::{self, Traffic},
+    socket,
 };
-
-/// How long to wait for a frame before a look at whether it is over.
-const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Records every frame that an interface gets, if XDP passes it, and every one that it sends.
 #[derive(Debug)]
@@ -34,7 +31,7 @@ impl Recorder {
     /// Starts to record on an interface of a namespace.
     pub fn new(namespace: &Namespace, interface: &str) -> Result<Self> {
         let socket = packet_socket::open(namespace, interface, Traffic::Everything)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket::prepare(&socket)?;
         let over = Arc::new(AtomicBool::new(false));
         let thread = thread::spawn({
             let over = Arc::clone(&over);

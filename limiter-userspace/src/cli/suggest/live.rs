@@ -17,6 +17,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use limiter_capture::{CapturedFrame, Packet};
 use limiter_datapath::kernel::interface::{self, Interface, InterfaceError};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 use tokio::task::spawn_blocking;
 
@@ -31,7 +32,8 @@ use crate::{
 /// Longer than any frame that the kernel puts together.
 const LONGEST: usize = 1 << 20;
 
-/// How much the kernel may hold until it is read, in bytes; the system may allow less.
+/// How much the kernel may hold until it is read, in bytes; to users other than root the
+/// system may allow less.
 const ROOM: usize = 32 << 20;
 
 /// How long to wait for a packet before anything else gets its turn.
@@ -205,7 +207,10 @@ fn open(interface: &Interface) -> anyhow::Result<Socket> {
         }
         _ => anyhow!("cannot watch {name}: {error}"),
     })?;
-    socket.set_recv_buffer_size(ROOM)?;
+    // CAP_NET_ADMIN may set more than net.core.rmem_max.
+    if set_socket_recv_buffer_size_force(&socket, ROOM).is_err() {
+        socket.set_recv_buffer_size(ROOM)?;
+    }
     socket.set_read_timeout(Some(PATIENCE))?;
     let address = address(interface.index)?;
     let bound = socket.bind(&address);

@@ -29,7 +29,10 @@ use crate::{CLIENTS, pair, server_for, take_turn};
 const ASKING: Duration = Duration::from_secs(14);
 
 /// How long a command may take to begin to watch.
-const BEGINNING: Duration = Duration::from_secs(1);
+const BEGINNING: Duration = Duration::from_secs(30);
+
+/// How long no packet comes when all is over.
+const SILENCE: Duration = Duration::from_millis(500);
 
 /// The percentage that limits pass; how far the estimate of what they drop may be off, besides a
 /// factor of two, since the clients go at the machine's pace, which changes; and how many drops, which
@@ -37,6 +40,39 @@ const BEGINNING: Duration = Duration::from_secs(1);
 const PASS: &str = "95";
 const TOLERATED: f64 = 0.1;
 const TELLING: u64 = 100;
+
+/// Waits until a command watches the server's interface.
+fn wait_for_a_watcher(pair: &Pair) -> Result<()> {
+    let begun = Instant::now();
+    while watchers(pair)? == 0 {
+        ensure!(begun.elapsed() < BEGINNING, "nothing watches");
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Waits until no packet has come for a while: the last connections end after their clients.
+fn wait_for_silence(pair: &Pair) -> Result<()> {
+    let mut received = pair.received()?;
+    loop {
+        thread::sleep(SILENCE);
+        let now = pair.received()?;
+        if now == received {
+            return Ok(());
+        }
+        received = now;
+    }
+}
+
+/// Returns how many packet sockets of the server's namespace get packets.
+fn watchers(pair: &Pair) -> Result<usize> {
+    let sockets =
+        (pair.server).enter(|| Ok(fs::read_to_string("/proc/thread-self/net/packet")?))?;
+    // A line for each, behind the titles; the fourth column is what it gets, in hexadecimal.
+    let lines = sockets.lines().skip(1);
+    let gets = lines.filter(|line| line.split_whitespace().nth(3) == Some("0003"));
+    Ok(gets.count())
+}
 
 /// Asks from each client's address, each at its own pace, sometimes over TCP.
 fn ask(pair: &Pair) -> Result<()> {
@@ -118,9 +154,10 @@ fn limits_of_a_dns_server() -> Result<()> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    thread::sleep(BEGINNING);
+    wait_for_a_watcher(&pair)?;
     let recorder = Recorder::new(&pair.server, SERVER_INTERFACE)?;
     ask(&pair)?;
+    wait_for_silence(&pair)?;
     let packets = recorder.finish()?;
     // Ctrl-C ends it, with what was seen.
     kill(Pid::from_raw(watching.id().try_into()?), Signal::SIGINT)?;
