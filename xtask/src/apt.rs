@@ -1,15 +1,11 @@
 //! Debian's archive, for this machine or for another architecture.
 //!
-//! Packages of another architecture are looked up in lists below target/, so that the machine's apt
-//! and dpkg never learn of it.
+//! Packages of another architecture come from the machine's own sources, but their lists are below
+//! target/, so that the machine's apt and dpkg never learn of it.
 
 use std::{fmt::Write as _, path::PathBuf, process::Command};
 
 use crate::{architecture::Architecture, workspace};
-
-/// The release whose packages of another architecture are taken: that of the kernels tried.
-const SOURCES: &str = "deb http://deb.debian.org/debian bookworm main\\n\
-    deb http://deb.debian.org/debian-security bookworm-security main\\n";
 
 /// apt's view of an architecture.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +39,7 @@ impl Apt {
         // Nothing is installed of that architecture, so that all that a package needs is found.
         format!(
             "mkdir -p '{directory}/lists/partial' '{directory}/archives/partial' && \
-             : >'{directory}/status' && printf '{SOURCES}' >'{directory}/sources.list' && {update}"
+             : >'{directory}/status' && {update}"
         )
     }
 
@@ -58,8 +54,6 @@ impl Apt {
             format!("Dir::State={directory}"),
             format!("Dir::State::status={directory}/status"),
             format!("Dir::Cache={directory}"),
-            format!("Dir::Etc::sourcelist={directory}/sources.list"),
-            "Dir::Etc::sourceparts=/dev/null".to_owned(),
             // apt's own user could not write there.
             "APT::Sandbox::User=root".to_owned(),
         ]
