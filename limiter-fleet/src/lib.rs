@@ -14,6 +14,10 @@
 //! week by whoever carries them. A crash loses what was lent, until its time is over, and nothing else.
 //! `docs/fleet.md` has the proof; `tests/simulation/` tries it.
 //!
+//! What a node says to another travels in letters of [`Note`]s, sealed with the fleet's [key](Key) and
+//! with what all nodes must have alike ([`Seal`]): whoever has another key, other names or other terms
+//! is not heard.
+//!
 //! What must not exist here: a clock, a network, a file, a limit's name. Time is an argument, in
 //! nanoseconds of a clock of the node's own that never goes back.
 
@@ -23,17 +27,23 @@ mod bank;
 mod borrower;
 mod bucket;
 mod fair;
+mod key;
+mod letter;
 mod members;
 mod message;
 mod node;
+mod seal;
 mod share;
 mod terms;
 
 pub use self::{
     bucket::Bucket,
+    key::{Key, KeyError},
+    letter::{Budget, Message, Note},
     members::{Members, MembersError, NodeId, Stakes},
     message::{Ask, Boot, Loan},
     node::{InForce, Node},
+    seal::{Keys, MOST_BYTES, MOST_NOTES, OpenError, Seal},
     share::Share,
     terms::Terms,
 };

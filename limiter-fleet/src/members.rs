@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::Share;
@@ -16,7 +17,7 @@ const MOST_BANKS: usize = 8;
 const MOST: usize = 10_000;
 
 /// A node by its position among the fleet's names, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
 /// The nodes of a fleet. All nodes must have the same.
@@ -79,6 +80,11 @@ impl Members {
     #[must_use]
     pub fn count(&self) -> u32 {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns their names, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     /// Returns the node of that name.

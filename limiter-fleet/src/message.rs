@@ -1,13 +1,15 @@
 //! The nodes' messages. They may be lost, late, repeated, and come in any order.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Share, members::NodeId};
 
 /// A number for each start of a node's daemon, higher than those of all earlier starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Boot(pub u64);
 
 /// A node asks a bank for a loan, or for another one in place of that which it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
     /// The node that asks.
     pub from: NodeId,
@@ -27,7 +29,7 @@ pub struct Ask {
 }
 
 /// A bank lends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loan {
     /// The bank.
     pub from: NodeId,

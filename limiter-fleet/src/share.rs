@@ -5,8 +5,11 @@ use std::{
     ops::{Add, AddAssign},
 };
 
+use serde::{Deserialize, Serialize};
+
 /// A share of a budget, in billionths: of its burst and of its rate alike.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "u64")]
 pub struct Share(u64);
 
 impl Share {
@@ -57,6 +60,12 @@ impl Share {
             Some(each) => Self(each),
             None => Self::NONE,
         }
+    }
+}
+
+impl From<u64> for Share {
+    fn from(billionths: u64) -> Self {
+        Self::billionths(billionths)
     }
 }
 

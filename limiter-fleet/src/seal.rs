@@ -1,0 +1,304 @@
+//! Seals of letters, so that nobody but a node of the fleet is heard.
+//!
+//! A sealed letter is a byte with the version of the format, the seal, and the notes as postcard writes
+//! them. The seal is over a digest of all that nodes must have alike, and over the notes. So the
+//! protocol's assumption that all nodes have the same names and terms is not one: a node that has others
+//! cannot make itself heard.
+
+use std::fmt;
+
+use hmac::digest::{CtOutput, Output};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Key, Members, Note, Terms};
+
+/// The version of the format.
+const VERSION: u8 = 1;
+
+/// What no other use of the key is over.
+const PURPOSE: &[u8] = b"limiter fleet, letters";
+
+/// The length of a seal, in bytes.
+const SEAL: usize = 32;
+
+/// The most notes of a letter.
+pub const MOST_NOTES: usize = 512;
+
+/// The most bytes of a letter: whatever is longer is none.
+pub const MOST_BYTES: usize = 1 + SEAL + MOST_NOTES * LONGEST_NOTE + 2;
+
+/// The most bytes of a note: its budget, which message it is, two numbers of 32 bits and at most five of
+/// 64, of which postcard writes seven bits a byte.
+const LONGEST_NOTE: usize = 16 + 1 + 2 * 5 + 5 * 10;
+
+/// The keys that a node knows. To change the key of a fleet that runs, have all nodes first open letters
+/// with the new one, too, then seal with it, and then forget the old one.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    /// The key that letters are sealed with.
+    pub current: Key,
+    /// One more that seals are taken of, while the fleet's key changes.
+    pub other: Option<Key>,
+}
+
+/// Seals and opens the letters of one fleet.
+#[derive(Clone, Debug)]
+pub struct Seal {
+    keys: Keys,
+    alike: Output<Sha256>,
+}
+
+/// Bytes that are no letter of the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// They are too long for one.
+    TooLong,
+    /// They have another version of the format.
+    Version,
+    /// They are not sealed: with none of the keys, or by a node that has other names or terms.
+    Seal,
+    /// What is sealed is no notes.
+    Notes,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::TooLong => "it is too long",
+            Self::Version => "another version of limiter wrote it",
+            Self::Seal => {
+                "its seal is wrong: its node has another key, other nodes in its list, or another \
+                 name of the fleet"
+            }
+            Self::Notes => "it cannot be read",
+        })
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl Seal {
+    /// Returns the seal of the fleet with that name.
+    #[must_use]
+    pub fn new(fleet: &str, members: &Members, terms: &Terms, keys: Keys) -> Self {
+        let mut alike = Sha256::new();
+        let texts = [fleet].into_iter().chain(members.names());
+        for text in texts {
+            alike.update((text.len() as u64).to_be_bytes());
+            alike.update(text);
+        }
+        for number in [terms.loan_ns, terms.drift_ppm, terms.patience_ns] {
+            alike.update(number.to_be_bytes());
+        }
+        Self {
+            keys,
+            alike: alike.finalize(),
+        }
+    }
+
+    /// Writes letters with these notes: as many as they need.
+    pub fn letters(&self, notes: &[Note]) -> impl Iterator<Item = Vec<u8>> {
+        notes.chunks(MOST_NOTES).map(|notes| self.letter(notes))
+    }
+
+    fn letter(&self, notes: &[Note]) -> Vec<u8> {
+        let body = postcard::to_stdvec(notes).expect("memory takes all notes");
+        let mut letter = vec![VERSION];
+        letter.extend(self.of(&self.keys.current, &body).into_bytes());
+        letter.extend(body);
+        letter
+    }
+
+    /// Reads a letter.
+    ///
+    /// # Errors
+    ///
+    /// No node of the fleet, as this one knows it, has written it.
+    pub fn open(&self, letter: &[u8]) -> Result<Vec<Note>, OpenError> {
+        if letter.len() > MOST_BYTES {
+            return Err(OpenError::TooLong);
+        }
+        let (version, rest) = letter.split_first().ok_or(OpenError::Seal)?;
+        if *version != VERSION {
+            return Err(OpenError::Version);
+        }
+        let (seal, body) = rest.split_first_chunk::<SEAL>().ok_or(OpenError::Seal)?;
+        let seal = CtOutput::new((*seal).into());
+        let mut keys = [&self.keys.current].into_iter().chain(&self.keys.other);
+        if !keys.any(|key| self.of(key, body) == seal) {
+            return Err(OpenError::Seal);
+        }
+        match postcard::take_from_bytes::<Vec<Note>>(body) {
+            Ok((notes, [])) if notes.len() <= MOST_NOTES => Ok(notes),
+            _ => Err(OpenError::Notes),
+        }
+    }
+
+    fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
+        key.seal(&[PURPOSE, &self.alike, body])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Ask, Boot, Budget, Loan, Message, NodeId, Share};
+
+    fn key(byte: u8) -> Key {
+        Key::new(&[byte; 32]).unwrap()
+    }
+
+    fn keys(current: u8, other: Option<u8>) -> Keys {
+        Keys {
+            current: key(current),
+            other: other.map(key),
+        }
+    }
+
+    fn members(names: &[&str]) -> Members {
+        Members::new(names.iter().map(|&name| name.to_owned())).unwrap()
+    }
+
+    fn seal(keys: Keys) -> Seal {
+        Seal::new("edge", &members(&["a", "b"]), &Terms::DEFAULT, keys)
+    }
+
+    fn largest() -> [Note; 2] {
+        let ask = Ask {
+            from: NodeId(u32::MAX),
+            to: NodeId(u32::MAX),
+            boot: Boot(u64::MAX),
+            number: u64::MAX,
+            keeps: Share::WHOLE,
+            returned_millitokens: u64::MAX,
+            wants: Share::WHOLE,
+        };
+        let loan = Loan {
+            from: NodeId(0),
+            to: NodeId(1),
+            boot: Boot(1),
+            number: 2,
+            share: Share::billionths(3),
+            millitokens: 4,
+        };
+        let budget = Budget([0xff; 16]);
+        [Message::Ask(ask), Message::Loan(loan)].map(|message| Note { budget, message })
+    }
+
+    fn only(seal: &Seal, notes: &[Note]) -> Vec<u8> {
+        let mut letters = seal.letters(notes);
+        let letter = letters.next().unwrap();
+        assert_eq!(letters.next(), None);
+        letter
+    }
+
+    #[test]
+    fn a_letter_says_what_was_written() {
+        let seal = seal(keys(1, None));
+        let notes = largest();
+        assert_eq!(seal.open(&only(&seal, &notes)).as_deref(), Ok(&notes[..]));
+        assert_eq!(seal.letters(&[]).count(), 0);
+        // As many letters as it takes, none of them too long.
+        let many = vec![notes[0]; 2 * MOST_NOTES + 1];
+        let letters: Vec<_> = seal.letters(&many).collect();
+        assert_eq!(letters.len(), 3);
+        assert!(letters[0].len() <= MOST_BYTES);
+        let opened = letters.iter().flat_map(|letter| seal.open(letter).unwrap());
+        assert_eq!(opened.collect::<Vec<_>>(), many);
+    }
+
+    #[test]
+    fn only_nodes_with_the_same_of_all_are_heard() {
+        let own = seal(keys(1, None));
+        let terms = Terms {
+            loan_ns: 1,
+            ..Terms::DEFAULT
+        };
+        let both = members(&["a", "b"]);
+        for other in [
+            seal(keys(2, None)),
+            seal(keys(2, Some(1))),
+            Seal::new("core", &both, &Terms::DEFAULT, keys(1, None)),
+            Seal::new("edge", &both, &terms, keys(1, None)),
+            // Names that read alike one after another.
+            Seal::new("edge", &members(&["ab"]), &Terms::DEFAULT, keys(1, None)),
+            Seal::new("edgea", &members(&["b"]), &Terms::DEFAULT, keys(1, None)),
+        ] {
+            let letter = only(&other, &largest());
+            assert_eq!(own.open(&letter), Err(OpenError::Seal));
+        }
+    }
+
+    /// All nodes hear all others at each step.
+    #[test]
+    fn a_key_changes_while_the_fleet_runs() {
+        let steps = [
+            keys(1, None),
+            keys(1, Some(2)),
+            keys(2, Some(1)),
+            keys(2, None),
+        ]
+        .map(seal);
+        for pair in steps.windows(2) {
+            for (one, other) in [(0, 1), (1, 0)] {
+                let letter = only(&pair[one], &largest());
+                assert!(pair[other].open(&letter).is_ok());
+            }
+        }
+        let old = only(&steps[0], &largest());
+        assert_eq!(steps[3].open(&old), Err(OpenError::Seal));
+    }
+
+    /// A share is at most the whole, whatever is written.
+    #[test]
+    fn numbers_are_held_to_their_bounds() {
+        let seal = seal(keys(1, None));
+        let mut body = postcard::to_stdvec(&largest()[1..]).unwrap();
+        let share = body.iter().position(|byte| *byte == 3).unwrap();
+        body.splice(
+            share..=share,
+            [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+        );
+        let mut letter = vec![VERSION];
+        letter.extend(seal.of(&key(1), &body).into_bytes());
+        letter.extend(body);
+        let notes = seal.open(&letter).unwrap();
+        let Message::Loan(loan) = notes[0].message else {
+            panic!("{notes:?}")
+        };
+        assert_eq!(loan.share, Share::WHOLE);
+        letter.push(0);
+        assert_eq!(seal.open(&letter), Err(OpenError::Seal));
+        assert_eq!(seal.open(&vec![0; MOST_BYTES + 1]), Err(OpenError::TooLong));
+        letter[0] = 2;
+        assert_eq!(seal.open(&letter), Err(OpenError::Version));
+        assert_eq!(seal.open(&[]), Err(OpenError::Seal));
+    }
+
+    proptest! {
+        /// What another says is read if the key is known, and is no notes then.
+        #[test]
+        fn any_sealed_bytes_are_notes_or_none(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            let seal = seal(keys(1, None));
+            let mut letter = vec![VERSION];
+            letter.extend(seal.of(&key(1), &body).into_bytes());
+            letter.extend(&body);
+            match seal.open(&letter) {
+                Ok(notes) => prop_assert!(notes.len() <= MOST_NOTES),
+                Err(error) => prop_assert_eq!(error, OpenError::Notes),
+            }
+        }
+
+        #[test]
+        fn a_changed_letter_is_none(at in 1_usize..100, to: u8) {
+            let seal = seal(keys(1, None));
+            let mut letter = only(&seal, &largest());
+            let at = at % letter.len();
+            prop_assume!(at > 0 && letter[at] != to);
+            letter[at] = to;
+            prop_assert_eq!(seal.open(&letter), Err(OpenError::Seal));
+        }
+    }
+}
