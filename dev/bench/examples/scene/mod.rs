@@ -1,0 +1,76 @@
+//! What packets of several kinds cost under several policies, side by side.
+//!
+//! A test run repeats one frame, so all that it needs is in the cache: this shows instructions, not
+//! cache misses. The least of some runs counts, since other processes use the machine, too.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use comfy_table::{Table, presets};
+use limiter_datapath::kernel::{
+    Clocking, Instance, LogLevel, ReputationMaps, Settings, possible_cpus,
+};
+use limiter_policy::{
+    config::{self, Buckets, Offenders},
+    policy::CompiledPolicy,
+};
+
+/// Beside the limits that are measured: a limit that charges each packet, and refuses none.
+const PACKETS: &str = "PacketsPerIPAddress: {burst: 1000000000, count: 1000000000, period: 1s}";
+
+const RUNS: u32 = 100_000;
+const REPEATS: usize = 40;
+
+/// The program with a policy.
+pub(crate) struct Scene {
+    name: &'static str,
+    instance: Instance,
+    /// The instance's maps, which it does not keep.
+    _maps: ReputationMaps,
+}
+
+impl Scene {
+    /// Loads the program with a policy: what more there is of limits, and behind them.
+    pub(crate) fn new(name: &'static str, limits: &str, more: &str) -> Result<Self> {
+        let text = format!("limits: {{{PACKETS}{limits}}}\n{more}");
+        let config = config::parse(&text, "policy").map_err(|errors| anyhow!("{errors}"))?;
+        let tables = CompiledPolicy::new(&config.policy, possible_cpus())?;
+        let settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?
+            .sized_for(&tables);
+        let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+        let maps = instance.take_reputation(settings)?;
+        Ok(Self {
+            name,
+            instance,
+            _maps: maps,
+        })
+    }
+}
+
+/// Prints what each of the frames costs under each policy, and how much more than under the first.
+pub(crate) fn compare(scenes: &[Scene], frames: &[(&str, Vec<u8>)]) -> Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let names = scenes.iter().map(|scene| scene.name);
+    table.set_header(["nanoseconds a packet"].into_iter().chain(names));
+    for (kind, frame) in frames {
+        let mut least = vec![Duration::MAX; scenes.len()];
+        // In turns, so that what else the machine does meets all.
+        for _ in 0..REPEATS {
+            for (least, scene) in least.iter_mut().zip(scenes) {
+                *least = (*least).min(scene.instance.hammer(frame, RUNS)?);
+            }
+        }
+        let costs: Vec<_> = least
+            .iter()
+            .map(|time| time.as_nanos() / u128::from(RUNS))
+            .collect();
+        let cells = costs.iter().enumerate().map(|(index, cost)| match index {
+            0 => cost.to_string(),
+            _ => format!("{cost} ({:+})", cost.cast_signed() - costs[0].cast_signed()),
+        });
+        table.add_row([(*kind).to_owned()].into_iter().chain(cells));
+    }
+    println!("{table}");
+    Ok(())
+}
