@@ -3,9 +3,8 @@
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
     clock::Clock,
-    dns::{Message, NameLoops, ask},
+    dns::{Message, NameLoops, ask, nothing},
     offender::OffenderStore,
-    packet::Asked,
     policy::Tables,
     reputation::Reputation,
 };
@@ -64,7 +63,7 @@ impl<Location> Workspace<Location> {
     ) {
         match message {
             Some(message) => ask(tables, message, loops, &mut self.packet.asked),
-            None => self.packet.asked = Asked::NOTHING,
+            None => self.packet.asked = nothing(tables),
         }
     }
 

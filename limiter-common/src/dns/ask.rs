@@ -28,7 +28,7 @@ pub trait NameLoops: Sized {
         walk(message)
     }
 
-    /// Calls [`hash_labels`] with the policy's key.
+    /// Calls [`hash_words`](super::hash_words) with the policy's key.
     fn hash(&self, message: &Message, start: u32, end: u32) -> u64;
 
     /// Calls [`find_slot`].
@@ -76,6 +76,18 @@ pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
     asked
 }
 
+/// Returns what a policy says of a packet without a question. LLVM would write zeros that it knows by a
+/// call of `memset`, whose loop in BPF costs more than the walk over a name.
+#[inline(always)]
+pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
+    let zero = tables.opaque(0);
+    Asked {
+        limits: zero,
+        zone: zero,
+        question: zero,
+    }
+}
+
 /// Finds the question of a message, and writes what the policy says of it.
 #[inline(always)]
 #[expect(
@@ -88,7 +100,7 @@ pub fn ask<T: Tables, L: NameLoops>(
     loops: &L,
     asked: &mut Asked,
 ) {
-    *asked = Asked::NOTHING;
+    *asked = nothing(tables);
     let flags = message.u16(2);
     let questions = message.u16(4);
     if message.length() < HEADER as u64 || flags & ANSWER != 0 || questions != 1 {

@@ -90,8 +90,15 @@ impl Message {
         u16::from_be_bytes([self.byte(at), self.byte(at + 1)])
     }
 
-    /// Returns the eight bytes at an offset as a little-endian number.
+    /// Returns where the byte at an offset is. The message has room for eight bytes from there on.
+    #[must_use]
     #[inline(always)]
+    pub const fn place(&self, at: u32) -> *const u8 {
+        self.bytes.as_ptr().wrapping_add(at as usize % BOUND)
+    }
+
+    /// Returns the eight bytes at an offset as a little-endian number.
+    #[cfg(not(target_arch = "bpf"))]
     pub(super) fn le_u64(&self, at: usize) -> u64 {
         let at = at % BOUND;
         match self.bytes.get(at..).and_then(|bytes| bytes.first_chunk()) {

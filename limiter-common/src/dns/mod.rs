@@ -15,17 +15,18 @@ mod name_hash;
 mod slot;
 mod walk;
 
+pub(crate) use self::ask::nothing;
 pub use self::{
     ask::{NameLoops, ask},
     message::{MOST_BYTES, Message},
-    name_hash::hash_labels,
+    name_hash::hash_words,
     slot::{MOST_PROBES, find_slot},
     walk::{find_name, walk},
 };
 #[cfg(not(target_arch = "bpf"))]
 pub use self::{
     ask::{ask_frame, ask_message},
-    name_hash::{hash_of_name, zone_number},
+    name_hash::{hash_labels, hash_of_name, zone_number},
 };
 
 #[cfg(test)]

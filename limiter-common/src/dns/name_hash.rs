@@ -1,5 +1,6 @@
 //! The hashes of names.
 
+#[cfg(not(target_arch = "bpf"))]
 use super::Message;
 use crate::{siphash::SipHash, table::HashKey};
 
@@ -24,8 +25,9 @@ const fn folded(word: u64) -> u64 {
 
 /// Returns the keyed hash of the bytes of a message from `start` to before `end`, whole labels, with
 /// letters in lower case. `word` returns the eight bytes at an offset, little endian.
+#[must_use]
 #[inline(always)]
-fn hash(key: &HashKey, start: u32, end: u32, word: impl Fn(u32) -> u64) -> u64 {
+pub fn hash_words(key: &HashKey, start: u32, end: u32, word: impl Fn(u32) -> u64) -> u64 {
     let length = end.wrapping_sub(start);
     let mut state = SipHash::<1, 3>::new(key.first, key.second);
     let whole = length / 8;
@@ -44,9 +46,9 @@ fn hash(key: &HashKey, start: u32, end: u32, word: impl Fn(u32) -> u64) -> u64 {
 
 /// Returns the keyed hash of the labels of a message from `start` to before `end`.
 #[must_use]
-#[inline(always)]
+#[cfg(not(target_arch = "bpf"))]
 pub fn hash_labels(message: &Message, key: &HashKey, start: u32, end: u32) -> u64 {
-    hash(key, start, end, |at| message.le_u64(at as usize))
+    hash_words(key, start, end, |at| message.le_u64(at as usize))
 }
 
 /// Returns the same hash of a name as it is on the wire, with the empty label at its end.
@@ -54,7 +56,7 @@ pub fn hash_labels(message: &Message, key: &HashKey, start: u32, end: u32) -> u6
 #[cfg(not(target_arch = "bpf"))]
 pub fn hash_of_name(key: &HashKey, wire: &[u8]) -> u64 {
     let length = u32::try_from(wire.len()).unwrap_or(u32::MAX);
-    hash(key, 0, length, |at| {
+    hash_words(key, 0, length, |at| {
         let rest = wire.get(at as usize..).unwrap_or(&[]);
         let bytes = rest.iter().zip(0..8);
         bytes.fold(0, |word, (byte, number)| {
