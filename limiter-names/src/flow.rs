@@ -45,3 +45,12 @@ pub enum Segment<'a> {
         payload: &'a [u8],
     },
 }
+
+impl Segment<'_> {
+    /// Returns whether it brings nothing but headers.
+    pub(crate) const fn is_empty(&self) -> bool {
+        match self {
+            Self::Tcp { payload, .. } | Self::Udp { payload } => payload.is_empty(),
+        }
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! A client that opens a flow mostly says in clear text, or under a key that anybody can compute,
 //! which name it asks for: TLS and QUIC by the server name of the ClientHello, HTTP by its `Host` or
-//! `:authority`. [`Reader`] takes pieces of flows, in any order, and gives the [`Outcome`] of each.
+//! `:authority`. [`Reader`] takes pieces of flows, in any order, and gives the [`Outcome`] of each;
+//! [`Follower`] keeps the outcomes of flows that live.
 //!
 //! ```text
 //! pieces ─▶ flow table ─▶ tcp (reassembly) ─▶ stream ─▶ tls ─▶ hello ─▶ name
@@ -16,7 +17,9 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod flow;
+mod follower;
 mod hello;
 mod http;
 mod name;
@@ -34,6 +37,7 @@ mod tls;
 
 pub use self::{
     flow::{Flow, Protocol, Segment},
+    follower::{Change, Followed, Follower, FollowerSettings},
     name::{Name, NameError},
     outcome::{Application, Applications, Found, How, NoName, Outcome},
     reader::{Forgotten, Reader},

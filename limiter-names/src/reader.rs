@@ -67,7 +67,7 @@ impl Reader {
     pub fn feed(&mut self, now_ns: u64, flow: Flow, segment: Segment<'_>) -> Option<Outcome> {
         self.expire(now_ns);
         let read = match segment {
-            Segment::Tcp { payload: [], .. } | Segment::Udp { payload: [] } => Err(Stop::More),
+            _ if segment.is_empty() => Err(Stop::More),
             Segment::Tcp {
                 sequence,
                 first,

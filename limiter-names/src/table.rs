@@ -47,11 +47,21 @@ impl<V> Table<V> {
         self.places.len()
     }
 
+    pub(crate) fn contains(&self, flow: &Flow) -> bool {
+        self.places.contains_key(flow)
+    }
+
     /// Returns what is kept of a flow.
     pub(crate) fn get_mut(&mut self, flow: &Flow) -> Option<&mut V> {
         let place = *self.places.get(flow)?;
         let kept = self.slots.get_mut(place as usize)?.kept.as_mut();
         kept.map(|(_, value)| value)
+    }
+
+    /// Returns every flow with what is kept of it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Flow, &V)> {
+        let kept = self.slots.iter().filter_map(|slot| slot.kept.as_ref());
+        kept.map(|(flow, value)| (flow, value))
     }
 
     /// Returns the flow that began first, with its time.

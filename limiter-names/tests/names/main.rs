@@ -1,6 +1,7 @@
 //! Flows as clients send them, and as no honest one does, through the whole reader.
 
 mod bounds;
+mod follower;
 mod quic;
 mod real;
 mod splits;

@@ -1,0 +1,245 @@
+//! Follows live flows: what each asks for stands until the flow is over.
+//!
+//! Others see a flow's first bytes as [`Reader`] does. But whoever charges a live flow to a name must
+//! not let the client change it, and must know the flows of a name again when the names change that
+//! matter. So outcomes are kept here:
+//!
+//! * The first name stands. What comes later of the flow, or is forged for it, changes nothing.
+//! * Over TCP a flow without a name stays without one. Over UDP it does not: a server does not answer
+//!   a datagram that it cannot open, so its client could send one first, and then any name.
+//! * TCP and UDP share nothing: neither places nor the budget. Anybody can forge datagrams, and they
+//!   take nothing from connections.
+//! * Memory and work are bounded, whatever comes. A piece beyond the budget is not read.
+
+use crate::{
+    budget::Budget,
+    flow::{Flow, Protocol, Segment},
+    name::Name,
+    outcome::{Found, NoName, Outcome},
+    reader::{Forgotten, Reader},
+    settings::Settings,
+    table::Table,
+};
+
+/// The bounds of a [`Follower`], for each of the two protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerSettings {
+    /// The bounds of what is half there.
+    pub reader: Settings,
+    /// The most flows whose outcome is kept; at least one.
+    pub flows: u32,
+    /// The most bytes of their names; at least those of one.
+    pub name_bytes: usize,
+    /// How many pieces are read in a second. A tenth of them may come at once.
+    pub pieces_a_second: u32,
+}
+
+impl Default for FollowerSettings {
+    /// Room for 131072 flows with names of 64 bytes, and for half of what a reader alone keeps.
+    fn default() -> Self {
+        let reader = Settings::default();
+        Self {
+            reader: Settings {
+                flows: reader.flows / 2,
+                bytes: reader.bytes / 2,
+                ..reader
+            },
+            flows: 1 << 17,
+            name_bytes: 1 << 23,
+            pieces_a_second: 10_000,
+        }
+    }
+}
+
+/// What is new of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It asks for a name.
+    Named(Flow, Found),
+    /// It has no name, and will have none.
+    Nameless(Flow, NoName),
+    /// Its outcome gave way to those of newer flows: nothing is known of it any more.
+    GaveWay(Flow),
+}
+
+/// What came of all pieces, for one protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// The pieces that were read.
+    pub pieces: u64,
+    /// Those beyond the budget, which were not.
+    pub overrun: u64,
+    /// The flows for which a name was found.
+    pub named: u64,
+    /// By the numbers of [`NoName::ALL`], how often none was.
+    pub nameless: [u64; NoName::ALL.len()],
+    /// The flows whose outcome gave way while they lived.
+    pub gave_way: u64,
+}
+
+/// Follows live flows.
+#[derive(Debug)]
+pub struct Follower {
+    tcp: Side,
+    udp: Side,
+}
+
+/// The flows of one protocol.
+#[derive(Debug)]
+struct Side {
+    settings: FollowerSettings,
+    reader: Reader,
+    budget: Budget,
+    /// What each flow asks for; `None`: no name.
+    kept: Table<Option<Name>>,
+    /// The bytes of the names.
+    name_bytes: usize,
+    followed: Followed,
+}
+
+impl Follower {
+    /// Makes a follower that has seen nothing.
+    #[must_use]
+    pub fn new(settings: FollowerSettings) -> Self {
+        Self {
+            tcp: Side::new(settings),
+            udp: Side::new(settings),
+        }
+    }
+
+    /// Takes a piece of a flow, as [`Reader::feed`] does, and tells what is new, in the order in which
+    /// it must be noted.
+    ///
+    /// Pieces of TCP must be of connections that are established: whoever forges others would name
+    /// them.
+    pub fn feed(
+        &mut self,
+        now_ns: u64,
+        flow: Flow,
+        segment: Segment<'_>,
+        tell: impl FnMut(Change),
+    ) {
+        self.side(flow.protocol).feed(now_ns, flow, segment, tell);
+    }
+
+    /// Forgets a flow that is over.
+    pub fn end(&mut self, flow: &Flow) {
+        let side = self.side(flow.protocol);
+        side.reader.give_up(flow);
+        side.forget(flow);
+    }
+
+    /// Returns the flows whose outcome is kept, with the names that they ask for: what they count for
+    /// is found again when the names change that matter.
+    pub fn flows(&self) -> impl Iterator<Item = (&Flow, Option<&Name>)> {
+        let sides = [&self.tcp, &self.udp].into_iter();
+        let kept = sides.flat_map(|side| side.kept.iter());
+        kept.map(|(flow, name)| (flow, name.as_ref()))
+    }
+
+    /// Returns what came of all pieces of a protocol.
+    #[must_use]
+    pub const fn followed(&self, protocol: Protocol) -> Followed {
+        self.of(protocol).followed
+    }
+
+    /// Returns how many flows of a protocol were forgotten while they were half there.
+    #[must_use]
+    pub const fn forgotten(&self, protocol: Protocol) -> Forgotten {
+        self.of(protocol).reader.forgotten()
+    }
+
+    /// Returns all memory that is allocated, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.tcp.memory() + self.udp.memory()
+    }
+
+    const fn of(&self, protocol: Protocol) -> &Side {
+        match protocol {
+            Protocol::Tcp => &self.tcp,
+            Protocol::Udp => &self.udp,
+        }
+    }
+
+    const fn side(&mut self, protocol: Protocol) -> &mut Side {
+        match protocol {
+            Protocol::Tcp => &mut self.tcp,
+            Protocol::Udp => &mut self.udp,
+        }
+    }
+}
+
+impl Side {
+    fn new(settings: FollowerSettings) -> Self {
+        Self {
+            settings,
+            reader: Reader::new(settings.reader),
+            budget: Budget::new(settings.pieces_a_second),
+            kept: Table::new(),
+            name_bytes: 0,
+            followed: Followed::default(),
+        }
+    }
+
+    fn feed(
+        &mut self,
+        now_ns: u64,
+        flow: Flow,
+        segment: Segment<'_>,
+        mut tell: impl FnMut(Change),
+    ) {
+        // Others may have been on their way when the flow's outcome was told.
+        if segment.is_empty() || self.kept.contains(&flow) {
+            return;
+        }
+        if !self.budget.take(now_ns) {
+            self.followed.overrun += 1;
+            return;
+        }
+        self.followed.pieces += 1;
+        let Some(outcome) = self.reader.feed(now_ns, flow, segment) else {
+            return;
+        };
+        let (name, change) = match outcome {
+            Outcome::Name(found) => {
+                self.followed.named += 1;
+                (Some(found.name.clone()), Change::Named(flow, found))
+            }
+            Outcome::NoName(reason) => {
+                self.followed.nameless[reason as usize] += 1;
+                if flow.protocol == Protocol::Udp {
+                    return;
+                }
+                (None, Change::Nameless(flow, reason))
+            }
+        };
+        let bytes = length(name.as_ref());
+        while let Some((oldest, _)) = self.kept.oldest() {
+            let has_place = self.kept.len() < self.settings.flows as usize;
+            if has_place && self.name_bytes + bytes <= self.settings.name_bytes {
+                break;
+            }
+            self.forget(&oldest);
+            self.followed.gave_way += 1;
+            tell(Change::GaveWay(oldest));
+        }
+        self.name_bytes += bytes;
+        self.kept.insert(flow, now_ns, name);
+        tell(change);
+    }
+
+    fn forget(&mut self, flow: &Flow) {
+        if let Some(name) = self.kept.remove(flow) {
+            self.name_bytes -= length(name.as_ref());
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.reader.memory() + self.kept.memory() + self.name_bytes
+    }
+}
+
+fn length(name: Option<&Name>) -> usize {
+    name.map_or(0, |name| name.as_str().len())
+}

@@ -1,0 +1,262 @@
+//! Live flows: the first name stands, and nobody takes another's place.
+
+use limiter_names::{
+    Change, Flow, Follower, FollowerSettings, NoName, Protocol, Segment, Settings,
+    testing::{Hello, Initial, Version, crypto, records},
+};
+
+use super::{NAME, flow};
+
+const SMALL: FollowerSettings = FollowerSettings {
+    reader: Settings {
+        flows: 8,
+        bytes: 20_000,
+        flow_bytes: 4096,
+        timeout_ns: 1_000_000,
+    },
+    flows: 8,
+    name_bytes: 1000,
+    pieces_a_second: 1_000_000,
+};
+
+fn hello(name: &str) -> Vec<u8> {
+    let hello = Hello {
+        name: Some(name.as_bytes()),
+        applications: &[],
+        key_share: 600,
+        is_encrypted: false,
+    };
+    hello.message()
+}
+
+fn stream(name: &str) -> Vec<u8> {
+    records(&hello(name), 1 << 14)
+}
+
+/// A client's first datagram.
+fn datagram(name: &str, connection: &[u8]) -> Vec<u8> {
+    let initial = Initial {
+        version: Version::One,
+        keyed_by: connection,
+        connection,
+        token: &[],
+        number: 0,
+    };
+    initial.sealed(&crypto(0, &hello(name)), 1250)
+}
+
+fn from_port(client_port: u16, protocol: Protocol) -> Flow {
+    Flow {
+        client_port,
+        ..flow(protocol)
+    }
+}
+
+/// What live flows ask for.
+struct Live(Follower);
+
+impl Live {
+    fn new(settings: FollowerSettings) -> Self {
+        Self(Follower::new(settings))
+    }
+
+    fn tcp(&mut self, now_ns: u64, port: u16, place: usize, payload: &[u8]) -> Vec<Change> {
+        // Who copies first bytes of live connections has not seen their SYNs.
+        let segment = Segment::Tcp {
+            sequence: 5000 + u32::try_from(place).unwrap(),
+            first: None,
+            payload,
+        };
+        self.feed(now_ns, from_port(port, Protocol::Tcp), segment)
+    }
+
+    fn udp(&mut self, now_ns: u64, port: u16, payload: &[u8]) -> Vec<Change> {
+        let flow = from_port(port, Protocol::Udp);
+        self.feed(now_ns, flow, Segment::Udp { payload })
+    }
+
+    fn feed(&mut self, now_ns: u64, flow: Flow, segment: Segment<'_>) -> Vec<Change> {
+        let mut changes = Vec::new();
+        self.0
+            .feed(now_ns, flow, segment, |change| changes.push(change));
+        changes
+    }
+
+    /// Returns the names that are kept, by port.
+    fn kept(&self) -> Vec<(u16, Option<&str>)> {
+        let of = |(flow, name): (&Flow, Option<&'_ limiter_names::Name>)| {
+            (flow.client_port, name.is_some())
+        };
+        let mut order: Vec<_> = self.0.flows().map(of).collect();
+        order.sort_unstable();
+        let name = |port| {
+            let mut flows = self.0.flows();
+            let found = flows.find(|(flow, _)| flow.client_port == port);
+            found
+                .and_then(|(_, name)| name)
+                .map(limiter_names::Name::as_str)
+        };
+        order.iter().map(|(port, _)| (*port, name(*port))).collect()
+    }
+}
+
+#[track_caller]
+fn assert_named(changes: &[Change], port: u16, name: &str) {
+    let [Change::Named(flow, found)] = changes else {
+        panic!("{changes:?}");
+    };
+    assert_eq!((flow.client_port, found.name.as_str()), (port, name));
+}
+
+#[test]
+fn a_name_once_told_stands_until_the_flow_is_over() {
+    let mut live = Live::new(SMALL);
+    let first = stream(NAME);
+    assert_eq!(live.tcp(0, 1, 0, &first[..100]), []);
+    assert_named(&live.tcp(0, 1, 100, &first[100..]), 1, NAME);
+    assert_named(&live.udp(0, 2, &datagram(NAME, b"12345678")), 2, NAME);
+    // Neither client nor forger changes it; and what comes late costs nothing.
+    let other = "other.example.com";
+    for place in [0, first.len()] {
+        assert_eq!(live.tcp(1, 1, place, &stream(other)), []);
+        assert_eq!(live.udp(1, 2, &datagram(other, b"87654321")), []);
+    }
+    assert_eq!(live.kept(), [(1, Some(NAME)), (2, Some(NAME))]);
+    assert_eq!(live.0.followed(Protocol::Tcp).pieces, 2);
+    assert_eq!(live.0.followed(Protocol::Udp).pieces, 1);
+    // The ports are in use again.
+    for (port, protocol) in [(1, Protocol::Tcp), (2, Protocol::Udp)] {
+        live.0.end(&from_port(port, protocol));
+    }
+    assert_eq!(live.kept(), []);
+    assert_named(&live.tcp(2, 1, 0, &stream(other)), 1, other);
+    assert_named(&live.udp(2, 2, &datagram(other, b"87654321")), 2, other);
+}
+
+#[test]
+fn the_end_of_a_flow_takes_what_was_half_there() {
+    let mut live = Live::new(SMALL);
+    let (one, other) = (stream(NAME), stream("other.example.com"));
+    assert_eq!(live.tcp(0, 1, 0, &one[..300]), []);
+    live.0.end(&from_port(1, Protocol::Tcp));
+    assert_eq!(live.tcp(0, 1, 0, &other[..50]), []);
+    assert_named(&live.tcp(0, 1, 50, &other[50..]), 1, "other.example.com");
+}
+
+#[test]
+fn a_hello_byte_by_byte_and_from_its_end() {
+    let mut live = Live::new(SMALL);
+    let stream = stream(NAME);
+    let mut changes = Vec::new();
+    for (place, byte) in stream.iter().enumerate() {
+        assert_eq!(changes, []);
+        changes = live.tcp(0, 1, place, &[*byte]);
+        if !changes.is_empty() {
+            break;
+        }
+    }
+    assert_named(&changes, 1, NAME);
+    for port in 2..4 {
+        let middle = stream.len() / usize::from(port);
+        assert_eq!(live.tcp(0, port, middle, &stream[middle..]), []);
+        assert_named(&live.tcp(0, port, 0, &stream[..middle]), port, NAME);
+    }
+}
+
+/// What a server does not open, it does not answer either: so it must not hide the name of what comes
+/// behind it.
+#[test]
+fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
+    let mut live = Live::new(SMALL);
+    let mut spoilt = datagram(NAME, b"12345678");
+    spoilt[700] ^= 1;
+    for payload in [&spoilt[..], b"garbage", &[0xc0; 1250], &spoilt[..1199]] {
+        assert_eq!(live.udp(0, 1, payload), []);
+    }
+    assert_named(&live.udp(0, 1, &datagram(NAME, b"12345678")), 1, NAME);
+    let followed = live.0.followed(Protocol::Udp);
+    assert_eq!(followed.nameless.iter().sum::<u64>(), 4);
+    assert_eq!((followed.pieces, followed.named), (5, 1));
+    // A connection's bytes reach the server in any case.
+    let mut foreign = live.tcp(0, 2, 0, &[b'?'; 4096]);
+    assert!(matches!(foreign.pop(), Some(Change::Nameless(_, _))));
+    assert_eq!(live.tcp(0, 2, 4096, &stream(NAME)), []);
+    assert_eq!(live.kept(), [(1, Some(NAME)), (2, None)]);
+    let reasons = live.0.followed(Protocol::Tcp).nameless;
+    assert_eq!(reasons[NoName::NoBeginning as usize], 1);
+}
+
+#[test]
+fn forged_datagrams_take_nothing_from_connections() {
+    let mut live = Live::new(FollowerSettings {
+        pieces_a_second: 200,
+        ..SMALL
+    });
+    let stream = stream(NAME);
+    assert_named(&live.tcp(0, 1, 0, &stream), 1, NAME);
+    assert_eq!(live.tcp(0, 2, 0, &stream[..100]), []);
+    let mut gave_way = 0;
+    for port in 10..1000 {
+        let name = format!("{port}.example");
+        let changes = live.udp(0, port, &datagram(&name, b"12345678"));
+        let gone = changes
+            .iter()
+            .filter(|one| matches!(one, Change::GaveWay(_)));
+        gave_way += gone.count();
+    }
+    let followed = live.0.followed(Protocol::Udp);
+    assert_eq!((followed.pieces, followed.overrun), (20, 970));
+    assert_eq!((followed.named, gave_way), (20, 12));
+    assert_eq!(followed.gave_way, 12);
+    assert_named(&live.tcp(0, 2, 100, &stream[100..]), 2, NAME);
+    assert_named(&live.tcp(0, 3, 0, &stream), 3, NAME);
+    assert_eq!(live.0.followed(Protocol::Tcp).overrun, 0);
+}
+
+#[test]
+fn the_oldest_outcome_gives_way_before_the_new_one_is_told() {
+    let mut live = Live::new(SMALL);
+    for port in 0..8 {
+        assert_named(
+            &live.tcp(0, port, 0, &stream("a.example")),
+            port,
+            "a.example",
+        );
+    }
+    let changes = live.tcp(0, 8, 0, &stream("b.example"));
+    assert_eq!(changes[0], Change::GaveWay(from_port(0, Protocol::Tcp)));
+    assert_named(&changes[1..], 8, "b.example");
+    // Long names take the places of several.
+    let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(61));
+    for port in 20..30 {
+        live.tcp(0, port, 0, &stream(&long));
+    }
+    let kept = live.kept();
+    assert_eq!(kept.len(), 3);
+    assert!(
+        kept.iter()
+            .all(|(port, name)| *port >= 27 && *name == Some(&long))
+    );
+    // It is no flow's end: one that gave way may be named again.
+    assert_eq!(live.0.followed(Protocol::Tcp).gave_way, 16);
+    // Flows without a name have places, too.
+    for port in 40..60 {
+        live.tcp(0, port, 0, &[b'?'; 4096]);
+    }
+    assert_eq!(live.kept().len(), 8);
+}
+
+#[test]
+fn memory_is_bounded_by_the_settings() {
+    let mut live = Live::new(SMALL);
+    let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(61));
+    let (whole, initial) = (stream(&long), datagram(&long, b"12345678"));
+    for port in 0..5000 {
+        let now_ns = u64::from(port) * 1000;
+        let end = if port % 3 == 0 { whole.len() } else { 500 };
+        live.tcp(now_ns, port, 0, &whole[..end]);
+        live.udp(now_ns, port, &initial);
+        let most = 2 * (SMALL.reader.bytes + SMALL.name_bytes + 16 * 800) + (1 << 14);
+        assert!(live.0.memory() <= most, "{} of {most}", live.0.memory());
+    }
+}
