@@ -1,17 +1,67 @@
-//! How many pieces are read in a time.
+//! How many pieces are read in a time: of all clients, and of each.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    net::IpAddr,
+};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Clients share so many budgets, by a keyed hash of their addresses: nobody chooses whose.
+const GROUPS: usize = 1 << 10;
+
+/// Each of these is such a part of the budget of all.
+const PART: u32 = 16;
+
+/// The budgets of all clients, and of each.
+#[derive(Debug)]
+pub(crate) struct Budgets {
+    all: Budget,
+    groups: Box<[Budget]>,
+    hash: RandomState,
+}
+
+impl Budgets {
+    pub(crate) fn new(a_second: u32) -> Self {
+        let of_each = || Budget::new(a_second.div_ceil(PART));
+        Self {
+            all: Budget::new(a_second),
+            groups: (0..GROUPS).map(|_| of_each()).collect(),
+            hash: RandomState::new(),
+        }
+    }
+
+    /// Takes one piece of a client, if there is room for it.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "any bits of a hash find a group"
+    )]
+    pub(crate) fn take(&mut self, now_ns: u64, client: IpAddr) -> bool {
+        let network = match client {
+            IpAddr::V4(address) => u64::from(address.to_bits()),
+            // Whoever has one address of a /64 has them all.
+            IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
+        };
+        let group = self.hash.hash_one((client.is_ipv4(), network)) as usize % GROUPS;
+        self.groups[group].take(now_ns) && self.all.take(now_ns)
+    }
+
+    /// Returns the memory that it has allocated, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&*self.groups)
+    }
+}
+
 /// Lets so many pieces pass in a second, and a tenth of that at once.
 #[derive(Debug)]
-pub(crate) struct Budget {
+struct Budget {
     interval_ns: u64,
     /// When nothing of it will be spent.
     full_ns: u64,
 }
 
 impl Budget {
-    pub(crate) fn new(a_second: u32) -> Self {
+    fn new(a_second: u32) -> Self {
         Self {
             interval_ns: SECOND_NS / u64::from(a_second.max(1)),
             full_ns: 0,
@@ -19,7 +69,7 @@ impl Budget {
     }
 
     /// Takes one piece, if there is room for it. A clock that goes back makes no room.
-    pub(crate) fn take(&mut self, now_ns: u64) -> bool {
+    fn take(&mut self, now_ns: u64) -> bool {
         let most_ns = (SECOND_NS / 10).max(self.interval_ns);
         let begin_ns = self.full_ns.max(now_ns);
         match begin_ns.checked_add(self.interval_ns) {
@@ -34,6 +84,8 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use super::*;
 
     fn taken(budget: &mut Budget, now_ns: u64) -> usize {
@@ -62,5 +114,24 @@ mod tests {
             assert_eq!(taken(&mut budget, SECOND_NS), 1);
         }
         assert_eq!(taken(&mut Budget::new(1000), u64::MAX), 0);
+    }
+
+    #[test]
+    fn a_client_has_a_part_of_the_budget_and_leaves_the_rest_to_others() {
+        let mut budgets = Budgets::new(160_000);
+        let mut taken = |client: IpAddr| (0..2000).filter(|_| budgets.take(0, client)).count();
+        assert_eq!(taken(Ipv4Addr::new(192, 0, 2, 1).into()), 1000);
+        let network = 0x2001_0db8_0000_0000_u128 << 64;
+        assert_eq!(taken(Ipv6Addr::from_bits(network | 1).into()), 1000);
+        assert_eq!(taken(Ipv6Addr::from_bits(network | 2).into()), 0);
+        // Few clients share a group with one of these.
+        let mut budgets = Budgets::new(160_000);
+        for client in [1, 2, 3] {
+            let client = Ipv4Addr::new(192, 0, 2, client).into();
+            assert!((0..2000).filter(|_| budgets.take(0, client)).count() <= 1000);
+        }
+        let others = (0..1000).map(|number| Ipv4Addr::from(0x0a00_0000 + number).into());
+        let served = others.filter(|client| budgets.take(0, *client)).count();
+        assert!(served > 900, "{served}");
     }
 }

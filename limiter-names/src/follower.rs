@@ -9,10 +9,12 @@
 //!   a datagram that it cannot open, so its client could send one first, and then any name.
 //! * TCP and UDP share nothing: neither places nor the budget. Anybody can forge datagrams, and they
 //!   take nothing from connections.
-//! * Memory and work are bounded, whatever comes. A piece beyond the budget is not read.
+//! * Memory and work are bounded, whatever comes. A piece beyond the budget is not read. A client has a
+//!   part of the budget, so a few that send a hello byte by byte leave the rest to others. Over UDP
+//!   this holds nobody up: whoever forges sources may spend all.
 
 use crate::{
-    budget::Budget,
+    budget::Budgets,
     flow::{Flow, Protocol, Segment},
     name::Name,
     outcome::{Found, NoName, Outcome},
@@ -30,7 +32,8 @@ pub struct FollowerSettings {
     pub flows: u32,
     /// The most bytes of their names; at least those of one.
     pub name_bytes: usize,
-    /// How many pieces are read in a second. A tenth of them may come at once.
+    /// How many pieces are read in a second; of one client, which is an address or a /64 of IPv6, a
+    /// sixteenth. A tenth of them may come at once.
     pub pieces_a_second: u32,
 }
 
@@ -89,7 +92,7 @@ pub struct Follower {
 struct Side {
     settings: FollowerSettings,
     reader: Reader,
-    budget: Budget,
+    budgets: Budgets,
     /// What each flow asks for; `None`: no name.
     kept: Table<Option<Name>>,
     /// The bytes of the names.
@@ -110,8 +113,10 @@ impl Follower {
     /// Takes a piece of a flow, as [`Reader::feed`] does, and tells what is new, in the order in which
     /// it must be noted.
     ///
-    /// Pieces of TCP must be of connections that are established: whoever forges others would name
-    /// them.
+    /// A piece of TCP names its flow only if a server takes it for a part of the connection. So the
+    /// caller says the number of the connection's first byte, or the flow has no name; and passes on
+    /// only segments with a right checksum, of connections that are established. Else forgers would
+    /// name others' flows, and clients theirs by segments that the server drops.
     pub fn feed(
         &mut self,
         now_ns: u64,
@@ -175,7 +180,7 @@ impl Side {
         Self {
             settings,
             reader: Reader::new(settings.reader),
-            budget: Budget::new(settings.pieces_a_second),
+            budgets: Budgets::new(settings.pieces_a_second),
             kept: Table::new(),
             name_bytes: 0,
             followed: Followed::default(),
@@ -193,12 +198,17 @@ impl Side {
         if segment.is_empty() || self.kept.contains(&flow) {
             return;
         }
-        if !self.budget.take(now_ns) {
+        if !self.budgets.take(now_ns, flow.client) {
             self.followed.overrun += 1;
             return;
         }
         self.followed.pieces += 1;
-        let Some(outcome) = self.reader.feed(now_ns, flow, segment) else {
+        let read = match segment {
+            // It may be anywhere in the connection, or in none.
+            Segment::Tcp { first: None, .. } => Some(Outcome::NoName(NoName::NoBeginning)),
+            _ => self.reader.feed(now_ns, flow, segment),
+        };
+        let Some(outcome) = read else {
             return;
         };
         let (name, change) = match outcome {
@@ -236,7 +246,7 @@ impl Side {
     }
 
     fn memory(&self) -> usize {
-        self.reader.memory() + self.kept.memory() + self.name_bytes
+        self.reader.memory() + self.kept.memory() + self.name_bytes + self.budgets.memory()
     }
 }
 

@@ -1,5 +1,5 @@
-//! A million flows of which only the first half comes: memory stays within the settings, and is what
-//! the reader says.
+//! A million flows of which only the first half comes, and a million with a name: memory stays within
+//! the settings, and is what the reader and the follower say.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -8,7 +8,7 @@ use std::{
 };
 
 use limiter_names::{
-    Flow, Outcome, Protocol, Reader, Segment, Settings,
+    Flow, Follower, FollowerSettings, Outcome, Protocol, Reader, Segment, Settings,
     testing::{Hello, Initial, Version, crypto, records},
 };
 
@@ -44,6 +44,9 @@ static COUNTED: Counted = Counted;
 
 /// What a place for a flow takes at most, in bytes.
 const PLACE: usize = 400;
+
+/// What the budgets of one protocol's clients take, in bytes.
+const BUDGETS: usize = 1 << 14;
 
 /// The most that may be kept beside: the room to put bytes together, and a table's end.
 const BESIDE: usize = 1 << 14;
@@ -144,4 +147,48 @@ fn a_million_halves_take_what_the_settings_allow() {
         // Only now: what is printed is kept by the harness.
         println!("{flows} flows, {bytes} bytes: {most} bytes at most, of {bound}");
     }
+}
+
+/// A million live flows with names of 30 and 222 bytes.
+#[test]
+fn a_million_named_flows_take_what_the_settings_allow() {
+    let settings = FollowerSettings {
+        pieces_a_second: u32::MAX,
+        ..FollowerSettings::default()
+    };
+    let label = "x".repeat(50);
+    let long = format!("{label}.{label}.{label}.{label}.shop.example.com");
+    let of_name = |name: &str| format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n");
+    let requests = [of_name(&long), of_name(&long[long.len() - 30..])];
+    let before = now();
+    let mut follower = Follower::new(settings);
+    let mut most = 0;
+    for number in 0..1_000_000_u32 {
+        // Short names fill the places, long ones the bytes.
+        let request = &requests[usize::from(number < 500_000)];
+        let segment = Segment::Tcp {
+            sequence: 1,
+            first: Some(1),
+            payload: request.as_bytes(),
+        };
+        let flow = flow(number, Protocol::Tcp);
+        follower.feed(u64::from(number) * 100_000, flow, segment, |_| {});
+        let allocated = now() - before;
+        assert!(
+            allocated <= follower.memory() && follower.memory() <= allocated + BESIDE,
+            "{allocated} bytes, of which it knows {}",
+            follower.memory()
+        );
+        most = most.max(allocated);
+    }
+    let counts = follower.followed(Protocol::Tcp);
+    assert_eq!((counts.named, counts.overrun), (1_000_000, 0));
+    let kept = u64::try_from(follower.flows().count()).expect("few flows");
+    assert_eq!(counts.gave_way, 1_000_000 - kept);
+    let bound = settings.name_bytes + settings.flows as usize * PLACE + 2 * BUDGETS + BESIDE;
+    assert!(most <= bound, "{most} bytes of {bound}");
+    drop(follower);
+    // Nothing is left.
+    assert_eq!(now(), before);
+    println!("{kept} flows at the end: {most} bytes at most, of {bound}");
 }

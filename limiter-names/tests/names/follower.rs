@@ -5,7 +5,7 @@ use limiter_names::{
     testing::{Hello, Initial, Version, crypto, records},
 };
 
-use super::{NAME, flow};
+use super::{FIRST, NAME, flow};
 
 const SMALL: FollowerSettings = FollowerSettings {
     reader: Settings {
@@ -16,7 +16,7 @@ const SMALL: FollowerSettings = FollowerSettings {
     },
     flows: 8,
     name_bytes: 1000,
-    pieces_a_second: 1_000_000,
+    pieces_a_second: 1_000_000_000,
 };
 
 fn hello(name: &str) -> Vec<u8> {
@@ -61,10 +61,9 @@ impl Live {
     }
 
     fn tcp(&mut self, now_ns: u64, port: u16, place: usize, payload: &[u8]) -> Vec<Change> {
-        // Who copies first bytes of live connections has not seen their SYNs.
         let segment = Segment::Tcp {
-            sequence: 5000 + u32::try_from(place).unwrap(),
-            first: None,
+            sequence: FIRST.wrapping_add(u32::try_from(place).unwrap()),
+            first: Some(FIRST),
             payload,
         };
         self.feed(now_ns, from_port(port, Protocol::Tcp), segment)
@@ -183,13 +182,33 @@ fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
     assert_eq!(live.tcp(0, 2, 4096, &stream(NAME)), []);
     assert_eq!(live.kept(), [(1, Some(NAME)), (2, None)]);
     let reasons = live.0.followed(Protocol::Tcp).nameless;
-    assert_eq!(reasons[NoName::NoBeginning as usize], 1);
+    assert_eq!(reasons[NoName::Foreign as usize], 1);
+}
+
+/// A server drops what is not within its window, so a client must not be named by that.
+#[test]
+fn a_segment_far_ahead_does_not_name_its_flow() {
+    let mut live = Live::new(SMALL);
+    let fake = stream("other.example.com");
+    for place in [4096, 100_000, 1 << 31, (1 << 32) - 2000] {
+        assert_eq!(live.tcp(0, 1, place, &fake), []);
+    }
+    assert_named(&live.tcp(0, 1, 0, &stream(NAME)), 1, NAME);
+    // Nobody knows where this one is.
+    let anywhere = Segment::Tcp {
+        sequence: FIRST,
+        first: None,
+        payload: &fake,
+    };
+    let flow = from_port(2, Protocol::Tcp);
+    let expected = [Change::Nameless(flow, NoName::NoBeginning)];
+    assert_eq!(live.feed(0, flow, anywhere), expected);
 }
 
 #[test]
 fn forged_datagrams_take_nothing_from_connections() {
     let mut live = Live::new(FollowerSettings {
-        pieces_a_second: 200,
+        pieces_a_second: 3200,
         ..SMALL
     });
     let stream = stream(NAME);
