@@ -62,7 +62,7 @@ impl Live {
 
     fn tcp(&mut self, now_ns: u64, port: u16, place: usize, payload: &[u8]) -> Vec<Change> {
         let segment = Segment::Tcp {
-            sequence: FIRST.wrapping_add(u32::try_from(place).unwrap()),
+            sequence: FIRST.wrapping_add(u32::try_from(place).expect("a place in 32 bits")),
             first: Some(FIRST),
             payload,
         };
