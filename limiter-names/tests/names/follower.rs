@@ -1,7 +1,7 @@
 //! Live flows: the first name stands, and nobody takes another's place.
 
 use limiter_names::{
-    Change, Flow, Follower, FollowerSettings, NoName, Protocol, Segment, Settings,
+    Change, Flow, Follower, FollowerSettings, Name, NoName, Protocol, Segment, Settings,
     testing::{Hello, Initial, Version, crypto, records},
 };
 
@@ -83,19 +83,12 @@ impl Live {
 
     /// Returns the names that are kept, by port.
     fn kept(&self) -> Vec<(u16, Option<&str>)> {
-        let of = |(flow, name): (&Flow, Option<&'_ limiter_names::Name>)| {
-            (flow.client_port, name.is_some())
-        };
-        let mut order: Vec<_> = self.0.flows().map(of).collect();
-        order.sort_unstable();
-        let name = |port| {
-            let mut flows = self.0.flows();
-            let found = flows.find(|(flow, _)| flow.client_port == port);
-            found
-                .and_then(|(_, name)| name)
-                .map(limiter_names::Name::as_str)
-        };
-        order.iter().map(|(port, _)| (*port, name(*port))).collect()
+        let flows = self.0.flows();
+        let mut kept: Vec<_> = flows
+            .map(|(flow, name)| (flow.client_port, name.map(Name::as_str)))
+            .collect();
+        kept.sort_unstable();
+        kept
     }
 }
 
