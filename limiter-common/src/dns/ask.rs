@@ -6,6 +6,8 @@ use super::{
     walk,
 };
 use crate::packet::Asked;
+#[cfg(not(target_arch = "bpf"))]
+use crate::packet::{Datagram, Frame};
 use crate::policy::{Dimension, Masks, Tables, set_of_number, set_of_value};
 
 /// The flags that say that it is an answer, its kind, and that recursion is desired.
@@ -56,11 +58,11 @@ impl NameLoops for InlineNameLoops<'_> {
     }
 }
 
-/// Returns what a policy says of the question in a frame.
+/// Returns what a policy says of the question in a frame's datagram.
 #[cfg(not(target_arch = "bpf"))]
-pub fn ask_frame<F: crate::packet::Frame, T: Tables>(tables: &T, frame: &F) -> Asked {
+pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> Asked {
     let mut message = Message::EMPTY;
-    if message.read(frame) {
+    if message.read(frame, datagram) {
         ask_message(tables, &mut message)
     } else {
         Asked::NOTHING

@@ -243,7 +243,7 @@ impl Replay {
             facts,
             class: *class,
             now,
-            asked: dns::ask_frame(&self.policy, &frame),
+            asked: dns::ask_frame(&self.policy, &frame, facts.datagram),
         });
         let strictest = match &self.last {
             Some(packet) if self.report_passed || action == Action::Drop => self
