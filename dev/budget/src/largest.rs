@@ -48,6 +48,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                     0 => IdFormat::Total,
                     1 => IdFormat::Zone,
                     2 => IdFormat::Question,
+                    3 => IdFormat::Domain,
                     _ => kind.id_format,
                 },
                 matching: matching(limit_index),

@@ -21,6 +21,9 @@ const KIND_SHIFT: u32 = 11;
 
 const OPT: u16 = 41;
 
+/// The labels of a registered domain below a suffix that no rule names: of the suffix's one, and its own.
+pub const DOMAIN_LABELS: u32 = 2;
+
 /// The loops. The kernel's program makes each a function of its own, which the verifier walks once,
 /// and not once for each path that leads to it.
 pub trait NameLoops: Sized {
@@ -86,6 +89,7 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
     Asked {
         limits: zero,
         zone: zero,
+        domain: zero,
         question: zero,
     }
 }
@@ -130,6 +134,7 @@ pub fn ask<T: Tables, L: NameLoops>(
     let shape = tables.shape();
     let mut limits = set_of_number(tables, Masks::DNS + number);
     limits &= set_of_value(tables, Dimension::DnsType, asked_type.into());
+    let mut domain_labels = DOMAIN_LABELS;
     if shape.name_slots != 0 {
         let found = loops.find_name(tables, message, count, end);
         match tables.name(found as u32) {
@@ -138,6 +143,7 @@ pub fn ask<T: Tables, L: NameLoops>(
                 let set = if is_whole { slot.of_name } else { slot.below };
                 limits &= set_of_number(tables, set);
                 asked.zone = slot.zone;
+                domain_labels = slot.domain_labels;
             }
             None => limits &= shape.of_any_name,
         }
@@ -146,6 +152,15 @@ pub fn ask<T: Tables, L: NameLoops>(
         limits &= !shape.by_zone;
     }
     asked.limits = limits;
+    if shape.by_domain != 0 {
+        // A public suffix itself has fewer.
+        let left_out = tables.opaque(u64::from(count.saturating_sub(domain_labels)));
+        let start = match count {
+            0 => end - 1,
+            _ => message.label(left_out),
+        };
+        asked.domain = loops.hash(message, start, end);
+    }
     if shape.by_question != 0 {
         let name = loops.hash(message, HEADER as u32, end);
         asked.question = name ^ (u64::from(asked_type) << 16 | u64::from(class));

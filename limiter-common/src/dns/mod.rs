@@ -17,7 +17,7 @@ mod walk;
 
 pub(crate) use self::ask::nothing;
 pub use self::{
-    ask::{NameLoops, ask},
+    ask::{DOMAIN_LABELS, NameLoops, ask},
     message::{MOST_BYTES, Message},
     name_hash::hash_words,
     slot::{MOST_PROBES, find_slot},

@@ -28,6 +28,9 @@ pub enum IdFormat {
     /// The zone of the policy that the name of the packet's DNS question is in, with one bucket for all
     /// sources.
     Zone,
+    /// The registered domain that the name of the packet's DNS question is in, with one bucket for all
+    /// sources.
+    Domain,
     /// The packet's DNS question: name, type and class, with one bucket for all sources.
     Question,
     /// The interface that the packet came in on, with one bucket for all sources.
@@ -85,6 +88,57 @@ pub enum NamedBy {
     Zone = 8,
     /// The packet's DNS question, by a keyed hash.
     Question = 9,
+    /// The registered domain of the packet's DNS question, by a keyed hash.
+    Domain = 10,
+}
+
+/// What of a packet's DNS question names an owner, alone or beside the source. The discriminants are
+/// those of [`NamedBy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
+#[repr(u8)]
+pub enum NameKind {
+    /// [`NamedBy::Zone`].
+    Zone = NamedBy::Zone as u8,
+    /// [`NamedBy::Question`].
+    Question = NamedBy::Question as u8,
+    /// [`NamedBy::Domain`].
+    Domain = NamedBy::Domain as u8,
+}
+
+impl NameKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Zone, Self::Domain, Self::Question];
+
+    /// Returns the format of owners that it names alone.
+    #[must_use]
+    pub const fn alone(self) -> IdFormat {
+        match self {
+            Self::Zone => IdFormat::Zone,
+            Self::Domain => IdFormat::Domain,
+            Self::Question => IdFormat::Question,
+        }
+    }
+
+    /// Returns its name in configuration files and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.alone().name()
+    }
+
+    /// Returns the variant with that discriminant; `None`: no question names the owner.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_number(number: u8) -> Option<Self> {
+        match NamedBy::of_number(number) {
+            Some(named_by) => named_by.name_kind(),
+            None => None,
+        }
+    }
 }
 
 /// The properties of what names owners.
@@ -96,7 +150,7 @@ struct NamedByRow {
 
 impl IdFormat {
     /// Every format; ranges with their default lengths.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::IpAddress,
         Self::Ipv4RangeCidr {
             prefix_length: IPV4_RANGE,
@@ -107,6 +161,7 @@ impl IdFormat {
         Self::RegId,
         Self::Destination,
         Self::Zone,
+        Self::Domain,
         Self::Question,
         Self::Total,
     ];
@@ -144,6 +199,10 @@ impl IdFormat {
             Self::Zone => Row {
                 name: "zone",
                 id: Id::Other(NamedBy::Zone),
+            },
+            Self::Domain => Row {
+                name: "domain",
+                id: Id::Other(NamedBy::Domain),
             },
             Self::Question => Row {
                 name: "question",
@@ -201,6 +260,15 @@ impl IdFormat {
         }
     }
 
+    /// Returns what of the packet's DNS question names a bucket alone; `None`: something else does.
+    #[must_use]
+    pub const fn name_kind(self) -> Option<NameKind> {
+        match self.named_by() {
+            Some(named_by) => named_by.name_kind(),
+            None => None,
+        }
+    }
+
     /// Returns what names a bucket; `None`: the source's address does.
     #[must_use]
     pub const fn named_by(self) -> Option<NamedBy> {
@@ -232,7 +300,7 @@ impl NamedBy {
                      and `otherwise: true` to this one",
                 ),
             },
-            Self::Zone | Self::Question => NamedByRow {
+            Self::Zone | Self::Domain | Self::Question => NamedByRow {
                 shared_by: "all sources share",
                 of_all_sources: true,
                 why_no_overrides: Some(
@@ -243,10 +311,16 @@ impl NamedBy {
         }
     }
 
-    /// Returns whether the packet's DNS question names such an owner.
+    /// Returns what of the packet's DNS question names such an owner; `None`: something else does.
     #[must_use]
-    pub const fn is_of_question(self) -> bool {
-        matches!(self, Self::Zone | Self::Question)
+    #[inline(always)]
+    pub const fn name_kind(self) -> Option<NameKind> {
+        match self {
+            Self::Zone => Some(NameKind::Zone),
+            Self::Domain => Some(NameKind::Domain),
+            Self::Question => Some(NameKind::Question),
+            Self::Subscriber | Self::Interface | Self::Host | Self::Destination => None,
+        }
     }
 
     /// Returns the variant with that discriminant; `None`: the source's address names the owner.
@@ -259,6 +333,7 @@ impl NamedBy {
         const DESTINATION: u8 = NamedBy::Destination as u8;
         const ZONE: u8 = NamedBy::Zone as u8;
         const QUESTION: u8 = NamedBy::Question as u8;
+        const DOMAIN: u8 = NamedBy::Domain as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
             INTERFACE => Some(Self::Interface),
@@ -266,6 +341,7 @@ impl NamedBy {
             DESTINATION => Some(Self::Destination),
             ZONE => Some(Self::Zone),
             QUESTION => Some(Self::Question),
+            DOMAIN => Some(Self::Domain),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use limiter_common::{
-    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NamedBy},
+    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NameKind, NamedBy},
     reason::Action,
 };
 
@@ -18,7 +18,7 @@ use super::{
     list_names::ListNames,
     lists::Lists,
     overrides::Overrides,
-    standing,
+    public_suffixes, standing,
     subscribers::Subscribers,
     surroundings::Surroundings,
 };
@@ -55,6 +55,7 @@ pub(super) struct Parts<'l> {
     pub(super) dns_cookies: Option<DnsCookies>,
     /// Sorted; `None`: the file has no such section.
     pub(super) zones: Option<Vec<DnsName>>,
+    pub(super) public_suffixes: public_suffixes::Section,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -78,6 +79,7 @@ pub(super) fn policy(
     }
     check_distinct_metrics(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
+    let public_suffixes = public_suffixes::rules(parts.public_suffixes, &parts.limits, problems);
     if !problems.is_empty() {
         return None;
     }
@@ -124,6 +126,7 @@ pub(super) fn policy(
         answers: parts.answers,
         dns_cookies: parts.dns_cookies,
         zones: parts.zones.unwrap_or_default(),
+        public_suffixes,
     })
 }
 
@@ -141,6 +144,7 @@ fn limits_of(
                 id: names.id(&name)?,
                 name,
                 id_format: definition.id_format,
+                per_name: definition.per_name,
                 cost: definition.cost,
                 strategy: definition.strategy?,
                 matching: definition.matching.clone(),
@@ -181,7 +185,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         );
         problems.note_at(limit.position, message);
     }
-    if limit.id_format.named_by() == Some(NamedBy::Zone) && parts.zones.is_none() {
+    if limit.name_kind() == Some(NameKind::Zone) && parts.zones.is_none() {
         let message =
             format!("{name} needs a section 'zones' with the names of zones, or a file of them");
         problems.note_at(limit.position, message);

@@ -13,7 +13,7 @@ use super::{
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
-    offenders, overrides, page,
+    offenders, overrides, page, public_suffixes,
     reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
@@ -36,6 +36,7 @@ const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
 const DNS_COOKIES: &str = "dns-cookies";
 const ZONES: &str = "zones";
+const PUBLIC_SUFFIXES: &str = "public-suffixes";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -49,7 +50,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 24] = [
+const SECTIONS: [&str; 25] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -62,6 +63,7 @@ const SECTIONS: [&str; 24] = [
     ANSWERS,
     DNS_COOKIES,
     ZONES,
+    PUBLIC_SUFFIXES,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -154,6 +156,7 @@ pub(super) fn read(
         answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
         dns_cookies,
         zones: zones(&mut reader, &fields, directory),
+        public_suffixes: public_suffixes(&mut reader, &fields, directory),
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.
@@ -209,6 +212,19 @@ fn zones<'n>(
     match fields.get(ZONES) {
         Some(node) => Some(zones::read(reader, node, directory)),
         None => (!fields.is_missing(ZONES)).then(Vec::new),
+    }
+}
+
+/// Reads the public suffixes.
+fn public_suffixes<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+) -> public_suffixes::Section {
+    match fields.get(PUBLIC_SUFFIXES) {
+        Some(node) => public_suffixes::read(reader, node, directory),
+        None if fields.is_missing(PUBLIC_SUFFIXES) => public_suffixes::Section::Missing,
+        None => public_suffixes::Section::Invalid,
     }
 }
 

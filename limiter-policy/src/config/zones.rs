@@ -4,19 +4,26 @@ use std::path::Path;
 
 use super::{
     dns_name,
+    named_lines::Lines,
     node::{Node, Value},
     reader::{Reader, Seen},
     surroundings::named_path,
 };
-use crate::{file::read_at_most, policy::DnsName};
+use crate::policy::{DnsName, InvalidDnsName};
 
 const FILE: &str = "file";
 
 /// The most zones.
 pub(super) const MOST_ZONES: usize = 100_000;
 
-/// The largest file, in MiB.
-const MAX_MIB: u64 = 32;
+const LINES: Lines<DnsName, InvalidDnsName> = Lines {
+    item: "zone",
+    find: |line| {
+        let zone = line.split('#').next().unwrap_or_default().trim();
+        (!zone.is_empty()).then_some(zone)
+    },
+    parse: str::parse,
+};
 
 /// Reads a list of zones, or a map with the file that has them; sorted.
 pub(super) fn read<'n>(
@@ -67,36 +74,5 @@ fn read_file<'n>(
     };
     let name = reader.text(named, "a file's name")?;
     let path = named_path(reader, named.at, name, directory)?;
-    reader.problems().note_read(&path);
-    let wrong = |reader: &mut Reader<'n, '_>, why: String| {
-        reader.error(named.at, format!("the file '{}' {why}", path.display()));
-        None
-    };
-    let content = match read_at_most(&path, MAX_MIB) {
-        Ok(content) => content,
-        Err(error) => return wrong(reader, error.to_string()),
-    };
-    let Ok(text) = str::from_utf8(&content.bytes) else {
-        return wrong(reader, "is not UTF-8 text".to_owned());
-    };
-    let mut zones = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if line.is_empty() {
-            continue;
-        }
-        match line.parse() {
-            Ok(zone) => zones.push(zone),
-            Err(error) => {
-                let why = format!("has no zone in line {number}: '{line}' {error}");
-                return wrong(reader, why);
-            }
-        }
-    }
-    if zones.is_empty() {
-        return wrong(reader, "has no zone".to_owned());
-    }
-    zones.sort_unstable();
-    zones.dedup();
-    Some(zones)
+    LINES.read(reader, named.at, &path)
 }

@@ -24,6 +24,7 @@ mod names;
 mod override_id;
 mod own_connections;
 mod parts;
+mod public_suffix;
 mod question;
 mod queue;
 pub mod serial;
@@ -38,6 +39,7 @@ use ipnet::IpNet;
 use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::limit::most_bits;
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
@@ -54,9 +56,10 @@ pub use self::{
     listing::{Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
-    override_id::{OverrideId, SubscriberNumber, owner_id},
+    override_id::{OverrideId, SubscriberNumber, id_text, owner_id},
     own_connections::OwnConnections,
     parts::{configured_name, part_name},
+    public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
     question::Question,
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
@@ -111,6 +114,9 @@ pub struct Policy {
     /// The zones that limits with the id `zone` tell apart, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<DnsName>,
+    /// The public suffixes by which limits with the id `domain` tell domains apart, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public_suffixes: Vec<SuffixRule>,
 }
 
 /// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
@@ -131,6 +137,7 @@ impl From<Vec<Limit>> for Policy {
             answers: None,
             dns_cookies: None,
             zones: Vec::new(),
+            public_suffixes: Vec::new(),
         }
     }
 }

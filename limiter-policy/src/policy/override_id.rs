@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
 use limiter_common::{
-    limit::{IdFormat, NamedBy},
+    limit::{IdFormat, NameKind, NamedBy},
     owner::Owner,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -68,6 +68,21 @@ impl<'d> Deserialize<'d> for OverrideId {
     }
 }
 
+/// Formats what a limit's buckets are named by: the format of its owners' ids, with the length of ranges,
+/// and what of a packet's DNS question each owner has a bucket for.
+#[must_use]
+pub fn id_text(id_format: IdFormat, per_name: Option<NameKind>) -> String {
+    let name = id_format.name();
+    let owner = match id_format.range() {
+        Some(range) => format!("{name} /{}", range.prefix_length),
+        None => name.to_owned(),
+    };
+    match per_name {
+        Some(name_kind) => format!("{owner}, {}", name_kind.name()),
+        None => owner,
+    }
+}
+
 /// Formats a bucket's owner as in a configuration file; `interface` is the interface's name if the
 /// owner is one.
 #[must_use]
@@ -87,7 +102,9 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
         Owner::Number(NamedBy::Interface, _) => interface.to_owned(),
         Owner::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
         // Only hashes are known of names.
-        Owner::Number(NamedBy::Question | NamedBy::Zone, number) => format!("#{number:016x}"),
+        Owner::Number(NamedBy::Question | NamedBy::Domain | NamedBy::Zone, number) => {
+            format!("#{number:016x}")
+        }
         Owner::Number(_, number) => number.to_string(),
     }
 }

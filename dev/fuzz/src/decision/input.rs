@@ -310,6 +310,7 @@ impl Network {
             }
             IdFormat::Destination
             | IdFormat::Zone
+            | IdFormat::Domain
             | IdFormat::Question
             | IdFormat::Total
             | IdFormat::Ipv4RangeCidr { .. }

@@ -248,6 +248,7 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
         1 => Just(IdFormat::RegId),
         1 => Just(IdFormat::Destination),
         1 => Just(IdFormat::Zone),
+        1 => Just(IdFormat::Domain),
         1 => Just(IdFormat::Question),
         1 => Just(IdFormat::Total),
     ]
@@ -344,7 +345,11 @@ fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Overrid
                 }
             }
             IdFormat::RegId => OverrideId::Subscriber(subscriber),
-            IdFormat::Destination | IdFormat::Zone | IdFormat::Question | IdFormat::Total => {
+            IdFormat::Destination
+            | IdFormat::Zone
+            | IdFormat::Domain
+            | IdFormat::Question
+            | IdFormat::Total => {
                 continue;
             }
         };

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 use limiter_common::{
-    limit::{Cost, IdFormat},
+    limit::{Cost, IdFormat, NameKind},
     reason::Action,
     strategy::Strategy,
 };
@@ -97,6 +97,9 @@ pub struct Terms {
     /// The format of its owners' ids.
     #[serde(rename = "id", with = "serial::id_format")]
     pub id_format: IdFormat,
+    /// What of a packet's DNS question each of these owners has a bucket for; `None`: they have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_name: Option<NameKind>,
     /// What it counts.
     pub cost: Cost,
     /// The rule by which it decides.
@@ -142,7 +145,7 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// [`Terms::id_format`].
+    /// [`Terms::id_format`] and [`Terms::per_name`].
     Id,
     /// [`Terms::cost`].
     Cost,
@@ -349,6 +352,7 @@ impl Terms {
     fn of(limit: &Limit) -> Self {
         Self {
             id_format: limit.id_format,
+            per_name: limit.per_name,
             cost: limit.cost,
             strategy: limit.strategy,
             matching: limit.matching.clone(),
@@ -369,7 +373,10 @@ impl Terms {
 
     fn other_than(&self, other: &Self) -> Vec<Part> {
         let parts = [
-            (Part::Id, self.id_format != other.id_format),
+            (
+                Part::Id,
+                (self.id_format, self.per_name) != (other.id_format, other.per_name),
+            ),
             (Part::Cost, self.cost != other.cost),
             (Part::Strategy, self.strategy != other.strategy),
             (Part::Match, self.matching != other.matching),

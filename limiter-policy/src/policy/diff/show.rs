@@ -10,7 +10,7 @@ use super::{
     lines::{detail, heading},
 };
 use crate::{
-    policy::{Rate, automatic},
+    policy::{Rate, automatic, id_text},
     text,
 };
 
@@ -161,10 +161,7 @@ impl LimitDiff {
 impl Terms {
     fn part(&self, part: Part) -> String {
         match part {
-            Part::Id => match self.id_format.range() {
-                Some(range) => format!("{} /{}", self.id_format.name(), range.prefix_length),
-                None => self.id_format.name().to_owned(),
-            },
+            Part::Id => id_text(self.id_format, self.per_name),
             Part::Cost => self.cost.name().to_owned(),
             Part::Strategy => self.strategy.name().to_owned(),
             Part::Match if self.matching.is_everything() => "all".to_owned(),

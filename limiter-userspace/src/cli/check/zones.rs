@@ -1,6 +1,6 @@
 //! Zones that no limit tells apart.
 
-use limiter_common::limit::NamedBy;
+use limiter_common::limit::NameKind;
 use limiter_policy::policy::{Mode, Policy};
 
 use crate::cli::output;
@@ -14,8 +14,8 @@ pub(super) fn warn(policy: &Policy) {
 
 fn are_unused(policy: &Policy) -> bool {
     let mut limits = policy.limits.iter();
-    let is_used = limits
-        .any(|limit| limit.mode != Mode::Off && limit.id_format.named_by() == Some(NamedBy::Zone));
+    let is_used =
+        limits.any(|limit| limit.mode != Mode::Off && limit.name_kind() == Some(NameKind::Zone));
     !policy.zones.is_empty() && !is_used
 }
 
