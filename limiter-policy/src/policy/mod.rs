@@ -23,6 +23,7 @@ mod matching;
 mod names;
 mod override_id;
 mod own_connections;
+mod owner_id;
 mod parts;
 mod question;
 mod queue;
@@ -54,10 +55,11 @@ pub use self::{
     listing::{Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
-    override_id::{OverrideId, SubscriberNumber, owner_id},
+    override_id::{OverrideId, SubscriberNumber},
     own_connections::OwnConnections,
+    owner_id::{OwnerNames, owner_id},
     parts::{configured_name, part_name},
-    question::Question,
+    question::{Question, QuestionText},
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{

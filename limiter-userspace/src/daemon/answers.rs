@@ -280,9 +280,11 @@ fn explain(
         // An excluded or blocked address spends nothing, and nobody asks for its standing.
         (None, Vec::new())
     };
+    let question = question.map(Question::to_string);
+    let question = question.as_deref();
     let mut limits = Vec::new();
     for limit_bucket in &limit_buckets {
-        let Some(mut limit) = explain_limit(datapath, address, limit_bucket) else {
+        let Some(mut limit) = explain_limit(datapath, address, limit_bucket, question) else {
             continue;
         };
         limit.waiting = datapath.waiting(&limit_bucket.key)?;
@@ -328,12 +330,13 @@ pub(super) fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
     limit_bucket: &LimitBucket,
+    question: Option<&str>,
 ) -> Option<LimitExplanation> {
     let NamedBucket {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, limit_bucket)?;
+    } = bucket_named(datapath, limit_bucket, question)?;
     let (source, rate) = match datapath.manifest().policy.override_of(limit, address) {
         Some(other) => (format!("override {}", other.id), other.rate),
         None if limit.ceiling.is_some() => {

@@ -8,7 +8,8 @@ use limiter_common::{
     answer::Answer,
     cookie::{CookieKeys, Secret},
     decide::{Account, Verdict, account},
-    dns, judged,
+    dns::{self, Message},
+    judged,
     limit::LimitId,
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
@@ -17,7 +18,7 @@ use limiter_common::{
     sieve::SieveTraffic,
     strategy::{Parameters, Report},
 };
-use limiter_policy::policy::{CompiledPolicy, Policy};
+use limiter_policy::policy::{CompiledPolicy, Policy, QuestionText};
 use thiserror::Error;
 
 use super::{
@@ -269,6 +270,18 @@ impl Replay {
     pub fn answer(&self, packet: &Packet<'_>, judged: &Judged) -> Option<Vec<u8>> {
         let is_answered = judged.verdict.answer() != Answer::Drop;
         is_answered.then(|| self.engine.answer(&packet.frame))
+    }
+
+    /// Returns the text of a packet's DNS question; `None`: it has none, or no limit has buckets of
+    /// questions.
+    #[must_use]
+    pub fn question(&self, packet: &Packet<'_>) -> Option<String> {
+        let mut message = Message::EMPTY;
+        if self.policy.shape.by_question == 0 || !message.read(&packet.frame) {
+            return None;
+        }
+        let question = message.question()?;
+        Some(QuestionText(question).to_string())
     }
 
     /// Makes the bans that the last packets lead to. Returns all bans; `None` if no limit bans.
