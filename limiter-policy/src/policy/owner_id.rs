@@ -10,7 +10,7 @@ use limiter_common::{
 
 use super::{DnsName, OverrideId};
 
-/// What is known of owners that buckets know by numbers.
+/// The names of owners that buckets know by numbers, as far as the caller has them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnerNames<'a> {
     /// The name of the owner if it is an interface.
