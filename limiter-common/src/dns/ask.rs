@@ -94,6 +94,14 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
     }
 }
 
+/// Returns whether a message is no answer, and has exactly one question.
+#[inline(always)]
+pub(super) const fn has_question(message: &Message) -> bool {
+    let flags = message.u16(2);
+    let questions = message.u16(4);
+    message.length() >= HEADER as u64 && flags & ANSWER == 0 && questions == 1
+}
+
 /// Finds the question of a message, and writes what the policy says of it.
 #[inline(always)]
 #[expect(
@@ -107,11 +115,10 @@ pub fn ask<T: Tables, L: NameLoops>(
     asked: &mut Asked,
 ) {
     *asked = nothing(tables);
-    let flags = message.u16(2);
-    let questions = message.u16(4);
-    if message.length() < HEADER as u64 || flags & ANSWER != 0 || questions != 1 {
+    if !has_question(message) {
         return;
     }
+    let flags = message.u16(2);
     let walked = loops.walk(message);
     if walked == 0 {
         return;

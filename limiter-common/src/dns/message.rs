@@ -79,6 +79,12 @@ impl Message {
         self.length
     }
 
+    /// Returns the bytes between two offsets; `None`: the first is behind the second.
+    #[cfg(not(target_arch = "bpf"))]
+    pub(super) fn bytes(&self, between: core::ops::Range<usize>) -> Option<&[u8]> {
+        self.bytes.get(between)
+    }
+
     /// Returns the byte at an offset.
     #[inline(always)]
     pub(super) const fn byte(&self, at: usize) -> u8 {

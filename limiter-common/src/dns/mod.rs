@@ -12,6 +12,8 @@
 mod ask;
 mod message;
 mod name_hash;
+#[cfg(not(target_arch = "bpf"))]
+mod question;
 mod slot;
 mod walk;
 
@@ -27,6 +29,7 @@ pub use self::{
 pub use self::{
     ask::{ask_frame, ask_message},
     name_hash::{hash_labels, hash_of_name, zone_number},
+    question::WireQuestion,
 };
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! What buckets hold, by whoever sends packets, and to whom.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr},
+};
 
 use limiter_common::{
     address::{Address, Family},
@@ -33,10 +36,10 @@ impl Datapath {
         self.buckets_of_source(source, to, &self.asked(question), |_| true)
     }
 
-    /// Returns the zone by whose number buckets are named.
+    /// Returns the zones by the numbers that name their buckets.
     #[must_use]
-    pub fn zone(&self, number: u64) -> Option<&DnsName> {
-        self.policy.zones.get(&number)
+    pub const fn zones(&self) -> &HashMap<u64, DnsName> {
+        &self.policy.zones
     }
 
     /// Returns the levels of the limits on all sources together, whose buckets are those of any

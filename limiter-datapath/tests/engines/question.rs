@@ -1,7 +1,7 @@
 //! A frame's DNS question, read plainly, and whether a limit counts it.
 
 use limiter_common::{
-    limit::IdFormat,
+    limit::NameKind,
     packet::{self, Facts},
 };
 use limiter_datapath::native::BytesFrame;
@@ -92,7 +92,7 @@ pub(crate) fn counts(policy: &Policy, limit: &Limit, question: Option<&Question>
             .recursion_desired
             .is_none_or(|it| it == question.recursion_desired)
         && wanted.edns.is_none_or(|it| it == question.has_opt)
-        && (limit.id_format != IdFormat::Zone
+        && (limit.name_kind() != Some(NameKind::Zone)
             || policy
                 .zones
                 .iter()

@@ -23,6 +23,7 @@ mod matching;
 mod names;
 mod override_id;
 mod own_connections;
+mod owner_id;
 mod parts;
 mod public_suffix;
 mod question;
@@ -56,11 +57,12 @@ pub use self::{
     listing::{Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
-    override_id::{OverrideId, SubscriberNumber, id_text, owner_id},
+    override_id::{OverrideId, SubscriberNumber},
     own_connections::OwnConnections,
+    owner_id::{OwnerNames, bucket_id, id_text, owner_id},
     parts::{configured_name, part_name},
     public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
-    question::Question,
+    question::{Question, QuestionNames, QuestionText},
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{

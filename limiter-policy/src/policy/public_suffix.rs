@@ -120,17 +120,17 @@ pub fn rule_in_line(line: &str) -> Option<&str> {
 
 /// How many labels the registered domains below names have.
 #[derive(Clone, Debug, Default)]
-pub struct DomainLabels<'r>(BTreeMap<&'r DnsName, u32>);
+pub struct DomainLabels(BTreeMap<DnsName, u32>);
 
-impl<'r> DomainLabels<'r> {
+impl DomainLabels {
     /// Gathers them from rules.
     #[must_use]
-    pub fn new(rules: &'r [SuffixRule]) -> Self {
-        let mut labels: BTreeMap<&DnsName, u32> = BTreeMap::new();
+    pub fn new(rules: &[SuffixRule]) -> Self {
+        let mut labels: BTreeMap<DnsName, u32> = BTreeMap::new();
         for rule in rules {
             let of_rule = rule.domain_labels();
             // The rule with the most labels prevails, and an exception from it.
-            let known = labels.entry(&rule.name).or_insert(of_rule);
+            let known = labels.entry(rule.name.clone()).or_insert(of_rule);
             *known = match rule.kind {
                 SuffixKind::Except => of_rule,
                 SuffixKind::Name | SuffixKind::RightBelow => of_rule.max(*known),
@@ -140,8 +140,8 @@ impl<'r> DomainLabels<'r> {
     }
 
     /// Returns the names that rules have.
-    pub fn names(&self) -> impl Iterator<Item = &'r DnsName> {
-        self.0.keys().copied()
+    pub fn names(&self) -> impl Iterator<Item = &DnsName> {
+        self.0.keys()
     }
 
     /// Returns how many labels the registered domain of a name, and of those below it as far as no rule

@@ -106,6 +106,7 @@ overrides:
             answers: None,
             dns_cookies: None,
             zones: vec![],
+            public_suffixes: vec![],
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
