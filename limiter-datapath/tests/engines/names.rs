@@ -174,7 +174,7 @@ fn sources_of_all_kinds_have_buckets_for_names() -> Result<()> {
            Range: {{id: [ipv4RangeCIDR, question], {RATE}}}\n  \
            Site: {{id: [ipv6RangeCIDR, question], {RATE}}}\n  \
            Customer: {{id: [regId, question], {RATE}}}\n\
-         overrides: {{Range: {{192.0.9.0/24: {{burst: 2, count: 1, period: 1h}}}}}}\n"
+         overrides: {{'Range:192.0.9.0/24': {{burst: 2, count: 1, period: 1h}}}}\n"
     );
     for store in [Store::Table, Store::Hash] {
         let mut scene = Scene::with(&text, "192.0.2.7", "198.51.100.1", store)?;

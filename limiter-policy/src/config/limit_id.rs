@@ -45,7 +45,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
     };
     let [source, name] = &items[..] else {
         let message = format!(
-            "'{ID}' has {} items: write one id, or two, such as [ipAddress, zone]",
+            "'{ID}' is one id, or two such as [ipAddress, zone], not a list of {}",
             items.len()
         );
         reader.error(node.at, message);

@@ -70,13 +70,13 @@ fn ids_that_are_no_pair() {
         (
             "[ipAddress]",
             "",
-            "1:22: 'id' has 1 items: write one id, or two, such as [ipAddress, zone]",
+            "1:22: 'id' is one id, or two such as [ipAddress, zone], not a list of 1",
         ),
         (
             "[total, question]",
             "",
-            "1:23: id total has no bucket for each name: write one of ipAddress, ipv4RangeCIDR, \
-             ipv6RangeCIDR, regId before the name, or the name alone",
+            "1:23: id total has no bucket for each name: write ipAddress, ipv4RangeCIDR, \
+             ipv6RangeCIDR or regId before the name, or the name alone",
         ),
         (
             "[ipAddress, total]",
@@ -86,7 +86,7 @@ fn ids_that_are_no_pair() {
         (
             "[ipv6RangeCIDR, question]",
             ", prefix-length: 96",
-            "1:109: invalid prefix-length '96', must be from 16 to 64",
+            "1:111: invalid prefix-length '96', must be from 16 to 64",
         ),
         (
             "[ipAddress, zone]",
@@ -97,13 +97,13 @@ fn ids_that_are_no_pair() {
         check(&limit(id, rest), &[expected]);
     }
     let text = format!(
-        "{}overrides: {{Names: {{'2001:db8::1': {{burst: 1, count: 1, period: 1s}}}}}}\n",
+        "{}overrides: {{'Names:2001:db8::1': {{burst: 1, count: 1, period: 1s}}}}\n",
         limit("[ipAddress, question]", "")
     );
     check(
         &text,
         &[
-            "2:21: invalid id '2001:db8::1': beside a question, an IPv6 address counts by its /64: did \
+            "2:13: invalid id '2001:db8::1': beside a question, an IPv6 address counts by its /64: did \
              you mean '2001:db8::/64'?",
         ],
     );

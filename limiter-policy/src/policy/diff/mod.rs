@@ -4,6 +4,7 @@ mod anew;
 mod answers;
 mod change;
 mod dns_cookies;
+mod dns_names;
 mod lines;
 mod lists;
 mod show;
@@ -11,7 +12,6 @@ mod sieves;
 mod standing;
 #[cfg(test)]
 mod tests;
-mod zones;
 
 use std::collections::BTreeSet;
 
@@ -29,14 +29,14 @@ pub use self::{
     answers::AnswersDiff,
     change::Change,
     dns_cookies::DnsCookiesDiff,
+    dns_names::NamesDiff,
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
-    zones::ZonesDiff,
 };
 use super::{
-    AutomaticBan, CountedConnections, Deny, FlatMetrics, Limit, Match, Mode, OverrideId,
-    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, serial,
+    AutomaticBan, CountedConnections, Deny, DnsName, FlatMetrics, Limit, Match, Mode, OverrideId,
+    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, SuffixRule, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.
@@ -69,7 +69,9 @@ pub struct Diff {
     /// Which DNS cookies prove sources; `None`: the same.
     pub dns_cookies: Option<DnsCookiesDiff>,
     /// Which zones limits tell apart; `None`: the same.
-    pub zones: Option<ZonesDiff>,
+    pub zones: Option<NamesDiff<DnsName>>,
+    /// By which public suffixes limits tell domains apart; `None`: the same.
+    pub public_suffixes: Option<NamesDiff<SuffixRule>>,
 }
 
 /// The difference of one limit, by name.
@@ -280,7 +282,8 @@ impl Diff {
             standing: StandingDiff::between(old, new),
             answers: AnswersDiff::between(old, new),
             dns_cookies: DnsCookiesDiff::between(old, new),
-            zones: ZonesDiff::between(old, new),
+            zones: NamesDiff::between(&old.zones, &new.zones),
+            public_suffixes: NamesDiff::between(&old.public_suffixes, &new.public_suffixes),
         }
     }
 
@@ -302,6 +305,7 @@ impl Diff {
             answers,
             dns_cookies,
             zones,
+            public_suffixes,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -317,6 +321,7 @@ impl Diff {
             && answers.is_none()
             && dns_cookies.is_none()
             && zones.is_none()
+            && public_suffixes.is_none()
     }
 }
 

@@ -63,8 +63,11 @@ impl Display for Diff {
         if let Some(cookies) = &self.dns_cookies {
             cookies.fmt(formatter)?;
         }
-        match &self.zones {
-            Some(zones) => zones.fmt(formatter),
+        if let Some(zones) = &self.zones {
+            zones.write(formatter, "zones")?;
+        }
+        match &self.public_suffixes {
+            Some(suffixes) => suffixes.write(formatter, "public suffixes"),
             None => Ok(()),
         }
     }
