@@ -2,13 +2,16 @@
 //! monitoring, and the browser that shows the page: installed, or unpacked for the tests alone, so
 //! that none starts as a service.
 
+use std::path::Path;
+
 use crate::{architecture::Architecture, unpacked::Unpacked};
 
 /// `limiter-userspace/tests/enforcement/peers/program.rs` finds them there.
 pub(crate) const PEERS: Unpacked = Unpacked {
     directory: "peers",
     packages: "nginx nsd unbound bind9-dnsutils knot-dnsutils prometheus jsonnet fail2ban \
-               crowdsec-custom-bouncer chromium chromium-driver fonts-dejavu-core",
+               crowdsec-custom-bouncer chromium chromium-driver fonts-dejavu-core \
+               publicsuffix",
     architecture: Architecture::Own,
 };
 
@@ -27,7 +30,11 @@ const PROGRAMS: [&str; 11] = [
     "chromedriver",
 ];
 
+/// The public suffix list.
+const SUFFIXES: &str = "usr/share/publicsuffix/public_suffix_list.dat";
+
 /// Returns whether all are there.
 pub(crate) fn are_there() -> bool {
     PROGRAMS.iter().all(|program| PEERS.find(program).is_some())
+        && (Path::new("/").join(SUFFIXES).is_file() || PEERS.root().join(SUFFIXES).is_file())
 }

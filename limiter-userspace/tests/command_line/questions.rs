@@ -1,10 +1,11 @@
 //! Owners that are zones or DNS questions are shown by their names.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_policy::policy::Question;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use testbed::{CLIENT_INTERFACE, Frame, RawSender};
 
 use crate::{pinned::Pinned, succeed, text, wait_for};
@@ -76,6 +77,42 @@ fn assert_named(pinned: &Pinned) -> Result<()> {
         let told = explained(&mut pinned.with_pins("explain"), arguments)?;
         let expected: Vec<Value> = questions.into_iter().chain(zones).collect();
         ensure!(told == expected, "{arguments:?}: {told:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn explain_names_domains_and_what_is_of_a_source_and_a_name() -> Result<()> {
+    let list = NamedTempFile::new()?;
+    fs::write(&list, "com\n*.ck\n")?;
+    let configuration = format!(
+        "limits:\n  \
+           Domains: {{id: domain, cost: packets, burst: 9, count: 1, period: 10h}}\n  \
+           Pairs: {{id: [ipAddress, domain], cost: packets, burst: 5, count: 1, period: 10h}}\n\
+         public-suffixes: {{file: {}}}\n",
+        list.path().display()
+    );
+    let mut pinned = Pinned::start(&configuration)?;
+    ask(&pinned, "www.example.com", 2)?;
+    ask(&pinned, "example.com", 1)?;
+    ask(&pinned, "a.b.c.ck", 1)?;
+    for daemon in ["asked", "killed"] {
+        for (name, domain, left) in [
+            ("x.EXAMPLE.com", "example.com", [6, 2]),
+            ("b.c.ck", "b.c.ck", [8, 4]),
+            ("c.ck", "c.ck", [9, 5]),
+        ] {
+            let told = explained(&mut pinned.with_pins("explain"), &["--dns-name", name])?;
+            let pair = format!("{CLIENT}, {domain}");
+            let expected = [
+                json!(["Domains", domain, left[0]]),
+                json!(["Pairs", pair, left[1]]),
+            ];
+            ensure!(told == expected, "{daemon}, {name}: {told:?}");
+        }
+        if daemon == "asked" {
+            pinned.limiter.kill()?;
+        }
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ mod monitoring;
 mod names;
 mod page;
 mod program;
+mod public_suffixes;
 mod queue;
 mod refused;
 mod server;

@@ -28,6 +28,9 @@ const LIBRARIES: [&str; 3] = [
 const CHROMIUM: [&str; 1] = ["usr/lib/chromium"];
 const FONTS: [&str; 1] = ["usr/share/fonts"];
 
+/// The public suffix list.
+const SUFFIXES: [&str; 1] = ["usr/share/publicsuffix/public_suffix_list.dat"];
+
 /// Returns a command that runs a program in a namespace.
 pub(super) fn command(namespace: &Namespace, name: &str) -> Result<Command> {
     let mut command = namespace.command(find(name)?);
@@ -67,6 +70,14 @@ pub(super) fn chromium() -> Result<PathBuf> {
         .map(|place| place.join("chromium"));
     let found = files.find(|file| file.is_file());
     found.context("chromium is missing: run `cargo xtask setup`")
+}
+
+/// Returns the path of the public suffix list.
+pub(super) fn public_suffixes() -> Result<PathBuf> {
+    let places = [PathBuf::from("/").join(SUFFIXES[0])].into_iter();
+    let mut files = places.chain(unpacked(&SUFFIXES));
+    let found = files.find(|file| file.is_file());
+    found.context("the public suffix list is missing: run `cargo xtask setup`")
 }
 
 /// Returns the configuration of fontconfig that finds all fonts.
