@@ -33,7 +33,8 @@ pub struct OwnerFields<'a> {
 pub(crate) struct OwnerOf {
     kind: OwnerKind,
     /// The number of the [`NameKind`] that also names the bucket; 0: none.
-    name_kind: u32,
+    name_kind: u8,
+    reserved: [u8; 3],
     mask_high: u64,
     mask_low: u64,
 }
@@ -79,9 +80,10 @@ impl OwnerOf {
                 (_, None) => kind,
             },
             name_kind: match name_kind {
-                Some(name_kind) => name_kind as u32,
+                Some(name_kind) => name_kind as u8,
                 None => 0,
             },
+            reserved: [0; 3],
             mask_high: high,
             mask_low: low,
         }
@@ -120,7 +122,7 @@ impl OwnerOf {
             )
             | None => high & self.mask_high,
         };
-        let low = match NameKind::of_number(self.name_kind as u8) {
+        let low = match NameKind::of_number(self.name_kind) {
             Some(NameKind::Zone) => owner_fields.asked.zone,
             Some(NameKind::Domain) => owner_fields.asked.domain,
             Some(NameKind::Question) => owner_fields.asked.question,

@@ -195,20 +195,7 @@ pub(super) fn read<'n>(
         Some(_) => reader.fields_and(body, rate::EXPECTED, &known, &DEFINITION),
         None => reader.fields(body, rate::EXPECTED, &[&known[..], &DEFINITION].concat()),
     };
-    let (id, cost) = match (built_in, &fields) {
-        (Some(limit), Some(fields)) => {
-            refuse_definition(reader, limit, fields);
-            (Some(LimitOwners::of(limit.id_format)), Some(limit.cost))
-        }
-        (None, Some(fields)) if !(fields.is_missing(ID) && fields.is_missing(COST)) => {
-            read_definition(reader, name, fields)
-        }
-        (Some(_), None) => (None, None),
-        (None, _) => {
-            unknown(reader, name);
-            (None, None)
-        }
-    };
+    let (id, cost) = owners_and_cost(reader, name, built_in, fields.as_ref());
     let fields = fields?;
     let id = limit_id::read_prefix_length(reader, &fields, id);
     let id_format = id.map(|id| id.format);
@@ -293,6 +280,29 @@ pub(super) fn read<'n>(
         metrics,
         ..Definition::named(name.text, reader.position(name.at))
     })
+}
+
+/// Returns whose budgets it has and what it counts: what it is built in for, or what the file says.
+fn owners_and_cost<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: Name<'n>,
+    built_in: Option<&BuiltIn>,
+    fields: Option<&Fields<'n>>,
+) -> (Option<LimitOwners>, Option<Cost>) {
+    match (built_in, fields) {
+        (Some(limit), Some(fields)) => {
+            refuse_definition(reader, limit, fields);
+            (Some(LimitOwners::of(limit.id_format)), Some(limit.cost))
+        }
+        (None, Some(fields)) if !(fields.is_missing(ID) && fields.is_missing(COST)) => {
+            read_definition(reader, name, fields)
+        }
+        (Some(_), None) => (None, None),
+        (None, _) => {
+            unknown(reader, name);
+            (None, None)
+        }
+    }
 }
 
 /// Reads which packets it counts.

@@ -140,13 +140,11 @@ pub(super) fn read(
     let of_limits = limits
         .iter()
         .flat_map(|(_, limit)| [&limit.exclude, &limit.block]);
-    for named in [&exclude, &block, &never_ban]
-        .into_iter()
+    let named = [&exclude, &block, &never_ban].into_iter();
+    named
         .chain(proven)
         .chain(of_limits)
-    {
-        lists.add_written(named);
-    }
+        .for_each(|named| lists.add_written(named));
     let parts = assemble::Parts {
         lists: &lists,
         exclude,
