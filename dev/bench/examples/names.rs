@@ -1,4 +1,5 @@
-//! Measures what limits by DNS names add in the kernel, by kind of packet. Needs root.
+//! Measures what limits by DNS names add in the kernel, by kind of packet. Needs root, and
+//! Debian's package `publicsuffix`.
 
 mod scene;
 
@@ -15,7 +16,7 @@ const ZONES: usize = 10_000;
 const NEVER: &str = "cost: packets, burst: 1000000000, count: 1000000000, period: 1s";
 
 /// What else a policy has: a limit. The first counts what the others do, but not by what a query asks for.
-const LIMITS: [(&str, &str); 5] = [
+const LIMITS: [(&str, &str); 6] = [
     (
         "port 53",
         "id: total, match: {protocol: udp, destination-port: 53}",
@@ -27,6 +28,7 @@ const LIMITS: [(&str, &str); 5] = [
     ),
     ("question", "id: question"),
     ("zone", "id: zone"),
+    ("domain", "id: domain"),
 ];
 
 /// Returns a query for the IPv4 address of a name.
