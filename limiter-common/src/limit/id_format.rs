@@ -30,6 +30,9 @@ pub enum IdFormat {
     Zone,
     /// The packet's DNS question: name, type and class, with one bucket for all sources.
     Question,
+    /// The server name of the policy that the name belongs to which the client of the packet's connection
+    /// asks for, with one bucket for all sources.
+    ServerName,
     /// The interface that the packet came in on, with one bucket for all sources.
     Total,
 }
@@ -85,6 +88,8 @@ pub enum NamedBy {
     Zone = 8,
     /// The packet's DNS question, by a keyed hash.
     Question = 9,
+    /// The server name of the packet's connection, by the number that is made of its name.
+    ServerName = 10,
 }
 
 /// The properties of what names owners.
@@ -96,7 +101,7 @@ struct NamedByRow {
 
 impl IdFormat {
     /// Every format; ranges with their default lengths.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::IpAddress,
         Self::Ipv4RangeCidr {
             prefix_length: IPV4_RANGE,
@@ -108,6 +113,7 @@ impl IdFormat {
         Self::Destination,
         Self::Zone,
         Self::Question,
+        Self::ServerName,
         Self::Total,
     ];
 
@@ -148,6 +154,10 @@ impl IdFormat {
             Self::Question => Row {
                 name: "question",
                 id: Id::Other(NamedBy::Question),
+            },
+            Self::ServerName => Row {
+                name: "server-name",
+                id: Id::Other(NamedBy::ServerName),
             },
             Self::Total => Row {
                 name: "total",
@@ -240,6 +250,14 @@ impl NamedBy {
                      `match`",
                 ),
             },
+            Self::ServerName => NamedByRow {
+                shared_by: "all sources share",
+                of_all_sources: true,
+                why_no_overrides: Some(
+                    "an override is for sources; for one name, add a limit with `server-name` in its \
+                     `match`",
+                ),
+            },
         }
     }
 
@@ -259,6 +277,7 @@ impl NamedBy {
         const DESTINATION: u8 = NamedBy::Destination as u8;
         const ZONE: u8 = NamedBy::Zone as u8;
         const QUESTION: u8 = NamedBy::Question as u8;
+        const SERVER_NAME: u8 = NamedBy::ServerName as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
             INTERFACE => Some(Self::Interface),
@@ -266,6 +285,7 @@ impl NamedBy {
             DESTINATION => Some(Self::Destination),
             ZONE => Some(Self::Zone),
             QUESTION => Some(Self::Question),
+            SERVER_NAME => Some(Self::ServerName),
             _ => None,
         }
     }
