@@ -51,11 +51,11 @@ impl Flow {
         }
     }
 
-    /// Returns whether a segment with that number may bring a byte of those that tell the name.
+    /// Returns whether its name was read, or that it has none.
     #[must_use]
     #[inline(always)]
-    pub const fn awaits(&self, sequence: u32) -> bool {
-        self.is_read == 0 && sequence.wrapping_sub(self.first) < MOST_FIRST_BYTES
+    pub const fn is_read(&self) -> bool {
+        self.is_read != 0
     }
 
     /// Returns the limits that count it by its name, by the policy whose server names have that number.
@@ -70,13 +70,20 @@ impl Flow {
     }
 }
 
+/// Returns whether a segment with that number begins with one of the bytes that may tell the name, of a
+/// connection whose first byte has the number `first`.
+#[must_use]
+#[inline(always)]
+pub const fn is_among_first(sequence: u32, first: u32) -> bool {
+    sequence.wrapping_sub(first) < MOST_FIRST_BYTES
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn first_bytes_are_awaited_until_the_name_is_read() {
-        let flow = Flow::new(7, u32::MAX - 1);
+    fn the_first_bytes_numbers_go_round() {
         for (sequence, is_awaited) in [
             (u32::MAX - 1, true),
             (0, true),
@@ -85,10 +92,9 @@ mod tests {
             // Before the first byte.
             (u32::MAX - 2, false),
         ] {
-            assert_eq!(flow.awaits(sequence), is_awaited, "{sequence}");
+            let found = is_among_first(sequence, u32::MAX - 1);
+            assert_eq!(found, is_awaited, "{sequence}");
         }
-        let read = flow.read(3, &Asked::NOTHING);
-        assert!(!read.awaits(0));
     }
 
     #[test]
@@ -101,6 +107,8 @@ mod tests {
         let flow = Flow::new(7, 1).read(3, &asked);
         assert_eq!(flow.limits_of(3), 0b101);
         assert_eq!(flow.limits_of(4), 0);
-        assert_eq!(Flow::new(7, 1).limits_of(3), 0);
+        let begun = Flow::new(7, 1);
+        assert_eq!(begun.limits_of(3), 0);
+        assert!(flow.is_read() && !begun.is_read());
     }
 }

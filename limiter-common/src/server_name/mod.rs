@@ -10,6 +10,6 @@ mod piece;
 
 pub use self::{
     allowance::Allowance,
-    flow::Flow,
+    flow::{Flow, is_among_first},
     piece::{LONGEST_SEGMENT, MOST_FIRST_BYTES, Piece},
 };

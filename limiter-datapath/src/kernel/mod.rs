@@ -263,6 +263,18 @@ impl Datapath {
         self.handshakes.are_noted()
     }
 
+    /// Returns whether connections are noted that limits count by their server names.
+    ///
+    /// # Errors
+    ///
+    /// They should be by the policy in force, but cannot: those limits count nothing.
+    pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
+        if self.policy.shape.by_server_name == 0 {
+            return Ok(false);
+        }
+        self.handshakes.are_noted()
+    }
+
     /// Returns the maps of reputations; `None`: no policy has been in force yet.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {

@@ -172,6 +172,7 @@ enum KeptOwner {
     Destination(IpAddr),
     Zone(u64),
     Question(u64),
+    ServerName(u64),
 }
 
 impl From<HashDebt> for KeptHashDebt {
@@ -188,6 +189,7 @@ impl From<HashDebt> for KeptHashDebt {
                 Owner::Number(NamedBy::Interface, number) => KeptOwner::Interface(number),
                 Owner::Number(NamedBy::Zone, number) => KeptOwner::Zone(number),
                 Owner::Number(NamedBy::Question, number) => KeptOwner::Question(number),
+                Owner::Number(NamedBy::ServerName, number) => KeptOwner::ServerName(number),
                 Owner::Number(NamedBy::Host | NamedBy::Destination, _) => KeptOwner::Host,
             },
             unit: debt.unit,
@@ -212,6 +214,9 @@ impl From<KeptHashDebt> for HashDebt {
             KeptOwner::Destination(address) => BucketKey::of_destination(limit, address.into()),
             KeptOwner::Zone(number) => BucketKey::of_number(limit, NamedBy::Zone, number),
             KeptOwner::Question(number) => BucketKey::of_number(limit, NamedBy::Question, number),
+            KeptOwner::ServerName(number) => {
+                BucketKey::of_number(limit, NamedBy::ServerName, number)
+            }
         };
         Self {
             key: match kept.stamp.checked_sub(1) {

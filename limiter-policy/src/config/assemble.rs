@@ -55,6 +55,8 @@ pub(super) struct Parts<'l> {
     pub(super) dns_cookies: Option<DnsCookies>,
     /// Sorted; `None`: the file has no such section.
     pub(super) zones: Option<Vec<DnsName>>,
+    /// Sorted; `None`: the file has no such section.
+    pub(super) server_names: Option<Vec<DnsName>>,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -124,6 +126,7 @@ pub(super) fn policy(
         answers: parts.answers,
         dns_cookies: parts.dns_cookies,
         zones: parts.zones.unwrap_or_default(),
+        server_names: parts.server_names.unwrap_or_default(),
     })
 }
 
@@ -184,6 +187,12 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     if limit.id_format.named_by() == Some(NamedBy::Zone) && parts.zones.is_none() {
         let message =
             format!("{name} needs a section 'zones' with the names of zones, or a file of them");
+        problems.note_at(limit.position, message);
+    }
+    if limit.id_format.named_by() == Some(NamedBy::ServerName) && parts.server_names.is_none() {
+        let message = format!(
+            "{name} needs a section 'server-names' with the names that get buckets, or a file of them"
+        );
         problems.note_at(limit.position, message);
     }
     if !limit.needs_overrides {

@@ -33,6 +33,9 @@ const METRICS: &str = "metrics";
 /// The port of DNS.
 const DNS_PORT: u16 = 53;
 
+/// The port of limits that count packets by their server name, unless they name others.
+const HTTPS_PORT: u16 = 443;
+
 /// The fields that a built-in limit already defines.
 const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
 
@@ -292,23 +295,25 @@ fn read_match<'n>(
         ..matching.unwrap_or_default()
     };
     if contradictions::counts_by_question(&matching, id_format) {
-        with_questions(matching)
+        with_service(matching, Match::UDP, DNS_PORT)
+    } else if contradictions::counts_by_server_name(&matching, id_format) {
+        with_service(matching, Match::TCP, HTTPS_PORT)
     } else {
         matching
     }
 }
 
-/// Returns a match on DNS questions with the protocol that has them, and with their port unless it has
-/// others.
-fn with_questions(mut matching: Match) -> Match {
-    matching.protocols = vec![Match::UDP];
+/// Returns a match on DNS questions or server names with the protocol that has them, and with their usual
+/// port unless it has others.
+fn with_service(mut matching: Match, protocol: u8, port: u16) -> Match {
+    matching.protocols = vec![protocol];
     if matching.destination_ports.is_empty() {
-        matching.destination_ports = vec![DNS_PORT..=DNS_PORT];
+        matching.destination_ports = vec![port..=port];
     }
     matching
 }
 
-/// Notes an id that a DNS question names if the limit counts something else than packets.
+/// Notes an id that a DNS question or a server name names if the limit counts something else than packets.
 fn check_question<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -319,10 +324,15 @@ fn check_question<'n>(
     if let Some(node) = fields.get(ID)
         && let Some(id_format) = id_format
         && let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes))
-        && named_by.is_some_and(NamedBy::is_of_question)
+        && named_by.is_some_and(|of| of.is_of_question() || of == NamedBy::ServerName)
     {
+        let what = if named_by == Some(NamedBy::ServerName) {
+            "of connections with a server name"
+        } else {
+            "with a DNS question"
+        };
         let message = format!(
-            "id {} is of packets with a DNS question, which cost {} does not count: set '{COST}' to \
+            "id {} is of packets {what}, which cost {} does not count: set '{COST}' to \
              packets or bytes",
             id_format.name(),
             cost.name()

@@ -41,6 +41,7 @@ mod node;
 mod offenders;
 mod otherwise;
 mod overrides;
+mod owned_names;
 mod page;
 mod ports;
 mod prefix;
@@ -56,7 +57,6 @@ mod strategy;
 mod subscribers;
 mod surroundings;
 mod traffic_server;
-mod zones;
 
 use std::path::{Path, PathBuf};
 

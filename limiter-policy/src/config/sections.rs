@@ -13,11 +13,10 @@ use super::{
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
-    offenders, overrides, page,
+    offenders, overrides, owned_names, page,
     reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
-    zones,
 };
 use crate::{
     file::{self, Unreadable},
@@ -36,6 +35,7 @@ const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
 const DNS_COOKIES: &str = "dns-cookies";
 const ZONES: &str = "zones";
+const SERVER_NAMES: &str = "server-names";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -49,7 +49,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 24] = [
+const SECTIONS: [&str; 25] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -62,6 +62,7 @@ const SECTIONS: [&str; 24] = [
     ANSWERS,
     DNS_COOKIES,
     ZONES,
+    SERVER_NAMES,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -153,7 +154,13 @@ pub(super) fn read(
         standing,
         answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
         dns_cookies,
-        zones: zones(&mut reader, &fields, directory),
+        zones: names(&mut reader, &fields, directory, (ZONES, owned_names::ZONES)),
+        server_names: names(
+            &mut reader,
+            &fields,
+            directory,
+            (SERVER_NAMES, owned_names::SERVER_NAMES),
+        ),
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.
@@ -200,15 +207,16 @@ pub(super) fn read(
     })
 }
 
-/// Reads the zones; `None`: there is no such section.
-fn zones<'n>(
+/// Reads a section of names; `None`: there is no such section.
+fn names<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     directory: Option<&Path>,
+    (section, kind): (&str, owned_names::Kind),
 ) -> Option<Vec<DnsName>> {
-    match fields.get(ZONES) {
-        Some(node) => Some(zones::read(reader, node, directory)),
-        None => (!fields.is_missing(ZONES)).then(Vec::new),
+    match fields.get(section) {
+        Some(node) => Some(owned_names::read(reader, node, directory, kind)),
+        None => (!fields.is_missing(section)).then(Vec::new),
     }
 }
 

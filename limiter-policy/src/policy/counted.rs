@@ -8,7 +8,7 @@ use limiter_common::{
     standing::Standing,
 };
 
-use super::{Fragments, Limit, Match, Mode, PortRange, TcpFlags};
+use super::{Fragments, Limit, Match, Mode, PortRange, TcpFlags, dns_name::has_names};
 
 /// The flags of TCP segments that open a connection.
 const OPENS_CONNECTION: TcpFlags = TcpFlags {
@@ -25,7 +25,7 @@ impl Limit {
     pub fn protocols(&self) -> &[u8] {
         if !self.matching.protocols.is_empty() {
             &self.matching.protocols
-        } else if self.matching.needs_tcp() {
+        } else if self.matching.needs_tcp() || self.counts_by_server_name() {
             &[PROTOCOL_TCP]
         } else if self.matching.needs_ports() {
             &PROTOCOLS_WITH_PORTS
@@ -61,6 +61,14 @@ impl Limit {
     pub fn counts_by_question(&self) -> bool {
         let named_by = self.id_format.named_by();
         named_by.is_some_and(NamedBy::is_of_question) || !self.matching.dns.is_everything()
+    }
+
+    /// Returns whether it counts packets by the name that their connection's client asks for, so none of a
+    /// connection whose name is not known.
+    #[must_use]
+    pub fn counts_by_server_name(&self) -> bool {
+        self.id_format.named_by() == Some(NamedBy::ServerName)
+            || !self.matching.server_names.is_empty()
     }
 
     /// Returns whether packets spend anything of it.
@@ -125,6 +133,10 @@ impl Limit {
                 || other.counts_by_question()
                     && self.id_format == other.id_format
                     && mine.dns.has_all_of(&its.dns))
+            && (!self.counts_by_server_name()
+                || other.counts_by_server_name()
+                    && self.id_format == other.id_format
+                    && has_names(&mine.server_names, &its.server_names))
             && (mine.tcp_states.is_empty()
                 || !other.tcp_states().is_empty()
                     && (other.tcp_states().iter()).all(|one| mine.tcp_states.contains(one)))

@@ -41,7 +41,10 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
-    compile::{CompileError, CompiledPolicy, NameTable, zones_by_number},
+    compile::{
+        CompileError, CompiledPolicy, NameTable, ServerNames, server_names_by_number,
+        zones_by_number,
+    },
     counted_connections::CountedConnections,
     deny::Deny,
     dns_cookies::DnsCookies,
@@ -111,6 +114,13 @@ pub struct Policy {
     /// The zones that limits with the id `zone` tell apart, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<DnsName>,
+    /// The names that limits with the id `server-name` tell apart, sorted.
+    #[serde(
+        default,
+        rename = "server-names",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub server_names: Vec<DnsName>,
 }
 
 /// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
@@ -131,6 +141,7 @@ impl From<Vec<Limit>> for Policy {
             answers: None,
             dns_cookies: None,
             zones: Vec::new(),
+            server_names: Vec::new(),
         }
     }
 }

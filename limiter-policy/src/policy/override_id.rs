@@ -87,7 +87,9 @@ pub fn owner_id(owner: &Owner, interface: &str) -> String {
         Owner::Number(NamedBy::Interface, _) => interface.to_owned(),
         Owner::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
         // Only hashes are known of names.
-        Owner::Number(NamedBy::Question | NamedBy::Zone, number) => format!("#{number:016x}"),
+        Owner::Number(NamedBy::Question | NamedBy::Zone | NamedBy::ServerName, number) => {
+            format!("#{number:016x}")
+        }
         Owner::Number(_, number) => number.to_string(),
     }
 }

@@ -131,6 +131,7 @@ mod tests {
             cost: Cost::Packets,
             strategy: Strategy::Gcra,
             matching: Match {
+                server_names: vec!["*.server.example".parse().unwrap()],
                 protocols: vec![6],
                 source_ports: vec![],
                 destination_ports: vec![80..=80, 8000..=8099],

@@ -6,12 +6,12 @@ mod change;
 mod dns_cookies;
 mod lines;
 mod lists;
+mod names;
 mod show;
 mod sieves;
 mod standing;
 #[cfg(test)]
 mod tests;
-mod zones;
 
 use std::collections::BTreeSet;
 
@@ -30,9 +30,9 @@ pub use self::{
     change::Change,
     dns_cookies::DnsCookiesDiff,
     lists::{ListDiff, ListNamesDiff},
+    names::NamesDiff,
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
-    zones::ZonesDiff,
 };
 use super::{
     AutomaticBan, CountedConnections, Deny, FlatMetrics, Limit, Match, Mode, OverrideId,
@@ -69,7 +69,9 @@ pub struct Diff {
     /// Which DNS cookies prove sources; `None`: the same.
     pub dns_cookies: Option<DnsCookiesDiff>,
     /// Which zones limits tell apart; `None`: the same.
-    pub zones: Option<ZonesDiff>,
+    pub zones: Option<NamesDiff>,
+    /// Which server names limits tell apart; `None`: the same.
+    pub server_names: Option<NamesDiff>,
 }
 
 /// The difference of one limit, by name.
@@ -277,7 +279,8 @@ impl Diff {
             standing: StandingDiff::between(old, new),
             answers: AnswersDiff::between(old, new),
             dns_cookies: DnsCookiesDiff::between(old, new),
-            zones: ZonesDiff::between(old, new),
+            zones: NamesDiff::between("zones", &old.zones, &new.zones),
+            server_names: NamesDiff::between("server-names", &old.server_names, &new.server_names),
         }
     }
 
@@ -299,6 +302,7 @@ impl Diff {
             answers,
             dns_cookies,
             zones,
+            server_names,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -314,6 +318,7 @@ impl Diff {
             && answers.is_none()
             && dns_cookies.is_none()
             && zones.is_none()
+            && server_names.is_none()
     }
 }
 

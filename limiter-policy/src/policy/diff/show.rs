@@ -63,10 +63,10 @@ impl Display for Diff {
         if let Some(cookies) = &self.dns_cookies {
             cookies.fmt(formatter)?;
         }
-        match &self.zones {
-            Some(zones) => zones.fmt(formatter),
-            None => Ok(()),
+        for names in [&self.zones, &self.server_names].into_iter().flatten() {
+            names.fmt(formatter)?;
         }
+        Ok(())
     }
 }
 

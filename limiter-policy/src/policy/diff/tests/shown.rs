@@ -63,6 +63,7 @@ fn as_json() {
             "sieves": [],
             "malformed": {"old": "drop", "new": "pass"},
             "own_connections": null,
+            "server_names": null,
             "connections": null,
             "lists": [{
                 "list": "us", "change": "added", "added": ["192.0.2.0/24"], "removed": [],
