@@ -85,9 +85,9 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, OwnConnectionMap,
-        PressureMaps, QueueMaps, RateMap, ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps,
-        StandingSizes,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, Namer, OwnAddressMap,
+        OwnConnectionMap, PressureMaps, QueueMaps, RateMap, ReputationMaps, RmemMaxMap,
+        ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},

@@ -59,6 +59,7 @@ fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
         | IdFormat::Destination
         | IdFormat::Zone
         | IdFormat::Question
+        | IdFormat::ServerName
         | IdFormat::Total => true,
     };
     if limit.mode == Mode::Off || !for_family || !counts(limit, facts) {

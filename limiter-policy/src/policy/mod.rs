@@ -115,11 +115,7 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<DnsName>,
     /// The names that limits with the id `server-name` tell apart, sorted.
-    #[serde(
-        default,
-        rename = "server-names",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_names: Vec<DnsName>,
 }
 

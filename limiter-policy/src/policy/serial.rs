@@ -131,7 +131,6 @@ mod tests {
             cost: Cost::Packets,
             strategy: Strategy::Gcra,
             matching: Match {
-                server_names: vec!["*.server.example".parse().unwrap()],
                 protocols: vec![6],
                 source_ports: vec![],
                 destination_ports: vec![80..=80, 8000..=8099],
@@ -150,6 +149,7 @@ mod tests {
                     recursion_desired: Some(true),
                     edns: Some(false),
                 },
+                server_names: vec!["*.server.example".parse().unwrap()],
                 otherwise: true,
             },
             mode: Mode::Observe,
@@ -244,6 +244,7 @@ mod tests {
                         },
                         "standing": ["retried", "unknown"],
                         "state": ["none"],
+                        "server_names": ["*.server.example"],
                         "otherwise": true,
                     },
                     "mode": "observe",

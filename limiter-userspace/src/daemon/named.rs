@@ -36,6 +36,7 @@ pub(super) fn bucket_named<'d>(
         limit: limits.get(limit_bucket.limit_index as usize)?,
         id: match owner {
             Owner::Number(NamedBy::Zone, number) => datapath.zone(number)?.to_string(),
+            Owner::Number(NamedBy::ServerName, number) => datapath.server_name(number)?.to_string(),
             _ => owner_id(&owner, owning_interface),
         },
         interface: match datapath.settings().buckets.scope {

@@ -32,6 +32,7 @@ fn each_is_exact_under_saturation() -> Result<()> {
             | IdFormat::Destination
             | IdFormat::Zone
             | IdFormat::Question
+            | IdFormat::ServerName
             | IdFormat::Total => &[v4, v6],
         };
         for client in clients {

@@ -311,6 +311,7 @@ impl Network {
             IdFormat::Destination
             | IdFormat::Zone
             | IdFormat::Question
+            | IdFormat::ServerName
             | IdFormat::Total
             | IdFormat::Ipv4RangeCidr { .. }
             | IdFormat::Ipv6RangeCidr { .. } => None,

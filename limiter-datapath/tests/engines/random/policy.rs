@@ -344,7 +344,11 @@ fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Overrid
                 }
             }
             IdFormat::RegId => OverrideId::Subscriber(subscriber),
-            IdFormat::Destination | IdFormat::Zone | IdFormat::Question | IdFormat::Total => {
+            IdFormat::Destination
+            | IdFormat::Zone
+            | IdFormat::Question
+            | IdFormat::ServerName
+            | IdFormat::Total => {
                 continue;
             }
         };
