@@ -48,6 +48,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                     0 => IdFormat::Total,
                     1 => IdFormat::Zone,
                     2 => IdFormat::Question,
+                    3 => IdFormat::ServerName,
                     _ => kind.id_format,
                 },
                 matching: matching(limit_index),
@@ -62,6 +63,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
         sieves: (0..MAX_SIEVES).map(sieve).collect(),
         zones: (0..MAX_LIMITS).map(zone).collect(),
+        server_names: (0..MAX_LIMITS).map(zone).collect(),
         ..Policy::from(Vec::new())
     }
 }
@@ -161,6 +163,7 @@ fn matching(limit_index: u32) -> Match {
             recursion_desired: Some(true),
             edns: Some(false),
         },
+        server_names: vec![zone(limit_index).pattern_below()],
         otherwise: limit_index % 8 == 7,
     }
 }

@@ -25,6 +25,7 @@ use super::{
     options::Options,
     own_addresses::OwnAddressKeeper,
     requests::{PolicyRequest, Requests},
+    server_names,
     shared::{Daemon, Told},
     sieves,
     starting_point::StartingPoint,

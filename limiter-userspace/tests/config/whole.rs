@@ -106,6 +106,7 @@ overrides:
             answers: None,
             dns_cookies: None,
             zones: vec![],
+            server_names: vec![],
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
@@ -208,6 +209,7 @@ fn limits_of_one_s_own() {
                 fragments: Fragments::Ignore,
                 standing: vec![],
                 tcp_states: vec![],
+                server_names: vec![],
                 dns: DnsMatch::default(),
                 otherwise: false,
             },

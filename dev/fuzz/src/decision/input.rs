@@ -266,6 +266,7 @@ impl MatchInput {
             } else {
                 Fragments::Count
             },
+            server_names: Vec::new(),
             tcp_states: TcpState::ALL
                 .into_iter()
                 .filter(|one| self.tcp_states >> *one as u32 & 1 == 1)

@@ -305,6 +305,7 @@ fn matching() -> impl Strategy<Value = Match> {
                     fragments,
                     standing: standing.unwrap_or_default(),
                     tcp_states: tcp_states.unwrap_or_default(),
+                    server_names: Vec::new(),
                     dns: dns.unwrap_or_default(),
                     otherwise,
                 }

@@ -73,13 +73,49 @@ mod tests {
 
     use super::*;
 
-    /// Returns a segment, and its ends.
-    fn segment(client: &str, server: &str, payload: &[u8]) -> (Ends, Vec<u8>) {
+    /// Returns a segment without options, and its ends.
+    fn segment([client, server]: [&str; 2], payload: &[u8]) -> (Ends, Vec<u8>) {
         let [client, server]: [IpAddr; 2] = [client, server].map(|one| one.parse().unwrap());
         let frame = Frame::new(client, server);
-        let frame = frame.tcp_with(40_000, 443, 7, payload).unwrap();
-        let header = if client.is_ipv4() { 14 + 20 } else { 14 + 40 };
+        let frame = frame.tcp_data(40_000, 443, (7, 1), payload).unwrap();
+        let segment = frame[frame.len() - 20 - payload.len()..].to_vec();
         let ends = Ends::new(&client.into(), 40_000, &server.into(), 443);
-        (ends, frame[header..].to_vec())
+        (ends, segment)
+    }
+
+    const ENDS: [[&str; 2]; 2] = [
+        ["192.0.2.1", "198.51.100.2"],
+        ["2001:db8::1", "2001:db8::2"],
+    ];
+
+    #[test]
+    fn only_segments_with_a_right_checksum_are_taken() {
+        for (of, payload) in ENDS.into_iter().zip([&b"even"[..], b"odd"]) {
+            let (ends, mut bytes) = segment(of, payload);
+            let length = u32::try_from(bytes.len()).unwrap();
+            let right = TcpSegment {
+                sequence: 7,
+                payload,
+            };
+            assert_eq!(TcpSegment::new(&ends, length, &bytes), Some(right));
+            *bytes.last_mut().unwrap() ^= 1;
+            assert_eq!(TcpSegment::new(&ends, length, &bytes), None);
+            // As a sender leaves it that has no card.
+            let pseudo = folded(pseudo_header(&ends, length)).to_be_bytes();
+            bytes[16..18].copy_from_slice(&pseudo);
+            assert!(TcpSegment::new(&ends, length, &bytes).is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_is_no_segment() {
+        let (ends, bytes) = segment(ENDS[0], b"hello");
+        for length in 0..bytes.len() {
+            let told = u32::try_from(bytes.len()).unwrap();
+            assert_eq!(TcpSegment::new(&ends, told, &bytes[..length]), None);
+            let length = u32::try_from(length).unwrap();
+            assert_eq!(TcpSegment::new(&ends, length, &bytes), None);
+        }
+        assert_eq!(TcpSegment::new(&ends, u32::MAX, &[0xff; 60]), None);
     }
 }
