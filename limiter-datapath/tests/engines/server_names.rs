@@ -109,13 +109,7 @@ fn each_name_of_the_section_has_a_bucket() -> Result<()> {
         }
         assert_eq!(
             reasons,
-            [
-                WithinLimits,
-                OverLimit,
-                WithinLimits,
-                OverLimit,
-                WithinLimits
-            ]
+            [WithinLimits, OverLimit, WithinLimits, OverLimit, Unlimited]
         );
         assert_eq!(scene.send(5)?, Unlimited);
         Ok(())

@@ -13,6 +13,7 @@ mod program;
 mod queue;
 mod refused;
 mod server;
+mod server_names;
 mod suggested;
 mod web;
 mod zones;

@@ -1,0 +1,199 @@
+//! Limits by server name before nginx: who uploads by one name is slowed, and by another is not.
+
+use std::{
+    fs,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
+
+use super::{names, server::Server, start, succeed};
+use crate::{pair, take_turn};
+
+/// What is uploaded, in bytes, and how long it takes at least at the limit's rate after its burst.
+const UPLOAD: usize = 150_000;
+const AT_LEAST: Duration = Duration::from_secs(2);
+
+/// Bytes a second, and the burst: with the rate it takes twice `AT_LEAST`, with which a busy machine is not
+/// mistaken for a limit.
+const LIMIT: &str = "cost: bytes, burst: 40k, count: 25k, period: 1s";
+
+/// A server that takes uploads, by TLS, and by HTTP of both kinds.
+fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
+    let directory = tempfile::tempdir()?;
+    names::certificate(directory.path())?;
+    fs::write(directory.path().join("upload"), vec![b'x'; UPLOAD])?;
+    let place = directory.path().display();
+    let options = format!(
+        "listen 10.77.0.1:443 ssl http2;
+    listen [fd77::1]:443 ssl http2;
+    listen 10.77.0.1:8080 http2;
+    ssl_certificate {place}/certificate;
+    ssl_certificate_key {place}/key;
+    client_max_body_size 0;
+    dav_methods PUT;"
+    );
+    Ok((
+        Server::nginx_with(pair, &[("small", 100)], &options)?,
+        directory,
+    ))
+}
+
+/// A client's curl, which finds any name at the server.
+struct Client<'p> {
+    pair: &'p Pair,
+    directory: &'p tempfile::TempDir,
+    server: &'p str,
+}
+
+impl Client<'_> {
+    /// Uploads by a name; returns how long it took.
+    fn upload(&self, address: &str, arguments: &[&str]) -> Result<Duration> {
+        let began = Instant::now();
+        let mut curl = self.pair.client.command("curl");
+        curl.args(["--silent", "--show-error", "--noproxy", "*", "--insecure"]);
+        curl.args(["--max-time", "90", "--output", "/dev/null"]);
+        curl.args(["--write-out", "%{http_code}", "--connect-to"]);
+        curl.arg(format!("::{}:", self.server));
+        curl.arg("--upload-file")
+            .arg(self.directory.path().join("upload"));
+        let shown = succeed(curl.args(arguments).arg(format!("{address}/uploaded")))?;
+        ensure!(shown == "201" || shown == "204", "{address}: {shown}");
+        Ok(began.elapsed())
+    }
+
+    fn is_slow(&self, address: &str, arguments: &[&str]) -> Result<()> {
+        let took = self.upload(address, arguments)?;
+        println!("{address} {arguments:?} by {}: {took:?}", self.server);
+        ensure!(took >= AT_LEAST, "{address} {arguments:?}: {took:?}");
+        Ok(())
+    }
+
+    fn is_fast(&self, address: &str, arguments: &[&str]) -> Result<()> {
+        let took = self.upload(address, arguments)?;
+        println!("{address} {arguments:?} by {}: {took:?}", self.server);
+        ensure!(took < AT_LEAST, "{address} {arguments:?}: {took:?}");
+        Ok(())
+    }
+}
+
+/// Returns how many packets a limit has passed and dropped.
+fn counted(limiter: &Limiter, limit: &str) -> Result<[u64; 2]> {
+    let status = limiter.status()?;
+    let count = |what: &str| status["limits"][limit][what].as_u64();
+    let [passed, dropped] = ["passed_packets", "dropped_packets"].map(count);
+    Ok([passed.context("no count")?, dropped.context("no count")?])
+}
+
+/// Waits until what was spent is back.
+fn wait_for_burst() {
+    std::thread::sleep(AT_LEAST);
+}
+
+#[test]
+fn one_name_is_slowed_and_another_is_not() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, directory) = server(&pair)?;
+    let configuration = format!(
+        "limits:\n  B: {{id: total, {LIMIT}, match: {{server-name: ['*.b.example', only.example], \
+         destination-port: [80, 443, 8080]}}}}\n"
+    );
+    for mode in ["native", "generic"] {
+        let limiter = start(&pair, &configuration, mode)?;
+        for server in ["10.77.0.1", "[fd77::1]"] {
+            let client = Client {
+                pair: &pair,
+                directory: &directory,
+                server,
+            };
+            client.is_fast("https://a.example", &[])?;
+            client.is_fast("https://b.example", &["--tls-max", "1.2"])?;
+            client.is_slow("https://x.b.example", &["--http1.1"])?;
+            wait_for_burst();
+            client.is_slow("https://X.B.Example", &["--tls-max", "1.2"])?;
+            wait_for_burst();
+            client.is_fast("http://a.example", &[])?;
+            client.is_slow("http://only.example", &[])?;
+            wait_for_burst();
+        }
+        let client = Client {
+            pair: &pair,
+            directory: &directory,
+            server: "10.77.0.1",
+        };
+        let http2 = ["--http2-prior-knowledge"];
+        client.is_fast("http://a.example:8080", &http2)?;
+        client.is_slow("http://y.b.example:8080", &http2)?;
+        let [passed, dropped] = counted(&limiter, "B")?;
+        println!("{mode}: {passed} passed, {dropped} dropped");
+        ensure!(passed > 500 && dropped > 0, "{passed} {dropped}");
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+#[test]
+fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, directory) = server(&pair)?;
+    let configuration = |rest: &str| {
+        format!(
+            "server-names: [a.example, b.example]\n\
+             limits:\n  Names: {{id: server-name, {LIMIT}}}\n{rest}"
+        )
+    };
+    let limiter = start(&pair, &configuration(""), "native")?;
+    let client = Client {
+        pair: &pair,
+        directory: &directory,
+        server: "10.77.0.1",
+    };
+    client.is_slow("https://www.a.example", &[])?;
+    client.is_fast("https://other.example", &[])?;
+    // Another bucket, which is full.
+    client.is_slow("https://b.example", &[])?;
+    let status = limiter.status()?;
+    ensure!(status["server_names_error"] == Value::Null, "{status:#}");
+    limiter.reload(&configuration(
+        "  Other: {id: total, cost: packets, rate: 100k/s}\n",
+    ))?;
+    client.is_slow("https://www.b.example", &[])?;
+    client.is_fast("https://other.example", &[])?;
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Who is not the client cannot name its connection, nor who has no connection.
+#[test]
+fn segments_of_no_connection_name_nothing() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, directory) = server(&pair)?;
+    let configuration = format!(
+        "limits:\n  B: {{id: total, {LIMIT}, match: {{server-name: b.example, \
+         destination-port: 80}}}}\n"
+    );
+    let limiter = start(&pair, &configuration, "native")?;
+    let [client, server]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
+    let frame = Frame::new(client, server);
+    let request = b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n";
+    let frames: Result<Vec<_>> = (1024..6024)
+        .map(|port| frame.tcp_data(port, 80, (1, 1), request))
+        .collect();
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&frames?)?;
+    let uploads = Client {
+        pair: &pair,
+        directory: &directory,
+        server: "10.77.0.1",
+    };
+    uploads.is_fast("http://a.example", &[])?;
+    let counts = counted(&limiter, "B")?;
+    ensure!(counts == [0, 0], "{counts:?}");
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
