@@ -159,9 +159,9 @@ fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
     client.is_slow("https://b.example", &[])?;
     let status = limiter.status()?;
     ensure!(status["server_names_error"] == Value::Null, "{status:#}");
-    limiter.reload(&configuration(
-        "  Other: {id: total, cost: packets, rate: 100k/s}\n",
-    ))?;
+    let other = "  Other: {id: total, cost: packets, rate: 100k/s}\n";
+    limiter.configure(&configuration(other))?;
+    limiter.show(&["reload"])?;
     client.is_slow("https://www.b.example", &[])?;
     client.is_fast("https://other.example", &[])?;
     ensure!(limiter.stop()?.success());
