@@ -16,19 +16,23 @@ const FILE: &str = "file";
 /// The most names in a section.
 const MOST: usize = 100_000;
 
-/// What a section has, in the words of its messages.
+/// A section, and what it has in the words of its messages.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
+    /// The section.
+    pub(super) section: &'static str,
     one: &'static str,
     several: &'static str,
 }
 
 pub(super) const ZONES: Kind = Kind {
+    section: "zones",
     one: "zone",
     several: "zones",
 };
 
 pub(super) const SERVER_NAMES: Kind = Kind {
+    section: "server-names",
     one: "server name",
     several: "server names",
 };
@@ -78,22 +82,22 @@ fn read_file<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
     directory: Option<&Path>,
-    Kind { one, several }: Kind,
+    Kind { one, several, .. }: Kind,
 ) -> Option<Vec<DnsName>> {
     let expected = format!("a list of {several}, or a map with 'file'");
     let fields = reader.fields(node, &expected, &[FILE])?;
-    let Some(named) = fields.get(FILE) else {
+    let Some(file) = fields.get(FILE) else {
         if fields.is_missing(FILE) {
             let message = format!("needs 'file', the file with a {one} on each line");
             reader.error(node.at, message);
         }
         return None;
     };
-    let name = reader.text(named, "a file's name")?;
-    let path = named_path(reader, named.at, name, directory)?;
+    let name = reader.text(file, "a file's name")?;
+    let path = named_path(reader, file.at, name, directory)?;
     reader.problems().note_read(&path);
     let wrong = |reader: &mut Reader<'n, '_>, why: String| {
-        reader.error(named.at, format!("the file '{}' {why}", path.display()));
+        reader.error(file.at, format!("the file '{}' {why}", path.display()));
         None
     };
     let content = match read_at_most(&path, MAX_MIB) {

@@ -13,7 +13,9 @@ use super::{
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
-    offenders, overrides, owned_names, page,
+    offenders, overrides,
+    owned_names::{self, SERVER_NAMES, ZONES},
+    page,
     reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
@@ -34,8 +36,6 @@ const IP_REP: &str = "ip-rep";
 const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
 const DNS_COOKIES: &str = "dns-cookies";
-const ZONES: &str = "zones";
-const SERVER_NAMES: &str = "server-names";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -61,8 +61,8 @@ const SECTIONS: [&str; 25] = [
     STANDING,
     ANSWERS,
     DNS_COOKIES,
-    ZONES,
-    SERVER_NAMES,
+    ZONES.section,
+    SERVER_NAMES.section,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -135,13 +135,12 @@ pub(super) fn read(
     let [exclude, block, never_ban] = [EXCLUDE, BLOCK, NEVER_BAN]
         .map(|field| list_names::read_field(&mut reader, &fields, field, None));
     let standing = (fields.get(STANDING)).map(|node| standing::read(&mut reader, node));
-    let proven = standing.iter().map(|standing| &standing.proven);
     let of_limits = limits
         .iter()
         .flat_map(|(_, limit)| [&limit.exclude, &limit.block]);
     for named in [&exclude, &block, &never_ban]
         .into_iter()
-        .chain(proven)
+        .chain(standing.iter().map(|standing| &standing.proven))
         .chain(of_limits)
     {
         lists.add_written(named);
@@ -154,13 +153,8 @@ pub(super) fn read(
         standing,
         answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
         dns_cookies,
-        zones: names(&mut reader, &fields, directory, (ZONES, owned_names::ZONES)),
-        server_names: names(
-            &mut reader,
-            &fields,
-            directory,
-            (SERVER_NAMES, owned_names::SERVER_NAMES),
-        ),
+        zones: names(&mut reader, &fields, directory, ZONES),
+        server_names: names(&mut reader, &fields, directory, SERVER_NAMES),
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.
@@ -212,11 +206,11 @@ fn names<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     directory: Option<&Path>,
-    (section, kind): (&str, owned_names::Kind),
+    kind: owned_names::Kind,
 ) -> Option<Vec<DnsName>> {
-    match fields.get(section) {
+    match fields.get(kind.section) {
         Some(node) => Some(owned_names::read(reader, node, directory, kind)),
-        None => (!fields.is_missing(section)).then(Vec::new),
+        None => (!fields.is_missing(kind.section)).then(Vec::new),
     }
 }
 

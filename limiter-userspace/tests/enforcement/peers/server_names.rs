@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    net::IpAddr,
+    io::{Read as _, Write as _},
+    net::{IpAddr, SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
 
@@ -164,6 +165,45 @@ fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
     limiter.show(&["reload"])?;
     client.is_slow("https://www.b.example", &[])?;
     client.is_fast("https://other.example", &[])?;
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// A connection that is open keeps its name, whatever the policy becomes.
+#[test]
+fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let configuration = |name: &str| {
+        format!(
+            "limits:\n  B: {{id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
+             match: {{server-name: {name}, destination-port: 80}}}}\n"
+        )
+    };
+    let limiter = start(&pair, &configuration("a.example"), "native")?;
+    let address: SocketAddr = "10.77.0.1:80".parse()?;
+    let mut stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut ask = |name: &str| {
+        write!(stream, "GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n")?;
+        let mut answer = [0; 4096];
+        let length = stream.read(&mut answer)?;
+        ensure!(answer[..length].starts_with(b"HTTP/1.1 200"));
+        Ok(())
+    };
+    ask("b.example")?;
+    ensure!(counted(&limiter, "B")? == [0, 0]);
+    limiter.configure(&configuration("b.example"))?;
+    limiter.show(&["reload"])?;
+    // Until it is written down again.
+    std::thread::sleep(Duration::from_millis(500));
+    // Another name in the same connection changes nothing.
+    for _ in 0..10 {
+        ask("a.example")?;
+    }
+    let [passed, _] = counted(&limiter, "B")?;
+    ensure!(passed >= 10, "{passed}");
     ensure!(limiter.stop()?.success());
     Ok(())
 }
