@@ -33,12 +33,12 @@ fn names_in_the_file_and_in_one_of_their_own() {
     let names = config.policy.server_names.iter();
     let names: Vec<_> = names.map(ToString::to_string).collect();
     assert_eq!(names, ["a.example", "b.example"]);
-    let named = format!(
+    let in_file = format!(
         "{}server-names: {{file: names.txt}}\n",
         limit("server-name", "")
     );
     let files = [
-        ("limiter.yaml", named.as_bytes()),
+        ("limiter.yaml", in_file.as_bytes()),
         ("names.txt", b"b.example # ours\nA.example\nB.EXAMPLE\n"),
     ];
     assert_eq!(

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use limiter_datapath::kernel::{Datapath, ServerNameMaps};
+use limiter_datapath::kernel::{Datapath, ReputationMaps, ServerNameMaps};
 use limiter_policy::policy::ServerNames;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -60,7 +60,7 @@ impl Naming {
     /// Has connections named by the policy in force from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let names = datapath.server_names().cloned();
-        let maps = datapath.reputation().map(|maps| maps.server_names());
+        let maps = datapath.reputation().map(ReputationMaps::server_names);
         let followed = names.zip(maps).map(|(names, maps)| Followed {
             names,
             maps: Arc::clone(maps),
@@ -106,6 +106,8 @@ pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io
 fn keep(naming: &Naming, pulses: &Pulses) {
     let mut namer = ConnectionNamer::default();
     let mut before = None;
+    // Whether the policy could not be followed.
+    let mut is_behind = false;
     loop {
         pulses.server_names.beat();
         let mut shared = naming.locked();
@@ -117,12 +119,13 @@ fn keep(naming: &Naming, pulses: &Pulses) {
         if shared.is_over {
             return;
         }
-        let next = shared.is_new.then(|| shared.followed.clone());
+        let next = (shared.is_new || is_behind).then(|| shared.followed.clone());
         shared.is_new = false;
         drop(shared);
         let mut done = Ok(());
         if let Some(next) = next {
             done = namer.follow(next.map(|next| (next.names, next.maps)));
+            is_behind = done.is_err();
         }
         if let Some(readable) = namer.readable() {
             let pause = if namer.waits() { SHORT_PAUSE } else { PAUSE };
@@ -131,11 +134,12 @@ fn keep(naming: &Naming, pulses: &Pulses) {
         let error = done.and_then(|()| namer.work()).err();
         let error = error.map(|error| error.to_string());
         if error != before {
-            match &error {
-                Some(error) => warn!(
+            if let Some(error) = &error {
+                warn!(
                     "connections get no server names: {error}; limits by server name do not count them"
-                ),
-                None => info!("connections get server names again"),
+                );
+            } else {
+                info!("connections get server names again");
             }
             before = error;
         }
