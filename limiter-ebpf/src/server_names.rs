@@ -19,7 +19,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
     packet::{self, Segment},
-    server_name::{Allowance, Flow, LONGEST_SEGMENT, Piece, is_among_first},
+    server_name::{Allowance, Flow, LONGEST_SEGMENT, Piece},
 };
 
 use crate::{
@@ -47,9 +47,9 @@ static ALLOWANCE: PerCpuArray<Allowance, 1> = PerCpuArray::new();
 /// What [`limiter_find_flow`] returns: nothing is to be told.
 const SILENT: u64 = 0;
 /// Its connection is not noted.
-const UNKNOWN: u64 = 1 << 32;
-/// Its connection is noted, and its name not read yet; the number of its first byte is in the lower half.
-const AWAITING: u64 = 2 << 32;
+const UNKNOWN: u64 = 1;
+/// Its connection is noted, and its name not read yet.
+const AWAITING: u64 = 2;
 
 /// Returns whether limits count connections by their names.
 #[inline(always)]
@@ -119,7 +119,7 @@ pub(crate) fn find<const FRAGS: bool>(
 }
 
 /// Writes to the workspace what the policy says of its packet's connection; returns [`SILENT`],
-/// [`UNKNOWN`], or [`AWAITING`] and the number of the first byte.
+/// [`UNKNOWN`] or [`AWAITING`].
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -140,14 +140,40 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     workspace.note_flow(&MapTables, flow);
     match flow {
         Some(flow) if flow.is_read() => SILENT,
-        Some(flow) => AWAITING | u64::from(flow.first),
+        Some(_) => AWAITING,
         None => UNKNOWN,
     }
 }
 
+/// Returns 1 if userspace is to be told a segment with that number of the connection of the workspace's packet,
+/// by what is noted of the connection; else 0.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_tell_of_flow(
+    workspace: *const Workspace<BucketLocation>,
+    sequence: u32,
+) -> u32 {
+    // As above.
+    if !are_asked_for() {
+        return 0;
+    }
+    // SAFETY: as above.
+    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+        return 0;
+    };
+    let ends = Ends::of_facts(workspace.facts());
+    let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) else {
+        return 0;
+    };
+    // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time:
+    // then one more is told.
+    u32::from(unsafe { (*flow).tell(sequence) })
+}
+
 /// Returns whether userspace is told of a segment.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
 fn is_told(
     context: &XdpContext,
     workspace: &Workspace<BucketLocation>,
@@ -161,8 +187,9 @@ fn is_told(
     // CPU, and each calls this once.
     let allowance = unsafe { &mut *allowance };
     let now_ns = workspace.now_ns();
-    if found != UNKNOWN {
-        return is_among_first(segment.sequence, found as u32) && allowance.take_noted(now_ns);
+    if found == AWAITING {
+        return limiter_tell_of_flow(workspace, segment.sequence) == 1
+            && allowance.take_noted(now_ns);
     }
     !trial::is_on()
         && allowance.take_look(now_ns)

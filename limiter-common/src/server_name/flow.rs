@@ -19,9 +19,16 @@ pub struct Flow {
     pub known_by: u64,
     /// The sequence number of its first byte.
     pub first: u32,
-    /// 1: its name was read, or that it has none.
-    is_read: u32,
+    /// How many of its segments userspace was told; [`READ`]: its name was read, or that it has none.
+    told: u32,
 }
+
+/// In place of a number of segments.
+const READ: u32 = u32::MAX;
+
+/// The most segments that are told of a connection, so that none takes what others need by sending its first
+/// bytes again and again. A hello takes two or three.
+const MOST_TOLD: u32 = 16;
 
 impl Flow {
     /// Makes one that begins.
@@ -34,7 +41,7 @@ impl Flow {
             name: 0,
             known_by: 0,
             first,
-            is_read: 0,
+            told: 0,
         }
     }
 
@@ -46,7 +53,7 @@ impl Flow {
             limits: asked.limits,
             name: asked.zone,
             known_by,
-            is_read: 1,
+            told: READ,
             ..self
         }
     }
@@ -55,7 +62,17 @@ impl Flow {
     #[must_use]
     #[inline(always)]
     pub const fn is_read(&self) -> bool {
-        self.is_read != 0
+        self.told == READ
+    }
+
+    /// Returns whether userspace is to be told a segment whose first byte has that number, and notes it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn tell(&mut self, sequence: u32) -> bool {
+        let is_among_first = sequence.wrapping_sub(self.first) < MOST_FIRST_BYTES;
+        let is_told = is_among_first && self.told < MOST_TOLD;
+        self.told += is_told as u32;
+        is_told
     }
 
     /// Returns the limits that count it by its name, by the policy whose server names have that number.
@@ -68,14 +85,6 @@ impl Flow {
             0
         }
     }
-}
-
-/// Returns whether a segment with that number begins with one of the bytes that may tell the name, of a
-/// connection whose first byte has the number `first`.
-#[must_use]
-#[inline(always)]
-pub const fn is_among_first(sequence: u32, first: u32) -> bool {
-    sequence.wrapping_sub(first) < MOST_FIRST_BYTES
 }
 
 #[cfg(test)]
@@ -92,9 +101,19 @@ mod tests {
             // Before the first byte.
             (u32::MAX - 2, false),
         ] {
-            let found = is_among_first(sequence, u32::MAX - 1);
+            let found = Flow::new(7, u32::MAX - 1).tell(sequence);
             assert_eq!(found, is_awaited, "{sequence}");
         }
+    }
+
+    #[test]
+    fn nobody_is_told_the_same_for_ever_or_what_is_read() {
+        let mut flow = Flow::new(7, 1);
+        let told = (0..100).filter(|_| flow.tell(2)).count();
+        assert_eq!(told, MOST_TOLD as usize);
+        assert!(!flow.is_read());
+        let mut read = Flow::new(7, 1).read(3, &Asked::NOTHING);
+        assert!(!read.tell(2) && read.is_read());
     }
 
     #[test]

@@ -10,6 +10,6 @@ mod piece;
 
 pub use self::{
     allowance::Allowance,
-    flow::{Flow, is_among_first},
+    flow::Flow,
     piece::{LONGEST_SEGMENT, MOST_FIRST_BYTES, Piece},
 };

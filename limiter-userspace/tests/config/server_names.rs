@@ -99,7 +99,7 @@ fn what_has_no_server_name() {
     check(
         "limits: {Web: {id: ipAddress, cost: connections, limit: 5,\n match: {server-name: a}}}\n",
         &[
-            "2:22: the server name is not known yet when cost connections is decided on: set 'cost' to \
+            "2:23: the server name is not known yet when cost connections is decided on: set 'cost' to \
              packets or bytes",
         ],
     );
