@@ -76,7 +76,7 @@ fn curl(pair: &Pair, address: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn s_client(pair: &Pair, arguments: &[&str]) -> Result<()> {
+pub(super) fn s_client(pair: &Pair, arguments: &[&str]) -> Result<()> {
     let mut openssl = pair.client.command("openssl");
     openssl.args(["s_client", "-connect", "10.77.0.1:443"]);
     succeed(openssl.args(arguments).stdin(Stdio::null()))?;
