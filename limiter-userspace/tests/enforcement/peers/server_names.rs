@@ -10,9 +10,9 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE};
 
-use super::{names, server::Server, start, succeed};
+use super::{binary, names, server::Server, start, succeed};
 use crate::{pair, take_turn};
 
 /// What is uploaded, in bytes.
@@ -173,6 +173,64 @@ fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
     Ok(())
 }
 
+/// Connects to the web server.
+fn connect(pair: &Pair) -> Result<TcpStream> {
+    let address: SocketAddr = "10.77.0.1:80".parse()?;
+    let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    Ok(stream)
+}
+
+/// Asks for a file by a name.
+fn ask(stream: &mut TcpStream, name: &str) -> Result<()> {
+    write!(stream, "GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n")?;
+    let mut answer = [0; 4096];
+    let length = stream.read(&mut answer)?;
+    ensure!(answer[..length].starts_with(b"HTTP/1.1 200"));
+    Ok(())
+}
+
+/// Asks ten times by a name that no limit is on; returns how many more packets the limit has passed.
+fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
+    let [before, _] = counted(limiter, "B")?;
+    for _ in 0..10 {
+        ask(stream, "a.example")?;
+    }
+    let [passed, _] = counted(limiter, "B")?;
+    Ok(passed - before)
+}
+
+/// What is pinned counts connections by their names without a daemon, and the next daemon reads what began
+/// meanwhile.
+#[test]
+fn names_outlive_the_daemon() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let configuration = "limits:\n  B: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
+                         match: {server-name: b.example, destination-port: 80}}\n";
+    pair.compute_checksums()?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &argument];
+    let mut limiter = Limiter::start(binary(), &pair.server, configuration, &arguments)?;
+    let mut old = connect(&pair)?;
+    ask(&mut old, "b.example")?;
+    thread::sleep(Duration::from_millis(500));
+    limiter.kill()?;
+    ensure!(asked_ten_times(&limiter, &mut old)? >= 10);
+    let mut new = connect(&pair)?;
+    ask(&mut new, "b.example")?;
+    ensure!(asked_ten_times(&limiter, &mut new)? == 0);
+    limiter.restart()?;
+    thread::sleep(Duration::from_millis(500));
+    for stream in [&mut old, &mut new] {
+        ensure!(asked_ten_times(&limiter, stream)? >= 10);
+    }
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
 /// OpenSSL's own client says a name in one segment, or none.
 #[test]
 fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
@@ -206,28 +264,15 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
         )
     };
     let limiter = start(&pair, &configuration("a.example"), "native")?;
-    let address: SocketAddr = "10.77.0.1:80".parse()?;
-    let mut stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let mut ask = |name: &str| {
-        write!(stream, "GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n")?;
-        let mut answer = [0; 4096];
-        let length = stream.read(&mut answer)?;
-        ensure!(answer[..length].starts_with(b"HTTP/1.1 200"));
-        Ok(())
-    };
-    ask("b.example")?;
+    let mut stream = connect(&pair)?;
+    ask(&mut stream, "b.example")?;
     ensure!(counted(&limiter, "B")? == [0, 0]);
     limiter.configure(&configuration("b.example"))?;
     limiter.show(&["reload"])?;
     // Until it is written down again.
     thread::sleep(Duration::from_millis(500));
     // Another name in the same connection changes nothing.
-    for _ in 0..10 {
-        ask("a.example")?;
-    }
-    let [passed, _] = counted(&limiter, "B")?;
-    ensure!(passed >= 10, "{passed}");
+    ensure!(asked_ten_times(&limiter, &mut stream)? >= 10);
     ensure!(limiter.stop()?.success());
     Ok(())
 }
