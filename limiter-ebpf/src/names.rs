@@ -8,57 +8,42 @@ use aya_ebpf::{
 use limiter_common::{
     decide::Workspace,
     dns::{self, MOST_BYTES, Message, NameLoops},
-    packet,
+    packet::Datagram,
     policy::Tables,
 };
 
-use crate::{
-    buckets::BucketLocation,
-    frame::{XdpFrame, unknown_zero},
-    globals,
-    tables::MapTables,
-};
+use crate::{buckets::BucketLocation, globals, tables::MapTables};
 
 #[btf_map]
 static QUESTION: PerCpuArray<Message, 1> = PerCpuArray::new();
 
 /// Finds the question of the workspace's packet, if it matters.
 #[inline(always)]
-pub(crate) fn find<const FRAGS: bool>(
-    context: &XdpContext,
-    workspace: &mut Workspace<BucketLocation>,
-) {
+pub(crate) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
     if workspace.asks_for_question(&MapTables) {
-        workspace.note_question(&MapTables, copy::<FRAGS>(context), &Outlined);
+        let message = copy(context, workspace.datagram());
+        workspace.note_question(&MapTables, message, &Outlined);
     }
 }
 
-/// Copies the start of a frame's message to this CPU's memory; `None`: there is none.
+/// Copies the start of a datagram's content to this CPU's memory; `None`: there is none.
 #[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "lengths of frames and offsets in them are below 2^32"
-)]
-fn copy<const FRAGS: bool>(context: &XdpContext) -> Option<&'static mut Message> {
-    let frame = XdpFrame::<FRAGS>::new(context);
-    let datagram = packet::datagram(&frame.first_of_unknown_length())?;
-    // The verifier would walk the rest once for each kind of headers. LLVM knows the bounds, too, and
-    // would leave the arithmetic out by which the verifier sees them.
-    let (start, length) = (
-        datagram.start ^ unknown_zero(),
-        datagram.length ^ unknown_zero(),
-    );
-    let most = MOST_BYTES - 1;
-    let last = length.wrapping_sub(1);
+fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message> {
+    if datagram.length == 0 {
+        return None;
+    }
+    // In this form the verifier sees the bounds.
+    let most = MOST_BYTES as u32 - 1;
+    let last = datagram.length.wrapping_sub(1);
     let length = if last < most { last } else { most } + 1;
     let message = QUESTION.get_ptr_mut(0)?;
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on
     // a CPU, and each calls this once.
     let message = unsafe { &mut *message };
-    let to = message.begin(length as u64).as_mut_ptr();
+    let to = message.begin(length.into()).as_mut_ptr();
     // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
     // checks the frame's end.
-    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start as u32, to.cast(), length as u32) };
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, datagram.start, to.cast(), length) };
     (error == 0).then_some(message)
 }
 

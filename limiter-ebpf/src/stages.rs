@@ -107,7 +107,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         return count_hit(context, workspace);
     }
     if stage == Stage::Names {
-        names::find::<FRAGS>(context, workspace);
+        names::find(context, workspace);
     }
     if stage == Stage::ServerNames {
         server_names::find::<FRAGS>(context, workspace);

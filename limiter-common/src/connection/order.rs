@@ -2,7 +2,7 @@
 
 use crate::{
     address::{Address, Family},
-    packet::{FLAG_SYN, Facts, PROTOCOL_TCP, Transport},
+    packet::{Datagram, FLAG_SYN, Facts, PROTOCOL_TCP, Transport},
     table::HashKey,
 };
 
@@ -65,6 +65,7 @@ impl Ends {
             destination_high: self.own[0],
             destination_low: self.own[1],
             length: 0,
+            datagram: Datagram::NONE,
             source_port: self.peer_port,
             destination_port: self.own_port,
             transport: Transport::Tcp,

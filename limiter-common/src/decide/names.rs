@@ -5,6 +5,7 @@ use crate::{
     clock::Clock,
     dns::{Message, NameLoops, ask, nothing},
     offender::OffenderStore,
+    packet::Datagram,
     policy::Tables,
     reputation::Reputation,
 };
@@ -58,10 +59,18 @@ where
 
 impl<Location> Workspace<Location> {
     /// Returns whether the packet's question matters: if not, nobody need find it.
+    #[must_use]
     #[inline(always)]
     pub fn asks_for_question<T: Tables>(&self, tables: &T) -> bool {
         // They count nothing but datagrams with a header.
         self.verdict.matched & tables.shape().by_name != 0
+    }
+
+    /// Returns where the content of the packet's UDP datagram is in its frame.
+    #[must_use]
+    #[inline(always)]
+    pub const fn datagram(&self) -> Datagram {
+        self.packet.facts.datagram
     }
 
     /// Notes what the policy says of the packet's question, which `message` has; `None`: nothing could
@@ -85,6 +94,6 @@ impl<Location> Workspace<Location> {
         if !self.asks_for_question(tables) {
             return;
         }
-        self.packet.asked = ask_frame(tables, frame);
+        self.packet.asked = ask_frame(tables, frame, self.datagram());
     }
 }

@@ -6,6 +6,8 @@ use super::{
     walk,
 };
 use crate::packet::Asked;
+#[cfg(not(target_arch = "bpf"))]
+use crate::packet::{Datagram, Frame};
 use crate::policy::{Dimension, Masks, Tables, set_of_number, set_of_value};
 
 /// The flags that say that it is an answer, its kind, and that recursion is desired.
@@ -18,6 +20,9 @@ const RECURSION_DESIRED: u16 = 0x0100;
 const KIND_SHIFT: u32 = 11;
 
 const OPT: u16 = 41;
+
+/// The labels of a registered domain below a suffix that no rule names: of the suffix's one, and its own.
+pub const DOMAIN_LABELS: u32 = 2;
 
 /// The loops. The kernel's program makes each a function of its own, which the verifier walks once,
 /// and not once for each path that leads to it.
@@ -56,11 +61,11 @@ impl NameLoops for InlineNameLoops<'_> {
     }
 }
 
-/// Returns what a policy says of the question in a frame.
+/// Returns what a policy says of the question in a frame's datagram.
 #[cfg(not(target_arch = "bpf"))]
-pub fn ask_frame<F: crate::packet::Frame, T: Tables>(tables: &T, frame: &F) -> Asked {
+pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> Asked {
     let mut message = Message::EMPTY;
-    if message.read(frame) {
+    if message.read(frame, datagram) {
         ask_message(tables, &mut message)
     } else {
         Asked::NOTHING
@@ -84,8 +89,17 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
     Asked {
         limits: zero,
         zone: zero,
+        domain: zero,
         question: zero,
     }
+}
+
+/// Returns whether a message is no answer, and has exactly one question.
+#[inline(always)]
+pub(super) const fn has_question(message: &Message) -> bool {
+    let flags = message.u16(2);
+    let questions = message.u16(4);
+    message.length() >= HEADER as u64 && flags & ANSWER == 0 && questions == 1
 }
 
 /// Finds the question of a message, and writes what the policy says of it.
@@ -101,11 +115,10 @@ pub fn ask<T: Tables, L: NameLoops>(
     asked: &mut Asked,
 ) {
     *asked = nothing(tables);
-    let flags = message.u16(2);
-    let questions = message.u16(4);
-    if message.length() < HEADER as u64 || flags & ANSWER != 0 || questions != 1 {
+    if !has_question(message) {
         return;
     }
+    let flags = message.u16(2);
     let walked = loops.walk(message);
     if walked == 0 {
         return;
@@ -128,6 +141,7 @@ pub fn ask<T: Tables, L: NameLoops>(
     let shape = tables.shape();
     let mut limits = set_of_number(tables, Masks::DNS + number);
     limits &= set_of_value(tables, Dimension::DnsType, asked_type.into());
+    let mut domain_labels = DOMAIN_LABELS;
     if shape.name_slots != 0 {
         let found = loops.find_name(tables, message, count, end);
         match tables.name(found as u32) {
@@ -136,6 +150,7 @@ pub fn ask<T: Tables, L: NameLoops>(
                 let set = if is_whole { slot.of_name } else { slot.below };
                 limits &= set_of_number(tables, set);
                 asked.zone = slot.zone;
+                domain_labels = slot.domain_labels;
             }
             None => limits &= shape.of_any_name,
         }
@@ -144,6 +159,15 @@ pub fn ask<T: Tables, L: NameLoops>(
         limits &= !shape.by_zone;
     }
     asked.limits = limits;
+    if shape.by_domain != 0 {
+        // A public suffix itself has fewer.
+        let left_out = tables.opaque(u64::from(count.saturating_sub(domain_labels)));
+        let start = match count {
+            0 => end - 1,
+            _ => message.label(left_out),
+        };
+        asked.domain = loops.hash(message, start, end);
+    }
     if shape.by_question != 0 {
         let name = loops.hash(message, HEADER as u32, end);
         asked.question = name ^ (u64::from(asked_type) << 16 | u64::from(class));

@@ -1,7 +1,7 @@
 //! The memory that a DNS message is read from.
 
 #[cfg(not(target_arch = "bpf"))]
-use crate::packet::{self, Frame};
+use crate::packet::{Datagram, Frame};
 
 /// The length of a message's header.
 pub(super) const HEADER: usize = 12;
@@ -57,14 +57,15 @@ impl Message {
 
     /// Reads the message of a frame's datagram; returns false if there is none, or not all of its bytes.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn read<F: Frame>(&mut self, frame: &F) -> bool {
-        let Some(datagram) = packet::datagram(frame) else {
+    pub fn read<F: Frame>(&mut self, frame: &F, datagram: Datagram) -> bool {
+        if datagram.length == 0 {
             return false;
-        };
-        let length = datagram.length.min(MOST_BYTES);
+        }
+        let start = datagram.start as usize;
+        let length = (datagram.length as usize).min(MOST_BYTES);
         for (to, at) in self.begin(length as u64).iter_mut().zip(0..length) {
             // A frame in a capture may be cut.
-            let Some([byte]) = frame.load(datagram.start + at) else {
+            let Some([byte]) = frame.load(start + at) else {
                 return false;
             };
             *to = byte;
@@ -76,6 +77,12 @@ impl Message {
     #[inline(always)]
     pub(super) const fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Returns the bytes between two offsets; `None`: the first is behind the second.
+    #[cfg(not(target_arch = "bpf"))]
+    pub(super) fn bytes(&self, between: core::ops::Range<usize>) -> Option<&[u8]> {
+        self.bytes.get(between)
     }
 
     /// Returns the byte at an offset.

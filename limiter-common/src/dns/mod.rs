@@ -12,12 +12,14 @@
 mod ask;
 mod message;
 mod name_hash;
+#[cfg(not(target_arch = "bpf"))]
+mod question;
 mod slot;
 mod walk;
 
 pub(crate) use self::ask::nothing;
 pub use self::{
-    ask::{NameLoops, ask},
+    ask::{DOMAIN_LABELS, NameLoops, ask},
     message::{MOST_BYTES, Message},
     name_hash::hash_words,
     slot::{MOST_PROBES, find_slot},
@@ -27,6 +29,7 @@ pub use self::{
 pub use self::{
     ask::{ask_frame, ask_message},
     name_hash::{hash_labels, hash_of_name, zone_number},
+    question::WireQuestion,
 };
 
 #[cfg(test)]

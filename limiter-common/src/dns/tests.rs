@@ -65,9 +65,26 @@ fn wire(labels: &[&[u8]]) -> Vec<u8> {
     wire
 }
 
+/// Checks that a message has the question that it has by a plain reading.
+fn check_question(bytes: &[u8], message: &mut Message) {
+    let is_query = bytes.len() >= HEADER && bytes[2] & 0x80 == 0 && bytes[4..6] == [0, 1];
+    let asked = labels(bytes).filter(|_| is_query);
+    let question = message.question();
+    assert_eq!(question.is_some(), asked.is_some(), "{bytes:x?}");
+    let (Some(question), Some(asked)) = (question, asked) else {
+        return;
+    };
+    assert_eq!(question.name.to_ascii_lowercase(), wire(&asked));
+    assert!(bytes[HEADER..].starts_with(question.name));
+    let behind = &bytes[HEADER + question.name.len()..];
+    let numbers = [question.of_type, question.class].map(u16::to_be_bytes);
+    assert!(behind.starts_with(numbers.as_flattened()), "{bytes:x?}");
+}
+
 /// Checks the walk over a message, and the hash of each end of its name.
 fn check(bytes: &[u8]) {
     let mut message = message(bytes);
+    check_question(bytes, &mut message);
     let walked = walk(&mut message);
     let Some(labels) = labels(bytes) else {
         assert_eq!(walked, 0, "{bytes:x?}");

@@ -28,6 +28,9 @@ pub enum IdFormat {
     /// The zone of the policy that the name of the packet's DNS question is in, with one bucket for all
     /// sources.
     Zone,
+    /// The registered domain that the name of the packet's DNS question is in, with one bucket for all
+    /// sources.
+    Domain,
     /// The packet's DNS question: name, type and class, with one bucket for all sources.
     Question,
     /// The server name of the policy that the name belongs to which the client of the packet's connection
@@ -88,8 +91,59 @@ pub enum NamedBy {
     Zone = 8,
     /// The packet's DNS question, by a keyed hash.
     Question = 9,
+    /// The registered domain of the packet's DNS question, by a keyed hash.
+    Domain = 10,
     /// The server name of the packet's connection, by the number that is made of its name.
-    ServerName = 10,
+    ServerName = 11,
+}
+
+/// What of a packet's DNS question names an owner, alone or beside the source. The discriminants are
+/// those of [`NamedBy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
+#[repr(u8)]
+pub enum NameKind {
+    /// [`NamedBy::Zone`].
+    Zone = NamedBy::Zone as u8,
+    /// [`NamedBy::Question`].
+    Question = NamedBy::Question as u8,
+    /// [`NamedBy::Domain`].
+    Domain = NamedBy::Domain as u8,
+}
+
+impl NameKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Zone, Self::Domain, Self::Question];
+
+    /// Returns the format of owners that it names alone.
+    #[must_use]
+    pub const fn alone(self) -> IdFormat {
+        match self {
+            Self::Zone => IdFormat::Zone,
+            Self::Domain => IdFormat::Domain,
+            Self::Question => IdFormat::Question,
+        }
+    }
+
+    /// Returns its name in configuration files and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.alone().name()
+    }
+
+    /// Returns the variant with that discriminant; `None`: no question names the owner.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_number(number: u8) -> Option<Self> {
+        match NamedBy::of_number(number) {
+            Some(named_by) => named_by.name_kind(),
+            None => None,
+        }
+    }
 }
 
 /// The properties of what names owners.
@@ -101,7 +155,7 @@ struct NamedByRow {
 
 impl IdFormat {
     /// Every format; ranges with their default lengths.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::IpAddress,
         Self::Ipv4RangeCidr {
             prefix_length: IPV4_RANGE,
@@ -112,6 +166,7 @@ impl IdFormat {
         Self::RegId,
         Self::Destination,
         Self::Zone,
+        Self::Domain,
         Self::Question,
         Self::ServerName,
         Self::Total,
@@ -150,6 +205,10 @@ impl IdFormat {
             Self::Zone => Row {
                 name: "zone",
                 id: Id::Other(NamedBy::Zone),
+            },
+            Self::Domain => Row {
+                name: "domain",
+                id: Id::Other(NamedBy::Domain),
             },
             Self::Question => Row {
                 name: "question",
@@ -211,6 +270,15 @@ impl IdFormat {
         }
     }
 
+    /// Returns what of the packet's DNS question names a bucket alone; `None`: something else does.
+    #[must_use]
+    pub const fn name_kind(self) -> Option<NameKind> {
+        match self.named_by() {
+            Some(named_by) => named_by.name_kind(),
+            None => None,
+        }
+    }
+
     /// Returns what names a bucket; `None`: the source's address does.
     #[must_use]
     pub const fn named_by(self) -> Option<NamedBy> {
@@ -242,7 +310,7 @@ impl NamedBy {
                      and `otherwise: true` to this one",
                 ),
             },
-            Self::Zone | Self::Question => NamedByRow {
+            Self::Zone | Self::Domain | Self::Question => NamedByRow {
                 shared_by: "all sources share",
                 of_all_sources: true,
                 why_no_overrides: Some(
@@ -261,10 +329,20 @@ impl NamedBy {
         }
     }
 
-    /// Returns whether the packet's DNS question names such an owner.
+    /// Returns what of the packet's DNS question names such an owner; `None`: something else does.
     #[must_use]
-    pub const fn is_of_question(self) -> bool {
-        matches!(self, Self::Zone | Self::Question)
+    #[inline(always)]
+    pub const fn name_kind(self) -> Option<NameKind> {
+        match self {
+            Self::Zone => Some(NameKind::Zone),
+            Self::Domain => Some(NameKind::Domain),
+            Self::Question => Some(NameKind::Question),
+            Self::Subscriber
+            | Self::Interface
+            | Self::Host
+            | Self::Destination
+            | Self::ServerName => None,
+        }
     }
 
     /// Returns the variant with that discriminant; `None`: the source's address names the owner.
@@ -277,6 +355,7 @@ impl NamedBy {
         const DESTINATION: u8 = NamedBy::Destination as u8;
         const ZONE: u8 = NamedBy::Zone as u8;
         const QUESTION: u8 = NamedBy::Question as u8;
+        const DOMAIN: u8 = NamedBy::Domain as u8;
         const SERVER_NAME: u8 = NamedBy::ServerName as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
@@ -285,6 +364,7 @@ impl NamedBy {
             DESTINATION => Some(Self::Destination),
             ZONE => Some(Self::Zone),
             QUESTION => Some(Self::Question),
+            DOMAIN => Some(Self::Domain),
             SERVER_NAME => Some(Self::ServerName),
             _ => None,
         }

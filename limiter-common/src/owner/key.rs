@@ -3,7 +3,7 @@
 use super::{Owner, OwnerKind};
 use crate::{
     address::{Address, Family},
-    limit::{LimitId, NamedBy},
+    limit::{LimitId, NameKind, NamedBy},
 };
 
 /// Names one bucket: the limit, and whose budget of that limit.
@@ -19,7 +19,7 @@ pub struct BucketKey {
     /// The kind of the id.
     kind: OwnerKind,
     /// In network byte order: the masked address, with IPv4 in the first four bytes; or a number
-    /// in the first eight.
+    /// in the first eight. The number of a name is in the last eight.
     id: [[u8; 8]; 2],
 }
 
@@ -59,7 +59,32 @@ impl BucketKey {
     /// Returns the bucket of `limit` whose owner is named by a number.
     #[must_use]
     pub const fn of_number(limit: LimitId, of: NamedBy, number: u64) -> Self {
-        Self::new(limit, OwnerKind::of_number(of), number, 0)
+        let kind = OwnerKind::of_number(of);
+        match of.name_kind() {
+            Some(_) => Self::new(limit, kind, 0, number),
+            None => Self::new(limit, kind, number, 0),
+        }
+    }
+
+    /// Returns the bucket that the owner, an address or range of at most 64 bits or a subscriber, has for
+    /// a name with that number.
+    #[must_use]
+    pub const fn with_name(self, name_kind: NameKind, number: u64) -> Self {
+        Self {
+            kind: self.kind.with_name(name_kind),
+            id: [self.id[0], number.to_be_bytes()],
+            ..self
+        }
+    }
+
+    /// Returns the kind and the number of the name that the bucket is for, beside its owner; `None`: it is
+    /// for all names, or its owner is a name.
+    #[must_use]
+    pub const fn name(&self) -> Option<(NameKind, u64)> {
+        match self.kind.name_kind() {
+            Some(name_kind) => Some((name_kind, u64::from_be_bytes(self.id[1]))),
+            None => None,
+        }
     }
 
     /// Returns the bucket of `limit` that all packets to an address are charged to.
@@ -139,7 +164,10 @@ impl BucketKey {
     pub const fn owner(&self) -> Owner {
         match self.kind.named_by() {
             Some(NamedBy::Destination) => Owner::Destination(self.address(self.kind.last())),
-            Some(of) => Owner::Number(of, u64::from_be_bytes(self.id[0])),
+            Some(of) => {
+                let half = of.name_kind().is_some() as usize;
+                Owner::Number(of, u64::from_be_bytes(self.id[half]))
+            }
             None => Owner::Source {
                 address: self.address(self.kind.first()),
                 prefix_length: self.kind.last(),
@@ -150,6 +178,10 @@ impl BucketKey {
     /// Returns the address that the id is, of the family of that number.
     const fn address(&self, family: u8) -> Address {
         let [high, low] = self.id;
+        let low = match self.kind.name_kind() {
+            Some(_) => [0; 8],
+            None => low,
+        };
         if family == Family::V4 as u8 {
             Address::v4([high[0], high[1], high[2], high[3]])
         } else {

@@ -4,10 +4,13 @@ mod key;
 mod of_packet;
 
 pub(crate) use self::of_packet::OwnerOf;
-pub use self::{key::BucketKey, of_packet::OwnerFields};
+pub use self::{
+    key::BucketKey,
+    of_packet::{MOST_BITS_BESIDE_NAMES, OwnerFields},
+};
 use crate::{
     address::{Address, Family},
-    limit::NamedBy,
+    limit::{NameKind, NamedBy},
 };
 
 /// The kind of an owner's id: the IP version and how many leading bits of an address count, or the
@@ -36,6 +39,18 @@ impl OwnerKind {
     #[must_use]
     pub const fn of_number(number: NamedBy) -> Self {
         Self((number as u32) << 8)
+    }
+
+    /// Returns the kind of the same id with a name beside it, whose number is the id's second half.
+    #[must_use]
+    pub const fn with_name(self, name_kind: NameKind) -> Self {
+        Self(self.0 | (name_kind as u32) << 16)
+    }
+
+    /// Returns the kind of the name beside the id; `None`: there is none.
+    const fn name_kind(self) -> Option<NameKind> {
+        let [_, name_kind, ..] = self.0.to_be_bytes();
+        NameKind::of_number(name_kind)
     }
 
     /// Returns what the id is of; `None`: it is a range of sources.

@@ -3,10 +3,14 @@
 use super::{BucketKey, OwnerKind};
 use crate::{
     address::{Address, Family},
-    limit::{IdFormat, LimitId, NamedBy},
+    limit::{IdFormat, LimitId, NameKind, NamedBy},
     packet::Asked,
     packet::Facts,
 };
+
+/// The most leading bits of a source that name a bucket together with a name. A client of IPv6 has all
+/// addresses of such a network (RFC 7421), so that more would only give forgers more buckets.
+pub const MOST_BITS_BESIDE_NAMES: u8 = 64;
 
 /// The facts that may name the owner of a packet's bucket. They are references, so that a fact that
 /// is not needed is not read.
@@ -28,16 +32,19 @@ pub struct OwnerFields<'a> {
 #[repr(C)]
 pub(crate) struct OwnerOf {
     kind: OwnerKind,
-    reserved: u32,
+    /// The number of the [`NameKind`] that also names the bucket; 0: none.
+    name_kind: u32,
     mask_high: u64,
     mask_low: u64,
 }
 
 impl OwnerOf {
-    /// Makes it of an id format and, if something else than the source names its owners, what does.
+    /// Makes it of an id format; if something else than the source names its owners, of what does; and
+    /// of what else of the packet's question does.
     pub(crate) const fn new(
         id_format: IdFormat,
         named_by: Option<NamedBy>,
+        name_kind: Option<NameKind>,
         family: Family,
     ) -> Self {
         let all = Address {
@@ -54,14 +61,27 @@ impl OwnerOf {
             Some(NamedBy::Destination) => 128,
             _ => length,
         };
+        let length = match name_kind {
+            Some(_) if length > MOST_BITS_BESIDE_NAMES => MOST_BITS_BESIDE_NAMES,
+            _ => length,
+        };
         let Address { high, low, .. } = all.masked(length);
+        let kind = match named_by {
+            Some(NamedBy::Destination) => OwnerKind::of_destination(family),
+            Some(other) => OwnerKind::of_number(other),
+            None => OwnerKind::of_range(family, length),
+        };
         Self {
-            kind: match named_by {
-                Some(NamedBy::Destination) => OwnerKind::of_destination(family),
-                Some(other) => OwnerKind::of_number(other),
-                None => OwnerKind::of_range(family, length),
+            kind: match (named_by, name_kind) {
+                // Its own number says it.
+                (Some(named_by), _) if named_by.name_kind().is_some() => kind,
+                (_, Some(name_kind)) => kind.with_name(name_kind),
+                (_, None) => kind,
             },
-            reserved: 0,
+            name_kind: match name_kind {
+                Some(name_kind) => name_kind as u32,
+                None => 0,
+            },
             mask_high: high,
             mask_low: low,
         }
@@ -90,11 +110,23 @@ impl OwnerOf {
         let high = match NamedBy::of_number(named_by) {
             Some(NamedBy::Subscriber) => *owner_fields.subscriber,
             Some(NamedBy::Interface) => *owner_fields.interface as u64,
-            Some(NamedBy::Zone | NamedBy::ServerName) => owner_fields.asked.zone,
-            Some(NamedBy::Question) => owner_fields.asked.question,
-            // The masks of a host's bucket are 0.
-            Some(NamedBy::Host | NamedBy::Destination) | None => high & self.mask_high,
+            Some(NamedBy::ServerName) => owner_fields.asked.zone,
+            // The masks of a host's bucket are 0, and those of one that a question alone names.
+            Some(
+                NamedBy::Host
+                | NamedBy::Destination
+                | NamedBy::Zone
+                | NamedBy::Domain
+                | NamedBy::Question,
+            )
+            | None => high & self.mask_high,
         };
-        BucketKey::new(limit, self.kind, high, low & self.mask_low)
+        let low = match NameKind::of_number(self.name_kind as u8) {
+            Some(NameKind::Zone) => owner_fields.asked.zone,
+            Some(NameKind::Domain) => owner_fields.asked.domain,
+            Some(NameKind::Question) => owner_fields.asked.question,
+            None => low & self.mask_low,
+        };
+        BucketKey::new(limit, self.kind, high, low)
     }
 }

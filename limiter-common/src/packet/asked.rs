@@ -8,6 +8,8 @@ pub struct Asked {
     pub limits: u64,
     /// The number of its zone, or of its server name in the policy; 0: it has none.
     pub zone: u64,
+    /// The number of its registered domain; 0: no limit asks for it.
+    pub domain: u64,
     /// The number of the question: its name, type and class.
     pub question: u64,
 }
@@ -17,6 +19,7 @@ impl Asked {
     pub const NOTHING: Self = Self {
         limits: 0,
         zone: 0,
+        domain: 0,
         question: 0,
     };
 }

@@ -17,6 +17,8 @@ pub struct Facts {
     pub destination_low: u64,
     /// The frame's length in bytes, from the Ethernet header on.
     pub length: u64,
+    /// Where the content of its UDP datagram is.
+    pub datagram: Datagram,
     /// The source port; 0 if there are no ports.
     pub source_port: u16,
     /// The destination port; 0 if there are no ports.
@@ -30,7 +32,7 @@ pub struct Facts {
     pub tcp_flags: u8,
 }
 
-const _: () = assert!(size_of::<Facts>() == 24 + 3 * 8 + 8, "no padding");
+const _: () = assert!(size_of::<Facts>() == 24 + 4 * 8 + 8, "no padding");
 
 impl Facts {
     /// The facts of no packet.
@@ -39,6 +41,7 @@ impl Facts {
         destination_high: 0,
         destination_low: 0,
         length: 0,
+        datagram: Datagram::NONE,
         source_port: 0,
         destination_port: 0,
         transport: Transport::Unknown,
@@ -51,6 +54,25 @@ impl Facts {
         self.destination_high = destination.high;
         self.destination_low = destination.low;
     }
+}
+
+/// Where the content of a frame's UDP datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Datagram {
+    /// The offset in the frame, in bytes.
+    pub start: u32,
+    /// The number of bytes, as far as the frame has them: the first fragment of a datagram has only
+    /// some, a later one none.
+    pub length: u32,
+}
+
+impl Datagram {
+    /// That of a packet that has no content of UDP.
+    pub const NONE: Self = Self {
+        start: 0,
+        length: 0,
+    };
 }
 
 /// How much of a packet's transport header is known.

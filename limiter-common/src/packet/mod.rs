@@ -18,7 +18,7 @@ use core::ops::Range;
 use self::payload::Payload;
 pub use self::{
     asked::Asked,
-    facts::{Facts, Transport},
+    facts::{Datagram, Facts, Transport},
     frame::Frame,
     segment::{Segment, segment},
     tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
@@ -65,12 +65,12 @@ pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
         offset: ethernet::HEADER,
         ..Payload::NONE
     };
-    let frame = &parse_network(frame, facts, &mut payload)?;
+    let untagged = parse_network(frame, facts, &mut payload)?;
     if payload.later_fragment {
-        Ok(())
-    } else {
-        transport::parse(frame, payload, facts)
+        return Ok(());
     }
+    let tags = frame.length() - untagged.length();
+    transport::parse(&untagged, tags, payload, facts)
 }
 
 /// Returns the family of the packet in a frame, and where its IP header starts; `None`: it has
@@ -103,33 +103,6 @@ fn parse_network<F: Frame>(
     }
     facts.protocol = payload.protocol;
     Ok(frame)
-}
-
-/// Where the content of a frame's UDP datagram is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datagram {
-    /// The offset in the frame.
-    pub start: usize,
-    /// The number of bytes, as far as the frame has them: the first fragment of a datagram has only
-    /// some.
-    pub length: usize,
-}
-
-/// Returns where the content of a frame's UDP datagram is; `None`: it is none, or a later fragment.
-/// Headers were checked when the packet was parsed.
-#[inline(always)]
-pub fn datagram<F: Frame>(frame: &F) -> Option<Datagram> {
-    let mut payload = Payload {
-        offset: ethernet::HEADER,
-        ..Payload::NONE
-    };
-    let mut facts = Facts::NONE;
-    let untagged = parse_network(frame, &mut facts, &mut payload).ok()?;
-    if payload.later_fragment || payload.protocol != PROTOCOL_UDP {
-        return None;
-    }
-    let tags = frame.length() - untagged.length();
-    transport::udp_content(&untagged, payload, tags)
 }
 
 /// The numbers of a TCP segment (RFC 9293).
@@ -174,20 +147,18 @@ pub fn payload_place<F: Frame>(frame: &F) -> Option<Range<usize>> {
     if payload.later_fragment {
         return None;
     }
-    transport::parse(&untagged, payload, &mut facts).ok()?;
-    let (header, end) = match payload.protocol {
+    let tags = frame.length() - untagged.length();
+    transport::parse(&untagged, tags, payload, &mut facts).ok()?;
+    match payload.protocol {
         PROTOCOL_TCP => {
             let [data_offset] = untagged.load(payload.offset + 12)?;
-            (usize::from(data_offset >> 4) * 4, payload.end)
+            let header = usize::from(data_offset >> 4) * 4;
+            Some(tags + payload.offset + header..tags + payload.end)
         }
         PROTOCOL_UDP => {
-            let length = untagged.load(payload.offset + 4).map(u16::from_be_bytes)?;
-            // A fragment has not all of it.
-            let end = payload.end.min(payload.offset + usize::from(length));
-            (transport::UDP_HEADER, end)
+            let Datagram { start, length } = facts.datagram;
+            Some(start as usize..(start + length) as usize)
         }
-        _ => return None,
-    };
-    let tags = frame.length() - untagged.length();
-    Some(tags + payload.offset + header..tags + end)
+        _ => None,
+    }
 }

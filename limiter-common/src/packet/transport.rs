@@ -18,13 +18,15 @@ pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, PROTOCOL_UDP, DCCP, SCT
 
 /// RFC 792 and RFC 4443: type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER: usize = 8;
-pub(super) const UDP_HEADER: usize = 8;
+const UDP_HEADER: usize = 8;
 const PORTS: usize = 4;
 
-/// Finds the ports and flags of a packet that has its transport header.
+/// Finds the ports and flags of a packet that has its transport header, and the content of a UDP
+/// datagram. `tags` bytes of tags come before what `frame` has.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
     frame: &F,
+    tags: usize,
     payload: Payload,
     facts: &mut Facts,
 ) -> Result<(), Reason> {
@@ -34,7 +36,7 @@ pub(super) fn parse<F: Frame>(
             facts.transport = Transport::Tcp;
         }
         PROTOCOL_UDP => {
-            check_udp(frame, payload)?;
+            facts.datagram = parse_udp(frame, tags, payload)?;
             facts.transport = Transport::Ports;
         }
         DCCP | SCTP | UDP_LITE => {
@@ -61,21 +63,14 @@ pub(super) fn parse<F: Frame>(
     Ok(())
 }
 
-/// Returns where the content of a UDP datagram is, in the frame with `tags` bytes more before it.
+/// Checks a UDP header (RFC 768), and returns where the content is. The header's length is that of the
+/// whole datagram; a fragment is shorter.
 #[inline(always)]
-pub(super) fn udp_content<F: Frame>(frame: &F, payload: Payload, tags: usize) -> Option<Datagram> {
-    let length = usize::from(u16::from_be_bytes(frame.load(payload.offset + 4)?));
-    let start = payload.offset + UDP_HEADER;
-    let end = (payload.offset + length).min(payload.end);
-    (start < end).then(|| Datagram {
-        start: tags + start,
-        length: end - start,
-    })
-}
-
-/// Checks a UDP header (RFC 768). Its length is that of the whole datagram; a fragment is shorter.
-#[inline(always)]
-fn check_udp<F: Frame>(frame: &F, payload: Payload) -> Result<(), Reason> {
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "offsets in frames are below 2^32"
+)]
+fn parse_udp<F: Frame>(frame: &F, tags: usize, payload: Payload) -> Result<Datagram, Reason> {
     let Some(length) = frame.load::<2>(payload.offset + 4) else {
         return Err(Reason::MalformedUdp);
     };
@@ -86,5 +81,10 @@ fn check_udp<F: Frame>(frame: &F, payload: Payload) -> Result<(), Reason> {
     {
         return Err(Reason::MalformedUdp);
     }
-    Ok(())
+    let of_frame = payload.end - payload.offset;
+    let length = if length < of_frame { length } else { of_frame };
+    Ok(Datagram {
+        start: (tags + payload.offset + UDP_HEADER) as u32,
+        length: (length - UDP_HEADER) as u32,
+    })
 }

@@ -3,7 +3,7 @@
 use crate::{
     address::Family,
     answer::Answer,
-    limit::{Cost, IdFormat, LimitId, NamedBy},
+    limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
     owner::{BucketKey, OwnerFields, OwnerOf},
     packet::Facts,
     standing::Standing,
@@ -47,6 +47,18 @@ impl LimitEntry {
     /// Makes the entry of a limit.
     #[must_use]
     pub const fn new(id: LimitId, id_format: IdFormat, cost: Cost) -> Self {
+        Self::of_names(id, id_format, id_format.name_kind(), cost)
+    }
+
+    /// Makes the entry of a limit whose owners have a bucket for each name of a kind, or that a name
+    /// alone owns.
+    #[must_use]
+    pub const fn of_names(
+        id: LimitId,
+        id_format: IdFormat,
+        name_kind: Option<NameKind>,
+        cost: Cost,
+    ) -> Self {
         let named_by = match (id_format.named_by(), cost) {
             // A connection belongs to no interface.
             (Some(NamedBy::Interface), Cost::Connections | Cost::Handshakes) => Some(NamedBy::Host),
@@ -66,8 +78,8 @@ impl LimitEntry {
             },
             interval_of_ceiling: 0,
             owners: [
-                OwnerOf::new(id_format, named_by, Family::V4),
-                OwnerOf::new(id_format, named_by, Family::V6),
+                OwnerOf::new(id_format, named_by, name_kind, Family::V4),
+                OwnerOf::new(id_format, named_by, name_kind, Family::V6),
             ],
             answers: [Answer::Drop as u8; ANSWERS],
             slip: 1,

@@ -13,6 +13,9 @@ pub struct NameSlot {
     pub of_name: u32,
     /// The index of the set of those that count questions for names below it.
     pub below: u32,
+    /// How many labels the registered domain of it and of the names below it has, as far as they have
+    /// so many.
+    pub domain_labels: u32,
     /// Nothing, so that a slot never crosses a cache line.
-    pub reserved: u64,
+    pub reserved: u32,
 }

@@ -82,6 +82,8 @@ pub struct Shape {
     pub by_name: u64,
     /// Those whose owners are zones.
     pub by_zone: u64,
+    /// Those whose owners are registered domains.
+    pub by_domain: u64,
     /// Those whose owners are questions.
     pub by_question: u64,
     /// Those that count questions for names that are not in the table, and others than `by_name`.
@@ -169,6 +171,7 @@ impl Shape {
         label_counts: 0,
         by_name: 0,
         by_zone: 0,
+        by_domain: 0,
         by_question: 0,
         of_any_name: u64::MAX,
         by_server_name: 0,

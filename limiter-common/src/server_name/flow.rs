@@ -121,7 +121,7 @@ mod tests {
         let asked = Asked {
             limits: 0b101,
             zone: 9,
-            question: 0,
+            ..Asked::NOTHING
         };
         let flow = Flow::new(7, 1).read(3, &asked);
         assert_eq!(flow.limits_of(3), 0b101);

@@ -1,6 +1,7 @@
 //! What buckets hold, by whoever sends packets, and to whom.
 
 use std::{
+    collections::HashMap,
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
@@ -36,16 +37,16 @@ impl Datapath {
         self.buckets_of_source(source, to, &self.asked(question), |_| true)
     }
 
-    /// Returns the zone by whose number buckets are named.
+    /// Returns the zones by the numbers that name their buckets.
     #[must_use]
-    pub fn zone(&self, number: u64) -> Option<&DnsName> {
-        self.policy.zones.get(&number)
+    pub const fn zones(&self) -> &HashMap<u64, DnsName> {
+        &self.policy.zones
     }
 
-    /// Returns the name of the section `server-names` by whose number buckets are named.
+    /// Returns the names of the section `server-names` by the numbers that name their buckets.
     #[must_use]
-    pub fn server_name(&self, number: u64) -> Option<&DnsName> {
-        self.policy.server_names_by_number.get(&number)
+    pub fn server_names_by_number(&self) -> &HashMap<u64, DnsName> {
+        &self.policy.server_names_by_number
     }
 
     /// Returns what the policy in force says of server names; `None`: no limit counts by them.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use limiter_common::{
-    limit::{LimitId, NamedBy},
+    limit::{LimitId, NameKind, NamedBy},
     owner::{BucketKey, Owner},
     table::{self, HashKey},
     unit::{KnownUnits as _, Unit},
@@ -157,6 +157,8 @@ pub struct HashDebt {
 struct KeptHashDebt {
     limit: u16,
     owner: KeptOwner,
+    /// The name that the bucket is for beside the owner, as returned by [`BucketKey::name`].
+    name: Option<(NameKind, u64)>,
     unit: u32,
     owed: u64,
     /// As returned by [`BucketKey::part`].
@@ -172,6 +174,7 @@ enum KeptOwner {
     Destination(IpAddr),
     Zone(u64),
     Question(u64),
+    Domain(u64),
     ServerName(u64),
 }
 
@@ -189,9 +192,11 @@ impl From<HashDebt> for KeptHashDebt {
                 Owner::Number(NamedBy::Interface, number) => KeptOwner::Interface(number),
                 Owner::Number(NamedBy::Zone, number) => KeptOwner::Zone(number),
                 Owner::Number(NamedBy::Question, number) => KeptOwner::Question(number),
+                Owner::Number(NamedBy::Domain, number) => KeptOwner::Domain(number),
                 Owner::Number(NamedBy::ServerName, number) => KeptOwner::ServerName(number),
                 Owner::Number(NamedBy::Host | NamedBy::Destination, _) => KeptOwner::Host,
             },
+            name: debt.key.name(),
             unit: debt.unit,
             owed: debt.owed,
             stamp: debt.key.part(),
@@ -217,6 +222,11 @@ impl From<KeptHashDebt> for HashDebt {
             KeptOwner::ServerName(number) => {
                 BucketKey::of_number(limit, NamedBy::ServerName, number)
             }
+            KeptOwner::Domain(number) => BucketKey::of_number(limit, NamedBy::Domain, number),
+        };
+        let bucket = match kept.name {
+            Some((name_kind, number)) => bucket.with_name(name_kind, number),
+            None => bucket,
         };
         Self {
             key: match kept.stamp.checked_sub(1) {

@@ -73,7 +73,7 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
         facts,
         class,
         now: 0,
-        asked: ask_frame(tables, &BytesFrame(frame)),
+        asked: ask_frame(tables, &BytesFrame(frame), facts.datagram),
     })
 }
 

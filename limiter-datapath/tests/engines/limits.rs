@@ -32,6 +32,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         name: format!("Limit{id}"),
         id: LimitId(id),
         id_format,
+        per_name: None,
         cost: Cost::Packets,
         strategy: Strategy::Gcra,
         matching: Match::default(),

@@ -58,6 +58,7 @@ fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
         IdFormat::IpAddress
         | IdFormat::Destination
         | IdFormat::Zone
+        | IdFormat::Domain
         | IdFormat::Question
         | IdFormat::ServerName
         | IdFormat::Total => true,

@@ -3,8 +3,11 @@
 use std::net::IpAddr;
 
 use anyhow::{Result, anyhow};
-use limiter_common::reason::Reason;
-use limiter_policy::config::{self, Store};
+use limiter_common::{limit::IdFormat, reason::Reason};
+use limiter_policy::{
+    config::{self, Store},
+    policy::Policy,
+};
 use testbed::Frame;
 
 use crate::engine::Engines;
@@ -12,6 +15,7 @@ use crate::engine::Engines;
 /// A source that asks questions.
 struct Scene {
     engines: Engines,
+    own: IpAddr,
     frame: Frame,
     time: u64,
 }
@@ -23,9 +27,14 @@ impl Scene {
 
     fn with(text: &str, source: &str, own: &str, store: Store) -> Result<Self> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
+        Self::of(&config.policy, source, own, store)
+    }
+
+    fn of(policy: &Policy, source: &str, own: &str, store: Store) -> Result<Self> {
         let [source, own]: [IpAddr; 2] = [source.parse()?, own.parse()?];
         Ok(Self {
-            engines: Engines::with(&config.policy, store)?,
+            engines: Engines::with(policy, store)?,
+            own,
             frame: Frame::new(source, own),
             time: 0,
         })
@@ -40,6 +49,12 @@ impl Scene {
     fn message(&mut self, message: &[u8]) -> Result<Reason> {
         let frame = self.frame.udp(40_000, 53, message)?;
         Ok(self.judge(&frame))
+    }
+
+    /// Changes where queries come from.
+    fn come_from(&mut self, source: &str) -> Result<()> {
+        self.frame = Frame::new(source.parse()?, self.own);
+        Ok(())
     }
 
     /// Returns what becomes of a query for an address.
@@ -111,6 +126,126 @@ fn each_zone_has_a_bucket() -> Result<()> {
             }
             scene.engines.assert_same_state();
         }
+    }
+    Ok(())
+}
+
+/// The two halves of the name of a client's bucket: neither a client nor a zone alone is one's.
+#[test]
+fn each_source_has_a_bucket_for_each_zone() -> Result<()> {
+    let text = format!(
+        "zones: [a.example, b.example]\n\
+         limits: {{Pairs: {{id: [ipAddress, zone], {RATE}}}}}\n"
+    );
+    for (sources, own) in [
+        (["192.0.2.7", "192.0.2.8"], "198.51.100.1"),
+        (["2001:db8::7", "2001:db8:0:1::7"], "2001:db8:f::1"),
+    ] {
+        for store in [Store::Table, Store::Hash] {
+            let mut scene = Scene::with(&text, sources[0], own, store)?;
+            for source in sources {
+                scene.come_from(source)?;
+                for (name, reason) in [
+                    ("www.a.example", WithinLimits),
+                    ("a.example", OverLimit),
+                    ("www.b.example", WithinLimits),
+                    ("b.example", OverLimit),
+                    ("c.example", Unlimited),
+                ] {
+                    assert_eq!(scene.ask(name)?, reason, "{source} {name}");
+                }
+            }
+            scene.engines.assert_same_state();
+        }
+    }
+    // Beside a name, an address of IPv6 counts by its /64.
+    let mut scene = Scene::with(&text, "2001:db8::7", "2001:db8:f::1", Store::Table)?;
+    assert_eq!(scene.ask("a.example")?, WithinLimits);
+    scene.come_from("2001:db8::8:0:0:1")?;
+    assert_eq!(scene.ask("a.example")?, OverLimit);
+    Ok(())
+}
+
+#[test]
+fn sources_of_all_kinds_have_buckets_for_names() -> Result<()> {
+    let text = format!(
+        "subscribers: {{1001: [192.0.2.0/28, '2001:db8:7::/48']}}\n\
+         limits:\n  \
+           Range: {{id: [ipv4RangeCIDR, question], {RATE}}}\n  \
+           Site: {{id: [ipv6RangeCIDR, question], {RATE}}}\n  \
+           Customer: {{id: [regId, question], {RATE}}}\n\
+         overrides: {{'Range:192.0.9.0/24': {{burst: 2, count: 1, period: 1h}}}}\n"
+    );
+    for store in [Store::Table, Store::Hash] {
+        let mut scene = Scene::with(&text, "192.0.2.7", "198.51.100.1", store)?;
+        for (source, name, reason) in [
+            ("192.0.2.7", "a.example", WithinLimits),
+            // Of the same range.
+            ("192.0.2.99", "a.example", OverLimit),
+            ("192.0.2.99", "b.example", WithinLimits),
+            // Of a range with an override, which holds for each name.
+            ("192.0.9.7", "a.example", WithinLimits),
+            ("192.0.9.8", "a.example", WithinLimits),
+            ("192.0.9.9", "a.example", OverLimit),
+            ("192.0.9.9", "b.example", WithinLimits),
+        ] {
+            scene.come_from(source)?;
+            assert_eq!(scene.ask(name)?, reason, "{source} {name}");
+        }
+        let mut scene = Scene::with(&text, "2001:db8:7::1", "2001:db8:f::1", store)?;
+        for (source, name, reason) in [
+            // The subscriber asked for it from IPv4 in another engine: this one begins anew.
+            ("2001:db8:7::1", "a.example", WithinLimits),
+            ("2001:db8:7:9::1", "a.example", OverLimit),
+            ("2001:db8:8::1", "a.example", WithinLimits),
+        ] {
+            scene.come_from(source)?;
+            assert_eq!(scene.ask(name)?, reason, "{source} {name}");
+        }
+        scene.engines.assert_same_state();
+    }
+    Ok(())
+}
+
+#[test]
+fn each_registered_domain_has_a_bucket() -> Result<()> {
+    let text = format!("zones: [b.example.com]\nlimits: {{Domains: {{id: question, {RATE}}}}}\n");
+    let config = config::parse(&text, "test").map_err(|errors| anyhow!("{errors}"))?;
+    let mut policy = config.policy;
+    policy.limits[0].id_format = IdFormat::Domain;
+    for rule in ["com", "*.ck", "!www.ck", "kobe.jp", "jp"] {
+        policy.public_suffixes.push(rule.parse()?);
+    }
+    policy.public_suffixes.sort_unstable();
+    for store in [Store::Table, Store::Hash] {
+        let mut scene = Scene::of(&policy, "192.0.2.7", "198.51.100.1", store)?;
+        for (name, reason) in [
+            ("www.example.com", WithinLimits),
+            ("EXAMPLE.com", OverLimit),
+            ("a.b.c.example.com", OverLimit),
+            ("example2.com", WithinLimits),
+            // A public suffix counts under itself.
+            ("com", WithinLimits),
+            ("com", OverLimit),
+            ("a.test.ck", WithinLimits),
+            ("b.a.test.ck", OverLimit),
+            ("b.test.ck", WithinLimits),
+            ("test.ck", WithinLimits),
+            ("www.ck", WithinLimits),
+            ("x.www.ck", OverLimit),
+            ("a.kobe.jp", WithinLimits),
+            ("b.kobe.jp", WithinLimits),
+            ("kobe.jp", WithinLimits),
+            // No rule has it: its suffix is one label.
+            ("a.b.invalid", WithinLimits),
+            ("c.b.invalid", OverLimit),
+            ("invalid", WithinLimits),
+            ("", WithinLimits),
+            ("", OverLimit),
+        ] {
+            assert_eq!(scene.ask(name)?, reason, "{name}");
+        }
+        scene.engines.assert_same_state();
     }
     Ok(())
 }

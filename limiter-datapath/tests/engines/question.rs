@@ -1,6 +1,9 @@
 //! A frame's DNS question, read plainly, and whether a limit counts it.
 
-use limiter_common::{limit::IdFormat, packet};
+use limiter_common::{
+    limit::NameKind,
+    packet::{self, Facts},
+};
 use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{DnsName, Limit, Policy};
 
@@ -17,8 +20,10 @@ pub(crate) struct Question {
 impl Question {
     /// Returns the question of a frame's datagram; `None`: it has none.
     pub(crate) fn of(frame: &[u8]) -> Option<Self> {
-        let datagram = packet::datagram(&BytesFrame(frame))?;
-        Self::of_message(&frame[datagram.start..datagram.start + datagram.length])
+        let mut facts = Facts::NONE;
+        packet::parse(&BytesFrame(frame), &mut facts).ok()?;
+        let start = facts.datagram.start as usize;
+        Self::of_message(&frame[start..start + facts.datagram.length as usize])
     }
 
     /// Returns the question of a message; `None`: it has none.
@@ -87,7 +92,7 @@ pub(crate) fn counts(policy: &Policy, limit: &Limit, question: Option<&Question>
             .recursion_desired
             .is_none_or(|it| it == question.recursion_desired)
         && wanted.edns.is_none_or(|it| it == question.has_opt)
-        && (limit.id_format != IdFormat::Zone
+        && (limit.name_kind() != Some(NameKind::Zone)
             || policy
                 .zones
                 .iter()

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use limiter_common::{
-    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NamedBy},
+    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NameKind, NamedBy},
     reason::Action,
 };
 
@@ -18,7 +18,7 @@ use super::{
     list_names::ListNames,
     lists::Lists,
     overrides::Overrides,
-    standing,
+    public_suffixes, standing,
     subscribers::Subscribers,
     surroundings::Surroundings,
 };
@@ -57,6 +57,7 @@ pub(super) struct Parts<'l> {
     pub(super) zones: Option<Vec<DnsName>>,
     /// Sorted; `None`: the file has no such section.
     pub(super) server_names: Option<Vec<DnsName>>,
+    pub(super) public_suffixes: public_suffixes::Section,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -80,6 +81,7 @@ pub(super) fn policy(
     }
     check_distinct_metrics(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
+    let public_suffixes = public_suffixes::rules(parts.public_suffixes, &parts.limits, problems);
     if !problems.is_empty() {
         return None;
     }
@@ -127,6 +129,7 @@ pub(super) fn policy(
         dns_cookies: parts.dns_cookies,
         zones: parts.zones.unwrap_or_default(),
         server_names: parts.server_names.unwrap_or_default(),
+        public_suffixes,
     })
 }
 
@@ -144,6 +147,7 @@ fn limits_of(
                 id: names.id(&name)?,
                 name,
                 id_format: definition.id_format,
+                per_name: definition.per_name,
                 cost: definition.cost,
                 strategy: definition.strategy?,
                 matching: definition.matching.clone(),
@@ -184,7 +188,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         );
         problems.note_at(limit.position, message);
     }
-    if limit.id_format.named_by() == Some(NamedBy::Zone) && parts.zones.is_none() {
+    if limit.name_kind() == Some(NameKind::Zone) && parts.zones.is_none() {
         let message =
             format!("{name} needs a section 'zones' with the names of zones, or a file of them");
         problems.note_at(limit.position, message);

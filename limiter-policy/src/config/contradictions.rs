@@ -3,11 +3,14 @@
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    limit::{Cost, IdFormat, NamedBy},
+    limit::{Cost, IdFormat},
     packet::TcpState,
 };
 
-use super::reader::{Fields, Reader};
+use super::{
+    limit_id::LimitOwners,
+    reader::{Fields, Reader},
+};
 use crate::policy::{Match, TcpFlags};
 
 pub(super) const PROTOCOL: &str = "protocol";
@@ -34,9 +37,10 @@ pub(super) fn check(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
     matching: &Match,
-    id_format: Option<IdFormat>,
+    id: Option<LimitOwners>,
     cost: Option<Cost>,
 ) {
+    let id_format = id.map(|id| id.format);
     let mut error = |field, message: String| {
         if let Some(node) = fields.get(field) {
             reader.error(node.at, message);
@@ -71,7 +75,7 @@ pub(super) fn check(
         }
         _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
     };
-    let by_question = counts_by_question(matching, id_format);
+    let by_question = counts_by_question(matching, id);
     if by_question && !counts_by_server_name(matching, id_format) {
         check_question(matching, cost, &mut error);
     }
@@ -115,9 +119,8 @@ pub(super) fn check(
 }
 
 /// Returns whether a limit counts packets by their DNS question.
-pub(super) fn counts_by_question(matching: &Match, id_format: Option<IdFormat>) -> bool {
-    let named_by = id_format.and_then(IdFormat::named_by);
-    named_by.is_some_and(NamedBy::is_of_question) || !matching.dns.is_everything()
+pub(super) fn counts_by_question(matching: &Match, id: Option<LimitOwners>) -> bool {
+    id.and_then(LimitOwners::name_kind).is_some() || !matching.dns.is_everything()
 }
 
 /// Returns whether a limit counts packets by the server name of their connection.

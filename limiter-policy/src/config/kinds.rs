@@ -19,7 +19,8 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
         let matters =
             |other: &&Definition| limit.mode == Mode::Observe || other.mode == Mode::Enforce;
         let mut others = all().filter(matters);
-        let is_alone = !others.any(|other| !other.matching.otherwise && kind(other) == (id, cost));
+        let is_alone =
+            !others.any(|other| !other.matching.otherwise && kind(other) == (id.clone(), cost));
         if is_alone && !limits.are_incomplete() {
             let message = format!(
                 "no other limit that counts has id {id} and cost {cost}: leave '{FIELD}' out of {}",
@@ -27,7 +28,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
             );
             problems.note_at(limit.position, message);
         }
-        if let Some(first) = first_of_kind.insert((id, cost), &limit.name) {
+        if let Some(first) = first_of_kind.insert((id.clone(), cost), &limit.name) {
             let message = format!(
                 "{first} and {} both count what no other limit with id {id} and cost {cost} does: \
                  leave '{FIELD}' out of one",
@@ -45,6 +46,11 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
 }
 
 /// Returns the names of a limit's id and cost.
-fn kind(limit: &Definition) -> (&'static str, &'static str) {
-    (limit.id_format.name(), limit.cost.name())
+fn kind(limit: &Definition) -> (String, &'static str) {
+    // Whatever the length of ranges.
+    let id = match limit.per_name {
+        Some(name_kind) => format!("[{}, {}]", limit.id_format.name(), name_kind.name()),
+        None => limit.id_format.name().to_owned(),
+    };
+    (id, limit.cost.name())
 }

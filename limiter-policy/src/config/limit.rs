@@ -1,7 +1,7 @@
 //! One limit of the section `limits`: a built-in one, or one that the file defines.
 
 use limiter_common::{
-    limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NamedBy},
+    limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NameKind},
     strategy::Strategy,
 };
 
@@ -10,6 +10,7 @@ use super::{
     diagnostics::FilePosition,
     flat_metrics, group,
     ip_rep::NamedSieve,
+    limit_id::{self, ID, LimitOwners},
     list_names::{self, ListNames},
     matching, nearest,
     node::Node,
@@ -21,8 +22,6 @@ use super::{
 use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Queue, Rate, Reserve};
 
 const MODE: &str = "mode";
-const PREFIX_LENGTH: &str = "prefix-length";
-const ID: &str = "id";
 const COST: &str = "cost";
 const MATCH: &str = "match";
 const EXCLUDE: &str = "exclude";
@@ -45,6 +44,8 @@ pub(super) struct Definition {
     /// Where it is first named.
     pub(super) position: FilePosition,
     pub(super) id_format: IdFormat,
+    /// What of a packet's DNS question each of these owners has a bucket for.
+    pub(super) per_name: Option<NameKind>,
     pub(super) cost: Cost,
     /// `None`: it has an error.
     pub(super) strategy: Option<Strategy>,
@@ -92,6 +93,7 @@ impl Definition {
             name: name.to_owned(),
             position,
             id_format: IdFormat::IpAddress,
+            per_name: None,
             cost: Cost::Packets,
             strategy: Some(Strategy::default()),
             matching: Match::default(),
@@ -110,6 +112,16 @@ impl Definition {
             ip_rep: None,
             metrics: None,
         }
+    }
+
+    /// Returns what of a packet's DNS question names its buckets, alone or beside the source.
+    pub(super) fn name_kind(&self) -> Option<NameKind> {
+        self.per_name.or(self.id_format.name_kind())
+    }
+
+    /// Returns whether it tells registered domains apart.
+    pub(super) fn is_of_domains(&self) -> bool {
+        self.name_kind() == Some(NameKind::Domain)
     }
 
     /// Returns how many limits it makes, one of each rate; `None`: unknown.
@@ -159,7 +171,7 @@ fn known_fields() -> [&'static str; 20] {
         ceiling,
         strategy::FIELD,
         MODE,
-        PREFIX_LENGTH,
+        limit_id::PREFIX_LENGTH,
         EXCLUDE,
         BLOCK,
         reserve::FIELD,
@@ -186,10 +198,10 @@ pub(super) fn read<'n>(
         Some(_) => reader.fields_and(body, rate::EXPECTED, &known, &DEFINITION),
         None => reader.fields(body, rate::EXPECTED, &[&known[..], &DEFINITION].concat()),
     };
-    let (id_format, cost) = match (built_in, &fields) {
+    let (id, cost) = match (built_in, &fields) {
         (Some(limit), Some(fields)) => {
             refuse_definition(reader, limit, fields);
-            (Some(limit.id_format), Some(limit.cost))
+            (Some(LimitOwners::of(limit.id_format)), Some(limit.cost))
         }
         (None, Some(fields)) if !(fields.is_missing(ID) && fields.is_missing(COST)) => {
             read_definition(reader, name, fields)
@@ -201,12 +213,14 @@ pub(super) fn read<'n>(
         }
     };
     let fields = fields?;
-    let id_format = read_prefix_length(reader, &fields, id_format);
+    let id = limit_id::read_prefix_length(reader, &fields, id);
+    let id_format = id.map(|id| id.format);
+    let per_name = id.and_then(|id| id.per_name);
     let matching = match built_in {
         Some(_) => Match::default(),
-        None => read_match(reader, &fields, id_format, cost),
+        None => read_match(reader, &fields, id, cost),
     };
-    check_question(reader, &fields, id_format, cost);
+    check_cost(reader, &fields, id, cost);
     let mode = fields.get(MODE).map_or(Some(Mode::default()), |node| {
         reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode)))
     });
@@ -222,6 +236,7 @@ pub(super) fn read<'n>(
             block,
             metrics,
             id_format: id_format?,
+            per_name,
             cost: Cost::Connections,
             ..Definition::named(name.text, reader.position(name.at))
         };
@@ -260,6 +275,7 @@ pub(super) fn read<'n>(
     let ip_rep = read_sieve(reader, &fields);
     Some(Definition {
         id_format: id_format?,
+        per_name,
         cost: cost?,
         strategy,
         matching,
@@ -285,18 +301,18 @@ pub(super) fn read<'n>(
 fn read_match<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    id_format: Option<IdFormat>,
+    id: Option<LimitOwners>,
     cost: Option<Cost>,
 ) -> Match {
     let matching = fields.get(MATCH);
-    let matching = matching.map(|node| matching::read(reader, node, id_format, cost));
+    let matching = matching.map(|node| matching::read(reader, node, id, cost));
     let matching = Match {
         otherwise: otherwise::read(reader, fields),
         ..matching.unwrap_or_default()
     };
-    if contradictions::counts_by_question(&matching, id_format) {
+    if contradictions::counts_by_question(&matching, id) {
         with_service(matching, Match::UDP, DNS_PORT)
-    } else if contradictions::counts_by_server_name(&matching, id_format) {
+    } else if contradictions::counts_by_server_name(&matching, id.map(|id| id.format)) {
         with_service(matching, Match::TCP, HTTPS_PORT)
     } else {
         matching
@@ -314,27 +330,26 @@ fn with_service(mut matching: Match, protocol: u8, port: u16) -> Match {
 }
 
 /// Notes an id that a DNS question or a server name names if the limit counts something else than packets.
-fn check_question<'n>(
+fn check_cost<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    id_format: Option<IdFormat>,
+    id: Option<LimitOwners>,
     cost: Option<Cost>,
 ) {
-    let named_by = id_format.and_then(IdFormat::named_by);
+    let named = id.and_then(|id| match id.name_kind() {
+        Some(name_kind) => Some((name_kind.name(), "with a DNS question")),
+        None if id.format == IdFormat::ServerName => {
+            Some((id.format.name(), "of connections with a server name"))
+        }
+        None => None,
+    });
     if let Some(node) = fields.get(ID)
-        && let Some(id_format) = id_format
+        && let Some((name, what)) = named
         && let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes))
-        && named_by.is_some_and(|of| of.is_of_question() || of == NamedBy::ServerName)
     {
-        let what = if named_by == Some(NamedBy::ServerName) {
-            "of connections with a server name"
-        } else {
-            "with a DNS question"
-        };
         let message = format!(
-            "id {} is of packets {what}, which cost {} does not count: set '{COST}' to \
+            "id {name} is of packets {what}, which cost {} does not count: set '{COST}' to \
              packets or bytes",
-            id_format.name(),
             cost.name()
         );
         reader.error(node.at, message);
@@ -438,21 +453,18 @@ fn read_definition<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
     fields: &Fields<'n>,
-) -> (Option<IdFormat>, Option<Cost>) {
+) -> (Option<LimitOwners>, Option<Cost>) {
     check_name(reader, name);
     for field in [ID, COST] {
         if fields.is_missing(field) {
             reader.error(name.at, format!("missing field '{field}'"));
         }
     }
-    let id_formats = IdFormat::ALL.map(|format| (format.name(), format));
-    let id_format = fields
-        .get(ID)
-        .and_then(|node| reader.choice(node, ID, id_formats));
+    let id = fields.get(ID).and_then(|node| limit_id::read(reader, node));
     let cost = fields
         .get(COST)
         .and_then(|node| reader.choice(node, COST, Cost::ALL.map(|cost| (cost.name(), cost))));
-    (id_format, cost)
+    (id, cost)
 }
 
 fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
@@ -470,28 +482,4 @@ fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
         return;
     };
     reader.error(name.at, format!("invalid name '{}', {why}", name.text));
-}
-
-/// Returns the id format with the configured prefix length. If `id_format` is unknown (`None`), the
-/// length is not checked.
-fn read_prefix_length<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    id_format: Option<IdFormat>,
-) -> Option<IdFormat> {
-    let id_format = id_format?;
-    let Some(node) = fields.get(PREFIX_LENGTH) else {
-        return Some(id_format);
-    };
-    let Some(range) = id_format.range() else {
-        let message = format!(
-            "'{PREFIX_LENGTH}' is only for ranges, not for id {}",
-            id_format.name()
-        );
-        reader.error(node.at, message);
-        return Some(id_format);
-    };
-    let [least, most] = range.lengths.map(u64::from);
-    let length = reader.whole(node, PREFIX_LENGTH, least..=most)?;
-    Some(id_format.with_prefix_length(u8::try_from(length).ok()?))
 }

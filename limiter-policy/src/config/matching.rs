@@ -1,18 +1,16 @@
 //! The field `match`: which packets a limit counts.
 
 use ipnet::IpNet;
-use limiter_common::{
-    limit::{Cost, IdFormat},
-    packet::TcpState,
-    standing::Standing,
-};
+use limiter_common::{limit::Cost, packet::TcpState, standing::Standing};
 
 use super::{
     contradictions::{
         self, DESTINATION, DESTINATION_PORT, DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS,
         FRAGMENTS, PROTOCOL, SERVER_NAME, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
     },
-    dns_match, flags, nearest,
+    dns_match, flags,
+    limit_id::LimitOwners,
+    nearest,
     node::{Node, Value},
     ports, prefix,
     reader::{Reader, Seen},
@@ -36,12 +34,12 @@ const FIELDS: [&str; 14] = [
     SERVER_NAME,
 ];
 
-/// Reads a limit's match. If its id format or cost is unknown (`None`), checks that depend on it
+/// Reads a limit's match. If its id or cost is unknown (`None`), checks that depend on it
 /// are skipped. Parts with an error are left out.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    id_format: Option<IdFormat>,
+    id: Option<LimitOwners>,
     cost: Option<Cost>,
 ) -> Match {
     let mut matching = Match::default();
@@ -85,7 +83,7 @@ pub(super) fn read<'n>(
     if let Some(node) = fields.get(SERVER_NAME) {
         matching.server_names = dns_match::read_names(reader, node).unwrap_or_default();
     }
-    contradictions::check(reader, &fields, &matching, id_format, cost);
+    contradictions::check(reader, &fields, &matching, id, cost);
     matching
 }
 

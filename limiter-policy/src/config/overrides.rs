@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use limiter_common::limit::{Cost, NamedBy};
+use ipnet::IpNet;
+use limiter_common::{
+    address::Address,
+    limit::{Cost, NameKind, NamedBy},
+};
 
 use super::{
     connections,
@@ -17,7 +21,7 @@ use super::{
     reserve, strategy,
     subscribers::Subscribers,
 };
-use crate::policy::{Override, OverrideId, Rate};
+use crate::policy::{Override, OverrideId, Rate, most_bits};
 
 const IDS: &str = "ids";
 const ID: &str = "id";
@@ -276,6 +280,20 @@ impl Collected<'_> {
             Ok(id) => id,
             Err(message) => return reader.error(written.at, message),
         };
+        if let OverrideId::Prefix(prefix) = id
+            && let family = Address::from(prefix.addr()).family
+            && let Some(most) = most_bits(limit.id_format, limit.per_name, family)
+            && prefix.prefix_len() > most
+        {
+            let message = format!(
+                "invalid id '{}': beside a {}, an IPv6 address counts by its /{most}: did you mean \
+                 '{}'?",
+                written.text,
+                limit.per_name.map_or("name", NameKind::name),
+                IpNet::new(prefix.addr(), most).unwrap_or(prefix).trunc()
+            );
+            return reader.error(written.at, message);
+        }
         if let (OverrideId::Subscriber(number), Some(subscribers)) = (id, self.subscribers)
             && !subscribers.contains_key(&number)
         {

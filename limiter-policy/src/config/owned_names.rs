@@ -5,11 +5,12 @@ use std::path::Path;
 
 use super::{
     dns_name,
+    named_lines::Lines,
     node::{Node, Value},
     reader::{Reader, Seen},
     surroundings::named_path,
 };
-use crate::{file::read_at_most, policy::DnsName};
+use crate::policy::{DnsName, InvalidDnsName};
 
 const FILE: &str = "file";
 
@@ -36,9 +37,6 @@ pub(super) const SERVER_NAMES: Kind = Kind {
     one: "server name",
     several: "server names",
 };
-
-/// The largest file, in MiB.
-const MAX_MIB: u64 = 32;
 
 /// Reads a list of names, or a map with the file that has them; sorted.
 pub(super) fn read<'n>(
@@ -95,36 +93,13 @@ fn read_file<'n>(
     };
     let name = reader.text(file, "a file's name")?;
     let path = named_path(reader, file.at, name, directory)?;
-    reader.problems().note_read(&path);
-    let wrong = |reader: &mut Reader<'n, '_>, why: String| {
-        reader.error(file.at, format!("the file '{}' {why}", path.display()));
-        None
+    let lines: Lines<DnsName, InvalidDnsName> = Lines {
+        item: one,
+        find: |line| {
+            let name = line.split('#').next().unwrap_or_default().trim();
+            (!name.is_empty()).then_some(name)
+        },
+        parse: str::parse,
     };
-    let content = match read_at_most(&path, MAX_MIB) {
-        Ok(content) => content,
-        Err(error) => return wrong(reader, error.to_string()),
-    };
-    let Ok(text) = str::from_utf8(&content.bytes) else {
-        return wrong(reader, "is not UTF-8 text".to_owned());
-    };
-    let mut names = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if line.is_empty() {
-            continue;
-        }
-        match line.parse() {
-            Ok(name) => names.push(name),
-            Err(error) => {
-                let why = format!("has no {one} in line {number}: '{line}' {error}");
-                return wrong(reader, why);
-            }
-        }
-    }
-    if names.is_empty() {
-        return wrong(reader, format!("has no {one}"));
-    }
-    names.sort_unstable();
-    names.dedup();
-    Some(names)
+    lines.read(reader, file.at, &path)
 }

@@ -15,7 +15,7 @@ use super::{
     node::{Node, Value},
     offenders, overrides,
     owned_names::{self, SERVER_NAMES, ZONES},
-    page,
+    page, public_suffixes,
     reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
@@ -36,6 +36,7 @@ const IP_REP: &str = "ip-rep";
 const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
 const DNS_COOKIES: &str = "dns-cookies";
+const PUBLIC_SUFFIXES: &str = "public-suffixes";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
@@ -49,7 +50,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 25] = [
+const SECTIONS: [&str; 26] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -62,6 +63,7 @@ const SECTIONS: [&str; 25] = [
     ANSWERS,
     DNS_COOKIES,
     ZONES.section,
+    PUBLIC_SUFFIXES,
     SERVER_NAMES.section,
     INTERFACES,
     MODE,
@@ -155,6 +157,7 @@ pub(super) fn read(
         dns_cookies,
         zones: names(&mut reader, &fields, directory, ZONES),
         server_names: names(&mut reader, &fields, directory, SERVER_NAMES),
+        public_suffixes: public_suffixes(&mut reader, &fields, directory),
         limits,
         overrides: overrides.unwrap_or_default(),
         // An override with an error, or in a section with a misspelt name, is missing from those.
@@ -211,6 +214,19 @@ fn names<'n>(
     match fields.get(kind.section) {
         Some(node) => Some(owned_names::read(reader, node, directory, kind)),
         None => (!fields.is_missing(kind.section)).then(Vec::new),
+    }
+}
+
+/// Reads the public suffixes.
+fn public_suffixes<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+) -> public_suffixes::Section {
+    match fields.get(PUBLIC_SUFFIXES) {
+        Some(node) => public_suffixes::read(reader, node, directory),
+        None if fields.is_missing(PUBLIC_SUFFIXES) => public_suffixes::Section::Missing,
+        None => public_suffixes::Section::Invalid,
     }
 }
 

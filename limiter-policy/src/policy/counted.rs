@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    limit::{Cost, NamedBy},
+    limit::{Cost, IdFormat},
     packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, TcpState},
     standing::Standing,
 };
@@ -59,16 +59,14 @@ impl Limit {
     /// Returns whether it counts packets by their DNS question, so none without one.
     #[must_use]
     pub fn counts_by_question(&self) -> bool {
-        let named_by = self.id_format.named_by();
-        named_by.is_some_and(NamedBy::is_of_question) || !self.matching.dns.is_everything()
+        self.name_kind().is_some() || !self.matching.dns.is_everything()
     }
 
     /// Returns whether it counts packets by the name that their connection's client asks for, so none of a
     /// connection whose name is not known.
     #[must_use]
     pub fn counts_by_server_name(&self) -> bool {
-        self.id_format.named_by() == Some(NamedBy::ServerName)
-            || !self.matching.server_names.is_empty()
+        self.id_format == IdFormat::ServerName || !self.matching.server_names.is_empty()
     }
 
     /// Returns whether packets spend anything of it.
@@ -131,7 +129,7 @@ impl Limit {
             && has_known(&mine.standing, &its.standing)
             && (!self.counts_by_question()
                 || other.counts_by_question()
-                    && self.id_format == other.id_format
+                    && self.name_kind() == other.name_kind()
                     && mine.dns.has_all_of(&its.dns))
             && (!self.counts_by_server_name()
                 || other.counts_by_server_name()

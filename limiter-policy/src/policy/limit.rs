@@ -3,7 +3,9 @@
 use std::fmt;
 
 use limiter_common::{
-    limit::{Cost, IdFormat, LimitId},
+    address::Family,
+    limit::{Cost, IdFormat, LimitId, NameKind},
+    owner::MOST_BITS_BESIDE_NAMES,
     strategy::{Strategy, Terms},
 };
 use serde::{Deserialize, Serialize};
@@ -134,6 +136,9 @@ pub struct Limit {
     /// The format of its owners' ids.
     #[serde(with = "serial::id_format")]
     pub id_format: IdFormat,
+    /// What of a packet's DNS question each of these owners has a bucket for; `None`: they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_name: Option<NameKind>,
     /// What it counts.
     pub cost: Cost,
     /// The rule by which it decides, also with overrides.
@@ -181,12 +186,42 @@ pub struct Limit {
     pub metrics: Option<FlatMetrics>,
 }
 
+/// Returns how many leading bits of a source of the family name a bucket of that format, if each owner has
+/// one for each name of a kind or only one; `None`: something else names it, or it is not for the family.
+pub(crate) fn most_bits(
+    id_format: IdFormat,
+    per_name: Option<NameKind>,
+    family: Family,
+) -> Option<u8> {
+    let length = id_format.prefix_length(family)?;
+    Some(match per_name {
+        Some(_) => length.min(MOST_BITS_BESIDE_NAMES),
+        None => length,
+    })
+}
+
 impl Limit {
     /// Returns whether two limits count the same for owners with ids of the same name: then one may
     /// count what the other does not.
     #[must_use]
     pub fn is_of_kind(&self, other: &Self) -> bool {
-        self.cost == other.cost && self.id_format.name() == other.id_format.name()
+        self.cost == other.cost
+            && self.id_format.name() == other.id_format.name()
+            && self.per_name == other.per_name
+    }
+
+    /// Returns what of a packet's DNS question names its buckets, alone or beside the source; `None`:
+    /// nothing.
+    #[must_use]
+    pub fn name_kind(&self) -> Option<NameKind> {
+        self.per_name.or(self.id_format.name_kind())
+    }
+
+    /// Returns how many leading bits of a source of the family name the bucket; `None`: something else
+    /// names it, or the limit is not for the family.
+    #[must_use]
+    pub fn prefix_length(&self, family: Family) -> Option<u8> {
+        most_bits(self.id_format, self.per_name, family)
     }
 
     /// Returns the interned id of the limit that it shares its count of connections with, of all `limits`:
@@ -216,6 +251,7 @@ impl Limit {
             name: built_in.name.to_owned(),
             id: built_in.id,
             id_format: built_in.id_format,
+            per_name: None,
             cost: built_in.cost,
             strategy: Strategy::default(),
             matching: Match::default(),

@@ -23,7 +23,9 @@ mod matching;
 mod names;
 mod override_id;
 mod own_connections;
+mod owner_id;
 mod parts;
+mod public_suffix;
 mod question;
 mod queue;
 pub mod serial;
@@ -38,6 +40,7 @@ use ipnet::IpNet;
 use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::limit::most_bits;
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
@@ -57,10 +60,12 @@ pub use self::{
     listing::{Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
-    override_id::{OverrideId, SubscriberNumber, owner_id},
+    override_id::{OverrideId, SubscriberNumber},
     own_connections::OwnConnections,
+    owner_id::{OwnerNames, bucket_id, id_text, owner_id},
     parts::{configured_name, part_name},
-    question::Question,
+    public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
+    question::{Question, QuestionNames, QuestionText},
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
@@ -114,6 +119,9 @@ pub struct Policy {
     /// The zones that limits with the id `zone` tell apart, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<DnsName>,
+    /// The public suffixes by which limits with the id `domain` tell domains apart, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public_suffixes: Vec<SuffixRule>,
     /// The names that limits with the id `server-name` tell apart, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_names: Vec<DnsName>,
@@ -137,6 +145,7 @@ impl From<Vec<Limit>> for Policy {
             answers: None,
             dns_cookies: None,
             zones: Vec::new(),
+            public_suffixes: Vec::new(),
             server_names: Vec::new(),
         }
     }

@@ -1,12 +1,8 @@
-//! Ids as files write them: the owners that an override is for, and the owner of a bucket.
+//! The owners that an override is for, as files write them.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
-use limiter_common::{
-    limit::{IdFormat, NamedBy},
-    owner::Owner,
-};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use thiserror::Error;
 
@@ -65,59 +61,5 @@ impl<'d> Deserialize<'d> for OverrideId {
     fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(D::Error::custom)
-    }
-}
-
-/// Formats a bucket's owner as in a configuration file; `interface` is the interface's name if the
-/// owner is one.
-#[must_use]
-pub fn owner_id(owner: &Owner, interface: &str) -> String {
-    match owner {
-        Owner::Source {
-            address,
-            prefix_length,
-        } => {
-            let address = IpAddr::from(*address);
-            IpNet::new(address, *prefix_length).map_or_else(
-                |_| address.to_string(),
-                |prefix| OverrideId::Prefix(prefix).to_string(),
-            )
-        }
-        Owner::Destination(address) => IpAddr::from(*address).to_string(),
-        Owner::Number(NamedBy::Interface, _) => interface.to_owned(),
-        Owner::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
-        // Only hashes are known of names.
-        Owner::Number(NamedBy::Question | NamedBy::Zone | NamedBy::ServerName, number) => {
-            format!("#{number:016x}")
-        }
-        Owner::Number(_, number) => number.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use limiter_common::{limit::LimitId, owner::BucketKey};
-
-    use super::*;
-
-    #[test]
-    fn ids_are_those_of_configuration_files() {
-        let check = |key: BucketKey, id: &str| assert_eq!(owner_id(&key.owner(), "eth0"), id);
-        let source = |address: &str, prefix_length| {
-            let address: IpAddr = address.parse().unwrap();
-            BucketKey::of_source(LimitId(1), address.into(), prefix_length)
-        };
-        check(source("192.0.2.77", 32), "192.0.2.77");
-        check(source("192.0.2.77", 24), "192.0.2.0/24");
-        check(source("2001:db8:1:2::3", 128), "2001:db8:1:2::3");
-        check(source("2001:db8:1:2::3", 48), "2001:db8:1::/48");
-        check(BucketKey::of_subscriber(LimitId(1), 1001), "1001");
-        check(BucketKey::of_interface(LimitId(1), 3), "eth0");
-        check(BucketKey::of_host(LimitId(1)), "total");
-        let to: IpAddr = "2001:db8::1".parse().unwrap();
-        check(
-            BucketKey::of_destination(LimitId(1), to.into()),
-            "2001:db8::1",
-        );
     }
 }

@@ -1,8 +1,11 @@
-//! A DNS question that somebody may ask.
+//! A DNS question that somebody may ask, and questions as texts.
 
+use std::fmt;
+
+use limiter_common::dns::WireQuestion;
 use serde::{Deserialize, Serialize};
 
-use super::DnsName;
+use super::{DnsMatch, DnsName, DomainLabels};
 
 /// The class of the Internet.
 const IN: u16 = 1;
@@ -18,6 +21,21 @@ pub struct Question {
 }
 
 impl Question {
+    /// Returns its texts, by the public suffixes of a policy.
+    #[must_use]
+    pub fn names(&self, suffixes: &DomainLabels) -> QuestionNames {
+        QuestionNames::new(self.on_the_wire(&self.name.wire()), suffixes)
+    }
+
+    /// Returns it as it is on the wire, with its name, which is `name` there.
+    const fn on_the_wire<'n>(&self, name: &'n [u8]) -> WireQuestion<'n> {
+        WireQuestion {
+            name,
+            of_type: self.of_type,
+            class: IN,
+        }
+    }
+
     /// Returns messages with the question: one of each kind and with each of the flags that limits may match.
     pub fn messages(&self) -> impl Iterator<Item = Vec<u8>> {
         (0..64_u8).map(|kind| {
@@ -33,5 +51,184 @@ impl Question {
             }
             message
         })
+    }
+}
+
+/// Formats the question as [`QuestionText`] does.
+impl fmt::Display for Question {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        QuestionText(self.on_the_wire(&self.name.wire())).fmt(formatter)
+    }
+}
+
+/// The texts of a question, by which limits name owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuestionNames {
+    /// As [`QuestionText`] has it.
+    pub question: String,
+    /// The registered domain of its name; `None`: the name has other characters than a configuration's.
+    pub domain: Option<String>,
+}
+
+impl QuestionNames {
+    /// Returns those of a question, by the public suffixes of a policy.
+    #[must_use]
+    pub fn new(question: WireQuestion<'_>, suffixes: &DomainLabels) -> Self {
+        let mut name = String::new();
+        // Writing to a string cannot fail.
+        let _ = write_name(&mut name, question.name);
+        let name: Result<DnsName, _> = name.parse();
+        Self {
+            question: QuestionText(question).to_string(),
+            domain: name.ok().map(|name| suffixes.domain(&name).to_string()),
+        }
+    }
+}
+
+/// A question as text: `www.example.com A`, and with another class than IN `version.bind CLASS3 TXT`
+/// (RFC 3597).
+///
+/// Letters are in lower case, as all cases are one question. The text is visible ASCII, whatever bytes the
+/// name has: others are `\DDD`, their number, and a dot or backslash in a label has a backslash before it
+/// (RFC 4343).
+#[derive(Clone, Copy, Debug)]
+pub struct QuestionText<'q>(pub WireQuestion<'q>);
+
+impl fmt::Display for QuestionText<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(WireQuestion {
+            name,
+            of_type,
+            class,
+        }) = *self;
+        write_name(formatter, name)?;
+        if class != IN {
+            write!(formatter, " CLASS{class}")?;
+        }
+        write!(formatter, " {}", DnsMatch::type_name(of_type))
+    }
+}
+
+/// Writes a name, whose labels are each behind its length.
+fn write_name(to: &mut impl fmt::Write, wire: &[u8]) -> fmt::Result {
+    let mut rest = wire;
+    while let Some((length, behind)) = rest.split_first()
+        && let Some((label, behind)) = behind.split_at_checked((*length).into())
+        && !label.is_empty()
+    {
+        if rest.len() != wire.len() {
+            to.write_char('.')?;
+        }
+        for byte in label {
+            match byte {
+                b'.' | b'\\' => write!(to, "\\{}", char::from(*byte))?,
+                b'!'..=b'~' => to.write_char(byte.to_ascii_lowercase().into())?,
+                _ => write!(to, "\\{byte:03}")?,
+            }
+        }
+        rest = behind;
+    }
+    if rest.len() == wire.len() {
+        // The root has no label.
+        to.write_char('.')?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::dns::Message;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(name: &[u8], of_type: u16, class: u16) -> String {
+        let question = WireQuestion {
+            name,
+            of_type,
+            class,
+        };
+        QuestionText(question).to_string()
+    }
+
+    #[test]
+    fn questions_are_shown_as_zone_files_have_them() {
+        for (name, of_type, class, expected) in [
+            (
+                &b"\x03wWw\x07Example\x03com\0"[..],
+                1,
+                1,
+                "www.example.com A",
+            ),
+            (b"\x07version\x04bind\0", 16, 3, "version.bind CLASS3 TXT"),
+            (b"\0", 65_280, 1, ". TYPE65280"),
+            // What could be taken for another name, end a line, or move a terminal's cursor.
+            (b"\x03a.b\x01\\\0", 255, 1, r"a\.b.\\ ANY"),
+            (b"\x05\x1b \n\xff\x7f\0", 1, 1, r"\027\032\010\255\127 A"),
+        ] {
+            assert_eq!(text(name, of_type, class), expected);
+        }
+    }
+
+    #[test]
+    fn a_question_is_shown_as_it_was_asked_for() {
+        let question = Question {
+            name: "WWW.example.com.".parse().unwrap(),
+            of_type: 28,
+        };
+        assert_eq!(question.to_string(), "www.example.com AAAA");
+        for bytes in question.messages() {
+            let mut message = Message::EMPTY;
+            message.begin(bytes.len() as u64)[..bytes.len()].copy_from_slice(&bytes);
+            let read = message.question().unwrap();
+            assert_eq!(QuestionText(read).to_string(), question.to_string());
+        }
+    }
+
+    proptest! {
+        /// Different names have different texts.
+        #[test]
+        fn the_text_tells_the_name(
+            labels in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..64), 0..4),
+        ) {
+            let mut wire = Vec::new();
+            for label in &labels {
+                wire.extend(u8::try_from(label.len()));
+                wire.extend(label);
+            }
+            wire.push(0);
+            let mut text = String::new();
+            write_name(&mut text, &wire).unwrap();
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
+            prop_assert_eq!(read_text(&text), wire.to_ascii_lowercase());
+        }
+    }
+
+    /// Returns the name of a text on the wire.
+    fn read_text(text: &str) -> Vec<u8> {
+        let mut labels = vec![Vec::new()];
+        let mut bytes = text.bytes();
+        while let Some(byte) = bytes.next() {
+            let last = labels.last_mut().unwrap();
+            match byte {
+                b'.' => labels.push(Vec::new()),
+                b'\\' => match bytes.next().unwrap() {
+                    digit @ b'0'..=b'9' => {
+                        let rest = [bytes.next().unwrap(), bytes.next().unwrap()];
+                        let digits = [digit, rest[0], rest[1]];
+                        last.push(std::str::from_utf8(&digits).unwrap().parse().unwrap());
+                    }
+                    other => last.push(other),
+                },
+                other => last.push(other),
+            }
+        }
+        let mut wire = Vec::new();
+        for label in labels.iter().filter(|label| !label.is_empty()) {
+            wire.extend(u8::try_from(label.len()));
+            wire.extend(label);
+        }
+        wire.push(0);
+        wire
     }
 }

@@ -128,6 +128,7 @@ mod tests {
             name: "Web".to_owned(),
             id: LimitId(32),
             id_format: IdFormat::IpAddress,
+            per_name: None,
             cost: Cost::Packets,
             strategy: Strategy::Gcra,
             matching: Match {

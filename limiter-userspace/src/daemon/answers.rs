@@ -10,7 +10,7 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     lists::Extents,
-    policy::{Limit, Question, automatic::in_force},
+    policy::{DomainLabels, Limit, Question, QuestionNames, automatic::in_force},
 };
 use tokio::task::spawn_blocking;
 
@@ -281,9 +281,13 @@ fn explain(
         // An excluded or blocked address spends nothing, and nobody asks for its standing.
         (None, Vec::new())
     };
+    let asked = question.map(|question| {
+        let suffixes = &datapath.manifest().policy.public_suffixes;
+        question.names(&DomainLabels::new(suffixes))
+    });
     let mut limits = Vec::new();
     for limit_bucket in &limit_buckets {
-        let Some(mut limit) = explain_limit(datapath, address, limit_bucket) else {
+        let Some(mut limit) = explain_limit(datapath, address, limit_bucket, asked.as_ref()) else {
             continue;
         };
         limit.waiting = datapath.waiting(&limit_bucket.key)?;
@@ -329,12 +333,13 @@ pub(super) fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
     limit_bucket: &LimitBucket,
+    asked: Option<&QuestionNames>,
 ) -> Option<LimitExplanation> {
     let NamedBucket {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, limit_bucket)?;
+    } = bucket_named(datapath, limit_bucket, asked)?;
     let (source, rate) = match datapath.manifest().policy.override_of(limit, address) {
         Some(other) => (format!("override {}", other.id), other.rate),
         None if limit.ceiling.is_some() => {

@@ -42,7 +42,7 @@ impl Daemon {
         let nobody = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         let limits = limit_buckets.iter();
         Ok(limits
-            .filter_map(|limit_bucket| explain_limit(&datapath, nobody, limit_bucket))
+            .filter_map(|limit_bucket| explain_limit(&datapath, nobody, limit_bucket, None))
             .collect())
     }
 
@@ -61,7 +61,7 @@ impl Daemon {
         let bans = bans::of_address(&datapath, address)?;
         let limit_buckets = datapath.limit_buckets(address, None, None)?;
         let retry_in_ns = limit_buckets.iter().filter_map(|limit_bucket| {
-            let named = bucket_named(&datapath, limit_bucket)?;
+            let named = bucket_named(&datapath, limit_bucket, None)?;
             (named.limit.name == limit).then_some(limit_bucket.level.retry_in_ns)
         });
         Ok(Hold {

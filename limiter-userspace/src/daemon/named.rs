@@ -7,38 +7,42 @@ use limiter_common::{
 use limiter_datapath::kernel::{Datapath, LimitBucket};
 use limiter_policy::{
     config::{Scope, nearest::UnknownName},
-    policy::{Limit, Policy, owner_id},
+    policy::{Limit, OwnerNames, Policy, QuestionNames, bucket_id},
 };
 
 /// A bucket and its owner, as answers name them.
 pub(super) struct NamedBucket<'d> {
     pub(super) limit: &'d Limit,
-    /// The address, range, subscriber or interface.
+    /// The address, range, subscriber, destination, interface, zone or question.
     pub(super) id: String,
     /// The interface whose packets it counts; `None`: all.
     pub(super) interface: Option<String>,
 }
 
-/// Names the bucket that an address was found to have; `None`: its interface is gone.
+/// Names the bucket that an address was found to have; `None`: its interface is gone. `asked`: the texts
+/// of the DNS question with which it was found, whose hash alone is in the bucket's key.
 pub(super) fn bucket_named<'d>(
     datapath: &'d Datapath,
     limit_bucket: &LimitBucket,
+    asked: Option<&QuestionNames>,
 ) -> Option<NamedBucket<'d>> {
     let limits = &datapath.manifest().policy.limits;
     let owner = limit_bucket.key.owner();
-    let owning_interface = match owner {
+    let interface = match owner {
         Owner::Number(NamedBy::Interface, number) => {
             datapath.interface_name(u32::try_from(number).ok()?)?
         }
         _ => "",
     };
+    let names = OwnerNames {
+        interface,
+        zones: Some(datapath.zones()),
+        server_names: Some(datapath.server_names_by_number()),
+        asked,
+    };
     Some(NamedBucket {
         limit: limits.get(limit_bucket.limit_index as usize)?,
-        id: match owner {
-            Owner::Number(NamedBy::Zone, number) => datapath.zone(number)?.to_string(),
-            Owner::Number(NamedBy::ServerName, number) => datapath.server_name(number)?.to_string(),
-            _ => owner_id(&owner, owning_interface),
-        },
+        id: bucket_id(&limit_bucket.key, &names),
         interface: match datapath.settings().buckets.scope {
             Scope::Host => None,
             Scope::Interface => datapath

@@ -11,7 +11,7 @@ use limiter_common::{
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
     config::{Offenders, nearest::UnknownName},
-    policy::{Policy, owner_id},
+    policy::{OwnerNames, Policy, owner_id},
 };
 use thiserror::Error;
 
@@ -75,7 +75,7 @@ pub(super) fn list(
                 Some(OffenderStatus {
                     limit,
                     sieve,
-                    id: owner_id(&group.owner(), ""),
+                    id: owner_id(&group.owner(), &OwnerNames::default()),
                     addresses: group.addresses,
                     drops: group.total.drops,
                     first_drop_ago_ns: now.saturating_sub(group.total.first_drop_ns),
@@ -258,7 +258,7 @@ mod tests {
             let groups = grouped(&offenders, by);
             let found = groups.iter().map(|group| {
                 let times = [group.total.first_drop_ns, group.total.last_drop_ns];
-                let id = owner_id(&group.owner(), "");
+                let id = owner_id(&group.owner(), &OwnerNames::default());
                 (group.limit, id, group.addresses, group.total.drops, times)
             });
             let expected = expected.iter().map(|(limit, id, addresses, drops, times)| {

@@ -95,7 +95,7 @@ fn told(
     let Some(found) = datapath.bucket_at(limit.id, Place(owner.place), owner.ends)? else {
         return Ok(None);
     };
-    let Some(named) = bucket_named(datapath, &found) else {
+    let Some(named) = bucket_named(datapath, &found, None) else {
         return Ok(None);
     };
     Ok(Some(OwnerStatus {

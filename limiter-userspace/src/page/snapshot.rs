@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use limiter_common::{limit::Cost, reason::Reason};
 use limiter_datapath::kernel::{DatapathError, wall_clock_now};
-use limiter_policy::policy::{Limit, Mode, Rate};
+use limiter_policy::policy::{Limit, Mode, Rate, id_text};
 use thiserror::Error;
 
 use super::{rates::LimitRate, recorder::Recorder};
@@ -162,7 +162,11 @@ impl Snapshots {
         let limits = datapath.manifest().policy.limits.iter();
         Ok(limits
             .filter_map(|limit| {
-                let mut counts = format!("{} by {}", limit.cost.name(), limit.id_format.name());
+                let mut counts = format!(
+                    "{} by {}",
+                    limit.cost.name(),
+                    id_text(limit.id_format, limit.per_name)
+                );
                 if !limit.matching.is_everything() {
                     counts = format!("{counts}: {}", limit.matching);
                 }

@@ -58,7 +58,7 @@ pub struct LastDrop {
 pub struct LimitExplanation {
     /// The limit's name.
     pub limit: String,
-    /// The bucket's owner: an address, range, subscriber or interface.
+    /// The bucket's owner: an address, range, subscriber, destination, interface, zone or question.
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,

@@ -59,7 +59,7 @@ pub struct RefillList {
 pub struct Refill {
     /// The limit's name.
     pub limit: String,
-    /// The bucket's owner: an address, range, subscriber, destination or interface.
+    /// The bucket's owner: an address, range, subscriber, destination, interface, zone or question.
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,

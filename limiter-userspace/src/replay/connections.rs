@@ -155,6 +155,7 @@ mod tests {
             transport: Transport::Tcp,
             protocol: PROTOCOL_TCP,
             tcp_flags,
+            ..Facts::NONE
         }
     }
 

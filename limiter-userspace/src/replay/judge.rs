@@ -8,7 +8,8 @@ use limiter_common::{
     answer::Answer,
     cookie::{CookieKeys, Secret},
     decide::{Account, Verdict, account},
-    dns, judged,
+    dns::{self, Message},
+    judged,
     limit::LimitId,
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
@@ -17,7 +18,7 @@ use limiter_common::{
     sieve::SieveTraffic,
     strategy::{Parameters, Report},
 };
-use limiter_policy::policy::{CompiledPolicy, Policy};
+use limiter_policy::policy::{CompiledPolicy, DomainLabels, Policy, QuestionNames};
 use thiserror::Error;
 
 use super::{
@@ -139,6 +140,7 @@ pub struct Replay {
     number: u64,
     /// The last packet, as limits see it; `None`: no limit sees it.
     last: Option<judged::Packet>,
+    suffixes: DomainLabels,
 }
 
 /// A sieve at the end of a replay.
@@ -174,6 +176,7 @@ impl Replay {
             first_ns: None,
             number: 0,
             last: None,
+            suffixes: DomainLabels::new(&policy.public_suffixes),
         }
     }
 
@@ -243,7 +246,7 @@ impl Replay {
             facts,
             class: *class,
             now,
-            asked: dns::ask_frame(&self.policy, &frame),
+            asked: dns::ask_frame(&self.policy, &frame, facts.datagram),
         });
         let strictest = match &self.last {
             Some(packet) if self.report_passed || action == Action::Drop => self
@@ -269,6 +272,19 @@ impl Replay {
     pub fn answer(&self, packet: &Packet<'_>, judged: &Judged) -> Option<Vec<u8>> {
         let is_answered = judged.verdict.answer() != Answer::Drop;
         is_answered.then(|| self.engine.answer(&packet.frame))
+    }
+
+    /// Returns the texts of the DNS question of the packet that was judged last; `None`: it has none, or
+    /// no limit has buckets of questions or domains.
+    #[must_use]
+    pub fn question(&self, packet: &Packet<'_>) -> Option<QuestionNames> {
+        let shape = &self.policy.shape;
+        let datagram = self.last.as_ref()?.facts.datagram;
+        let mut message = Message::EMPTY;
+        if shape.by_question | shape.by_domain == 0 || !message.read(&packet.frame, datagram) {
+            return None;
+        }
+        Some(QuestionNames::new(message.question()?, &self.suffixes))
     }
 
     /// Makes the bans that the last packets lead to. Returns all bans; `None` if no limit bans.

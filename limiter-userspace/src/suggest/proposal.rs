@@ -309,6 +309,7 @@ fn name(service: Service, id: IdFormat, cost: Cost) -> String {
         IdFormat::RegId => "PerSubscriber".to_owned(),
         IdFormat::Destination => "PerDestination".to_owned(),
         IdFormat::Zone => "PerZone".to_owned(),
+        IdFormat::Domain => "PerDomain".to_owned(),
         IdFormat::Question => "PerQuestion".to_owned(),
         IdFormat::ServerName => "PerServerName".to_owned(),
         IdFormat::Total => "Total".to_owned(),

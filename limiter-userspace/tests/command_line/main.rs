@@ -36,6 +36,7 @@ mod own_peers;
 mod page;
 mod pinned;
 mod pins;
+mod questions;
 mod refill;
 mod reload;
 mod replaced;

@@ -114,6 +114,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         name: limit.name.to_owned(),
         id: limit.id,
         id_format: limit.id_format,
+        per_name: None,
         cost: limit.cost,
         strategy: Strategy::Gcra,
         matching: Match::default(),

@@ -1,6 +1,6 @@
 //! Limits that count packets by their DNS question: zones, and the fields of `match`.
 
-use limiter_common::limit::IdFormat;
+use limiter_common::limit::{IdFormat, NameKind};
 use limiter_policy::policy::DnsMatch;
 
 use super::harness::load;
@@ -34,6 +34,117 @@ fn zones_in_the_file_and_in_one_of_their_own() {
     let limit = &config.policy.limits[0];
     assert_eq!(limit.id_format, IdFormat::Zone);
     assert_eq!(limit.matching.to_string(), "udp dport 53");
+}
+
+#[test]
+fn a_name_beside_the_source() {
+    for (id, rest, format, per_name) in [
+        (
+            "[ipAddress, question]",
+            "",
+            IdFormat::IpAddress,
+            NameKind::Question,
+        ),
+        ("[regId, question]", "", IdFormat::RegId, NameKind::Question),
+        (
+            "[ipv6RangeCIDR, zone]",
+            ", prefix-length: 64",
+            IdFormat::Ipv6RangeCidr { prefix_length: 64 },
+            NameKind::Zone,
+        ),
+    ] {
+        let text = format!(
+            "{}zones: a.example\nsubscribers: {{1: 192.0.2.0/24}}\n",
+            limit(id, rest)
+        );
+        let config = load(&[("limiter.yaml", text.as_bytes())]).unwrap();
+        let limit = &config.policy.limits[0];
+        assert_eq!((limit.id_format, limit.per_name), (format, Some(per_name)));
+        assert_eq!(limit.matching.to_string(), "udp dport 53");
+    }
+}
+
+#[test]
+fn ids_that_are_no_pair() {
+    for (id, rest, expected) in [
+        (
+            "[ipAddress]",
+            "",
+            "1:22: 'id' is one id, or two such as [ipAddress, zone], not a list of 1",
+        ),
+        (
+            "[total, question]",
+            "",
+            "1:23: id total has no bucket for each name: write ipAddress, ipv4RangeCIDR, \
+             ipv6RangeCIDR or regId before the name, or the name alone",
+        ),
+        (
+            "[ipAddress, total]",
+            "",
+            "1:34: unknown id 'total', must be one of zone, domain, question",
+        ),
+        (
+            "[ipv6RangeCIDR, question]",
+            ", prefix-length: 96",
+            "1:111: invalid prefix-length '96', must be from 16 to 64",
+        ),
+        (
+            "[ipAddress, zone]",
+            "",
+            "1:10: Names needs a section 'zones' with the names of zones, or a file of them",
+        ),
+    ] {
+        check(&limit(id, rest), &[expected]);
+    }
+    let text = format!(
+        "{}overrides: {{'Names:2001:db8::1': {{burst: 1, count: 1, period: 1s}}}}\n",
+        limit("[ipAddress, question]", "")
+    );
+    check(
+        &text,
+        &[
+            "2:13: invalid id '2001:db8::1': beside a question, an IPv6 address counts by its /64: did \
+             you mean '2001:db8::/64'?",
+        ],
+    );
+}
+
+#[test]
+fn public_suffixes_are_in_a_file() {
+    let text = format!(
+        "{}public-suffixes: {{file: list.dat}}\n",
+        limit("domain", "")
+    );
+    let load_with = |list: &str| {
+        load(&[
+            ("limiter.yaml", text.as_bytes()),
+            ("list.dat", list.as_bytes()),
+        ])
+    };
+    let config = load_with("// ours\ncom\n*.ck // all\n!www.ck\n\n公司.cn\ncom\n").unwrap();
+    let suffixes = config
+        .policy
+        .public_suffixes
+        .iter()
+        .map(ToString::to_string);
+    let suffixes: Vec<_> = suffixes.collect();
+    assert_eq!(suffixes, ["*.ck", "com", "!www.ck", "xn--55qx5d.cn"]);
+    for (list, why) in [
+        (
+            "com\na.*.b\n",
+            "has no public suffix in line 2: 'a.*.b' must have no '*' here",
+        ),
+        ("// none\n", "has no public suffix"),
+    ] {
+        assert_eq!(
+            load_with(list).unwrap_err(),
+            [format!("limiter.yaml:2:25: the file 'list.dat' {why}")]
+        );
+    }
+    check(
+        &format!("{}public-suffixes: {{}}\n", limit("domain", "")),
+        &["2:18: needs 'file', the public suffix list"],
+    );
 }
 
 #[test]

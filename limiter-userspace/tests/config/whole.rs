@@ -106,6 +106,7 @@ overrides:
             answers: None,
             dns_cookies: None,
             zones: vec![],
+            public_suffixes: vec![],
             server_names: vec![],
         },
     };

@@ -31,6 +31,7 @@ fn each_is_exact_under_saturation() -> Result<()> {
             | IdFormat::RegId
             | IdFormat::Destination
             | IdFormat::Zone
+            | IdFormat::Domain
             | IdFormat::Question
             | IdFormat::ServerName
             | IdFormat::Total => &[v4, v6],

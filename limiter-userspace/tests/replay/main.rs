@@ -10,6 +10,7 @@ mod engines;
 mod formats;
 mod names;
 mod plain;
+mod questions;
 mod rules;
 mod sieves;
 mod spoilt;

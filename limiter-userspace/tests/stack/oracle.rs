@@ -263,6 +263,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             name: format!("Limit{id}"),
             id: LimitId(id),
             id_format: IdFormat::IpAddress,
+            per_name: None,
             cost: Cost::Packets,
             strategy: Strategy::Gcra,
             matching,

@@ -213,6 +213,7 @@ impl LimitInput {
             name: format!("Limit{}", id.0),
             id,
             id_format,
+            per_name: None,
             cost: match self.cost {
                 CostInput::Packets => Cost::Packets,
                 // No configuration has a moving window of bytes.
@@ -311,6 +312,7 @@ impl Network {
             }
             IdFormat::Destination
             | IdFormat::Zone
+            | IdFormat::Domain
             | IdFormat::Question
             | IdFormat::ServerName
             | IdFormat::Total

@@ -8,7 +8,7 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::{
     answer::Answer,
-    limit::{Cost, IdFormat, LimitId},
+    limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
     packet::TcpState,
     reason::Action,
     standing::Standing,
@@ -18,7 +18,7 @@ use limiter_policy::policy::{
     Deny, DnsCookies, Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate,
     Reserve, Reserved, TcpFlags, automatic::at_floor,
 };
-use proptest::{collection::vec, option, prelude::*};
+use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::{port, prefix, question};
 
@@ -30,9 +30,10 @@ const SUBSCRIBERS: std::ops::Range<u64> = 1..4;
 pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let malformed = prop_oneof![3 => Just(Action::Drop), 1 => Just(Action::Pass)];
     let cookies = option::weighted(0.5, Just(DnsCookies::DEFAULT_PORT));
-    let zones = question::zones();
-    let parts = (vec(limit(), 1..9), subscribers(), malformed, cookies, zones);
-    parts.prop_map(|(limits, subscribers, malformed, cookies, zones)| {
+    let names = (question::zones(), question::public_suffixes());
+    let parts = (vec(limit(), 1..9), subscribers(), malformed, cookies, names);
+    parts.prop_map(|(limits, subscribers, malformed, cookies, names)| {
+        let (zones, public_suffixes) = names;
         let numbered = (32..).zip(limits).map(|(id, limit)| Limit {
             id: LimitId(id),
             name: format!("Limit{id}"),
@@ -42,6 +43,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
             subscribers,
             malformed,
             zones,
+            public_suffixes,
             dns_cookies: cookies.map(|port| DnsCookies {
                 secret_file: PathBuf::new(),
                 port,
@@ -128,15 +130,21 @@ fn limit() -> impl Strategy<Value = Limit> {
         (
             option::weighted(0.3, deny()),
             option::weighted(0.8, ceiling()),
+            option::weighted(0.2, select(NameKind::ALL.to_vec())),
         ),
     )
         .prop_map(
             |(id_format, cost, strategy, matching, mode, default, overrides, reserve, rest)| {
-                let (deny, ceiling) = rest;
+                let (deny, ceiling, per_name) = rest;
+                let is_of_sources = match id_format.named_by() {
+                    None | Some(NamedBy::Subscriber) => true,
+                    Some(_) => false,
+                };
                 countable(Limit {
                     name: String::new(),
                     id: LimitId(0),
                     id_format,
+                    per_name: per_name.filter(|_| is_of_sources),
                     cost,
                     strategy,
                     matching,
@@ -160,7 +168,7 @@ fn limit() -> impl Strategy<Value = Limit> {
 
 /// What is sent back, to everybody or by standing.
 fn deny() -> impl Strategy<Value = Deny> {
-    let answer = || prop::sample::select(Answer::ALL.to_vec());
+    let answer = || select(Answer::ALL.to_vec());
     let unknown = option::weighted(0.5, answer());
     (answer(), unknown).prop_map(|(other, unknown)| Deny {
         unknown,
@@ -248,13 +256,14 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
         1 => Just(IdFormat::RegId),
         1 => Just(IdFormat::Destination),
         1 => Just(IdFormat::Zone),
+        1 => Just(IdFormat::Domain),
         1 => Just(IdFormat::Question),
         1 => Just(IdFormat::Total),
     ]
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
-    let period = prop::sample::select(PERIODS.to_vec());
+    let period = select(PERIODS.to_vec());
     (1u64..40, 1u64..2_000, period).prop_map(|(burst, count, period_ns)| Rate {
         // In bytes, enough for some frames and too little for others.
         burst: burst * 40,
@@ -347,6 +356,7 @@ fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Overrid
             IdFormat::RegId => OverrideId::Subscriber(subscriber),
             IdFormat::Destination
             | IdFormat::Zone
+            | IdFormat::Domain
             | IdFormat::Question
             | IdFormat::ServerName
             | IdFormat::Total => {

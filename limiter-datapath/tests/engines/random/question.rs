@@ -1,7 +1,12 @@
 //! DNS questions, and what policies want of them.
 
-use limiter_policy::policy::{DnsMatch, DnsName, NamePattern};
-use proptest::{option, prelude::*, sample::subsequence};
+use limiter_policy::policy::{DnsMatch, DnsName, NamePattern, SuffixKind, SuffixRule};
+use proptest::{
+    collection::vec,
+    option,
+    prelude::*,
+    sample::{select, subsequence},
+};
 
 /// Names that are asked for and named by policies; the last is below most of the others.
 const NAMES: [&str; 6] = [
@@ -17,9 +22,9 @@ const TYPES: [u16; 4] = [1, 16, 255, 65];
 
 /// Returns a message with a question, now and then in other letters, and sometimes with the record `OPT`.
 pub(super) fn message() -> impl Strategy<Value = Vec<u8>> {
-    let name = prop::sample::select(NAMES.to_vec());
+    let name = select(NAMES.to_vec());
     let flags = prop_oneof![Just(0x01), Just(0x00), any::<u8>()];
-    let of_type = prop::sample::select(TYPES.to_vec());
+    let of_type = select(TYPES.to_vec());
     (
         name,
         flags,
@@ -60,6 +65,25 @@ pub(super) fn zones() -> impl Strategy<Value = Vec<DnsName>> {
         let mut zones: Vec<DnsName> = zones.into_iter().map(name).collect();
         zones.sort_unstable();
         zones
+    })
+}
+
+/// Returns the public suffixes of a policy, perhaps none.
+pub(super) fn public_suffixes() -> impl Strategy<Value = Vec<SuffixRule>> {
+    let kinds = [SuffixKind::Name, SuffixKind::RightBelow, SuffixKind::Except];
+    let rule = (select(NAMES[1..].to_vec()), select(kinds.to_vec()));
+    vec(rule, 0..5).prop_map(|rules| {
+        let rules = rules.into_iter();
+        let rules = rules.map(|(text, kind)| SuffixRule {
+            name: name(text),
+            kind,
+        });
+        let mut rules: Vec<_> = rules
+            .filter(|rule| rule.name != DnsName::default())
+            .collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
     })
 }
 

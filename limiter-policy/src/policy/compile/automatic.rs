@@ -12,7 +12,7 @@ pub(super) fn limits(limits: &[Limit]) -> u64 {
 
 /// Returns the entry of a limit.
 pub(super) fn entry(limit: &Limit) -> LimitEntry {
-    let entry = LimitEntry::new(limit.id, limit.id_format, limit.cost);
+    let entry = LimitEntry::of_names(limit.id, limit.id_format, limit.name_kind(), limit.cost);
     let of_ceiling = limit.ceiling.map(interval_of);
     // An interval is at most a second.
     match of_ceiling.and_then(|interval| u32::try_from(interval).ok()) {

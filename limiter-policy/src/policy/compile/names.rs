@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use limiter_common::{
     dns::{MOST_PROBES, hash_of_name, zone_number},
-    limit::NamedBy,
+    limit::NameKind,
     policy::NameSlot,
     policy::Shape,
     table::HashKey,
 };
 
 use super::{limit_sets::set_of, masks::Sets, number::index};
-use crate::policy::{DnsName, Limit, Mode, NamePattern, Policy};
+use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, Policy};
 
 /// The names of a policy, each with what it says of it.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,14 @@ impl NameTable {
         }
         for pattern in patterns {
             names.entry(&pattern.name).or_default();
+        }
+        let rules = match set_of(limits, is_of_domains) {
+            0 => &[],
+            _ => &policy.public_suffixes[..],
+        };
+        let domain_labels = DomainLabels::new(rules);
+        for name in domain_labels.names() {
+            names.entry(name).or_default();
         }
         let everything = set_of(limits, |limit| limit.matching.dns.names.is_empty());
         let with = |pattern: NamePattern| {
@@ -66,6 +74,7 @@ impl NameTable {
                 zone: zone.map_or(0, |zone| zone_number(&zone.wire())),
                 of_name: sets.index_of(of_name),
                 below: sets.index_of(below),
+                domain_labels: domain_labels.of(name),
                 ..NameSlot::default()
             };
             (name.wire(), slot)
@@ -119,9 +128,8 @@ impl NameTable {
                 limit.counts_by_question() && limit.mode != Mode::Off
             }),
             by_zone: set_of(limits, is_of_zones),
-            by_question: set_of(limits, |limit| {
-                limit.id_format.named_by() == Some(NamedBy::Question)
-            }),
+            by_domain: set_of(limits, is_of_domains),
+            by_question: set_of(limits, |limit| is_of(limit, NameKind::Question)),
             of_any_name: set_of(limits, |limit| limit.matching.dns.names.is_empty()),
             ..*other
         }
@@ -155,7 +163,16 @@ struct Said {
 }
 
 fn is_of_zones(limit: &Limit) -> bool {
-    limit.id_format.named_by() == Some(NamedBy::Zone)
+    is_of(limit, NameKind::Zone)
+}
+
+fn is_of_domains(limit: &Limit) -> bool {
+    is_of(limit, NameKind::Domain)
+}
+
+/// Returns whether a name of that kind names the owners of a limit.
+fn is_of(limit: &Limit, name_kind: NameKind) -> bool {
+    limit.name_kind() == Some(name_kind)
 }
 
 /// Returns how many labels a name on the wire has.

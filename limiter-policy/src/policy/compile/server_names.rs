@@ -95,7 +95,7 @@ impl ServerNames {
         Asked {
             limits: limits & self.all,
             zone: owner.map_or(0, |owner| zone_number(&owner.wire())),
-            question: 0,
+            ..Asked::NOTHING
         }
     }
 

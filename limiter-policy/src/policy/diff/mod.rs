@@ -4,9 +4,9 @@ mod anew;
 mod answers;
 mod change;
 mod dns_cookies;
+mod dns_names;
 mod lines;
 mod lists;
-mod names;
 mod show;
 mod sieves;
 mod standing;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 use limiter_common::{
-    limit::{Cost, IdFormat},
+    limit::{Cost, IdFormat, NameKind},
     reason::Action,
     strategy::Strategy,
 };
@@ -29,14 +29,14 @@ pub use self::{
     answers::AnswersDiff,
     change::Change,
     dns_cookies::DnsCookiesDiff,
+    dns_names::NamesDiff,
     lists::{ListDiff, ListNamesDiff},
-    names::NamesDiff,
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, CountedConnections, Deny, FlatMetrics, Limit, Match, Mode, OverrideId,
-    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, serial,
+    AutomaticBan, CountedConnections, Deny, DnsName, FlatMetrics, Limit, Match, Mode, OverrideId,
+    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, SuffixRule, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.
@@ -69,9 +69,11 @@ pub struct Diff {
     /// Which DNS cookies prove sources; `None`: the same.
     pub dns_cookies: Option<DnsCookiesDiff>,
     /// Which zones limits tell apart; `None`: the same.
-    pub zones: Option<NamesDiff>,
+    pub zones: Option<NamesDiff<DnsName>>,
+    /// By which public suffixes limits tell domains apart; `None`: the same.
+    pub public_suffixes: Option<NamesDiff<SuffixRule>>,
     /// Which server names limits tell apart; `None`: the same.
-    pub server_names: Option<NamesDiff>,
+    pub server_names: Option<NamesDiff<DnsName>>,
 }
 
 /// The difference of one limit, by name.
@@ -99,6 +101,9 @@ pub struct Terms {
     /// The format of its owners' ids.
     #[serde(rename = "id", with = "serial::id_format")]
     pub id_format: IdFormat,
+    /// What of a packet's DNS question each of these owners has a bucket for; `None`: they have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_name: Option<NameKind>,
     /// What it counts.
     pub cost: Cost,
     /// The rule by which it decides.
@@ -144,7 +149,7 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// [`Terms::id_format`].
+    /// [`Terms::id_format`] and [`Terms::per_name`].
     Id,
     /// [`Terms::cost`].
     Cost,
@@ -279,8 +284,9 @@ impl Diff {
             standing: StandingDiff::between(old, new),
             answers: AnswersDiff::between(old, new),
             dns_cookies: DnsCookiesDiff::between(old, new),
-            zones: NamesDiff::between("zones", &old.zones, &new.zones),
-            server_names: NamesDiff::between("server-names", &old.server_names, &new.server_names),
+            zones: NamesDiff::between(&old.zones, &new.zones),
+            public_suffixes: NamesDiff::between(&old.public_suffixes, &new.public_suffixes),
+            server_names: NamesDiff::between(&old.server_names, &new.server_names),
         }
     }
 
@@ -302,6 +308,7 @@ impl Diff {
             answers,
             dns_cookies,
             zones,
+            public_suffixes,
             server_names,
         } = self;
         limits.is_empty()
@@ -318,6 +325,7 @@ impl Diff {
             && answers.is_none()
             && dns_cookies.is_none()
             && zones.is_none()
+            && public_suffixes.is_none()
             && server_names.is_none()
     }
 }
@@ -354,6 +362,7 @@ impl Terms {
     fn of(limit: &Limit) -> Self {
         Self {
             id_format: limit.id_format,
+            per_name: limit.per_name,
             cost: limit.cost,
             strategy: limit.strategy,
             matching: limit.matching.clone(),
@@ -374,7 +383,10 @@ impl Terms {
 
     fn other_than(&self, other: &Self) -> Vec<Part> {
         let parts = [
-            (Part::Id, self.id_format != other.id_format),
+            (
+                Part::Id,
+                (self.id_format, self.per_name) != (other.id_format, other.per_name),
+            ),
             (Part::Cost, self.cost != other.cost),
             (Part::Strategy, self.strategy != other.strategy),
             (Part::Match, self.matching != other.matching),

@@ -10,7 +10,7 @@ use super::{
     lines::{detail, heading},
 };
 use crate::{
-    policy::{Rate, automatic},
+    policy::{Rate, automatic, id_text},
     text,
 };
 
@@ -63,10 +63,16 @@ impl Display for Diff {
         if let Some(cookies) = &self.dns_cookies {
             cookies.fmt(formatter)?;
         }
-        for names in [&self.zones, &self.server_names].into_iter().flatten() {
-            names.fmt(formatter)?;
+        if let Some(zones) = &self.zones {
+            zones.write(formatter, "zones")?;
         }
-        Ok(())
+        if let Some(suffixes) = &self.public_suffixes {
+            suffixes.write(formatter, "public suffixes")?;
+        }
+        match &self.server_names {
+            Some(names) => names.write(formatter, "server names"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -161,10 +167,7 @@ impl LimitDiff {
 impl Terms {
     fn part(&self, part: Part) -> String {
         match part {
-            Part::Id => match self.id_format.range() {
-                Some(range) => format!("{} /{}", self.id_format.name(), range.prefix_length),
-                None => self.id_format.name().to_owned(),
-            },
+            Part::Id => id_text(self.id_format, self.per_name),
             Part::Cost => self.cost.name().to_owned(),
             Part::Strategy => self.strategy.name().to_owned(),
             Part::Match if self.matching.is_everything() => "all".to_owned(),

@@ -94,7 +94,7 @@ fn bounds_sources(family: Family, limit: &Limit, shared: &Limit, source: u8) -> 
         Mode::Off => false,
     };
     let shared_length = shared_length(family, shared);
-    let length = limit.id_format.prefix_length(family);
+    let length = limit.prefix_length(family);
     is_in_force
         && limit.default.is_some()
         && length.is_some_and(|length| length > shared_length && length <= source)
@@ -103,7 +103,7 @@ fn bounds_sources(family: Family, limit: &Limit, shared: &Limit, source: u8) -> 
 
 /// Returns how many leading bits those who share a bucket have in common.
 fn shared_length(family: Family, limit: &Limit) -> u8 {
-    limit.id_format.prefix_length(family).unwrap_or(0)
+    limit.prefix_length(family).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use clap::Args;
 use jiff::Timestamp;
 use limiter_common::{
-    limit::Cost,
+    limit::{Cost, NameKind},
     strategy::{Strategy, gcra::Gcra},
 };
 use limiter_datapath::kernel::possible_cpus;
@@ -30,7 +30,7 @@ use limiter_policy::{
     config::{self, Config},
     policy::{
         AutomaticBan, CompiledPolicy, Deny, DnsCookies, FlatMetrics, Limit, Match, Queue, Reserve,
-        StandingSettings,
+        StandingSettings, id_text,
     },
 };
 use serde::Serialize;
@@ -68,6 +68,12 @@ struct Interned<'a> {
     id_format: &'static str,
     /// The length of the ranges; `None` if the ids are not ranges.
     prefix_length: Option<u8>,
+    /// What of a DNS question each owner has a bucket for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_name: Option<&'static str>,
+    /// The two above, for a table.
+    #[serde(skip)]
+    owners: String,
     cost: &'static str,
     strategy: &'static str,
     /// `None`: it matches every packet.
@@ -180,6 +186,8 @@ impl<'a> Interned<'a> {
             mode: limit.mode.name(),
             id_format: limit.id_format.name(),
             prefix_length: limit.id_format.range().map(|range| range.prefix_length),
+            per_name: limit.per_name.map(NameKind::name),
+            owners: id_text(limit.id_format, limit.per_name),
             cost: limit.cost.name(),
             strategy: limit.strategy.name(),
             matching: (!limit.matching.is_everything()).then_some(&limit.matching),
@@ -239,10 +247,7 @@ fn print(
             limit.id.to_string(),
             limit.limit.to_owned(),
             limit.mode.to_owned(),
-            match limit.prefix_length {
-                Some(length) => format!("{} /{length}", limit.id_format),
-                None => limit.id_format.to_owned(),
-            },
+            limit.owners.clone(),
             limit.cost.to_owned(),
             limit.strategy.to_owned(),
             limit

@@ -1,7 +1,7 @@
 //! Names of zones or servers that no limit tells apart.
 
-use limiter_common::limit::NamedBy;
-use limiter_policy::policy::{Mode, Policy};
+use limiter_common::limit::{IdFormat, NameKind};
+use limiter_policy::policy::{Limit, Mode, Policy};
 
 use crate::cli::output;
 
@@ -16,22 +16,17 @@ pub(super) fn warn(policy: &Policy) {
 
 /// Returns the sections that nothing uses, with the ids that would.
 fn unused(policy: &Policy) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let of_names = [
-        (NamedBy::Zone, "zones", "zone", policy.zones.is_empty()),
-        (
-            NamedBy::ServerName,
-            "server-names",
-            "server-name",
-            policy.server_names.is_empty(),
-        ),
-    ];
-    let is_used = |by| {
+    let is_used = |is_by: fn(&Limit) -> bool| {
         let mut limits = policy.limits.iter();
-        limits.any(|limit| limit.mode != Mode::Off && limit.id_format.named_by() == Some(by))
+        limits.any(|limit| limit.mode != Mode::Off && is_by(limit))
     };
-    let unused = of_names.into_iter();
-    let unused = unused.filter(move |(by, .., is_empty)| !is_empty && !is_used(*by));
-    unused.map(|(_, section, id, _)| (section, id))
+    let zones =
+        !policy.zones.is_empty() && !is_used(|limit| limit.name_kind() == Some(NameKind::Zone));
+    let server_names = !policy.server_names.is_empty()
+        && !is_used(|limit| limit.id_format == IdFormat::ServerName);
+    let zones = zones.then_some(("zones", "zone"));
+    let server_names = server_names.then_some(("server-names", "server-name"));
+    zones.into_iter().chain(server_names)
 }
 
 #[cfg(test)]

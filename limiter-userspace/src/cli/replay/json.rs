@@ -1,18 +1,13 @@
 //! The replay as JSON lines: an object for each packet, then the summary.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    io::Write,
-};
+use std::{collections::BTreeMap, io::Write};
 
 use limiter_common::{
     answer::Answer,
-    limit::NamedBy,
-    owner::Owner,
     reason::{Action, Reason},
     standing::Standing,
 };
-use limiter_policy::policy::{DnsName, Mode, Policy, owner_id};
+use limiter_policy::policy::{Mode, OwnerNames, Policy, bucket_id};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -20,9 +15,6 @@ use super::{
     standing::KnownBy,
 };
 use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
-
-/// The id of a limit's bucket if all sources share one.
-const TOTAL: &str = "total";
 
 #[derive(Serialize)]
 struct Packet<'a> {
@@ -46,11 +38,11 @@ struct Packet<'a> {
     would_drop: Vec<&'a str>,
 }
 
-/// `zones`: by the numbers that name their buckets.
+/// `names`: of the owner of the packet's bucket.
 pub(super) fn packet(
     out: &mut impl Write,
     policy: &Policy,
-    zones: &HashMap<u64, DnsName>,
+    names: &OwnerNames<'_>,
     packet: &Judged,
 ) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();
@@ -65,10 +57,7 @@ pub(super) fn packet(
                 Some(strictest.limit_index)
             })
             .and_then(name),
-        id: strictest.and_then(|strictest| match strictest.key.owner() {
-            Owner::Number(NamedBy::Zone, number) => zones.get(&number).map(ToString::to_string),
-            owner => Some(owner_id(&owner, TOTAL)),
-        }),
+        id: strictest.map(|strictest| bucket_id(&strictest.key, names)),
         remaining: strictest.map(|strictest| strictest.report.remaining),
         retry_in_ns: strictest.and_then(|strictest| strictest.report.retry_in_ns),
         reset_in_ns: strictest.map(|strictest| strictest.report.reset_in_ns),

@@ -24,7 +24,9 @@ use limiter_common::limit::Cost;
 use limiter_datapath::kernel::{possible_cpus, preflight, wall_clock_now};
 use limiter_policy::{
     config::{self, Config, Offenders},
-    policy::{CompiledPolicy, DnsName, Limit, Mode, Policy, zones_by_number},
+    policy::{
+        CompiledPolicy, DnsName, Limit, Mode, OwnerNames, Policy, QuestionNames, zones_by_number,
+    },
 };
 
 use self::{answers::AnswersFile, at_end::AtEnd, sieves::SievesAt, standing::KnownBy};
@@ -36,6 +38,9 @@ use crate::replay::{
     Judged, Replay, ReplayedBans, Sources, Summary, Timeline, Usage,
     engine::{Engine, KernelEngine, NativeEngine},
 };
+
+/// The interface of all packets, which a capture does not name: a limit on each has one bucket.
+const ALL_INTERFACES: &str = "total";
 
 /// As many as Linux may have on any architecture.
 const MOST_CPUS: i64 = 8192;
@@ -175,7 +180,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
                 {
                     file.write(packet.time_ns, &answer)?;
                 }
-                out.packet(&judged)?;
+                out.packet(&judged, replay.question(&packet).as_ref())?;
             }
             Err(error) => break Err(error.into()),
         }
@@ -269,14 +274,22 @@ impl Plot {
 }
 
 impl<W: Write> Output<'_, W> {
-    fn packet(&mut self, packet: &Judged) -> anyhow::Result<()> {
+    /// `asked`: the texts of the packet's question, if limits have buckets of such.
+    fn packet(&mut self, packet: &Judged, asked: Option<&QuestionNames>) -> anyhow::Result<()> {
         self.summary.add(packet);
         if let Some(plot) = &mut self.plot {
             plot.timeline.add(packet);
             plot.usage.add(packet);
         }
         if self.json {
-            json::packet(&mut self.writer, self.policy, &self.zones, packet)
+            let names = OwnerNames {
+                interface: ALL_INTERFACES,
+                zones: Some(&self.zones),
+                // A replay reads none.
+                server_names: None,
+                asked,
+            };
+            json::packet(&mut self.writer, self.policy, &names, packet)
         } else {
             self.sources.add(packet);
             Ok(())

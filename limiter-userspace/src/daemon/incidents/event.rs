@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use limiter_common::{address::Address, limit::LimitId, owner::Owner};
-use limiter_policy::policy::{Policy, owner_id};
+use limiter_policy::policy::{OwnerNames, Policy, owner_id};
 use tracing::{info, warn};
 
 use crate::{
@@ -66,7 +66,7 @@ impl Source {
                 address,
                 prefix_length: prefix_length(by, address.family),
             };
-            Some(owner_id(&owner, ""))
+            Some(owner_id(&owner, &OwnerNames::default()))
         };
         match self {
             Self::Address(address) => (name(Grouping::Address, address), None),

@@ -99,7 +99,7 @@ fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, limit_bucket)?;
+    } = bucket_named(datapath, limit_bucket, None)?;
     let when_full = limit_bucket.parameters.when_full();
     let has_burst = limit.strategy.has_burst();
     Some(Refill {

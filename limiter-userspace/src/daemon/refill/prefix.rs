@@ -97,7 +97,7 @@ fn sources(
     borders: &BTreeSet<IpAddr>,
 ) -> Result<Vec<IpAddr>, TooWide> {
     let family = Address::from(prefix.addr()).family;
-    let Some(length) = limit.id_format.prefix_length(family) else {
+    let Some(length) = limit.prefix_length(family) else {
         return Ok(match limit.id_format.named_by() {
             Some(NamedBy::Subscriber) => borders.iter().copied().collect(),
             // Any will do, if the limit is for the family at all; of destinations, the host's own are known.

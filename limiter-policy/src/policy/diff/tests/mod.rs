@@ -32,6 +32,7 @@ fn limit(name: &str) -> Limit {
         name: name.to_owned(),
         id: LimitId(32),
         id_format: IdFormat::IpAddress,
+        per_name: None,
         cost: Cost::Packets,
         strategy: Strategy::Gcra,
         matching: Match::default(),

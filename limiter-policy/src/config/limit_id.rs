@@ -1,0 +1,112 @@
+//! The field `id` of a limit: whose budgets it has.
+
+use limiter_common::{
+    limit::{IdFormat, NameKind},
+    owner::MOST_BITS_BESIDE_NAMES,
+};
+
+use super::{
+    nearest,
+    node::{Node, Value},
+    reader::{Fields, Reader},
+};
+
+pub(super) const ID: &str = "id";
+pub(super) const PREFIX_LENGTH: &str = "prefix-length";
+
+/// Whose budgets a limit has.
+#[derive(Clone, Copy)]
+pub(super) struct LimitOwners {
+    pub(super) format: IdFormat,
+    /// What of a packet's DNS question each of these owners has a bucket for.
+    pub(super) per_name: Option<NameKind>,
+}
+
+impl LimitOwners {
+    /// Owners that have one bucket each.
+    pub(super) const fn of(format: IdFormat) -> Self {
+        Self {
+            format,
+            per_name: None,
+        }
+    }
+
+    /// Returns what of a packet's DNS question names the buckets, alone or beside the source.
+    pub(super) fn name_kind(self) -> Option<NameKind> {
+        self.per_name.or(self.format.name_kind())
+    }
+}
+
+/// Reads a format, or a list of one for sources and of what has a name.
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<LimitOwners> {
+    let formats = IdFormat::ALL.map(|format| (format.name(), format));
+    let Value::Sequence(items) = &node.value else {
+        return reader.choice(node, ID, formats).map(LimitOwners::of);
+    };
+    let [source, name] = &items[..] else {
+        let message = format!(
+            "'{ID}' is one id, or two such as [ipAddress, zone], not a list of {}",
+            items.len()
+        );
+        reader.error(node.at, message);
+        return None;
+    };
+    let format = reader.choice(source, ID, formats);
+    let kinds = NameKind::ALL.map(|kind| (kind.name(), kind));
+    let per_name = reader.choice(name, ID, kinds);
+    let format = format?;
+    if !is_of_sources(format) {
+        let sources = IdFormat::ALL.into_iter().filter(|one| is_of_sources(*one));
+        let sources: Vec<&str> = sources.map(IdFormat::name).collect();
+        let message = format!(
+            "id {} has no bucket for each name: write {} before the name, or the name alone",
+            format.name(),
+            nearest::alternatives(&sources)
+        );
+        reader.error(source.at, message);
+        return None;
+    }
+    Some(LimitOwners {
+        format,
+        per_name: Some(per_name?),
+    })
+}
+
+/// Returns whether the source names the owners.
+fn is_of_sources(format: IdFormat) -> bool {
+    format
+        .named_by()
+        .is_none_or(|named_by| !named_by.is_of_all_sources())
+}
+
+/// Returns the owners with the configured prefix length. If they are unknown (`None`), the length is
+/// not checked.
+pub(super) fn read_prefix_length<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    id: Option<LimitOwners>,
+) -> Option<LimitOwners> {
+    let id = id?;
+    let Some(node) = fields.get(PREFIX_LENGTH) else {
+        return Some(id);
+    };
+    let Some(range) = id.format.range() else {
+        let message = format!(
+            "'{PREFIX_LENGTH}' is only for ranges, not for id {}",
+            id.format.name()
+        );
+        reader.error(node.at, message);
+        return Some(id);
+    };
+    let [least, most] = range.lengths;
+    let most = match id.per_name {
+        Some(_) => most.min(MOST_BITS_BESIDE_NAMES),
+        None => most,
+    };
+    let lengths = least.into()..=most.into();
+    let length = reader.whole(node, PREFIX_LENGTH, lengths)?;
+    Some(LimitOwners {
+        format: id.format.with_prefix_length(u8::try_from(length).ok()?),
+        ..id
+    })
+}

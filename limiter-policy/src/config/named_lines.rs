@@ -1,0 +1,68 @@
+//! Files that a configuration names, with an item on each line.
+
+use std::{fmt::Display, path::Path};
+
+use super::{diagnostics::Position, reader::Reader};
+use crate::file::read_at_most;
+
+/// The largest file, in MiB.
+const MAX_MIB: u64 = 32;
+
+/// What lines have.
+pub(super) struct Lines<T, E> {
+    /// Its name in messages.
+    pub(super) item: &'static str,
+    /// Returns what of a line is the item; `None`: it has none.
+    pub(super) find: fn(&str) -> Option<&str>,
+    /// Parses the item.
+    pub(super) parse: fn(&str) -> Result<T, E>,
+}
+
+impl<T: Ord, E: Display> Lines<T, E> {
+    /// Reads the items of a file that is named at a position, sorted; one may be there twice. `None`,
+    /// which is noted: something is wrong.
+    pub(super) fn read(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        at: Position,
+        path: &Path,
+    ) -> Option<Vec<T>> {
+        reader.problems().note_read(path);
+        match self.items(path) {
+            Ok(items) => Some(items),
+            Err(why) => {
+                reader.error(at, format!("the file '{}' {why}", path.display()));
+                None
+            }
+        }
+    }
+
+    /// Returns a file's items, sorted, or what is wrong with it.
+    pub(super) fn items(&self, path: &Path) -> Result<Vec<T>, String> {
+        let content = read_at_most(path, MAX_MIB).map_err(|error| error.to_string())?;
+        let Ok(text) = str::from_utf8(&content.bytes) else {
+            return Err("is not UTF-8 text".to_owned());
+        };
+        let mut items = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some(item) = (self.find)(line) else {
+                continue;
+            };
+            match (self.parse)(item) {
+                Ok(item) => items.push(item),
+                Err(error) => {
+                    let of_item = self.item;
+                    return Err(format!(
+                        "has no {of_item} in line {number}: '{item}' {error}"
+                    ));
+                }
+            }
+        }
+        if items.is_empty() {
+            return Err(format!("has no {}", self.item));
+        }
+        items.sort_unstable();
+        items.dedup();
+        Ok(items)
+    }
+}

@@ -1,0 +1,171 @@
+//! The owners of buckets as people read them.
+
+use std::{collections::HashMap, net::IpAddr};
+
+use ipnet::IpNet;
+use limiter_common::{
+    limit::{IdFormat, NameKind, NamedBy},
+    owner::{BucketKey, Owner},
+};
+
+use super::{DnsName, OverrideId, QuestionNames};
+
+/// The names of owners that buckets know by numbers, as far as the caller has them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnerNames<'a> {
+    /// The name of the owner if it is an interface.
+    pub interface: &'a str,
+    /// The zones by the numbers that name their buckets.
+    pub zones: Option<&'a HashMap<u64, DnsName>>,
+    /// The names of the section `server-names` by the numbers that name their buckets.
+    pub server_names: Option<&'a HashMap<u64, DnsName>>,
+    /// The texts of the question that named the owner. The datapath keeps hashes alone, so only who has
+    /// the question at hand can say what it is.
+    pub asked: Option<&'a QuestionNames>,
+}
+
+/// Formats a bucket's owner as in a configuration file; a zone or question of which nothing is known as
+/// `#` and its number.
+#[must_use]
+pub fn owner_id(owner: &Owner, names: &OwnerNames<'_>) -> String {
+    match owner {
+        Owner::Source {
+            address,
+            prefix_length,
+        } => {
+            let address = IpAddr::from(*address);
+            IpNet::new(address, *prefix_length).map_or_else(
+                |_| address.to_string(),
+                |prefix| OverrideId::Prefix(prefix).to_string(),
+            )
+        }
+        Owner::Destination(address) => IpAddr::from(*address).to_string(),
+        Owner::Number(NamedBy::Interface, _) => names.interface.to_owned(),
+        Owner::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
+        Owner::Number(NamedBy::ServerName, number) => {
+            let name = names.server_names.and_then(|names| names.get(number));
+            name.map_or_else(|| format!("#{number:016x}"), ToString::to_string)
+        }
+        Owner::Number(of, number) => match of.name_kind() {
+            Some(name_kind) => names.of_number(name_kind, *number),
+            None => number.to_string(),
+        },
+    }
+}
+
+/// Formats what a bucket is for: its owner, and the name if the owner has a bucket for each.
+#[must_use]
+pub fn bucket_id(key: &BucketKey, names: &OwnerNames<'_>) -> String {
+    let owner = owner_id(&key.owner(), names);
+    match key.name() {
+        Some((name_kind, number)) => format!("{owner}, {}", names.of_number(name_kind, number)),
+        None => owner,
+    }
+}
+
+/// Formats what a limit's buckets are for: the format of its owners' ids, with the length of ranges, and
+/// what of a packet's DNS question each owner has a bucket for.
+#[must_use]
+pub fn id_text(id_format: IdFormat, per_name: Option<NameKind>) -> String {
+    let name = id_format.name();
+    let owner = match id_format.range() {
+        Some(range) => format!("{name} /{}", range.prefix_length),
+        None => name.to_owned(),
+    };
+    match per_name {
+        Some(name_kind) => format!("{owner}, {}", name_kind.name()),
+        None => owner,
+    }
+}
+
+impl OwnerNames<'_> {
+    /// Formats the name of a kind with that number.
+    fn of_number(&self, name_kind: NameKind, number: u64) -> String {
+        let known = match name_kind {
+            NameKind::Zone => {
+                let zone = self.zones.and_then(|zones| zones.get(&number));
+                zone.map(DnsName::to_string)
+            }
+            NameKind::Domain => self.asked.and_then(|asked| asked.domain.clone()),
+            NameKind::Question => self.asked.map(|asked| asked.question.clone()),
+        };
+        known.unwrap_or_else(|| format!("#{number:016x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::{limit::LimitId, owner::BucketKey};
+
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_configuration_files() {
+        let names = OwnerNames {
+            interface: "eth0",
+            ..OwnerNames::default()
+        };
+        let check = |key: BucketKey, id: &str| assert_eq!(owner_id(&key.owner(), &names), id);
+        let source = |address: &str, prefix_length| {
+            let address: IpAddr = address.parse().unwrap();
+            BucketKey::of_source(LimitId(1), address.into(), prefix_length)
+        };
+        check(source("192.0.2.77", 32), "192.0.2.77");
+        check(source("192.0.2.77", 24), "192.0.2.0/24");
+        check(source("2001:db8:1:2::3", 128), "2001:db8:1:2::3");
+        check(source("2001:db8:1:2::3", 48), "2001:db8:1::/48");
+        check(BucketKey::of_subscriber(LimitId(1), 1001), "1001");
+        check(BucketKey::of_interface(LimitId(1), 3), "eth0");
+        check(BucketKey::of_host(LimitId(1)), "total");
+        let to: IpAddr = "2001:db8::1".parse().unwrap();
+        check(
+            BucketKey::of_destination(LimitId(1), to.into()),
+            "2001:db8::1",
+        );
+    }
+
+    #[test]
+    fn zones_and_questions_have_names_if_they_are_known() {
+        let zones = HashMap::from([
+            (10, "example.com".parse().unwrap()),
+            (11, DnsName::default()),
+        ]);
+        let asked = QuestionNames {
+            question: "www.example.com A".to_owned(),
+            domain: Some("example.org".to_owned()),
+        };
+        let known = OwnerNames {
+            zones: Some(&zones),
+            asked: Some(&asked),
+            ..OwnerNames::default()
+        };
+        for (of, number, names, id) in [
+            (NamedBy::Zone, 10, known, "example.com"),
+            (NamedBy::Zone, 11, known, "."),
+            (NamedBy::Zone, 12, known, "#000000000000000c"),
+            (NamedBy::Question, 10, known, "www.example.com A"),
+            (NamedBy::Domain, 10, known, "example.org"),
+            (
+                NamedBy::Zone,
+                10,
+                OwnerNames::default(),
+                "#000000000000000a",
+            ),
+            (
+                NamedBy::Question,
+                10,
+                OwnerNames::default(),
+                "#000000000000000a",
+            ),
+        ] {
+            let key = BucketKey::of_number(LimitId(1), of, number);
+            assert_eq!(bucket_id(&key, &names), id, "{of:?} {number}");
+        }
+        let source: IpAddr = "192.0.2.77".parse().unwrap();
+        let key = BucketKey::of_source(LimitId(1), source.into(), 24);
+        let of_zone = key.with_name(NameKind::Zone, 10);
+        assert_eq!(bucket_id(&of_zone, &known), "192.0.2.0/24, example.com");
+        let of_subscriber = BucketKey::of_subscriber(LimitId(1), 7).with_name(NameKind::Domain, 2);
+        assert_eq!(bucket_id(&of_subscriber, &known), "7, example.org");
+    }
+}
