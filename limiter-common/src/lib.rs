@@ -55,6 +55,7 @@ pub mod policy;
 pub mod ratio;
 pub mod reason;
 pub mod reputation;
+pub mod server_name;
 pub mod sieve;
 mod siphash;
 pub mod sources;

@@ -5,12 +5,13 @@ use crate::{
     ban::{BanKey, BannedAs},
     clock::Clock,
     connection::{
-        Place,
+        Ends, Place,
         queue::{Flow, QueueSettings, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
     judged::Packet,
     policy::Tables,
+    server_name,
     sources::StandingStore,
     verdict::Verdict,
 };
@@ -64,6 +65,12 @@ pub trait Reputation {
     /// Returns whether the packet, a TCP segment, belongs to a connection that the host itself began.
     /// Not called under a policy that makes no difference between them and others.
     fn is_of_own_connection(&self, packet: &Packet) -> bool;
+
+    /// Returns what is known of the name of the connection with these ends; `None`: nobody has noted it. Only
+    /// the native pipeline calls it.
+    fn flow(&self, _ends: &Ends) -> Option<server_name::Flow> {
+        None
+    }
 
     /// Counts what a query said by its cookie.
     fn count_cookie(&self, check: CookieCheck);

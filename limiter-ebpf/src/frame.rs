@@ -54,6 +54,17 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
         }
     }
 
+    /// Returns the first piece for a program that only looks for where something is. LLVM does not know
+    /// its length as the difference of its ends: it would add lengths from headers to pointers, which the
+    /// verifier refuses.
+    #[inline(always)]
+    pub(crate) fn first_of_unknown_length(&self) -> Mapped {
+        Mapped {
+            length: self.length ^ unknown_zero(),
+            ..self.first()
+        }
+    }
+
     /// Returns the length of all pieces in bytes.
     #[inline(always)]
     pub(crate) const fn length(&self) -> u64 {

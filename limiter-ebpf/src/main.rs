@@ -25,6 +25,7 @@ mod names;
 mod offenders;
 mod own_connections;
 mod reputation;
+mod server_names;
 mod socket;
 mod stages;
 mod standing;

@@ -34,6 +34,12 @@ impl State {
         matches!(self, Self::SYN_RECV | Self::LISTEN | Self::NEW_SYN_RECV)
     }
 
+    /// Returns whether a handshake has begun that the segment, or one received with it, may end.
+    #[inline(always)]
+    pub(crate) fn is_of_handshake(self) -> bool {
+        matches!(self, Self::SYN_RECV | Self::NEW_SYN_RECV)
+    }
+
     /// Returns the state of the segment's connection. `has_cookie` says whether it brings a valid SYN
     /// cookie, and is asked only if a socket listens.
     #[inline(always)]

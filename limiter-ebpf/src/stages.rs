@@ -25,6 +25,7 @@ use crate::{
     connections, finish, names,
     offenders::MapOffenders,
     reputation::MapReputation,
+    server_names,
     tables::MapTables,
     tcp_state,
 };
@@ -77,6 +78,7 @@ macro_rules! programs {
 
 programs! {
     limiter_names limiter_names_linear Names;
+    limiter_server_names limiter_server_names_linear ServerNames;
     limiter_tcp_state limiter_tcp_state_linear TcpState;
     limiter_connections limiter_connections_linear Connections;
     limiter_standing limiter_standing_linear Standing;
@@ -107,6 +109,9 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     if stage == Stage::Names {
         names::find(context, workspace);
     }
+    if stage == Stage::ServerNames {
+        server_names::find::<FRAGS>(context, workspace);
+    }
     if stage == Stage::TcpState {
         tcp_state::find::<FRAGS>(context, workspace);
     }
@@ -118,7 +123,12 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     }
     let progress = if matches!(
         stage,
-        Stage::Names | Stage::TcpState | Stage::Connections | Stage::Standing | Stage::Cookies
+        Stage::Names
+            | Stage::ServerNames
+            | Stage::TcpState
+            | Stage::Connections
+            | Stage::Standing
+            | Stage::Cookies
     ) {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)

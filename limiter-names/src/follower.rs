@@ -134,6 +134,12 @@ impl Follower {
         side.forget(flow);
     }
 
+    /// Returns whether a flow's outcome is kept.
+    #[must_use]
+    pub fn is_known(&self, flow: &Flow) -> bool {
+        self.of(flow.protocol).kept.contains(flow)
+    }
+
     /// Returns the flows whose outcome is kept, with the names that they ask for: what they count for
     /// is found again when the names change that matter.
     pub fn flows(&self) -> impl Iterator<Item = (&Flow, Option<&Name>)> {

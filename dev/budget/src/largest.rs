@@ -49,6 +49,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                     1 => IdFormat::Zone,
                     2 => IdFormat::Question,
                     3 => IdFormat::Domain,
+                    4 => IdFormat::ServerName,
                     _ => kind.id_format,
                 },
                 matching: matching(limit_index),
@@ -63,6 +64,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
         sieves: (0..MAX_SIEVES).map(sieve).collect(),
         zones: (0..MAX_LIMITS).map(zone).collect(),
+        server_names: (0..MAX_LIMITS).map(zone).collect(),
         ..Policy::from(Vec::new())
     }
 }
@@ -162,6 +164,7 @@ fn matching(limit_index: u32) -> Match {
             recursion_desired: Some(true),
             edns: Some(false),
         },
+        server_names: vec![zone(limit_index).pattern_below()],
         otherwise: limit_index % 8 == 7,
     }
 }

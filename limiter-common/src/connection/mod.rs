@@ -18,7 +18,7 @@ mod waiting;
 
 pub use self::{
     handshake::{Token, Toll, each_limit, toll},
-    opening::{Opening, find_places, full_for},
+    opening::{Opening, counting, find_places, full_for},
     order::{ConnectionOrder, Ends},
     place::{Place, Places},
     waiting::{Entrance, Refusals, stand_in_line},

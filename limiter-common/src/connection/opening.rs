@@ -111,6 +111,16 @@ pub(super) fn counted_class<'t, T: Tables>(tables: &'t T, facts: &Facts) -> Opti
     classify(tables, &facts.source).filter(|class| class.listed() != Class::EXCLUDED)
 }
 
+/// Returns the limits that count what the peer of a connection sends, as far as its ends say.
+#[inline(always)]
+pub fn counting<T: Tables>(tables: &T, ends: &Ends) -> u64 {
+    let facts = &ends.facts();
+    match counted_class(tables, facts) {
+        Some(class) => matching(tables, facts, class),
+        None => 0,
+    }
+}
+
 /// Returns those of the limits on connections that enforce and have no room for another connection of the
 /// peer of this one, if nobody knows that peer. `open` says how many are open at a place.
 #[inline(always)]

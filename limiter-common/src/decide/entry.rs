@@ -69,12 +69,13 @@ where
     }
     workspace.begin(facts, *class, clock.now(), matched);
     // The other limits may count the packet or not, by the standing of its source, the state of its
-    // connection or its question.
+    // connection, its question or its connection's name.
     let shape = tables.shape();
     let counting = matched
         & shape.of_every_standing()
         & shape.of_every_tcp_state()
-        & shape.of_every_question();
+        & shape.of_every_question()
+        & shape.of_every_server_name();
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
         return Entered::Decided(workspace.verdict);
     }

@@ -63,6 +63,7 @@ mod outline;
 mod own_connections;
 mod pipeline;
 mod reserves;
+mod server_names;
 mod sieves;
 mod stage;
 mod standing;
@@ -129,6 +130,9 @@ where
         while let Some(stage) = next {
             if stage == Stage::Names {
                 workspace.find_question(frame, self.tables);
+            }
+            if stage == Stage::ServerNames {
+                workspace.find_flow(self.tables, self.reputation);
             }
             if stage == Stage::TcpState {
                 workspace.assume_tcp_state(assumed.others);

@@ -24,16 +24,28 @@ where
     /// what the policy says. One that blocks its source drops it.
     #[inline(always)]
     pub(super) fn select_by_question(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let shape = self.tables.shape();
+        let by_name = self.tables.shape().by_name;
         if !workspace.asks_for_question(self.tables) {
             return Progress::Undecided;
         }
+        self.select_by_name(workspace, by_name)
+    }
+
+    /// Leaves those of the limits `by_name` that count the packet by what it asks for, and all others. One
+    /// that blocks its source drops it.
+    #[inline(always)]
+    pub(super) fn select_by_name(
+        &self,
+        workspace: &mut Workspace<B::Location>,
+        by_name: u64,
+    ) -> Progress {
+        let shape = self.tables.shape();
         let Workspace {
             packet, verdict, ..
         } = workspace;
         // The verifier walks what follows once, whatever was found.
         let counting = self.tables.opaque(packet.asked.limits);
-        let matched = verdict.matched & (counting | !shape.by_name);
+        let matched = verdict.matched & (counting | !by_name);
         let listed = packet.class.listed();
         // Later stages ask the others.
         let counting = matched & shape.of_every_standing() & shape.of_every_tcp_state();

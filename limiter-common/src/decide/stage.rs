@@ -77,6 +77,8 @@ macro_rules! stages {
 stages! {
     /// Leaves the limits that count the packet by its DNS question.
     Names "names" select_by_question if |shape: &Shape| shape.by_name != 0;
+    /// Leaves the limits that count the packet by the name that its connection's client asks for.
+    ServerNames "server_names" select_by_server_name if |shape: &Shape| shape.by_server_name != 0;
     /// Leaves the limits that count the packet by the state of its connection.
     TcpState "tcp_state" select_by_state if |shape: &Shape| shape.asks_for_tcp_states();
     /// Asks for the standing of the source, and drops packets that would take what a limit
@@ -106,14 +108,19 @@ pub const STAGE_COUNT: usize = Stage::ALL.len();
 
 impl Stage {
     /// Returns the first stage for a packet that the limits in `matched` count; `None`: the policy uses
-    /// none. It is not that of names if none of them asks for one.
+    /// none. It is not one of those of names if none of them asks for one.
     #[must_use]
     #[inline(always)]
     pub fn first(shape: &Shape, matched: u64) -> Option<Self> {
-        if Self::Names.is_used(shape) && matched & shape.by_name == 0 {
-            return Self::Names.next(shape);
+        let first = if Self::Names.is_used(shape) && matched & shape.by_name == 0 {
+            Self::Names.next(shape)
+        } else {
+            Self::used_from(0, shape)
+        };
+        if first == Some(Self::ServerNames) && matched & shape.by_server_name == 0 {
+            return Self::ServerNames.next(shape);
         }
-        Self::used_from(0, shape)
+        first
     }
 
     /// Returns the next stage for packets; `None`: this is the last one.
@@ -179,6 +186,7 @@ mod tests {
             connections: 0b100,
             of_tcp_state: [u64::MAX, u64::MAX, !0b100],
             by_name: 0b10,
+            by_server_name: 0b1000,
             standing: Settings {
                 lines: 1,
                 ..Settings::NONE
@@ -194,6 +202,7 @@ mod tests {
         assert_eq!(path(&counting), only(Stage::Connections));
         let stages = [
             Stage::Names,
+            Stage::ServerNames,
             Stage::TcpState,
             Stage::Standing,
             Stage::Sieves,
@@ -201,9 +210,10 @@ mod tests {
             Stage::Charge,
             Stage::Observe,
         ];
-        assert_eq!(path(&all)[..7], stages.map(Some));
-        assert_eq!(path(&all)[7..], [None; STAGE_COUNT - 7]);
+        assert_eq!(path(&all)[..8], stages.map(Some));
+        assert_eq!(path(&all)[8..], [None; STAGE_COUNT - 8]);
         assert_eq!(Stage::first(&all, 0b101), Some(Stage::TcpState));
+        assert_eq!(Stage::first(&all, 0b1001), Some(Stage::ServerNames));
         assert!(Stage::Cookies.is_used(&all) && Stage::Banned.is_used(&nothing));
         assert_eq!(Stage::Cookies.next(&all), Some(Stage::Sieves));
     }

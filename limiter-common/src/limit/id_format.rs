@@ -33,6 +33,9 @@ pub enum IdFormat {
     Domain,
     /// The packet's DNS question: name, type and class, with one bucket for all sources.
     Question,
+    /// The server name of the policy that the name belongs to which the client of the packet's connection
+    /// asks for, with one bucket for all sources.
+    ServerName,
     /// The interface that the packet came in on, with one bucket for all sources.
     Total,
 }
@@ -90,6 +93,8 @@ pub enum NamedBy {
     Question = 9,
     /// The registered domain of the packet's DNS question, by a keyed hash.
     Domain = 10,
+    /// The server name of the packet's connection, by the number that is made of its name.
+    ServerName = 11,
 }
 
 /// What of a packet's DNS question names an owner, alone or beside the source. The discriminants are
@@ -150,7 +155,7 @@ struct NamedByRow {
 
 impl IdFormat {
     /// Every format; ranges with their default lengths.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::IpAddress,
         Self::Ipv4RangeCidr {
             prefix_length: IPV4_RANGE,
@@ -163,6 +168,7 @@ impl IdFormat {
         Self::Zone,
         Self::Domain,
         Self::Question,
+        Self::ServerName,
         Self::Total,
     ];
 
@@ -207,6 +213,10 @@ impl IdFormat {
             Self::Question => Row {
                 name: "question",
                 id: Id::Other(NamedBy::Question),
+            },
+            Self::ServerName => Row {
+                name: "server-name",
+                id: Id::Other(NamedBy::ServerName),
             },
             Self::Total => Row {
                 name: "total",
@@ -308,6 +318,14 @@ impl NamedBy {
                      `match`",
                 ),
             },
+            Self::ServerName => NamedByRow {
+                shared_by: "all sources share",
+                of_all_sources: true,
+                why_no_overrides: Some(
+                    "an override is for sources; for one name, add a limit with `server-name` in its \
+                     `match`",
+                ),
+            },
         }
     }
 
@@ -319,7 +337,11 @@ impl NamedBy {
             Self::Zone => Some(NameKind::Zone),
             Self::Domain => Some(NameKind::Domain),
             Self::Question => Some(NameKind::Question),
-            Self::Subscriber | Self::Interface | Self::Host | Self::Destination => None,
+            Self::Subscriber
+            | Self::Interface
+            | Self::Host
+            | Self::Destination
+            | Self::ServerName => None,
         }
     }
 
@@ -334,6 +356,7 @@ impl NamedBy {
         const ZONE: u8 = NamedBy::Zone as u8;
         const QUESTION: u8 = NamedBy::Question as u8;
         const DOMAIN: u8 = NamedBy::Domain as u8;
+        const SERVER_NAME: u8 = NamedBy::ServerName as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
             INTERFACE => Some(Self::Interface),
@@ -342,6 +365,7 @@ impl NamedBy {
             ZONE => Some(Self::Zone),
             QUESTION => Some(Self::Question),
             DOMAIN => Some(Self::Domain),
+            SERVER_NAME => Some(Self::ServerName),
             _ => None,
         }
     }

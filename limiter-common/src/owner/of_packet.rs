@@ -20,7 +20,7 @@ pub struct OwnerFields<'a> {
     pub facts: &'a Facts,
     /// The number of the subscriber to whom the source belongs.
     pub subscriber: &'a u64,
-    /// What the policy says of its question; read only for limits that count packets by it.
+    /// What the policy says of what it asks for; read only for limits that count packets by it.
     pub asked: &'a Asked,
     /// The daemon's number for the interface that the packet came in on.
     pub interface: &'a u32,
@@ -112,6 +112,7 @@ impl OwnerOf {
         let high = match NamedBy::of_number(named_by) {
             Some(NamedBy::Subscriber) => *owner_fields.subscriber,
             Some(NamedBy::Interface) => *owner_fields.interface as u64,
+            Some(NamedBy::ServerName) => owner_fields.asked.zone,
             // The masks of a host's bucket are 0, and those of one that a question alone names.
             Some(
                 NamedBy::Host

@@ -1,12 +1,12 @@
-//! What a policy says of a packet's DNS question.
+//! What a policy says of what a packet asks for: its DNS question, or the server name of its connection.
 
-/// What a policy says of a packet's question.
+/// What a policy says of what a packet asks for. No packet has both a question and a server name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Asked {
-    /// The limits that count it, among those that count packets by their question.
+    /// The limits that count it, among those that count packets by what they ask for.
     pub limits: u64,
-    /// The number of its zone; 0: it has none.
+    /// The number of its zone, or of its server name in the policy; 0: it has none.
     pub zone: u64,
     /// The number of its registered domain; 0: no limit asks for it.
     pub domain: u64,
@@ -15,7 +15,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What it says of a packet without a question.
+    /// What it says of a packet that asks for nothing.
     pub const NOTHING: Self = Self {
         limits: 0,
         zone: 0,

@@ -7,6 +7,7 @@ mod frame;
 mod ipv4;
 mod ipv6;
 mod payload;
+mod segment;
 mod tcp;
 mod tcp_state;
 mod transport;
@@ -19,6 +20,7 @@ pub use self::{
     asked::Asked,
     facts::{Datagram, Facts, Transport},
     frame::Frame,
+    segment::{Segment, segment},
     tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
     tcp_state::TcpState,
     transport::{PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},

@@ -88,6 +88,12 @@ pub struct Shape {
     pub by_question: u64,
     /// Those that count questions for names that are not in the table, and others than `by_name`.
     pub of_any_name: u64,
+    /// The limits that count packets by the name that their connection's client asks for: none of a
+    /// connection whose name is not known.
+    pub by_server_name: u64,
+    /// The number of what the policy says of server names; 0: nothing. Policies that say the same have the
+    /// same.
+    pub server_names: u64,
     /// The secret of the table of buckets, of the sieves and of names.
     pub hash_key: HashKey,
     /// The limits that only observe.
@@ -168,6 +174,8 @@ impl Shape {
         by_domain: 0,
         by_question: 0,
         of_any_name: u64::MAX,
+        by_server_name: 0,
+        server_names: 0,
         hash_key: HashKey {
             first: 0,
             second: 0,
@@ -294,6 +302,13 @@ impl Shape {
     #[inline(always)]
     pub const fn of_every_question(&self) -> u64 {
         !self.by_name
+    }
+
+    /// Returns the limits that count packets whatever their connection's client asks for.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_every_server_name(&self) -> u64 {
+        !self.by_server_name
     }
 
     /// Returns the limits that packets are charged to, or that are only asked, and that do more than

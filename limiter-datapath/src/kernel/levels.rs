@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},
+    sync::Arc,
 };
 
 use limiter_common::{
@@ -17,7 +18,7 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::Scope,
-    policy::{DnsName, Question},
+    policy::{DnsName, Question, ServerNames},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
@@ -26,7 +27,7 @@ impl Datapath {
     /// Returns the level of every limit that applies to packets from an address. Charges nothing. `to`:
     /// the destination, for limits that give each a bucket; `None`: the host's own addresses. `question`:
     /// the DNS question that the packets have, whatever their kind and flags, for limits that count
-    /// packets by it.
+    /// packets by it. Limits that count packets by their server name are left out.
     pub fn limit_buckets(
         &self,
         source: IpAddr,
@@ -40,6 +41,19 @@ impl Datapath {
     #[must_use]
     pub const fn zones(&self) -> &HashMap<u64, DnsName> {
         &self.policy.zones
+    }
+
+    /// Returns the names of the section `server-names` by the numbers that name their buckets.
+    #[must_use]
+    pub fn server_names_by_number(&self) -> &HashMap<u64, DnsName> {
+        &self.policy.server_names_by_number
+    }
+
+    /// Returns what the policy in force says of server names; `None`: no limit counts by them.
+    #[must_use]
+    pub fn server_names(&self) -> Option<&Arc<ServerNames>> {
+        let are_asked_for = self.policy.shape.by_server_name != 0;
+        Some(&self.policy.server_names).filter(|_| are_asked_for)
     }
 
     /// Returns the levels of the limits on all sources together, whose buckets are those of any
@@ -109,7 +123,9 @@ impl Datapath {
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let now = monotonic_now();
         let (.., asked) = packet;
-        let counting = class.applies & (asked.limits | self.policy.shape.of_every_question());
+        let counting = class.applies
+            & (asked.limits | self.policy.shape.of_every_question())
+            & self.policy.shape.of_every_server_name();
         let mut limit_buckets = Vec::new();
         for (limit_index, limit) in (0..).zip(&self.policy.limits) {
             if counting & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {

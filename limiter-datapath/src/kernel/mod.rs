@@ -85,9 +85,9 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, OwnAddressMap, OwnConnectionMap,
-        PressureMaps, QueueMaps, RateMap, ReputationMaps, RmemMaxMap, SieveMaps, StandingMaps,
-        StandingSizes,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, Namer, OwnAddressMap,
+        OwnConnectionMap, PressureMaps, QueueMaps, RateMap, ReputationMaps, RmemMaxMap,
+        ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
@@ -258,6 +258,18 @@ impl Datapath {
     /// They should be by the policy in force, but cannot.
     pub fn are_own_connections_noted(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.own_connections == 0 {
+            return Ok(false);
+        }
+        self.handshakes.are_noted()
+    }
+
+    /// Returns whether connections are noted that limits count by their server names.
+    ///
+    /// # Errors
+    ///
+    /// They should be by the policy in force, but cannot: those limits count nothing.
+    pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
+        if self.policy.shape.by_server_name == 0 {
             return Ok(false);
         }
         self.handshakes.are_noted()

@@ -16,7 +16,7 @@ use super::{
     buckets::BucketSizes,
     error::DatapathError,
     object::{OBJECT, object_with_log},
-    reputation::own_connections,
+    reputation::{own_connections, server_names},
 };
 use crate::state::{Debts, StoredDebts};
 
@@ -39,6 +39,8 @@ pub struct Settings {
     pub connections: ConnectionSizes,
     /// How many connections that the host began are noted; 0: none.
     pub(super) own_connections: u32,
+    /// How many connections are noted that limits may count by their names; 0: none.
+    pub(super) server_flows: u32,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
@@ -82,6 +84,7 @@ impl Settings {
             standing: StandingSizes::default(),
             connections: ConnectionSizes::default(),
             own_connections: 0,
+            server_flows: 0,
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -153,6 +156,7 @@ impl Settings {
             standing: StandingSizes::of(&policy.shape),
             connections: ConnectionSizes::of(&policy.shape),
             own_connections: own_connections::capacity(&policy.shape),
+            server_flows: server_names::capacity(&policy.shape),
             ..self
         }
     }

@@ -23,8 +23,8 @@ pub use self::{
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
     reputation::{
-        MemoryBans, MemoryConnections, MemoryCookies, MemoryOwnAddresses, MemoryOwnConnections,
-        MemoryQueues, MemoryReputation, MemorySieves,
+        MemoryBans, MemoryConnections, MemoryCookies, MemoryFlows, MemoryOwnAddresses,
+        MemoryOwnConnections, MemoryQueues, MemoryReputation, MemorySieves,
     },
     sieve::{ShardLists, SieveMemory, SieveSnapshot},
     standing::MemoryStanding,

@@ -175,6 +175,7 @@ enum KeptOwner {
     Zone(u64),
     Question(u64),
     Domain(u64),
+    ServerName(u64),
 }
 
 impl From<HashDebt> for KeptHashDebt {
@@ -192,6 +193,7 @@ impl From<HashDebt> for KeptHashDebt {
                 Owner::Number(NamedBy::Zone, number) => KeptOwner::Zone(number),
                 Owner::Number(NamedBy::Question, number) => KeptOwner::Question(number),
                 Owner::Number(NamedBy::Domain, number) => KeptOwner::Domain(number),
+                Owner::Number(NamedBy::ServerName, number) => KeptOwner::ServerName(number),
                 Owner::Number(NamedBy::Host | NamedBy::Destination, _) => KeptOwner::Host,
             },
             name: debt.key.name(),
@@ -217,6 +219,9 @@ impl From<KeptHashDebt> for HashDebt {
             KeptOwner::Destination(address) => BucketKey::of_destination(limit, address.into()),
             KeptOwner::Zone(number) => BucketKey::of_number(limit, NamedBy::Zone, number),
             KeptOwner::Question(number) => BucketKey::of_number(limit, NamedBy::Question, number),
+            KeptOwner::ServerName(number) => {
+                BucketKey::of_number(limit, NamedBy::ServerName, number)
+            }
             KeptOwner::Domain(number) => BucketKey::of_number(limit, NamedBy::Domain, number),
         };
         let bucket = match kept.name {

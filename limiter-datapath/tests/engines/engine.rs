@@ -25,6 +25,7 @@ use limiter_common::{
         Action,
         Reason::{self},
     },
+    server_name::Flow,
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
     strategy::{
@@ -43,7 +44,7 @@ use limiter_datapath::{
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
-    policy::{CompiledPolicy, Limit, Policy, SieveSizes},
+    policy::{CompiledPolicy, DnsName, Limit, Policy, SieveSizes},
 };
 use nix::{
     sched::{CpuSet, sched_setaffinity},
@@ -193,6 +194,19 @@ impl Engines {
     pub(crate) fn begin(&mut self, ends: Ends) -> Result<(), DatapathError> {
         self.reputation.own_connections.add(ends);
         self.trial.reputation().own_connections().add(ends)
+    }
+
+    /// Notes in both what is known of the name of a connection.
+    pub(crate) fn name(&mut self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
+        self.reputation.flows.set(ends, flow);
+        self.trial.reputation().server_names().add(ends, flow)
+    }
+
+    /// Returns what the policy says of a name, as those who read names write it down.
+    pub(crate) fn named(&self, name: &str) -> Flow {
+        let name: DnsName = name.parse().expect("a name");
+        let names = &self.tables.server_names;
+        Flow::new(1, 0).read(names.number(), &names.asked(&name))
     }
 
     /// Counts an open connection of a source by the limit with that index in both.

@@ -31,6 +31,7 @@ mod question;
 mod random;
 mod refill;
 mod restore;
+mod server_names;
 mod sieve;
 mod sources;
 mod stages;

@@ -60,6 +60,7 @@ fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
         | IdFormat::Zone
         | IdFormat::Domain
         | IdFormat::Question
+        | IdFormat::ServerName
         | IdFormat::Total => true,
     };
     if limit.mode == Mode::Off || !for_family || !counts(limit, facts) {

@@ -26,6 +26,7 @@ const COUNTING: &str = "Open: {id: ipAddress, cost: connections, limit: 5}";
 const BY_STATE: &str =
     "Stray: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {state: none}}";
 const BY_NAME: &str = "Names: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {dns-type: ANY}}";
+const BY_SERVER_NAME: &str = "Web: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {server-name: a.example}}";
 const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
 
 struct Scene {
@@ -87,6 +88,7 @@ impl Scene {
 fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
     let [
         names,
+        server_names,
         tcp_state,
         connections,
         standing,
@@ -96,6 +98,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         answer,
     ] = [
         Stage::Names,
+        Stage::ServerNames,
         Stage::TcpState,
         Stage::Connections,
         Stage::Standing,
@@ -113,6 +116,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[COUNTING], "", &[connections]),
         (&[COUNTING, ENFORCING], "", &[connections, charge]),
         (&[BY_NAME], "", &[names, charge]),
+        (&[BY_SERVER_NAME], "", &[server_names, charge]),
         (&[BY_STATE], "", &[tcp_state, charge]),
         (&[ENFORCING], SIEVE, &[sieves, charge]),
         (&[], SIEVE, &[sieves]),
@@ -132,7 +136,15 @@ fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
     // Only refused packets meet two of the others, and packets of banned sources the third.
     let met = |stage: &&Stage| !matches!(stage, Stage::Cookies | Stage::Answer | Stage::Banned);
     for stage in Stage::ALL.iter().filter(met) {
-        let limits = [BY_NAME, BY_STATE, COUNTING, ENFORCING, OBSERVING, RESERVING];
+        let limits = [
+            BY_NAME,
+            BY_SERVER_NAME,
+            BY_STATE,
+            COUNTING,
+            ENFORCING,
+            OBSERVING,
+            RESERVING,
+        ];
         let mut scene = Scene::new(&limits, SIEVE)?;
         assert_eq!(scene.send(Reason::WithinLimits)?, 1, "{stage:?}");
         scene.array()?.clear_index(&(*stage as u32))?;

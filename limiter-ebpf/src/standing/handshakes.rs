@@ -1,6 +1,6 @@
 //! Handshakes: a source that completed one with this host is proven, since no forged packet can. The
-//! same events say which connections are open, which of them this host began, and which handshakes are
-//! charged to limits.
+//! same events say which connections are open, which of them this host began, which have server names, and
+//! which handshakes are charged to limits.
 //!
 //! The program is on the root cgroup, where the kernel runs it at the events of every TCP
 //! connection. Which event counts was measured:
@@ -31,7 +31,7 @@ use limiter_common::{address::Address, clock::Clock as _, connection::Ends};
 use crate::{
     clock::KernelClock,
     connections::{self, handshakes},
-    globals, own_connections,
+    globals, own_connections, server_names,
 };
 
 /// The cookie of the network namespace whose connections count; 0: none's do.
@@ -51,7 +51,14 @@ const AF_INET6: u32 = 10;
 )]
 fn limiter_handshakes(context: SockOpsContext) -> u32 {
     match context.op() {
-        BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB if is_guarded(&context) => ask_for_states(&context),
+        BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB if is_guarded(&context) => {
+            ask_for_states(&context);
+            if server_names::are_asked_for()
+                && let Some(ends) = ends(&context)
+            {
+                server_names::begun(cookie(&context), &ends, first_byte(&context));
+            }
+        }
         BPF_SOCK_OPS_STATE_CB
             if context.arg(NEW_STATE) == BPF_TCP_ESTABLISHED && is_guarded(&context) =>
         {
@@ -106,10 +113,15 @@ fn closed(context: &SockOpsContext) {
     if connections::are_counted() {
         connections::closed(cookie(context));
     }
-    if own_connections::are_noted()
+    if (own_connections::are_noted() || server_names::are_asked_for())
         && let Some(ends) = ends(context)
     {
-        own_connections::ended(cookie(context), &ends);
+        if own_connections::are_noted() {
+            own_connections::ended(cookie(context), &ends);
+        }
+        if server_names::are_asked_for() {
+            server_names::ended(cookie(context), &ends);
+        }
     }
 }
 
@@ -138,6 +150,14 @@ fn established(context: &SockOpsContext) {
 fn cookie(context: &SockOpsContext) -> u64 {
     // SAFETY: the context is the program's own.
     unsafe { bpf_get_socket_cookie(context.as_ptr()) }
+}
+
+/// Returns the number of the first byte that the peer sends, of a connection from which nothing was
+/// received yet.
+#[inline(always)]
+const fn first_byte(context: &SockOpsContext) -> u32 {
+    // SAFETY: the context is the program's own, and the kernel has the field read where it is.
+    unsafe { (*context.ops).rcv_nxt }
 }
 
 /// Returns the ends of the connection.

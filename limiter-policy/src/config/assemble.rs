@@ -55,6 +55,8 @@ pub(super) struct Parts<'l> {
     pub(super) dns_cookies: Option<DnsCookies>,
     /// Sorted; `None`: the file has no such section.
     pub(super) zones: Option<Vec<DnsName>>,
+    /// Sorted; `None`: the file has no such section.
+    pub(super) server_names: Option<Vec<DnsName>>,
     pub(super) public_suffixes: public_suffixes::Section,
 }
 
@@ -126,6 +128,7 @@ pub(super) fn policy(
         answers: parts.answers,
         dns_cookies: parts.dns_cookies,
         zones: parts.zones.unwrap_or_default(),
+        server_names: parts.server_names.unwrap_or_default(),
         public_suffixes,
     })
 }
@@ -188,6 +191,12 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     if limit.name_kind() == Some(NameKind::Zone) && parts.zones.is_none() {
         let message =
             format!("{name} needs a section 'zones' with the names of zones, or a file of them");
+        problems.note_at(limit.position, message);
+    }
+    if limit.id_format.named_by() == Some(NamedBy::ServerName) && parts.server_names.is_none() {
+        let message = format!(
+            "{name} needs a section 'server-names' with the names that get buckets, or a file of them"
+        );
         problems.note_at(limit.position, message);
     }
     if !limit.needs_overrides {

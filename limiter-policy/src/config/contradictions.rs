@@ -26,6 +26,7 @@ pub(super) const DNS_TYPE: &str = "dns-type";
 pub(super) const DNS_OPCODE: &str = "dns-opcode";
 pub(super) const DNS_RD: &str = "dns-rd";
 pub(super) const EDNS: &str = "edns";
+pub(super) const SERVER_NAME: &str = "server-name";
 
 /// The parts of a match that are of a DNS question.
 const OF_QUESTION: [&str; 5] = [DNS_NAME, DNS_TYPE, DNS_OPCODE, DNS_RD, EDNS];
@@ -75,11 +76,25 @@ pub(super) fn check(
         _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
     };
     let by_question = counts_by_question(matching, id);
-    if by_question {
+    if by_question && !counts_by_server_name(matching, id_format) {
         check_question(matching, cost, &mut error);
+    }
+    let by_server_name = counts_by_server_name(matching, id_format);
+    if by_server_name {
+        if by_question {
+            for field in OF_QUESTION.into_iter().chain([SERVER_NAME]) {
+                error(
+                    field,
+                    "no packet has both a DNS question and a server name".to_owned(),
+                );
+            }
+        } else {
+            check_server_name(matching, cost, &mut error);
+        }
     }
     if matching.tcp_states.is_empty()
         && !by_question
+        && !by_server_name
         && cost != Some(Cost::Handshakes)
         && hidden.iter().all(|field| fields.is_missing(field))
         && let [others @ .., last] = hidden
@@ -106,6 +121,39 @@ pub(super) fn check(
 /// Returns whether a limit counts packets by their DNS question.
 pub(super) fn counts_by_question(matching: &Match, id: Option<LimitOwners>) -> bool {
     id.and_then(LimitOwners::name_kind).is_some() || !matching.dns.is_everything()
+}
+
+/// Returns whether a limit counts packets by the server name of their connection.
+pub(super) fn counts_by_server_name(matching: &Match, id_format: Option<IdFormat>) -> bool {
+    id_format == Some(IdFormat::ServerName) || !matching.server_names.is_empty()
+}
+
+/// Notes a match that no connection with a server name fits.
+fn check_server_name(
+    matching: &Match,
+    cost: Option<Cost>,
+    error: &mut impl FnMut(&'static str, String),
+) {
+    if !is_tcp(matching) {
+        error(
+            PROTOCOL,
+            format!("server names are read in tcp alone: leave '{PROTOCOL}' out"),
+        );
+    }
+    error(
+        FRAGMENTS,
+        format!("'{FRAGMENTS}' has no effect: later fragments are of no known connection"),
+    );
+    if let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes)) {
+        error(
+            SERVER_NAME,
+            format!(
+                "the server name is not known yet when cost {} is decided on: set 'cost' to packets \
+                 or bytes",
+                cost.name()
+            ),
+        );
+    }
 }
 
 /// Notes a match that no DNS question fits.

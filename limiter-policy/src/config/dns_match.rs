@@ -42,7 +42,10 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> DnsM
 }
 
 /// Reads one name or a list, sorted; `None` if any has an error.
-fn read_names<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<NamePattern>> {
+pub(super) fn read_names<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+) -> Option<Vec<NamePattern>> {
     let mut seen = Seen::default();
     let names = read_list(reader, node, "names", |reader, item| {
         let expected = "a name, such as 'www.example.com' or '*.example.com'";

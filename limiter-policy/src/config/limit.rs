@@ -32,6 +32,9 @@ const METRICS: &str = "metrics";
 /// The port of DNS.
 const DNS_PORT: u16 = 53;
 
+/// The port of limits that count packets by their server name, unless they name others.
+const HTTPS_PORT: u16 = 443;
+
 /// The fields that a built-in limit already defines.
 const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
 
@@ -200,12 +203,11 @@ pub(super) fn read<'n>(
     let id = limit_id::read_prefix_length(reader, &fields, id);
     let id_format = id.map(|id| id.format);
     let per_name = id.and_then(|id| id.per_name);
-    let name_kind = id.and_then(LimitOwners::name_kind);
     let matching = match built_in {
         Some(_) => Match::default(),
         None => read_match(reader, &fields, id, cost),
     };
-    check_question(reader, &fields, name_kind, cost);
+    check_cost(reader, &fields, id, cost);
     let mode = fields.get(MODE).map_or(Some(Mode::default()), |node| {
         reader.choice(node, MODE, Mode::ALL.map(|mode| (mode.name(), mode)))
     });
@@ -319,37 +321,45 @@ fn read_match<'n>(
         ..matching.unwrap_or_default()
     };
     if contradictions::counts_by_question(&matching, id) {
-        with_questions(matching)
+        with_service(matching, Match::UDP, DNS_PORT)
+    } else if contradictions::counts_by_server_name(&matching, id.map(|id| id.format)) {
+        with_service(matching, Match::TCP, HTTPS_PORT)
     } else {
         matching
     }
 }
 
-/// Returns a match on DNS questions with the protocol that has them, and with their port unless it has
-/// others.
-fn with_questions(mut matching: Match) -> Match {
-    matching.protocols = vec![Match::UDP];
+/// Returns a match on DNS questions or server names with the protocol that has them, and with their usual
+/// port unless it has others.
+fn with_service(mut matching: Match, protocol: u8, port: u16) -> Match {
+    matching.protocols = vec![protocol];
     if matching.destination_ports.is_empty() {
-        matching.destination_ports = vec![DNS_PORT..=DNS_PORT];
+        matching.destination_ports = vec![port..=port];
     }
     matching
 }
 
-/// Notes an id that a DNS question names if the limit counts something else than packets.
-fn check_question<'n>(
+/// Notes an id that a DNS question or a server name names if the limit counts something else than packets.
+fn check_cost<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    name_kind: Option<NameKind>,
+    id: Option<LimitOwners>,
     cost: Option<Cost>,
 ) {
+    let named = id.and_then(|id| match id.name_kind() {
+        Some(name_kind) => Some((name_kind.name(), "with a DNS question")),
+        None if id.format == IdFormat::ServerName => {
+            Some((id.format.name(), "of connections with a server name"))
+        }
+        None => None,
+    });
     if let Some(node) = fields.get(ID)
-        && let Some(name_kind) = name_kind
+        && let Some((name, what)) = named
         && let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes))
     {
         let message = format!(
-            "id {} is of packets with a DNS question, which cost {} does not count: set '{COST}' to \
+            "id {name} is of packets {what}, which cost {} does not count: set '{COST}' to \
              packets or bytes",
-            name_kind.name(),
             cost.name()
         );
         reader.error(node.at, message);

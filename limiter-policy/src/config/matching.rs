@@ -6,7 +6,7 @@ use limiter_common::{limit::Cost, packet::TcpState, standing::Standing};
 use super::{
     contradictions::{
         self, DESTINATION, DESTINATION_PORT, DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS,
-        FRAGMENTS, PROTOCOL, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
+        FRAGMENTS, PROTOCOL, SERVER_NAME, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
     },
     dns_match, flags,
     limit_id::LimitOwners,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::policy::{Fragments, Match};
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     PROTOCOL,
     DESTINATION_PORT,
     SOURCE_PORT,
@@ -31,6 +31,7 @@ const FIELDS: [&str; 13] = [
     DNS_OPCODE,
     DNS_RD,
     EDNS,
+    SERVER_NAME,
 ];
 
 /// Reads a limit's match. If its id or cost is unknown (`None`), checks that depend on it
@@ -79,6 +80,9 @@ pub(super) fn read<'n>(
         matching.tcp_states = read_states(reader, node).unwrap_or_default();
     }
     matching.dns = dns_match::read(reader, &fields);
+    if let Some(node) = fields.get(SERVER_NAME) {
+        matching.server_names = dns_match::read_names(reader, node).unwrap_or_default();
+    }
     contradictions::check(reader, &fields, &matching, id, cost);
     matching
 }

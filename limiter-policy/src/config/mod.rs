@@ -43,6 +43,7 @@ mod node;
 mod offenders;
 mod otherwise;
 mod overrides;
+mod owned_names;
 mod page;
 mod ports;
 mod prefix;
@@ -59,7 +60,6 @@ mod strategy;
 mod subscribers;
 mod surroundings;
 mod traffic_server;
-mod zones;
 
 use std::path::{Path, PathBuf};
 

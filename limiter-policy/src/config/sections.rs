@@ -13,11 +13,12 @@ use super::{
     limits::{self, Limits},
     list_names, lists,
     node::{Node, Value},
-    offenders, overrides, page, public_suffixes,
+    offenders, overrides,
+    owned_names::{self, SERVER_NAMES, ZONES},
+    page, public_suffixes,
     reader::{Fields, Reader},
     settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
-    zones,
 };
 use crate::{
     file::{self, Unreadable},
@@ -35,7 +36,6 @@ const IP_REP: &str = "ip-rep";
 const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
 const DNS_COOKIES: &str = "dns-cookies";
-const ZONES: &str = "zones";
 const PUBLIC_SUFFIXES: &str = "public-suffixes";
 const INTERFACES: &str = "interfaces";
 const MODE: &str = "mode";
@@ -50,7 +50,7 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 25] = [
+const SECTIONS: [&str; 26] = [
     LIMITS,
     OVERRIDES,
     SUBSCRIBERS,
@@ -62,8 +62,9 @@ const SECTIONS: [&str; 25] = [
     STANDING,
     ANSWERS,
     DNS_COOKIES,
-    ZONES,
+    ZONES.section,
     PUBLIC_SUFFIXES,
+    SERVER_NAMES.section,
     INTERFACES,
     MODE,
     MALFORMED,
@@ -136,13 +137,12 @@ pub(super) fn read(
     let [exclude, block, never_ban] = [EXCLUDE, BLOCK, NEVER_BAN]
         .map(|field| list_names::read_field(&mut reader, &fields, field, None));
     let standing = (fields.get(STANDING)).map(|node| standing::read(&mut reader, node));
-    let proven = standing.iter().map(|standing| &standing.proven);
     let of_limits = limits
         .iter()
         .flat_map(|(_, limit)| [&limit.exclude, &limit.block]);
     let named = [&exclude, &block, &never_ban].into_iter();
     named
-        .chain(proven)
+        .chain(standing.iter().map(|standing| &standing.proven))
         .chain(of_limits)
         .for_each(|named| lists.add_written(named));
     let parts = assemble::Parts {
@@ -153,7 +153,8 @@ pub(super) fn read(
         standing,
         answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
         dns_cookies,
-        zones: zones(&mut reader, &fields, directory),
+        zones: names(&mut reader, &fields, directory, ZONES),
+        server_names: names(&mut reader, &fields, directory, SERVER_NAMES),
         public_suffixes: public_suffixes(&mut reader, &fields, directory),
         limits,
         overrides: overrides.unwrap_or_default(),
@@ -201,15 +202,16 @@ pub(super) fn read(
     })
 }
 
-/// Reads the zones; `None`: there is no such section.
-fn zones<'n>(
+/// Reads a section of names; `None`: there is no such section.
+fn names<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     directory: Option<&Path>,
+    kind: owned_names::Kind,
 ) -> Option<Vec<DnsName>> {
-    match fields.get(ZONES) {
-        Some(node) => Some(zones::read(reader, node, directory)),
-        None => (!fields.is_missing(ZONES)).then(Vec::new),
+    match fields.get(kind.section) {
+        Some(node) => Some(owned_names::read(reader, node, directory, kind)),
+        None => (!fields.is_missing(kind.section)).then(Vec::new),
     }
 }
 

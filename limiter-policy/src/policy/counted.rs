@@ -3,12 +3,12 @@
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    limit::Cost,
+    limit::{Cost, IdFormat},
     packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, TcpState},
     standing::Standing,
 };
 
-use super::{Fragments, Limit, Match, Mode, PortRange, TcpFlags};
+use super::{Fragments, Limit, Match, Mode, PortRange, TcpFlags, dns_name::has_names};
 
 /// The flags of TCP segments that open a connection.
 const OPENS_CONNECTION: TcpFlags = TcpFlags {
@@ -25,7 +25,7 @@ impl Limit {
     pub fn protocols(&self) -> &[u8] {
         if !self.matching.protocols.is_empty() {
             &self.matching.protocols
-        } else if self.matching.needs_tcp() {
+        } else if self.matching.needs_tcp() || self.counts_by_server_name() {
             &[PROTOCOL_TCP]
         } else if self.matching.needs_ports() {
             &PROTOCOLS_WITH_PORTS
@@ -60,6 +60,13 @@ impl Limit {
     #[must_use]
     pub fn counts_by_question(&self) -> bool {
         self.name_kind().is_some() || !self.matching.dns.is_everything()
+    }
+
+    /// Returns whether it counts packets by the name that their connection's client asks for, so none of a
+    /// connection whose name is not known.
+    #[must_use]
+    pub fn counts_by_server_name(&self) -> bool {
+        self.id_format == IdFormat::ServerName || !self.matching.server_names.is_empty()
     }
 
     /// Returns whether packets spend anything of it.
@@ -124,6 +131,10 @@ impl Limit {
                 || other.counts_by_question()
                     && self.name_kind() == other.name_kind()
                     && mine.dns.has_all_of(&its.dns))
+            && (!self.counts_by_server_name()
+                || other.counts_by_server_name()
+                    && self.id_format == other.id_format
+                    && has_names(&mine.server_names, &its.server_names))
             && (mine.tcp_states.is_empty()
                 || !other.tcp_states().is_empty()
                     && (other.tcp_states().iter()).all(|one| mine.tcp_states.contains(one)))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::NamePattern;
+use super::{NamePattern, dns_name::has_names};
 
 /// Conditions on the DNS message of a packet. An absent part holds for every question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,17 +91,10 @@ impl DnsMatch {
     /// Returns whether it matches every question that another one does.
     #[must_use]
     pub fn has_all_of(&self, other: &Self) -> bool {
-        let has_pattern = |one: &NamePattern| {
-            let mine = self.names.iter();
-            mine.clone().any(|pattern| pattern == one)
-                || mine.clone().any(|pattern| pattern.has(&one.name))
-        };
-        let has_names =
-            self.names.is_empty() || !other.names.is_empty() && other.names.iter().all(has_pattern);
         let has_types = self.types.is_empty()
             || !other.types.is_empty() && other.types.iter().all(|one| self.types.contains(one));
         let kinds = 0..64;
-        has_names
+        has_names(&self.names, &other.names)
             && has_types
             && kinds
                 .filter(|kind| other.has_kind(*kind))

@@ -154,6 +154,15 @@ impl NamePattern {
     }
 }
 
+/// Returns whether all of the others' names are among these. Without any, all are.
+pub(super) fn has_names(these: &[NamePattern], others: &[NamePattern]) -> bool {
+    let has = |one: &NamePattern| {
+        let mut these = these.iter();
+        these.any(|pattern| pattern == one || pattern.has(&one.name))
+    };
+    these.is_empty() || !others.is_empty() && others.iter().all(has)
+}
+
 /// Parses a name, or `*.` before one, as it is displayed.
 impl FromStr for NamePattern {
     type Err = InvalidDnsName;

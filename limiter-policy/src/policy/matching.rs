@@ -38,6 +38,9 @@ pub struct Match {
     /// Conditions on the DNS question.
     #[serde(default, skip_serializing_if = "serial::is_default")]
     pub dns: DnsMatch,
+    /// The names that clients of connections ask for; empty: all, and connections without a name too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_names: Vec<NamePattern>,
     /// Whether only packets match that no other limit with its id and cost counts.
     #[serde(default, skip_serializing_if = "serial::is_default")]
     pub otherwise: bool,
@@ -189,6 +192,7 @@ impl fmt::Display for Match {
             ),
             part("rd", self.dns.recursion_desired.map(yes_or_no)),
             part("edns", self.dns.edns.map(yes_or_no)),
+            part("server", list(&self.server_names, NamePattern::to_string)),
             self.otherwise.then(|| "otherwise".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -326,13 +330,14 @@ mod tests {
                 recursion_desired: Some(true),
                 edns: Some(false),
             },
+            server_names: vec!["www.example".parse().unwrap()],
             otherwise: true,
         };
         assert_eq!(
             all.to_string(),
             "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments \
              standing retried,unknown state new,none name *.example type ANY,TYPE300 opcode \
-             notify,15 rd yes edns no otherwise"
+             notify,15 rd yes edns no server www.example otherwise"
         );
     }
 }

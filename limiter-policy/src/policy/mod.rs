@@ -44,7 +44,10 @@ pub(crate) use self::limit::most_bits;
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
-    compile::{CompileError, CompiledPolicy, NameTable, zones_by_number},
+    compile::{
+        CompileError, CompiledPolicy, NameTable, ServerNames, server_names_by_number,
+        zones_by_number,
+    },
     counted_connections::CountedConnections,
     deny::Deny,
     dns_cookies::DnsCookies,
@@ -119,6 +122,9 @@ pub struct Policy {
     /// The public suffixes by which limits with the id `domain` tell domains apart, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub public_suffixes: Vec<SuffixRule>,
+    /// The names that limits with the id `server-name` tell apart, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_names: Vec<DnsName>,
 }
 
 /// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
@@ -140,6 +146,7 @@ impl From<Vec<Limit>> for Policy {
             dns_cookies: None,
             zones: Vec::new(),
             public_suffixes: Vec::new(),
+            server_names: Vec::new(),
         }
     }
 }

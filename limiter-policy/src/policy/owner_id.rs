@@ -17,6 +17,8 @@ pub struct OwnerNames<'a> {
     pub interface: &'a str,
     /// The zones by the numbers that name their buckets.
     pub zones: Option<&'a HashMap<u64, DnsName>>,
+    /// The names of the section `server-names` by the numbers that name their buckets.
+    pub server_names: Option<&'a HashMap<u64, DnsName>>,
     /// The texts of the question that named the owner. The datapath keeps hashes alone, so only who has
     /// the question at hand can say what it is.
     pub asked: Option<&'a QuestionNames>,
@@ -40,6 +42,10 @@ pub fn owner_id(owner: &Owner, names: &OwnerNames<'_>) -> String {
         Owner::Destination(address) => IpAddr::from(*address).to_string(),
         Owner::Number(NamedBy::Interface, _) => names.interface.to_owned(),
         Owner::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
+        Owner::Number(NamedBy::ServerName, number) => {
+            let name = names.server_names.and_then(|names| names.get(number));
+            name.map_or_else(|| format!("#{number:016x}"), ToString::to_string)
+        }
         Owner::Number(of, number) => match of.name_kind() {
             Some(name_kind) => names.of_number(name_kind, *number),
             None => number.to_string(),

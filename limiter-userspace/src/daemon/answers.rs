@@ -214,6 +214,7 @@ fn status(
         sieves: sieves::brief(datapath, measured)?,
         standing: standing::status(datapath)?,
         connections: connections::status(datapath)?,
+        server_names_error: datapath.are_flows_noted().err().map(ToString::to_string),
         own_connections_error: datapath
             .are_own_connections_noted()
             .err()

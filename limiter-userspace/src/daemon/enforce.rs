@@ -67,6 +67,12 @@ pub(super) async fn put_in_force(
              tries again"
         );
     }
+    if let Err(error) = datapath.are_flows_noted() {
+        warn!(
+            "connections get no server names: {error}; limits by server name do not count them; \
+             `limiter reload` tries again"
+        );
+    }
     if let Err(error) = datapath.are_handshakes_noted() {
         if datapath.counts_connections() || datapath.limits_handshakes() {
             warn!(

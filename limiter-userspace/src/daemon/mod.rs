@@ -35,6 +35,7 @@ mod reload;
 mod requests;
 mod rmem_max;
 mod sent_back;
+mod server_names;
 mod service;
 mod shared;
 mod sieves;

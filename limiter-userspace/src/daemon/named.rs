@@ -37,6 +37,7 @@ pub(super) fn bucket_named<'d>(
     let names = OwnerNames {
         interface,
         zones: Some(datapath.zones()),
+        server_names: Some(datapath.server_names_by_number()),
         asked,
     };
     Some(NamedBucket {

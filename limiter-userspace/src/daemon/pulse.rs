@@ -53,6 +53,8 @@ pub struct Pulses {
     pub metrics: Pulse,
     /// Serves the page.
     pub page: Pulse,
+    /// Reads server names.
+    pub server_names: Pulse,
 }
 
 impl Pulses {
@@ -65,6 +67,7 @@ impl Pulses {
             ("reverts unconfirmed policies", &self.confirmation),
             ("serves the metrics", &self.metrics),
             ("serves the page", &self.page),
+            ("reads server names", &self.server_names),
         ];
         let late = threads
             .into_iter()

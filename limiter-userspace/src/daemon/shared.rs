@@ -25,6 +25,7 @@ use super::{
     options::Options,
     pulse::Pulses,
     requests::Requests,
+    server_names::Naming,
     sieves::{self, Pressures},
     silence::Silence,
     state::StateKeeper,
@@ -63,6 +64,8 @@ pub struct Daemon {
     pub(super) settled: tokio::sync::Notify,
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
+    /// What names connections.
+    pub(super) naming: Arc<Naming>,
     /// The owners with the most open connections.
     pub(super) owners: Owners,
     /// The automatic rates.
@@ -117,6 +120,7 @@ impl Daemon {
             not_confirmed: tokio::sync::Notify::new(),
             settled: tokio::sync::Notify::new(),
             pressures: Arc::default(),
+            naming: Arc::default(),
             owners: Owners::default(),
             capacity: Capacity::default(),
             silence: Silence::default(),
@@ -215,6 +219,7 @@ impl Daemon {
                 .write()
                 .unwrap_or_else(PoisonError::into_inner),
             pressures: &self.pressures,
+            naming: &self.naming,
         }
     }
 
@@ -224,10 +229,11 @@ impl Daemon {
 }
 
 /// The datapath while it is changed. On drop, the pressures of what is then in force are measured
-/// before anybody else sees it.
+/// before anybody else sees it, and connections named by it.
 pub(super) struct ChangingDatapath<'d> {
     datapath: RwLockWriteGuard<'d, Datapath>,
     pressures: &'d Pressures,
+    naming: &'d Naming,
 }
 
 impl Deref for ChangingDatapath<'_> {
@@ -247,5 +253,6 @@ impl DerefMut for ChangingDatapath<'_> {
 impl Drop for ChangingDatapath<'_> {
     fn drop(&mut self) {
         self.pressures.follow(&self.datapath);
+        self.naming.follow(&self.datapath);
     }
 }

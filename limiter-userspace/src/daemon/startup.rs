@@ -25,6 +25,7 @@ use super::{
     options::Options,
     own_addresses::OwnAddressKeeper,
     requests::{PolicyRequest, Requests},
+    server_names,
     shared::{Daemon, Told},
     sieves,
     starting_point::StartingPoint,
@@ -153,8 +154,10 @@ fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
     let pressure = sieves::start(&daemon.pressures, &daemon.pulses)?;
     // For the policy that was found pinned, until the configuration is in force.
     daemon.pressures.follow(&daemon.datapath());
+    let naming = server_names::start(&daemon.naming, &daemon.pulses)?;
+    daemon.naming.follow(&daemon.datapath());
     let (confirmation, capacity) = (confirm::start(daemon)?, automatic_rates::start(daemon)?);
-    Ok(vec![pressure, confirmation, capacity])
+    Ok(vec![pressure, naming, confirmation, capacity])
 }
 
 /// The first configuration and what it continues from.

@@ -55,6 +55,9 @@ pub struct Status {
     /// `None`: they are as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_connections_error: Option<String>,
+    /// Why connections get no server names, though limits count by them; `None`: they do, or no limit does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_names_error: Option<String>,
 }
 
 /// The daemon.

@@ -61,5 +61,6 @@ pub(crate) fn status() -> Status {
         standing: None,
         connections: None,
         own_connections_error: None,
+        server_names_error: None,
     }
 }

@@ -311,6 +311,7 @@ fn name(service: Service, id: IdFormat, cost: Cost) -> String {
         IdFormat::Zone => "PerZone".to_owned(),
         IdFormat::Domain => "PerDomain".to_owned(),
         IdFormat::Question => "PerQuestion".to_owned(),
+        IdFormat::ServerName => "PerServerName".to_owned(),
         IdFormat::Total => "Total".to_owned(),
     };
     format!("{}{cost}{per}", service.limit_name())

@@ -17,8 +17,8 @@ struct Shape<'n> {
     /// Bytes, for one CPU.
     value: u32,
     /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
-    /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS` and
-    /// `TICKET_KEYS`.
+    /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS`,
+    /// `TICKET_KEYS`, `SERVER_FLOWS` and `FIRST_BYTES`.
     entries: u32,
     flags: u32,
 }
@@ -27,9 +27,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 15;
+const TABLE_OF: u32 = 16;
 
-const SHAPES: [Shape<'static>; 37] = [
+const SHAPES: [Shape<'static>; 39] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -84,6 +84,7 @@ const SHAPES: [Shape<'static>; 37] = [
         256,
         BPF_F_RDONLY_PROG,
     ),
+    shape("FIRST_BYTES", MapType::RingBuf, 0, 0, 65_536, 0),
     shape("FIRST_SYNS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FULL_AT", MapType::Array, 4, 8, 1, 0),
@@ -101,6 +102,7 @@ const SHAPES: [Shape<'static>; 37] = [
     shape("QUEUES", MapType::Hash, 8, 32, 1, 0),
     shape("QUEUE_TRAFFIC", MapType::Array, 4, 128, 256, 0),
     shape("RMEM_MAX", MapType::Array, 4, 8, 1, BPF_F_RDONLY_PROG),
+    shape("SERVER_FLOWS", MapType::Hash, 40, 40, 1, BPF_F_NO_PREALLOC),
     shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),

@@ -10,9 +10,9 @@ fn names() {
             "1:1: unknown field 'limit', did you mean 'limits'?",
             "2:1: unknown field 'modes', did you mean 'mode'?",
             "3:1: unknown field 'xyz', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, interfaces, mode, malformed, own-connections, connections, buckets, offenders, bans, state, metrics, page, control",
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, buckets, offenders, bans, state, metrics, page, control",
             "4:1: unknown field '5', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, interfaces, mode, malformed, own-connections, connections, buckets, offenders, bans, state, metrics, page, control",
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, buckets, offenders, bans, state, metrics, page, control",
             "5:1: expected a name, found nothing",
             "6:1: expected a name, found a list",
         ],
@@ -109,7 +109,7 @@ fn names_of_one_s_own() {
 
 #[test]
 fn definitions() {
-    let ids = "ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, regId, destination, zone, domain, question, total";
+    let ids = "ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, regId, destination, zone, domain, question, server-name, total";
     check(
         &format!(
             "limits:
@@ -218,7 +218,7 @@ fn prefix_lengths() {
             &format!("7:50: 'prefix-length' {range} total"),
             "8:59: expected a whole number, such as 250 or 10k, found the text '/24'",
             "9:15: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
-             regId, destination, zone, domain, question, total",
+             regId, destination, zone, domain, question, server-name, total",
         ],
     );
 }

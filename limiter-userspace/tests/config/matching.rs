@@ -78,7 +78,7 @@ fn check_any(matching: &str, expected: &[(usize, &str)]) {
 
 #[test]
 fn matches_of_the_wrong_form() {
-    let fields = "protocol, destination-port, source-port, tcp-flags, destination, fragments, standing, state, dns-name, dns-type, dns-opcode, dns-rd or edns";
+    let fields = "protocol, destination-port, source-port, tcp-flags, destination, fragments, standing, state, dns-name, dns-type, dns-opcode, dns-rd, edns or server-name";
     check_any(
         "{}",
         &[(1, "an empty match selects every packet: leave 'match' out")],

@@ -228,7 +228,7 @@ overrides:
 ",
         &[
             "6:13: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
-             regId, destination, zone, domain, question, total",
+             regId, destination, zone, domain, question, server-name, total",
             "9:30: invalid burst '1', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",
             "10:3: missing id, expected 'Own:' followed by an IPv4 or IPv6 address or prefix, such \

@@ -107,6 +107,7 @@ overrides:
             dns_cookies: None,
             zones: vec![],
             public_suffixes: vec![],
+            server_names: vec![],
         },
     };
     assert_eq!(load(&[("limiter.yaml", yaml.as_bytes())]), Ok(expected));
@@ -209,6 +210,7 @@ fn limits_of_one_s_own() {
                 fragments: Fragments::Ignore,
                 standing: vec![],
                 tcp_states: vec![],
+                server_names: vec![],
                 dns: DnsMatch::default(),
                 otherwise: false,
             },

@@ -33,6 +33,7 @@ fn each_is_exact_under_saturation() -> Result<()> {
             | IdFormat::Zone
             | IdFormat::Domain
             | IdFormat::Question
+            | IdFormat::ServerName
             | IdFormat::Total => &[v4, v6],
         };
         for client in clients {

@@ -267,6 +267,7 @@ impl MatchInput {
             } else {
                 Fragments::Count
             },
+            server_names: Vec::new(),
             tcp_states: TcpState::ALL
                 .into_iter()
                 .filter(|one| self.tcp_states >> *one as u32 & 1 == 1)
@@ -313,6 +314,7 @@ impl Network {
             | IdFormat::Zone
             | IdFormat::Domain
             | IdFormat::Question
+            | IdFormat::ServerName
             | IdFormat::Total
             | IdFormat::Ipv4RangeCidr { .. }
             | IdFormat::Ipv6RangeCidr { .. } => None,

@@ -14,8 +14,8 @@ use crate::kernel::{
     tables,
 };
 
-/// Loads the program if handshakes prove by a policy, or it limits them or connections, or exempts those
-/// that the host began. `buckets` are those of all interfaces, which a policy that limits handshakes has. It notes those of this process's network namespace.
+/// Loads the program if handshakes prove by a policy, or it limits them or connections, counts
+/// connections by their names, or exempts those that the host began. `buckets` are those of all interfaces, which a policy that limits handshakes has. It notes those of this process's network namespace.
 pub(in crate::kernel) fn load(
     maps: &ReputationMaps,
     buckets: Option<&BucketMaps>,
@@ -24,7 +24,8 @@ pub(in crate::kernel) fn load(
 ) -> OfPolicy {
     let shape = &policy.shape;
     let do_prove = shape.uses_standing() && shape.standing.handshakes_prove != 0;
-    let do_count = shape.connections | shape.handshakes | shape.own_connections;
+    let do_count =
+        shape.connections | shape.handshakes | shape.own_connections | shape.by_server_name;
     if !do_prove && do_count == 0 {
         return Ok(None);
     }
@@ -60,6 +61,7 @@ pub(in crate::kernel) fn prepare(
     share(&mut loader, &directory, maps.standing().maps())?;
     share(&mut loader, &directory, maps.connections().maps())?;
     share(&mut loader, &directory, [maps.own_connections().map()])?;
+    share(&mut loader, &directory, maps.server_names().maps())?;
     if policy.shape.handshakes != 0 {
         let buckets = buckets.ok_or(DatapathError::NoPolicy)?;
         share(&mut loader, &directory, buckets.maps())?;

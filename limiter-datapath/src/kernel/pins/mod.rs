@@ -6,7 +6,7 @@
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
 //!   handshakes                  holds the program on the root cgroup; likewise
 //!   v6/kept/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v15 is the ABI of everything below it
+//!                               began with; v16 is the ABI of everything below it
 //!   v6/policies/GENERATION/manifest
 //!   v6/policies/GENERATION/INDEX  the policy's program for an interface
 //!   v6/policies/GENERATION/stages/INDEX  the array of the program's stages

@@ -1,5 +1,5 @@
 //! The maps of reputations, of the rates in force, of what is known of the host, of DNS cookies, of
-//! open connections, and of those that the host began: one set for all interfaces, whatever the buckets' scope.
+//! open connections and their names, and of those that the host began: one set for all interfaces, whatever the buckets' scope.
 
 mod ban_filter;
 mod ban_hits;
@@ -11,8 +11,11 @@ pub(super) mod own_connections;
 mod queues;
 mod rates;
 mod rmem_max;
+pub(super) mod server_names;
 mod sieves;
 mod standing;
+
+use std::sync::Arc;
 
 use aya::{
     EbpfLoader,
@@ -29,6 +32,7 @@ pub use self::{
     queues::QueueMaps,
     rates::RateMap,
     rmem_max::RmemMaxMap,
+    server_names::{Namer, ServerNameMaps},
     sieves::{PressureMaps, SieveMaps},
     standing::{StandingMaps, StandingSizes},
 };
@@ -42,6 +46,7 @@ use own_connections::OWN_CONNECTIONS;
 use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use rmem_max::RMEM_MAX;
+use server_names::{FIRST_BYTES, SERVER_FLOWS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
@@ -56,6 +61,7 @@ pub struct ReputationMaps {
     rmem_max: RmemMaxMap,
     connections: ConnectionMaps,
     own_connections: OwnConnectionMap,
+    server_names: Arc<ServerNameMaps>,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -87,6 +93,8 @@ impl NamedMaps for ReputationMaps {
         FIRST_SYNS,
         QUEUE_TRAFFIC,
         OWN_CONNECTIONS,
+        SERVER_FLOWS,
+        FIRST_BYTES,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -98,6 +106,10 @@ impl NamedMaps for ReputationMaps {
         standing::size(loader, settings.standing);
         connections::size(loader, settings.connections);
         loader.map_max_entries(OWN_CONNECTIONS, settings.own_connections.max(1));
+        for map in [SERVER_FLOWS, FIRST_BYTES] {
+            let entries = server_names::entries(map, settings.server_flows);
+            loader.map_max_entries(map, entries.unwrap_or_default().max(1));
+        }
     }
 
     fn new(
@@ -119,6 +131,7 @@ impl NamedMaps for ReputationMaps {
             rmem_max: RmemMaxMap::new(&mut open)?,
             connections,
             own_connections: OwnConnectionMap::new(&mut open)?,
+            server_names: Arc::new(ServerNameMaps::new(&mut open)?),
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -130,6 +143,7 @@ impl NamedMaps for ReputationMaps {
             .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
             .chain([self.own_connections.map()])
             .chain(self.cookies.maps())
+            .chain(self.server_names.maps())
             .chain(self.connections.maps())
             .collect()
     }
@@ -147,7 +161,8 @@ impl NamedMaps for ReputationMaps {
             OWN_CONNECTIONS => Some(settings.own_connections),
             _ => sieves::entries(map, settings.sieves)
                 .or_else(|| standing::entries(map, settings.standing))
-                .or_else(|| connections::entries(map, settings.connections)),
+                .or_else(|| connections::entries(map, settings.connections))
+                .or_else(|| server_names::entries(map, settings.server_flows)),
         }
     }
 }
@@ -216,6 +231,12 @@ impl ReputationMaps {
     #[must_use]
     pub const fn own_connections(&self) -> &OwnConnectionMap {
         &self.own_connections
+    }
+
+    /// Returns the connections that limits may count by their names.
+    #[must_use]
+    pub const fn server_names(&self) -> &Arc<ServerNameMaps> {
+        &self.server_names
     }
 
     /// Returns the setting of receive buffers.

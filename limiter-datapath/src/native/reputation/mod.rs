@@ -3,6 +3,7 @@
 mod bans;
 mod connections;
 mod cookies;
+mod flows;
 mod own;
 mod own_connections;
 mod queues;
@@ -14,7 +15,7 @@ use limiter_common::{
     ban::{self, BanKey, BannedAs},
     clock::Clock,
     connection::{
-        Place,
+        Ends, Place,
         queue::{self, Flow, QueueSettings, Queues as _, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
@@ -22,11 +23,12 @@ use limiter_common::{
     judged::Packet,
     policy::Tables,
     reputation::Reputation,
+    server_name,
     sources::StandingStore,
 };
 
 pub use self::{
-    bans::MemoryBans, connections::MemoryConnections, cookies::MemoryCookies,
+    bans::MemoryBans, connections::MemoryConnections, cookies::MemoryCookies, flows::MemoryFlows,
     own::MemoryOwnAddresses, own_connections::MemoryOwnConnections, queues::MemoryQueues,
     sieves::MemorySieves,
 };
@@ -50,6 +52,8 @@ pub struct MemoryReputation {
     pub connections: MemoryConnections,
     /// The connections that the host began.
     pub own_connections: MemoryOwnConnections,
+    /// The connections with names.
+    pub flows: MemoryFlows,
     /// Who waits for places.
     pub queues: MemoryQueues,
 }
@@ -104,6 +108,10 @@ impl Reputation for MemoryReputation {
 
     fn is_of_own_connection(&self, packet: &Packet) -> bool {
         self.own_connections.have(packet)
+    }
+
+    fn flow(&self, ends: &Ends) -> Option<server_name::Flow> {
+        self.flows.flow(ends)
     }
 
     fn count_cookie(&self, check: CookieCheck) {

@@ -314,6 +314,7 @@ fn matching() -> impl Strategy<Value = Match> {
                     fragments,
                     standing: standing.unwrap_or_default(),
                     tcp_states: tcp_states.unwrap_or_default(),
+                    server_names: Vec::new(),
                     dns: dns.unwrap_or_default(),
                     otherwise,
                 }
@@ -357,6 +358,7 @@ fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Overrid
             | IdFormat::Zone
             | IdFormat::Domain
             | IdFormat::Question
+            | IdFormat::ServerName
             | IdFormat::Total => {
                 continue;
             }

@@ -88,6 +88,7 @@ fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
     !is_of_connections(limit)
         && limit.tcp_states().is_empty()
         && !limit.counts_by_question()
+        && !limit.counts_by_server_name()
         && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 

@@ -14,12 +14,16 @@ mod names;
 mod number;
 mod otherwise;
 mod rates;
+mod server_names;
 mod sieves;
 mod sources;
 mod standing;
 mod tcp_states;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use self::{
     answers::AnswerLimits, classes::Classes, error::MOST_RANGES, index::Indexed,
@@ -28,6 +32,7 @@ use self::{
 pub use self::{
     error::CompileError,
     names::{NameTable, zones_by_number},
+    server_names::{ServerNames, server_names_by_number},
 };
 use super::{DnsName, Policy, Units};
 use limiter_common::{
@@ -71,6 +76,11 @@ pub struct CompiledPolicy {
     pub names: NameTable,
     /// The zones by the numbers that buckets name them by, if a limit tells them apart.
     pub zones: HashMap<u64, DnsName>,
+    /// What it says of the names that clients of connections ask for.
+    pub server_names: Arc<ServerNames>,
+    /// Those of its section `server-names` by the numbers that buckets name them by, if a limit tells them
+    /// apart.
+    pub server_names_by_number: HashMap<u64, DnsName>,
     /// The slots of its names, by the shape's key.
     pub name_slots: Vec<NameSlot>,
     /// The sieves, in the policy's order.
@@ -119,7 +129,9 @@ impl CompiledPolicy {
         }
         let (sieves, sieve_uses) = sieves::compile(policy, cpus);
         let names = NameTable::new(policy, &mut sets);
+        let server_names = ServerNames::new(policy);
         let other = names.shape(&policy.limits, &connections::shape(&policy.limits));
+        let other = server_names.shape(&other);
         let (units, numbers) = known.intern(&rates.units)?;
         for parameters in &mut parameters {
             // A limit without a default has no unit.
@@ -169,6 +181,8 @@ impl CompiledPolicy {
             current_rates: BTreeMap::new(),
             masks: sets.into_table(),
             zones: zones_by_number(policy),
+            server_names: Arc::new(server_names),
+            server_names_by_number: server_names_by_number(policy),
             name_slots: names.slots(&HashKey::default()),
             names,
             sieves,

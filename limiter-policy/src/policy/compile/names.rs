@@ -143,9 +143,14 @@ pub fn zones_by_number(policy: &Policy) -> HashMap<u64, DnsName> {
         0 => &[],
         _ => &policy.zones[..],
     };
-    let numbered = zones
+    by_number(zones)
+}
+
+/// Returns names by the numbers that name their buckets.
+pub(super) fn by_number(names: &[DnsName]) -> HashMap<u64, DnsName> {
+    let numbered = names
         .iter()
-        .map(|zone| (zone_number(&zone.wire()), zone.clone()));
+        .map(|name| (zone_number(&name.wire()), name.clone()));
     numbered.collect()
 }
 

@@ -72,6 +72,8 @@ pub struct Diff {
     pub zones: Option<NamesDiff<DnsName>>,
     /// By which public suffixes limits tell domains apart; `None`: the same.
     pub public_suffixes: Option<NamesDiff<SuffixRule>>,
+    /// Which server names limits tell apart; `None`: the same.
+    pub server_names: Option<NamesDiff<DnsName>>,
 }
 
 /// The difference of one limit, by name.
@@ -284,6 +286,7 @@ impl Diff {
             dns_cookies: DnsCookiesDiff::between(old, new),
             zones: NamesDiff::between(&old.zones, &new.zones),
             public_suffixes: NamesDiff::between(&old.public_suffixes, &new.public_suffixes),
+            server_names: NamesDiff::between(&old.server_names, &new.server_names),
         }
     }
 
@@ -306,6 +309,7 @@ impl Diff {
             dns_cookies,
             zones,
             public_suffixes,
+            server_names,
         } = self;
         limits.is_empty()
             && subscribers.is_empty()
@@ -322,6 +326,7 @@ impl Diff {
             && dns_cookies.is_none()
             && zones.is_none()
             && public_suffixes.is_none()
+            && server_names.is_none()
     }
 }
 

@@ -66,8 +66,11 @@ impl Display for Diff {
         if let Some(zones) = &self.zones {
             zones.write(formatter, "zones")?;
         }
-        match &self.public_suffixes {
-            Some(suffixes) => suffixes.write(formatter, "public suffixes"),
+        if let Some(suffixes) = &self.public_suffixes {
+            suffixes.write(formatter, "public suffixes")?;
+        }
+        match &self.server_names {
+            Some(names) => names.write(formatter, "server names"),
             None => Ok(()),
         }
     }

@@ -9,13 +9,13 @@ mod dns_cookies;
 mod forged;
 mod lists;
 mod machine;
+mod owned_names;
 mod peers;
 mod queues;
 mod rates;
 mod sieves;
 mod standing;
 mod states;
-mod zones;
 
 use std::io::{self, Write};
 
@@ -145,7 +145,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     forged::warn(&config.policy);
     sieves::warn(&config.policy);
     standing::warn(&config.policy);
-    zones::warn(&config.policy);
+    owned_names::warn(&config.policy);
     answers::warn(&config.policy);
     dns_cookies::warn(&config);
     states::warn(&config.policy);

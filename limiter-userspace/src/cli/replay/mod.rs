@@ -119,8 +119,21 @@ fn refuse_connections(policy: &Policy) -> anyhow::Result<()> {
     }
 }
 
+/// Warns on stderr of limits by server name: a replay reads no names.
+fn warn_of_server_names(policy: &Policy) {
+    let counts = |limit: &&Limit| limit.counts_by_server_name() && limit.mode != Mode::Off;
+    for limit in policy.limits.iter().filter(counts) {
+        crate::cli::output::warn(&format_args!(
+            "limit {} counts no packet here: a replay reads no server names; `limiter names` shows those \
+             of a capture",
+            limit.name
+        ));
+    }
+}
+
 pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let mut config = config::load(&args.config.config, wall_clock_now())?;
+    warn_of_server_names(&config.policy);
     if matches!(args.engine, EngineChoice::Kernel) {
         refuse_connections(&config.policy)?;
     }
@@ -272,6 +285,8 @@ impl<W: Write> Output<'_, W> {
             let names = OwnerNames {
                 interface: ALL_INTERFACES,
                 zones: Some(&self.zones),
+                // A replay reads none.
+                server_names: None,
                 asked,
             };
             json::packet(&mut self.writer, self.policy, &names, packet)

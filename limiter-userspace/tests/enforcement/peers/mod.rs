@@ -14,6 +14,7 @@ mod public_suffixes;
 mod queue;
 mod refused;
 mod server;
+mod server_names;
 mod suggested;
 mod web;
 mod zones;

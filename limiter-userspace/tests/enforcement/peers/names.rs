@@ -24,7 +24,7 @@ const FILE: (&str, usize) = ("small", 100);
 const BEGINNING: Duration = Duration::from_secs(20);
 
 /// Makes a certificate and its key.
-fn certificate(directory: &Path) -> Result<()> {
+pub(super) fn certificate(directory: &Path) -> Result<()> {
     let mut openssl = Command::new("openssl");
     openssl.args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"]);
     openssl.args(["-pkeyopt", "ec_paramgen_curve:prime256v1"]);
@@ -76,7 +76,7 @@ fn curl(pair: &Pair, address: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn s_client(pair: &Pair, arguments: &[&str]) -> Result<()> {
+pub(super) fn s_client(pair: &Pair, arguments: &[&str]) -> Result<()> {
     let mut openssl = pair.client.command("openssl");
     openssl.args(["s_client", "-connect", "10.77.0.1:443"]);
     succeed(openssl.args(arguments).stdin(Stdio::null()))?;

@@ -64,6 +64,7 @@ fn as_json() {
             "malformed": {"old": "drop", "new": "pass"},
             "own_connections": null,
             "public_suffixes": null,
+            "server_names": null,
             "connections": null,
             "lists": [{
                 "list": "us", "change": "added", "added": ["192.0.2.0/24"], "removed": [],

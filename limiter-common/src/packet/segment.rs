@@ -1,0 +1,46 @@
+//! Where a frame's TCP segment is.
+
+use super::{Frame, PROTOCOL_TCP, Payload, ethernet, parse_network};
+use crate::packet::Facts;
+
+/// The TCP header without options, in bytes.
+const HEADER: usize = 20;
+
+/// Where a frame's TCP segment is, and the number of its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The offset of its header in the frame, in bytes.
+    pub start: usize,
+    /// The number of bytes with the header.
+    pub length: usize,
+    /// The sequence number of the first byte of its payload.
+    pub sequence: u32,
+}
+
+/// Returns where a frame's TCP segment is; `None`: it has none, or one without a payload, or a fragment
+/// of one. Headers were checked when the packet was parsed.
+#[inline(always)]
+pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
+    let mut payload = Payload {
+        offset: ethernet::HEADER,
+        ..Payload::NONE
+    };
+    let mut facts = Facts::NONE;
+    let untagged = parse_network(frame, &mut facts, &mut payload).ok()?;
+    if payload.later_fragment || payload.more_fragments || payload.protocol != PROTOCOL_TCP {
+        return None;
+    }
+    let sequence = u32::from_be_bytes(untagged.load(payload.offset + 4)?);
+    let [data_offset] = untagged.load(payload.offset + 12)?;
+    let header = (data_offset >> 4) as usize * 4;
+    let length = payload.end.wrapping_sub(payload.offset);
+    if header < HEADER || length <= header {
+        return None;
+    }
+    let tags = frame.length() - untagged.length();
+    Some(Segment {
+        start: tags + payload.offset,
+        length,
+        sequence,
+    })
+}

@@ -1,0 +1,96 @@
+//! How many segments a CPU tells userspace in a time, and how many sockets it looks up for that.
+
+/// The time step, in bits of nanoseconds: 134 ms.
+const TICK_BITS: u32 = 27;
+
+/// The most segments of connections that the network stack has noted, in a tick.
+const NOTED: u64 = 1024;
+
+/// The most of others in a tick: of connections whose handshake ends with a segment that is received together
+/// with this one. Who forges a SYN can forge them, too. So they have an allowance of their own.
+const OTHERS: u64 = 128;
+
+/// The most look-ups of sockets for those in a tick.
+const LOOKS: u64 = 1024;
+
+/// What a CPU has told in the present tick. It consists of plain numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Allowance {
+    tick: u64,
+    noted: u64,
+    others: u64,
+    looks: u64,
+}
+
+impl Allowance {
+    /// Returns whether one more segment of a connection that is noted may be told at the time `now`, in
+    /// nanoseconds, and counts it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn take_noted(&mut self, now: u64) -> bool {
+        self.begin(now);
+        take(&mut self.noted, NOTED)
+    }
+
+    /// Does the same for one of another connection.
+    #[must_use]
+    #[inline(always)]
+    pub const fn take_other(&mut self, now: u64) -> bool {
+        self.begin(now);
+        take(&mut self.others, OTHERS)
+    }
+
+    /// Does the same for the look-up of a socket.
+    #[must_use]
+    #[inline(always)]
+    pub const fn take_look(&mut self, now: u64) -> bool {
+        self.begin(now);
+        take(&mut self.looks, LOOKS)
+    }
+
+    #[inline(always)]
+    const fn begin(&mut self, now: u64) {
+        let tick = now >> TICK_BITS;
+        if self.tick != tick {
+            self.tick = tick;
+            self.noted = 0;
+            self.others = 0;
+            self.looks = 0;
+        }
+    }
+}
+
+#[inline(always)]
+const fn take(taken: &mut u64, most: u64) -> bool {
+    let has_room = *taken < most;
+    *taken += has_room as u64;
+    has_room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_noted_takes_nothing_from_others() {
+        let mut allowance = Allowance::default();
+        let last = (1 << TICK_BITS) - 1;
+        for (now, left) in [(0, true), (last, false), (last + 1, true)] {
+            let count = |taken: u64, most| assert_eq!(taken, if left { most } else { 0 }, "{now}");
+            let all = 0..5000;
+            count(
+                all.clone().filter(|_| allowance.take_other(now)).count() as u64,
+                OTHERS,
+            );
+            count(
+                all.clone().filter(|_| allowance.take_look(now)).count() as u64,
+                LOOKS,
+            );
+            count(
+                all.filter(|_| allowance.take_noted(now)).count() as u64,
+                NOTED,
+            );
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Limits that count packets by the name of their connection: both engines do it alike, whatever reads names.
+
+use std::net::IpAddr;
+
+use anyhow::{Result, anyhow};
+use limiter_common::{connection::Ends, reason::Reason};
+use limiter_policy::config::{self, Store};
+use testbed::Frame;
+
+use crate::engine::Engines;
+
+use Reason::{OverLimit, Unlimited, WithinLimits};
+
+const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
+
+/// A client of a web server.
+struct Scene {
+    engines: Engines,
+    frame: Frame,
+    ends: [IpAddr; 2],
+    time: u64,
+}
+
+impl Scene {
+    fn new(text: &str, store: Store, ends: [&str; 2]) -> Result<Self> {
+        let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
+        let [client, server]: [IpAddr; 2] = [ends[0].parse()?, ends[1].parse()?];
+        Ok(Self {
+            engines: Engines::with(&config.policy, store)?,
+            frame: Frame::new(client, server),
+            ends: [client, server],
+            time: 0,
+        })
+    }
+
+    fn ends(&self, port: u16) -> Ends {
+        let [client, server] = self.ends;
+        Ends::new(&client.into(), port, &server.into(), 443)
+    }
+
+    /// Has a connection from a port ask for a name.
+    fn ask(&mut self, port: u16, name: &str) -> Result<()> {
+        let flow = self.engines.named(name);
+        Ok(self.engines.name(self.ends(port), flow)?)
+    }
+
+    /// Returns what becomes of data from a port.
+    fn send(&mut self, port: u16) -> Result<Reason> {
+        let frame = self.frame.tcp_data(port, 443, (1, 1), b"x")?;
+        self.time += 1;
+        Ok(self.engines.judge(self.time, &frame))
+    }
+}
+
+const ENDS: [[&str; 2]; 2] = [
+    ["192.0.2.7", "198.51.100.1"],
+    ["2001:db8:1::7", "2001:db8:f::1"],
+];
+
+fn scenes(text: &str, mut each: impl FnMut(Scene) -> Result<()>) -> Result<()> {
+    for ends in ENDS {
+        for store in [Store::Table, Store::Hash] {
+            each(Scene::new(text, store, ends)?)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_limit_counts_the_connections_with_its_names() -> Result<()> {
+    let text =
+        format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: '*.b.example'}}}}}}\n");
+    scenes(&text, |mut scene| {
+        // Nobody knows their names yet.
+        assert_eq!(scene.send(1)?, Unlimited);
+        assert_eq!(scene.send(1)?, Unlimited);
+        scene.ask(1, "a.example")?;
+        scene.ask(2, "x.b.example")?;
+        scene.ask(3, "y.b.example")?;
+        assert_eq!(scene.send(2)?, WithinLimits);
+        assert_eq!(scene.send(2)?, OverLimit);
+        assert_eq!(scene.send(3)?, OverLimit);
+        assert_eq!(scene.send(1)?, Unlimited);
+        // Datagrams have none.
+        let datagram = scene.frame.udp(2, 443, b"x")?;
+        assert_eq!(scene.engines.judge(99, &datagram), Unlimited);
+        Ok(())
+    })
+}
+
+#[test]
+fn each_name_of_the_section_has_a_bucket() -> Result<()> {
+    let text = format!(
+        "server-names: [example, b.example]\nlimits: {{Names: {{id: server-name, {RATE}}}}}\n"
+    );
+    scenes(&text, |mut scene| {
+        for (port, name) in [
+            (1, "a.example"),
+            (2, "c.example"),
+            (3, "x.b.example"),
+            (4, "b.example"),
+            (5, "other"),
+        ] {
+            scene.ask(port, name)?;
+        }
+        let mut reasons = Vec::new();
+        for port in 1..=5 {
+            reasons.push(scene.send(port)?);
+        }
+        assert_eq!(
+            reasons,
+            [WithinLimits, OverLimit, WithinLimits, OverLimit, Unlimited]
+        );
+        assert_eq!(scene.send(5)?, Unlimited);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_another_policy_said_of_a_name_counts_for_nothing() -> Result<()> {
+    let text = format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n");
+    scenes(&text, |mut scene| {
+        let flow = scene.engines.named("b.example");
+        let mut of_another = flow;
+        of_another.known_by ^= 1;
+        let ends = scene.ends(1);
+        scene.engines.name(ends, of_another)?;
+        assert_eq!(scene.send(1)?, Unlimited);
+        assert_eq!(scene.send(1)?, Unlimited);
+        scene.engines.name(ends, flow)?;
+        assert_eq!(scene.send(1)?, WithinLimits);
+        assert_eq!(scene.send(1)?, OverLimit);
+        Ok(())
+    })
+}

@@ -1,0 +1,234 @@
+//! The server names of connections, in maps that all instances share: the network stack notes the
+//! connections, userspace their names.
+//!
+//! Userspace reads the names, of which nobody can make sense here. So it is told the first bytes of
+//! connections that the network stack knows: only there is it sure which bytes are the first. A connection is
+//! noted when its handshake ends; the segment behind may be received together with the last one of the
+//! handshake, so one is also told if a socket waits for that.
+
+use core::slice;
+
+use aya_ebpf::{
+    bindings::BPF_F_NO_PREALLOC,
+    btf_maps::{HashMap, PerCpuArray, RingBuf},
+    helpers::bpf_xdp_load_bytes,
+    macros::btf_map,
+    programs::XdpContext,
+};
+use limiter_common::{
+    connection::{self, Ends},
+    decide::Workspace,
+    packet::{self, Segment},
+    server_name::{Allowance, Flow, LONGEST_SEGMENT, Piece},
+};
+
+use crate::{
+    buckets::BucketLocation,
+    frame::{XdpFrame, unknown_zero},
+    globals, socket,
+    tables::MapTables,
+    trial,
+};
+
+/// The connections that limits may count by their names. The loader sets the capacity.
+#[btf_map]
+static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
+
+/// Segments with first bytes of connections, each a [`Piece`]. The loader sets the size, in bytes.
+#[btf_map]
+static FIRST_BYTES: RingBuf<Piece, 65536> = RingBuf::new();
+
+#[btf_map]
+static PIECE: PerCpuArray<Piece, 1> = PerCpuArray::new();
+
+#[btf_map]
+static ALLOWANCE: PerCpuArray<Allowance, 1> = PerCpuArray::new();
+
+/// What [`limiter_find_flow`] returns: nothing is to be told.
+const SILENT: u64 = 0;
+/// Its connection is not noted.
+const UNKNOWN: u64 = 1;
+/// Its connection is noted, and its name not read yet.
+const AWAITING: u64 = 2;
+
+/// Returns whether limits count connections by their names.
+#[inline(always)]
+pub(crate) fn are_asked_for() -> bool {
+    globals::shape().by_server_name != 0
+}
+
+/// Notes a connection that a client has opened, if a limit may count it by its name. `first` is the number
+/// of its first byte.
+#[inline(always)]
+pub(crate) fn begun(cookie: u64, ends: &Ends, first: u32) {
+    if limiter_may_have_name(ends) == 1 {
+        // If there is no room, no limit counts it by its name.
+        let _ = SERVER_FLOWS.insert(ends, Flow::new(cookie, first), 0);
+    }
+}
+
+/// Forgets a connection that is closed, if it was noted. The ports may be another one's already.
+#[inline(always)]
+pub(crate) fn ended(cookie: u64, ends: &Ends) {
+    // SAFETY: the value is copied at once.
+    let noted = unsafe { SERVER_FLOWS.get(ends) }.map(|flow| flow.cookie);
+    if noted == Some(cookie) {
+        let _ = SERVER_FLOWS.remove(ends);
+    }
+}
+
+/// Returns 1 if a limit may count the connection by its name, else 0.
+///
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and its
+/// stack is its own.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
+    // Older verifiers walk this function even if no limit asks.
+    if !are_asked_for() {
+        return 0;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is the caller's.
+    let Some(ends) = (unsafe { ends.as_ref() }) else {
+        return 0;
+    };
+    let counting = connection::counting(&MapTables, ends) & globals::shape().by_server_name;
+    u32::from(counting != 0)
+}
+
+/// Finds what the policy says of the name of the connection of the workspace's packet, if that matters, and
+/// tells userspace what may say the name.
+#[inline(always)]
+pub(crate) fn find<const FRAGS: bool>(
+    context: &XdpContext,
+    workspace: &mut Workspace<BucketLocation>,
+) {
+    if !workspace.asks_for_server_name(&MapTables) {
+        return;
+    }
+    let found = limiter_find_flow(workspace);
+    if found == SILENT || workspace.is_first_segment() {
+        return;
+    }
+    let frame = XdpFrame::<FRAGS>::new(context);
+    if let Some(segment) = packet::segment(&frame.first_of_unknown_length())
+        && is_told(context, workspace, found, &segment)
+    {
+        tell(context, workspace, &segment);
+    }
+}
+
+/// Writes to the workspace what the policy says of its packet's connection; returns [`SILENT`],
+/// [`UNKNOWN`] or [`AWAITING`].
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u64 {
+    // As above.
+    if !are_asked_for() {
+        return SILENT;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
+    // CPU's, and the caller does not use it meanwhile.
+    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+        return SILENT;
+    };
+    let ends = Ends::of_facts(workspace.facts());
+    // SAFETY: the value is copied at once.
+    let flow = unsafe { SERVER_FLOWS.get(ends) };
+    workspace.note_flow(&MapTables, flow);
+    match flow {
+        Some(flow) if flow.is_read() => SILENT,
+        Some(_) => AWAITING,
+        None => UNKNOWN,
+    }
+}
+
+/// Returns 1 if userspace is to be told a segment with that number of the connection of the workspace's packet,
+/// by what is noted of the connection; else 0.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_tell_of_flow(
+    workspace: *const Workspace<BucketLocation>,
+    sequence: u32,
+) -> u32 {
+    // As above.
+    if !are_asked_for() {
+        return 0;
+    }
+    // SAFETY: as above.
+    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+        return 0;
+    };
+    let ends = Ends::of_facts(workspace.facts());
+    let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) else {
+        return 0;
+    };
+    // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time:
+    // then one more is told.
+    u32::from(unsafe { (*flow).tell(sequence) })
+}
+
+/// Returns whether userspace is told of a segment.
+#[inline(always)]
+fn is_told(
+    context: &XdpContext,
+    workspace: &Workspace<BucketLocation>,
+    found: u64,
+    segment: &Segment,
+) -> bool {
+    let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
+        return false;
+    };
+    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on a
+    // CPU, and each calls this once.
+    let allowance = unsafe { &mut *allowance };
+    let now_ns = workspace.now_ns();
+    if found == AWAITING {
+        return limiter_tell_of_flow(workspace, segment.sequence) == 1
+            && allowance.take_noted(now_ns);
+    }
+    !trial::is_on()
+        && allowance.take_look(now_ns)
+        && socket::state(context, workspace.facts()).is_of_handshake()
+        && allowance.take_other(now_ns)
+}
+
+/// Tells userspace of a segment; if there is no room, not.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "lengths of frames and offsets in them are below 2^32"
+)]
+fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, segment: &Segment) {
+    let Some(piece) = PIECE.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: as above.
+    let piece = unsafe { &mut *piece };
+    // LLVM knows the bounds, too, and would leave the arithmetic out by which the verifier sees them.
+    let (start, whole) = (
+        segment.start ^ unknown_zero(),
+        segment.length ^ unknown_zero(),
+    );
+    let most = LONGEST_SEGMENT - 1;
+    let last = whole.wrapping_sub(1);
+    let told = if last < most { last } else { most } + 1;
+    piece.ends = Ends::of_facts(workspace.facts());
+    piece.segment_length = whole as u32;
+    piece.told = told as u32;
+    let to = piece.segment.as_mut_ptr();
+    // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
+    // checks the frame's end.
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start as u32, to.cast(), told as u32) };
+    if error == 0 {
+        // SAFETY: the piece's own bytes, all of which are written: maps begin as zeros.
+        let bytes =
+            unsafe { slice::from_raw_parts((&raw const *piece).cast(), Piece::HEADER + told) };
+        // If it is full, the connection has no name.
+        let _ = FIRST_BYTES.output_untyped::<[u8]>(bytes, 0);
+    }
+}

@@ -1,0 +1,196 @@
+//! What the policy says of server names. Userspace asks it, once for each connection; so it is no table of
+//! the kernel's.
+
+use std::collections::HashMap;
+
+use limiter_common::{
+    dns::{hash_of_name, zone_number},
+    limit::NamedBy,
+    packet::Asked,
+    policy::Shape,
+    table::HashKey,
+};
+
+use super::limit_sets::set_of;
+use crate::policy::{DnsName, Limit, Mode, Policy};
+
+/// What a policy says of the names that clients of connections ask for.
+#[derive(Clone, Debug, Default)]
+pub struct ServerNames {
+    /// The names in it.
+    names: HashMap<DnsName, Said>,
+    /// The limits that count connections by their names.
+    all: u64,
+    /// Those whose owners are names of the section `server-names`.
+    by_owner: u64,
+    /// Those that count any name.
+    of_any: u64,
+}
+
+/// What a policy says of a name, without those above it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    /// Whether it is in the section `server-names`.
+    is_owner: bool,
+    /// The limits on this very name.
+    of_name: u64,
+    /// The limits on the names below it.
+    below: u64,
+}
+
+impl ServerNames {
+    pub(super) fn new(policy: &Policy) -> Self {
+        let limits = &policy.limits;
+        let all = set_of(limits, |limit| {
+            limit.counts_by_server_name() && limit.mode != Mode::Off
+        });
+        if all == 0 {
+            return Self::default();
+        }
+        let mut names: HashMap<DnsName, Said> = HashMap::new();
+        let by_owner = set_of(limits, is_of_server_names);
+        if by_owner != 0 {
+            for name in &policy.server_names {
+                names.entry(name.clone()).or_default().is_owner = true;
+            }
+        }
+        for (limit_index, limit) in (0_u32..).zip(limits) {
+            for pattern in &limit.matching.server_names {
+                let said = names.entry(pattern.name.clone()).or_default();
+                let set = if pattern.below {
+                    &mut said.below
+                } else {
+                    &mut said.of_name
+                };
+                *set |= 1 << limit_index;
+            }
+        }
+        Self {
+            names,
+            all,
+            by_owner,
+            of_any: all & set_of(limits, |limit| limit.matching.server_names.is_empty()),
+        }
+    }
+
+    /// Returns what the policy says of a name: the limits that count it, and the number of the longest name
+    /// of the section `server-names` that it is or is below.
+    #[must_use]
+    pub fn asked(&self, name: &DnsName) -> Asked {
+        let mut limits = self.of_any;
+        let mut owner = None;
+        let with_ancestors = std::iter::once(name.clone()).chain(name.ancestors());
+        for (index, one) in with_ancestors.enumerate() {
+            let Some(said) = self.names.get(&one) else {
+                continue;
+            };
+            limits |= if index == 0 { said.of_name } else { said.below };
+            if said.is_owner && owner.is_none() {
+                owner = Some(one);
+            }
+        }
+        if owner.is_none() {
+            limits &= !self.by_owner;
+        }
+        Asked {
+            limits: limits & self.all,
+            zone: owner.map_or(0, |owner| zone_number(&owner.wire())),
+            ..Asked::NOTHING
+        }
+    }
+
+    /// Returns the shape of a policy with these names, otherwise like another.
+    pub(super) fn shape(&self, other: &Shape) -> Shape {
+        Shape {
+            by_server_name: self.all,
+            server_names: self.number(),
+            ..*other
+        }
+    }
+
+    /// Returns the number of what it says: only equal ones have the same, but by a chance of 2^-64. 0: nothing.
+    /// Programs that are in force know it, so every version must find the same.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        if self.all == 0 {
+            return 0;
+        }
+        let mut names: Vec<_> = self.names.iter().collect();
+        names.sort_unstable_by_key(|(name, _)| *name);
+        let key = HashKey::default();
+        let limits = key.words_hash(&[self.all, self.by_owner, self.of_any]);
+        let number = names.into_iter().fold(limits, |number, (name, said)| {
+            let name = hash_of_name(&key, &name.wire());
+            let is_owner = said.is_owner.into();
+            key.words_hash(&[number, name, is_owner, said.of_name, said.below])
+        });
+        number.max(1)
+    }
+}
+
+/// Returns the server names by the numbers that name their buckets, if a limit tells them apart.
+#[must_use]
+pub fn server_names_by_number(policy: &Policy) -> HashMap<u64, DnsName> {
+    let names = match set_of(&policy.limits, is_of_server_names) {
+        0 => &[],
+        _ => &policy.server_names[..],
+    };
+    super::names::by_number(names)
+}
+
+fn is_of_server_names(limit: &Limit) -> bool {
+    limit.id_format.named_by() == Some(NamedBy::ServerName)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    fn names(text: &str) -> ServerNames {
+        let config = config::parse(text, "test");
+        ServerNames::new(&config.unwrap_or_else(|errors| panic!("{errors}")).policy)
+    }
+
+    #[test]
+    fn the_longest_name_owns_and_every_pattern_counts() {
+        let names = names(
+            "server-names: [example, b.example]\nlimits:\n  \
+             A: {id: server-name, cost: bytes, rate: 9k/s}\n  \
+             B: {id: total, cost: bytes, rate: 9k/s, match: {server-name: [a.example, '*.b.example']}}\n  \
+             C: {id: server-name, cost: bytes, rate: 9k/s, match: {server-name: '*.b.example'}}\n  \
+             D: {id: total, cost: packets, rate: 9k/s}\n",
+        );
+        let number = |name: &str| zone_number(&name.parse::<DnsName>().unwrap().wire());
+        for (name, limits, owner) in [
+            ("a.example", 0b011, number("example")),
+            ("x.a.example", 0b001, number("example")),
+            ("b.example", 0b001, number("b.example")),
+            ("x.y.b.example", 0b111, number("b.example")),
+            ("xb.example", 0b001, number("example")),
+            ("other", 0, 0),
+        ] {
+            let asked = names.asked(&name.parse().unwrap());
+            assert_eq!((asked.limits, asked.zone), (limits, owner), "{name}");
+        }
+    }
+
+    #[test]
+    fn policies_that_say_the_same_have_the_same_number() {
+        let limit = |rest: &str| {
+            let text = format!("limits: {{B: {{id: total, cost: bytes, rate: {rest}}}}}\n");
+            names(&text).number()
+        };
+        let one = limit("9k/s, match: {server-name: [a.example, b.example]}");
+        assert_eq!(
+            one,
+            limit("8k/s, match: {server-name: [b.example, a.example]}")
+        );
+        assert_ne!(one, limit("9k/s, match: {server-name: a.example}"));
+        assert_eq!(limit("9k/s"), 0);
+        assert_eq!(
+            limit("9k/s, mode: 'off', match: {server-name: a.example}"),
+            0
+        );
+    }
+}

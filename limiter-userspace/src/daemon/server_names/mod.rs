@@ -1,0 +1,157 @@
+//! Reads the names that clients of live connections ask for, and tells the kernel's programs what the policy
+//! says of them, on a thread that does nothing else, with its own maps. Whatever the rest of the daemon waits
+//! for, connections get their names.
+
+mod namer;
+mod segment;
+
+use std::{
+    io,
+    os::fd::BorrowedFd,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use limiter_datapath::kernel::{Datapath, ReputationMaps, ServerNameMaps};
+use limiter_policy::policy::ServerNames;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+use tracing::{info, warn};
+
+use self::namer::ConnectionNamer;
+use super::{
+    pulse::{BEAT, Pulses},
+    worker::Worker,
+};
+
+/// How long to wait for first bytes before seeing whether there is another policy; and if some of them wait
+/// for the end of a handshake.
+const PAUSE: Duration = Duration::from_millis(50);
+const SHORT_PAUSE: Duration = Duration::from_millis(2);
+
+/// What the thread and the rest of the daemon exchange.
+#[derive(Default)]
+pub(in crate::daemon) struct Naming {
+    shared: Mutex<Shared>,
+    /// Notified when there is something else to do.
+    changed: Condvar,
+}
+
+/// Locked only for as long as it takes to store or take something.
+#[derive(Default)]
+struct Shared {
+    is_over: bool,
+    /// What the policy in force says, and the maps of its connections; `None`: it asks for no names.
+    followed: Option<Followed>,
+    /// Whether that is new to the thread.
+    is_new: bool,
+}
+
+/// What a policy says of names, and the maps of its connections.
+#[derive(Clone)]
+struct Followed {
+    names: Arc<ServerNames>,
+    maps: Arc<ServerNameMaps>,
+}
+
+impl Naming {
+    /// Has connections named by the policy in force from now on. Call it after each change.
+    pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
+        let names = datapath.server_names().cloned();
+        let maps = datapath.reputation().map(ReputationMaps::server_names);
+        let followed = names.zip(maps).map(|(names, maps)| Followed {
+            names,
+            maps: Arc::clone(maps),
+        });
+        let mut shared = self.locked();
+        let is_same = match (&shared.followed, &followed) {
+            (Some(old), Some(new)) => {
+                Arc::ptr_eq(&old.names, &new.names) && Arc::ptr_eq(&old.maps, &new.maps)
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if !is_same {
+            shared.followed = followed;
+            shared.is_new = true;
+            self.changed.notify_one();
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts the thread.
+pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io::Result<Worker> {
+    let (working, ending) = (Arc::clone(naming), Arc::clone(naming));
+    let pulses = Arc::clone(pulses);
+    Worker::start(
+        "server-names",
+        move || {
+            keep(&working, &pulses);
+            pulses.server_names.end();
+        },
+        move || {
+            ending.locked().is_over = true;
+            ending.changed.notify_one();
+        },
+    )
+}
+
+/// Names connections until the daemon ends.
+fn keep(naming: &Naming, pulses: &Pulses) {
+    let mut namer = ConnectionNamer::default();
+    let mut before = None;
+    // Whether the policy could not be followed.
+    let mut is_behind = false;
+    loop {
+        pulses.server_names.beat();
+        let mut shared = naming.locked();
+        if namer.is_idle() {
+            let nothing_new = |shared: &mut Shared| !shared.is_new && !shared.is_over;
+            let waited = naming.changed.wait_timeout_while(shared, BEAT, nothing_new);
+            (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        if shared.is_over {
+            return;
+        }
+        let next = (shared.is_new || is_behind).then(|| shared.followed.clone());
+        shared.is_new = false;
+        drop(shared);
+        let mut done = Ok(());
+        if let Some(next) = next {
+            done = namer.follow(next.map(|next| (next.names, next.maps)));
+            is_behind = done.is_err();
+        }
+        if let Some(readable) = namer.readable() {
+            let pause = if namer.waits() { SHORT_PAUSE } else { PAUSE };
+            wait(readable, pause);
+        }
+        let error = done.and_then(|()| namer.work()).err();
+        let error = error.map(|error| error.to_string());
+        if error != before {
+            if let Some(error) = &error {
+                warn!(
+                    "connections get no server names: {error}; limits by server name do not count them"
+                );
+            } else {
+                info!("connections get server names again");
+            }
+            before = error;
+        }
+    }
+}
+
+/// Waits until there is something to read. If the kernel refuses, for the whole pause.
+fn wait(readable: BorrowedFd<'_>, pause: Duration) {
+    let mut fds = [PollFd::from_borrowed_fd(readable, PollFlags::IN)];
+    let timeout = Timespec::try_from(pause).ok();
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(_) => std::thread::sleep(pause),
+    }
+}

@@ -1,0 +1,119 @@
+//! Limits that count packets by the server name of their connection.
+
+use limiter_common::limit::IdFormat;
+
+use super::harness::load;
+
+const RATE: &str = "cost: bytes, burst: 2k, count: 1k, period: 1s";
+
+/// Returns a configuration with one limit of that id and those fields.
+fn limit(id: &str, rest: &str) -> String {
+    format!("limits: {{Web: {{id: {id}, {RATE}{rest}}}}}\n")
+}
+
+/// Checks the errors of a file, from which the name of the file is left out.
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' files are wrong")]
+fn check(text: &str, expected: &[&str]) {
+    let errors = load(&[("limiter.yaml", text.as_bytes())]).unwrap_err();
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|line| line.trim_start_matches("limiter.yaml:"))
+        .collect();
+    assert_eq!(errors, expected, "{text}");
+}
+
+#[test]
+fn names_in_the_file_and_in_one_of_their_own() {
+    let written = format!(
+        "{}server-names: [B.Example., a.example]\n",
+        limit("server-name", "")
+    );
+    let config = load(&[("limiter.yaml", written.as_bytes())]).unwrap();
+    let names = config.policy.server_names.iter();
+    let names: Vec<_> = names.map(ToString::to_string).collect();
+    assert_eq!(names, ["a.example", "b.example"]);
+    let in_file = format!(
+        "{}server-names: {{file: names.txt}}\n",
+        limit("server-name", "")
+    );
+    let files = [
+        ("limiter.yaml", in_file.as_bytes()),
+        ("names.txt", b"b.example # ours\nA.example\nB.EXAMPLE\n"),
+    ];
+    assert_eq!(
+        load(&files).unwrap().policy.server_names,
+        config.policy.server_names
+    );
+    // The protocol and the port are those of HTTPS.
+    let limit = &config.policy.limits[0];
+    assert_eq!(limit.id_format, IdFormat::ServerName);
+    assert_eq!(limit.matching.to_string(), "tcp dport 443");
+}
+
+#[test]
+fn a_match_with_names() {
+    let text = limit(
+        "ipAddress",
+        ", match: {server-name: ['*.B.Example', a.example.], destination-port: [80, 443]}",
+    );
+    let config = load(&[("limiter.yaml", text.as_bytes())]).unwrap();
+    assert_eq!(
+        config.policy.limits[0].matching.to_string(),
+        "tcp dport 80,443 server a.example,*.b.example"
+    );
+}
+
+#[test]
+fn what_has_no_server_name() {
+    check(
+        &limit("server-name", ""),
+        &[
+            "1:10: Web needs a section 'server-names' with the names that get buckets, or a file of them",
+        ],
+    );
+    check(
+        &format!("{}server-names: []\n", limit("server-name", "")),
+        &["2:15: no server names: name at least one"],
+    );
+    let wrong = |matching: &str, expected: &[&str]| {
+        check(
+            &limit("total", &format!(",\n match: {{{matching}}}")),
+            expected,
+        );
+    };
+    wrong(
+        "server-name: a, protocol: udp, fragments: count",
+        &[
+            "2:36: server names are read in tcp alone: leave 'protocol' out",
+            "2:52: 'fragments' has no effect: later fragments are of no known connection",
+        ],
+    );
+    wrong(
+        "server-name: a, dns-name: b",
+        &[
+            "2:23: no packet has both a DNS question and a server name",
+            "2:36: no packet has both a DNS question and a server name",
+        ],
+    );
+    check(
+        "limits: {Web: {id: ipAddress, cost: connections, limit: 5,\n match: {server-name: a}}}\n",
+        &[
+            "2:23: the server name is not known yet when cost connections is decided on: set 'cost' to \
+             packets or bytes",
+        ],
+    );
+    check(
+        "server-names: [a]\nlimits: {Web: {id: server-name, cost: handshakes, rate: 9/s}}\n",
+        &[
+            "2:20: id server-name is of packets of connections with a server name, which cost handshakes \
+             does not count: set 'cost' to packets or bytes",
+        ],
+    );
+    let overridden = format!(
+        "{}server-names: [a]\noverrides: {{Web: {{192.0.2.1: {{burst: 1, count: 1, period: 1s}}}}}}\n",
+        limit("server-name", "")
+    );
+    let errors = load(&[("limiter.yaml", overridden.as_bytes())]).unwrap_err();
+    assert!(errors[0].contains("cannot have overrides"), "{errors:?}");
+}

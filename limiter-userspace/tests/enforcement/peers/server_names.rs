@@ -1,0 +1,308 @@
+//! Limits by server name before nginx: who uploads by one name is slowed, and by another is not.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{IpAddr, SocketAddr, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE};
+
+use super::{binary, names, server::Server, start, succeed};
+use crate::{pair, take_turn};
+
+/// What is uploaded, in bytes.
+const UPLOAD: usize = 1_000_000;
+
+/// How fast it is sent at most: without TLS it would come at once, before anybody has read the name.
+const PACE: [&str; 2] = ["--limit-rate", "4M"];
+
+/// The limit lets it pass in three seconds, or in half of that if half of it came before the name was known.
+const LIMIT: &str = "cost: bytes, burst: 100k, count: 300k, period: 1s";
+const AT_LEAST: Duration = Duration::from_millis(1500);
+
+/// A server that takes uploads, by TLS, and by HTTP of both kinds.
+fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
+    let directory = tempfile::tempdir()?;
+    names::certificate(directory.path())?;
+    fs::write(directory.path().join("upload"), vec![b'x'; UPLOAD])?;
+    let place = directory.path().display();
+    let options = format!(
+        "listen 10.77.0.1:443 ssl http2;
+    listen [fd77::1]:443 ssl http2;
+    listen 10.77.0.1:8080 http2;
+    ssl_certificate {place}/certificate;
+    ssl_certificate_key {place}/key;
+    client_max_body_size 0;
+    dav_methods PUT;"
+    );
+    Ok((
+        Server::nginx_with(pair, &[("small", 100)], &options)?,
+        directory,
+    ))
+}
+
+/// A client's curl, which finds any name at the server.
+struct Client<'p> {
+    pair: &'p Pair,
+    directory: &'p tempfile::TempDir,
+    server: &'p str,
+}
+
+impl Client<'_> {
+    /// Uploads by a name; returns how long it took.
+    fn upload(&self, address: &str, arguments: &[&str]) -> Result<Duration> {
+        let began = Instant::now();
+        let mut curl = self.pair.client.command("curl");
+        curl.args(["--silent", "--show-error", "--noproxy", "*", "--insecure"]);
+        curl.args(["--max-time", "90", "--output", "/dev/null"]);
+        curl.args(PACE)
+            .args(["--write-out", "%{http_code}", "--connect-to"]);
+        curl.arg(format!("::{}:", self.server));
+        curl.arg("--upload-file")
+            .arg(self.directory.path().join("upload"));
+        let shown = succeed(curl.args(arguments).arg(format!("{address}/uploaded")))?;
+        ensure!(shown == "201" || shown == "204", "{address}: {shown}");
+        Ok(began.elapsed())
+    }
+
+    fn is_slow(&self, address: &str, arguments: &[&str]) -> Result<()> {
+        let took = self.upload(address, arguments)?;
+        println!("{address} {arguments:?} by {}: {took:?}", self.server);
+        ensure!(took >= AT_LEAST, "{address} {arguments:?}: {took:?}");
+        Ok(())
+    }
+
+    fn is_fast(&self, address: &str, arguments: &[&str]) -> Result<()> {
+        let took = self.upload(address, arguments)?;
+        println!("{address} {arguments:?} by {}: {took:?}", self.server);
+        ensure!(took < AT_LEAST, "{address} {arguments:?}: {took:?}");
+        Ok(())
+    }
+}
+
+/// Returns how many packets a limit has passed and dropped.
+fn counted(limiter: &Limiter, limit: &str) -> Result<[u64; 2]> {
+    let status = limiter.status()?;
+    let count = |what: &str| status["limits"][limit][what].as_u64();
+    let [passed, dropped] = ["passed_packets", "dropped_packets"].map(count);
+    Ok([passed.context("no count")?, dropped.context("no count")?])
+}
+
+/// Waits until the burst is back.
+fn wait_for_burst() {
+    thread::sleep(Duration::from_millis(500));
+}
+
+#[test]
+fn one_name_is_slowed_and_another_is_not() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, directory) = server(&pair)?;
+    let configuration = format!(
+        "limits:\n  B: {{id: total, {LIMIT}, match: {{server-name: ['*.b.example', only.example], \
+         destination-port: [80, 443, 8080]}}}}\n"
+    );
+    for mode in ["native", "generic"] {
+        let limiter = start(&pair, &configuration, mode)?;
+        for server in ["10.77.0.1", "[fd77::1]"] {
+            let client = Client {
+                pair: &pair,
+                directory: &directory,
+                server,
+            };
+            client.is_fast("https://a.example", &[])?;
+            client.is_fast("https://b.example", &["--tls-max", "1.2"])?;
+            client.is_slow("https://x.b.example", &["--http1.1"])?;
+            wait_for_burst();
+            client.is_slow("https://X.B.Example", &["--tls-max", "1.2"])?;
+            wait_for_burst();
+            client.is_fast("http://a.example", &[])?;
+            client.is_slow("http://only.example", &[])?;
+            wait_for_burst();
+        }
+        let client = Client {
+            pair: &pair,
+            directory: &directory,
+            server: "10.77.0.1",
+        };
+        let http2 = ["--http2-prior-knowledge"];
+        client.is_fast("http://a.example:8080", &http2)?;
+        client.is_slow("http://y.b.example:8080", &http2)?;
+        let [passed, dropped] = counted(&limiter, "B")?;
+        println!("{mode}: {passed} passed, {dropped} dropped");
+        ensure!(passed > 500 && dropped > 0, "{passed} {dropped}");
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+#[test]
+fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, directory) = server(&pair)?;
+    let configuration = |rest: &str| {
+        format!(
+            "server-names: [a.example, b.example]\n\
+             limits:\n  Names: {{id: server-name, {LIMIT}}}\n{rest}"
+        )
+    };
+    let limiter = start(&pair, &configuration(""), "native")?;
+    let client = Client {
+        pair: &pair,
+        directory: &directory,
+        server: "10.77.0.1",
+    };
+    client.is_slow("https://www.a.example", &[])?;
+    client.is_fast("https://other.example", &[])?;
+    // Another bucket, which is full.
+    client.is_slow("https://b.example", &[])?;
+    let status = limiter.status()?;
+    ensure!(status["server_names_error"] == Value::Null, "{status:#}");
+    let other = "  Other: {id: total, cost: packets, rate: 100k/s}\n";
+    limiter.configure(&configuration(other))?;
+    limiter.show(&["reload"])?;
+    client.is_slow("https://www.b.example", &[])?;
+    client.is_fast("https://other.example", &[])?;
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Connects to the web server.
+fn connect(pair: &Pair) -> Result<TcpStream> {
+    let address: SocketAddr = "10.77.0.1:80".parse()?;
+    let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    Ok(stream)
+}
+
+/// Asks for a file by a name.
+fn ask(stream: &mut TcpStream, name: &str) -> Result<()> {
+    write!(stream, "GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n")?;
+    let mut answer = [0; 4096];
+    let length = stream.read(&mut answer)?;
+    ensure!(answer[..length].starts_with(b"HTTP/1.1 200"));
+    Ok(())
+}
+
+/// Asks ten times by a name that no limit is on; returns how many more packets the limit has passed.
+fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
+    let [before, _] = counted(limiter, "B")?;
+    for _ in 0..10 {
+        ask(stream, "a.example")?;
+    }
+    let [passed, _] = counted(limiter, "B")?;
+    Ok(passed - before)
+}
+
+/// What is pinned counts connections by their names without a daemon, and the next daemon reads what began
+/// meanwhile.
+#[test]
+fn names_outlive_the_daemon() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let configuration = "limits:\n  B: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
+                         match: {server-name: b.example, destination-port: 80}}\n";
+    pair.compute_checksums()?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &argument];
+    let mut limiter = Limiter::start(binary(), &pair.server, configuration, &arguments)?;
+    let mut old = connect(&pair)?;
+    ask(&mut old, "b.example")?;
+    thread::sleep(Duration::from_millis(500));
+    limiter.kill()?;
+    ensure!(asked_ten_times(&limiter, &mut old)? >= 10);
+    let mut new = connect(&pair)?;
+    ask(&mut new, "b.example")?;
+    ensure!(asked_ten_times(&limiter, &mut new)? == 0);
+    limiter.restart()?;
+    thread::sleep(Duration::from_millis(500));
+    for stream in [&mut old, &mut new] {
+        ensure!(asked_ten_times(&limiter, stream)? >= 10);
+    }
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// OpenSSL's own client says a name in one segment, or none.
+#[test]
+fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let configuration =
+        format!("limits: {{B: {{id: ipAddress, {LIMIT}, match: {{server-name: b.example}}}}}}\n");
+    let limiter = start(&pair, &configuration, "native")?;
+    for arguments in [&["-noservername"][..], &["-servername", "a.example"]] {
+        names::s_client(&pair, arguments)?;
+        ensure!(counted(&limiter, "B")? == [0, 0], "{arguments:?}");
+    }
+    names::s_client(&pair, &["-servername", "B.Example"])?;
+    let [passed, _] = counted(&limiter, "B")?;
+    ensure!(passed > 0);
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// A connection that is open keeps its name, whatever the policy becomes.
+#[test]
+fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let configuration = |name: &str| {
+        format!(
+            "limits:\n  B: {{id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
+             match: {{server-name: {name}, destination-port: 80}}}}\n"
+        )
+    };
+    let limiter = start(&pair, &configuration("a.example"), "native")?;
+    let mut stream = connect(&pair)?;
+    ask(&mut stream, "b.example")?;
+    ensure!(counted(&limiter, "B")? == [0, 0]);
+    limiter.configure(&configuration("b.example"))?;
+    limiter.show(&["reload"])?;
+    // Until it is written down again.
+    thread::sleep(Duration::from_millis(500));
+    // Another name in the same connection changes nothing.
+    ensure!(asked_ten_times(&limiter, &mut stream)? >= 10);
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Who is not the client cannot name its connection, nor who has no connection.
+#[test]
+fn segments_of_no_connection_name_nothing() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, directory) = server(&pair)?;
+    let configuration = format!(
+        "limits:\n  B: {{id: total, {LIMIT}, match: {{server-name: b.example, \
+         destination-port: 80}}}}\n"
+    );
+    let limiter = start(&pair, &configuration, "native")?;
+    let [client, server]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
+    let frame = Frame::new(client, server);
+    let request = b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n";
+    let frames: Result<Vec<_>> = (1024..6024)
+        .map(|port| frame.tcp_data(port, 80, (1, 1), request))
+        .collect();
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&frames?)?;
+    let uploads = Client {
+        pair: &pair,
+        directory: &directory,
+        server: "10.77.0.1",
+    };
+    uploads.is_fast("http://a.example", &[])?;
+    let counts = counted(&limiter, "B")?;
+    ensure!(counts == [0, 0], "{counts:?}");
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
