@@ -75,6 +75,7 @@ fn as_json() {
             "answers": null,
             "dns_cookies": null,
             "zones": null,
+            "public_suffixes": null,
         })
     );
 }
