@@ -76,6 +76,7 @@ fn as_json() {
             "answers": null,
             "dns_cookies": null,
             "zones": null,
+            "public_suffixes": null,
         })
     );
 }
