@@ -76,7 +76,6 @@ fn as_json() {
             "answers": null,
             "dns_cookies": null,
             "zones": null,
-            "public_suffixes": null,
         })
     );
 }
