@@ -34,9 +34,10 @@ use crate::{
 #[btf_map]
 static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Segments with first bytes of connections, each a [`Piece`]. The loader sets the size, in bytes.
+/// Segments with first bytes of connections, each a [`Piece`], of which libbpf must not know: it refuses
+/// values of a ring buffer. The loader sets the size, in bytes.
 #[btf_map]
-static FIRST_BYTES: RingBuf<Piece, 65536> = RingBuf::new();
+static FIRST_BYTES: RingBuf<(), 65536> = RingBuf::new();
 
 #[btf_map]
 static PIECE: PerCpuArray<Piece, 1> = PerCpuArray::new();
