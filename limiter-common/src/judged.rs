@@ -12,7 +12,7 @@ pub struct Packet {
     pub class: Class,
     /// When it arrived, in nanoseconds.
     pub now: u64,
-    /// What the policy says of what it asks for; only if limits count it by that.
+    /// The policy's words on what it asks for; only if limits count it by that.
     pub asked: Asked,
 }
 

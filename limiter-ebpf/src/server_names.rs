@@ -45,7 +45,7 @@ static PIECE: PerCpuArray<Piece, 1> = PerCpuArray::new();
 #[btf_map]
 static ALLOWANCE: PerCpuArray<Allowance, 1> = PerCpuArray::new();
 
-/// What [`limiter_find_flow`] returns: nothing is to be told.
+/// [`limiter_find_flow`] returns it if nothing is to be told.
 const SILENT: u64 = 0;
 /// Its connection is not noted.
 const UNKNOWN: u64 = 1;

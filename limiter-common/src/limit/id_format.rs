@@ -97,7 +97,7 @@ pub enum NamedBy {
     ServerName = 11,
 }
 
-/// What of a packet's DNS question names an owner, alone or beside the source. The discriminants are
+/// The part of a packet's DNS question that names an owner, alone or beside the source. The discriminants are
 /// those of [`NamedBy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(

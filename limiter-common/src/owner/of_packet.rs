@@ -20,7 +20,7 @@ pub struct OwnerFields<'a> {
     pub facts: &'a Facts,
     /// The number of the subscriber to whom the source belongs.
     pub subscriber: &'a u64,
-    /// What the policy says of what it asks for; read only for limits that count packets by it.
+    /// The policy's words on what it asks for; read only for limits that count packets by it.
     pub asked: &'a Asked,
     /// The daemon's number for the interface that the packet came in on.
     pub interface: &'a u32,

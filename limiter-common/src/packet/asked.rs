@@ -1,6 +1,6 @@
-//! What a policy says of what a packet asks for: its DNS question, or the server name of its connection.
+//! The policy's words on what a packet asks for: its DNS question, or the server name of its connection.
 
-/// What a policy says of what a packet asks for. No packet has both a question and a server name.
+/// The policy's words on what a packet asks for. No packet has both a question and a server name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Asked {
@@ -15,7 +15,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What it says of a packet that asks for nothing.
+    /// The words on a packet that asks for nothing.
     pub const NOTHING: Self = Self {
         limits: 0,
         zone: 0,

@@ -7,13 +7,13 @@ const TICK_BITS: u32 = 27;
 const NOTED: u64 = 1024;
 
 /// The most of others in a tick: of connections whose handshake ends with a segment that is received together
-/// with this one. Who forges a SYN can forge them, too. So they have an allowance of their own.
+/// with this one. A forger of SYNs can forge them, too. So they have an allowance of their own.
 const OTHERS: u64 = 128;
 
 /// The most look-ups of sockets for those in a tick.
 const LOOKS: u64 = 1024;
 
-/// What a CPU has told in the present tick. It consists of plain numbers.
+/// The numbers that a CPU has told in the present tick. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Allowance {

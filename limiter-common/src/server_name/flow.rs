@@ -1,4 +1,4 @@
-//! What is known of one connection.
+//! The state of one connection.
 
 use super::MOST_FIRST_BYTES;
 use crate::packet::Asked;

@@ -1,4 +1,4 @@
-//! What programs tell userspace of a connection: a segment with some of its first bytes.
+//! The piece of a connection that programs tell userspace: a segment with some of its first bytes.
 
 use crate::connection::Ends;
 

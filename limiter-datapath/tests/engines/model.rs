@@ -23,6 +23,7 @@ pub(crate) fn rate(
             && (limit.mode == Mode::Observe || other.mode == Mode::Enforce)
             && other.cost == limit.cost
             && other.id_format.name() == limit.id_format.name()
+            && other.per_name == limit.per_name
             && rate_alone(policy, other, facts).is_some()
     };
     if limit.matching.otherwise && policy.limits.iter().any(is_counted) {

@@ -44,7 +44,7 @@ pub(super) struct Definition {
     /// Where it is first named.
     pub(super) position: FilePosition,
     pub(super) id_format: IdFormat,
-    /// What of a packet's DNS question each of these owners has a bucket for.
+    /// The part of a packet's DNS question that each of these owners has a bucket for.
     pub(super) per_name: Option<NameKind>,
     pub(super) cost: Cost,
     /// `None`: it has an error.

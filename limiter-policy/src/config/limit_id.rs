@@ -18,7 +18,7 @@ pub(super) const PREFIX_LENGTH: &str = "prefix-length";
 #[derive(Clone, Copy)]
 pub(super) struct LimitOwners {
     pub(super) format: IdFormat,
-    /// What of a packet's DNS question each of these owners has a bucket for.
+    /// The part of a packet's DNS question that each of these owners has a bucket for.
     pub(super) per_name: Option<NameKind>,
 }
 

@@ -8,7 +8,7 @@ use crate::file::read_at_most;
 /// The largest file, in MiB.
 const MAX_MIB: u64 = 32;
 
-/// What lines have.
+/// The items of lines.
 pub(super) struct Lines<T, E> {
     /// Its name in messages.
     pub(super) item: &'static str,

@@ -136,7 +136,7 @@ pub struct Limit {
     /// The format of its owners' ids.
     #[serde(with = "serial::id_format")]
     pub id_format: IdFormat,
-    /// What of a packet's DNS question each of these owners has a bucket for; `None`: they have one.
+    /// The part of a packet's DNS question that each of these owners has a bucket for; `None`: they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_name: Option<NameKind>,
     /// What it counts.

@@ -20,7 +20,7 @@ const EXCEPT: &str = "!";
 pub struct SuffixRule {
     /// The name, without what the kind is written as.
     pub name: DnsName,
-    /// What of the name is a public suffix.
+    /// Which names it says something of.
     pub kind: SuffixKind,
 }
 

@@ -64,7 +64,7 @@ pub struct Daemon {
     pub(super) settled: tokio::sync::Notify,
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
-    /// What names connections.
+    /// The thread that names connections.
     pub(super) naming: Arc<Naming>,
     /// The owners with the most open connections.
     pub(super) owners: Owners,

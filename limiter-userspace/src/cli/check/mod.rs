@@ -68,7 +68,7 @@ struct Interned<'a> {
     id_format: &'static str,
     /// The length of the ranges; `None` if the ids are not ranges.
     prefix_length: Option<u8>,
-    /// What of a DNS question each owner has a bucket for.
+    /// The part of a DNS question that each owner has a bucket for.
     #[serde(skip_serializing_if = "Option::is_none")]
     per_name: Option<&'static str>,
     /// The two above, for a table.

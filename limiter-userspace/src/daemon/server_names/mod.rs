@@ -1,6 +1,6 @@
 //! Reads the names that clients of live connections ask for, and tells the kernel's programs what the policy
-//! says of them, on a thread that does nothing else, with its own maps. Whatever the rest of the daemon waits
-//! for, connections get their names.
+//! says of them, on a thread that does nothing else, with its own maps. Connections get their
+//! names, whatever the rest of the daemon waits for.
 
 mod namer;
 mod segment;
@@ -31,7 +31,7 @@ use super::{
 const PAUSE: Duration = Duration::from_millis(50);
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
 
-/// What the thread and the rest of the daemon exchange.
+/// The thread and the rest of the daemon exchange this.
 #[derive(Default)]
 pub(in crate::daemon) struct Naming {
     shared: Mutex<Shared>,

@@ -19,7 +19,7 @@ use crate::{
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
 };
 
-/// What the thread and the rest of the daemon exchange.
+/// The thread and the rest of the daemon exchange this.
 #[derive(Default)]
 pub(in crate::daemon) struct Pressures {
     shared: Mutex<Shared>,

@@ -15,7 +15,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, S
 use super::{binary, names, server::Server, start, succeed};
 use crate::{pair, take_turn};
 
-/// What is uploaded, in bytes.
+/// The number of bytes that are uploaded.
 const UPLOAD: usize = 1_000_000;
 
 /// How fast it is sent at most: without TLS it would come at once, before anybody has read the name.
@@ -225,7 +225,7 @@ fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
     Ok(passed - before)
 }
 
-/// What is pinned counts connections by their names without a daemon, and the next daemon reads what began
+/// The pinned programs count connections by their names without a daemon, and the next daemon reads what began
 /// meanwhile.
 #[test]
 fn names_outlive_the_daemon() -> Result<()> {
@@ -302,7 +302,7 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
     Ok(())
 }
 
-/// Who is not the client cannot name its connection, nor who has no connection.
+/// Nobody names a connection but its client, and nobody without one.
 #[test]
 fn segments_of_no_connection_name_nothing() -> Result<()> {
     let _turn = take_turn();
