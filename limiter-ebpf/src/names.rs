@@ -14,6 +14,10 @@ use limiter_common::{
 
 use crate::{buckets::BucketLocation, globals, tables::MapTables};
 
+/// The most bytes of a message that are copied.
+#[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
+const MOST: u32 = MOST_BYTES as u32;
+
 #[btf_map]
 static QUESTION: PerCpuArray<Message, 1> = PerCpuArray::new();
 
@@ -33,7 +37,7 @@ fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message
         return None;
     }
     // In this form the verifier sees the bounds.
-    let most = MOST_BYTES as u32 - 1;
+    let most = MOST - 1;
     let last = datagram.length.wrapping_sub(1);
     let length = if last < most { last } else { most } + 1;
     let message = QUESTION.get_ptr_mut(0)?;
