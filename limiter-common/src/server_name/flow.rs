@@ -14,7 +14,7 @@ pub struct Flow {
     pub limits: u64,
     /// The number of the server name of the policy that its name belongs to; 0: it belongs to none.
     pub name: u64,
-    /// Whose words these are: the [number](crate::policy::Shape::server_names) of a policy's server names;
+    /// The policy that says so, by the [number](crate::policy::Shape::server_names) of its server names;
     /// 0: nothing is known of its name.
     pub known_by: u64,
     /// The sequence number of its first byte.

@@ -180,10 +180,10 @@ fn sources_of_all_kinds_have_buckets_for_names() -> Result<()> {
         let mut scene = Scene::with(&text, "192.0.2.7", "198.51.100.1", store)?;
         for (source, name, reason) in [
             ("192.0.2.7", "a.example", WithinLimits),
-            // Of the same range.
+            // The range is the same.
             ("192.0.2.99", "a.example", OverLimit),
             ("192.0.2.99", "b.example", WithinLimits),
-            // Of a range with an override, which holds for each name.
+            // Its range has an override, which holds for each name.
             ("192.0.9.7", "a.example", WithinLimits),
             ("192.0.9.8", "a.example", WithinLimits),
             ("192.0.9.9", "a.example", OverLimit),

@@ -14,7 +14,7 @@ use super::{
 pub(super) const ID: &str = "id";
 pub(super) const PREFIX_LENGTH: &str = "prefix-length";
 
-/// Whose budgets a limit has.
+/// The owners of a limit's budgets.
 #[derive(Clone, Copy)]
 pub(super) struct LimitOwners {
     pub(super) format: IdFormat,

@@ -133,3 +133,15 @@ pub(super) fn built_in(id: u16) -> Limit {
         metrics: None,
     }
 }
+
+/// Checks the errors of a file, from which the name of the file is left out.
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' files are wrong")]
+pub(super) fn check_places(text: &str, expected: &[&str]) {
+    let errors = load(&[("limiter.yaml", text.as_bytes())]).unwrap_err();
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|line| line.trim_start_matches("limiter.yaml:"))
+        .collect();
+    assert_eq!(errors, expected, "{text}");
+}

@@ -3,7 +3,7 @@
 use limiter_common::limit::{IdFormat, NameKind};
 use limiter_policy::policy::DnsMatch;
 
-use super::harness::load;
+use super::harness::{check_places as check, load};
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1s";
 
@@ -174,18 +174,6 @@ fn what_a_match_says_of_questions() {
         "udp dport 5353 name *.example.com,www.example.com type TXT,ANY,CAA,TYPE300 opcode \
          query,notify rd yes edns no"
     );
-}
-
-/// Checks the errors of a file, from which the name of the file is left out.
-#[track_caller]
-#[expect(clippy::unwrap_used, reason = "the tests' files are wrong")]
-fn check(text: &str, expected: &[&str]) {
-    let errors = load(&[("limiter.yaml", text.as_bytes())]).unwrap_err();
-    let errors: Vec<_> = errors
-        .iter()
-        .map(|line| line.trim_start_matches("limiter.yaml:"))
-        .collect();
-    assert_eq!(errors, expected, "{text}");
 }
 
 #[test]

@@ -2,25 +2,13 @@
 
 use limiter_common::limit::IdFormat;
 
-use super::harness::load;
+use super::harness::{check_places as check, load};
 
 const RATE: &str = "cost: bytes, burst: 2k, count: 1k, period: 1s";
 
 /// Returns a configuration with one limit of that id and those fields.
 fn limit(id: &str, rest: &str) -> String {
     format!("limits: {{Web: {{id: {id}, {RATE}{rest}}}}}\n")
-}
-
-/// Checks the errors of a file, from which the name of the file is left out.
-#[track_caller]
-#[expect(clippy::unwrap_used, reason = "the tests' files are wrong")]
-fn check(text: &str, expected: &[&str]) {
-    let errors = load(&[("limiter.yaml", text.as_bytes())]).unwrap_err();
-    let errors: Vec<_> = errors
-        .iter()
-        .map(|line| line.trim_start_matches("limiter.yaml:"))
-        .collect();
-    assert_eq!(errors, expected, "{text}");
 }
 
 #[test]
