@@ -4,7 +4,7 @@
 use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
-use limiter_common::{answer::SocketFields, policy::Shape};
+use limiter_common::{answer::SocketFields, dns::NameKeys, policy::Shape};
 
 /// The shape of the policy.
 #[unsafe(no_mangle)]
@@ -13,6 +13,10 @@ static SHAPE: Shape = Shape::EMPTY;
 /// Where the kernel keeps what decides on the options of connections.
 #[unsafe(no_mangle)]
 static SOCKET_FIELDS: SocketFields = SocketFields::UNKNOWN;
+
+/// The secrets of the hash of names.
+#[unsafe(no_mangle)]
+static NAME_KEYS: NameKeys = NameKeys::NONE;
 
 /// 1: the program is on trial. It takes the time from the map `TRIAL_CLOCK` and writes each verdict
 /// to the map `TRIAL_VERDICT`.
@@ -35,18 +39,30 @@ pub(crate) fn socket_fields() -> &'static SocketFields {
     as_set(&SOCKET_FIELDS)
 }
 
+/// Returns the secrets that the loader has set.
+#[inline(always)]
+pub(crate) fn name_keys() -> &'static NameKeys {
+    as_set(&NAME_KEYS)
+}
+
 /// Makes LLVM forget the initial value of a static.
 #[inline(always)]
 fn as_set<T>(global: &'static T) -> &'static T {
-    let mut global = &raw const *global;
-    // SAFETY: this is no instruction. The verifier still knows the pointer. The register is named
-    // here: otherwise the text would have to name it, and LLVM emits line information for a text
-    // that is not empty. The kernel refuses two lines for one instruction.
-    unsafe {
-        asm!("", inout("r3") global, options(pure, readonly, nostack, preserves_flags));
-    }
+    let global = forgotten((&raw const *global).expose_provenance());
     // SAFETY: it is still the static's address.
-    unsafe { &*global }
+    unsafe { &*core::ptr::with_exposed_provenance(global) }
+}
+
+/// Returns an address of which LLVM knows nothing. The verifier still does.
+#[inline(always)]
+pub(crate) fn forgotten(mut address: usize) -> usize {
+    // SAFETY: this is no instruction. The register is named here: otherwise the text would have to name
+    // it, and LLVM emits line information for a text that is not empty. The kernel refuses two lines for
+    // one instruction.
+    unsafe {
+        asm!("", inout("r3") address, options(pure, readonly, nostack, preserves_flags));
+    }
+    address
 }
 
 /// A word that is always 0, which the verifier does not know, because its section is writable.

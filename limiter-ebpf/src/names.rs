@@ -7,7 +7,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     decide::Workspace,
-    dns::{self, MOST_BYTES, Message, NameLoops},
+    dns::{self, MOST_BYTES, Message, NameKeys, NameLoops},
     packet::Datagram,
     policy::Tables,
 };
@@ -17,6 +17,15 @@ use crate::{buckets::BucketLocation, globals, tables::MapTables};
 /// The most bytes of a message that are copied.
 #[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
 const MOST: u32 = MOST_BYTES as u32;
+
+/// The least bytes of a message with a question: a header, the root, a type and a class.
+const SHORTEST: u32 = 17;
+
+/// The most words that are copied one by one, a power of two. Most queries have no more.
+const WORDS: u32 = 8;
+
+/// No datagram's content begins there or further.
+const MAX_START: usize = 0x4000;
 
 #[btf_map]
 static QUESTION: PerCpuArray<Message, 1> = PerCpuArray::new();
@@ -30,25 +39,61 @@ pub(crate) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocatio
     }
 }
 
-/// Copies the start of a datagram's content to this CPU's memory; `None`: there is none.
+/// Copies the start of a datagram's content to this CPU's memory; `None`: there is none, or it is shorter
+/// than any question.
 #[inline(always)]
 fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message> {
-    if datagram.length == 0 {
+    let Datagram { start, length } = datagram;
+    if length < SHORTEST {
         return None;
     }
     // In this form the verifier sees the bounds.
-    let most = MOST - 1;
-    let last = datagram.length.wrapping_sub(1);
-    let length = if last < most { last } else { most } + 1;
+    let last = length.wrapping_sub(1);
+    let length = if last < MOST - 1 { last } else { MOST - 1 } + 1;
     let message = QUESTION.get_ptr_mut(0)?;
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on
     // a CPU, and each calls this once.
     let message = unsafe { &mut *message };
     let to = message.begin(length.into()).as_mut_ptr();
+    if length <= 8 * WORDS && copy_words(context, start, length, to) {
+        return Some(message);
+    }
     // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
     // checks the frame's end.
-    let error = unsafe { bpf_xdp_load_bytes(context.ctx, datagram.start, to.cast(), length) };
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start, to.cast(), length) };
     (error == 0).then_some(message)
+}
+
+/// Copies some words from the frame's first piece, and the last one once more, which ends where the content
+/// does. It takes a third of the time that the helper does. Returns false if the piece ends before.
+#[inline(always)]
+fn copy_words(context: &XdpContext, start: u32, length: u32, to: *mut u8) -> bool {
+    let last = length.wrapping_sub(8) % (8 * WORDS);
+    let frame = context.data() + start as usize % MAX_START;
+    let end = context.data_end();
+    if frame + last as usize + 8 > end {
+        return false;
+    }
+    copy_word(frame + last as usize, to.wrapping_add(last as usize));
+    let frame = globals::forgotten(frame);
+    for number in 0..WORDS - 1 {
+        let at = 8 * number as usize;
+        if number * 8 >= last || frame + at + 8 > end {
+            break;
+        }
+        copy_word(frame + at, to.wrapping_add(at));
+    }
+    true
+}
+
+/// Copies eight bytes by two instructions, as [`word`] does.
+#[inline(always)]
+fn copy_word(from: usize, to: *mut u8) {
+    // SAFETY: both have been checked to have room for eight bytes.
+    unsafe {
+        asm!("{0} = *(u64 *)({1} + 0)", "*(u64 *)({2} + 0) = {0}", out(reg) _, in(reg) from, in(reg) to,
+            options(nostack));
+    }
 }
 
 /// Makes each loop a function of its own.
@@ -61,18 +106,23 @@ impl NameLoops for Outlined {
     }
 
     #[inline(always)]
-    fn hash(&self, message: &Message, start: u32, end: u32) -> u64 {
-        limiter_hash_labels(message, start, end)
+    fn sum(&self, _keys: &NameKeys, message: &mut Message, start: u32, end: u32) {
+        limiter_sum_words(message, start, end);
     }
 
     #[inline(always)]
-    fn find_slot<T: Tables>(&self, _tables: &T, hash: u64) -> u32 {
-        limiter_find_slot(hash)
+    fn probe_further<T: Tables>(&self, _tables: &T, hash: u64) -> u32 {
+        limiter_probe_further(hash)
     }
 
     #[inline(always)]
     fn find_name<T: Tables>(&self, _tables: &T, message: &Message, count: u32, end: u32) -> u64 {
         limiter_find_name(message, count, end)
+    }
+
+    #[inline(always)]
+    fn word(&self, message: &Message, at: u32) -> u64 {
+        word(message, at)
     }
 }
 
@@ -91,16 +141,19 @@ extern "C" fn limiter_walk_name(message: *mut Message) -> u64 {
     }
 }
 
-/// Calls [`dns::hash_words`]. It is a global function of the BPF object, as the one above.
+/// Calls [`dns::sum`]. It is a global function of the BPF object, as the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_hash_labels(message: *const Message, start: u32, end: u32) -> u64 {
-    match read(message) {
-        Some(message) => dns::hash_words(&globals::shape().hash_key, start, end, |at| {
-            word(message, at)
-        }),
-        None => 0,
+extern "C" fn limiter_sum_words(message: *mut Message, start: u32, end: u32) -> u64 {
+    if !asks() {
+        return 0;
     }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's.
+    if let Some(message) = unsafe { message.as_mut() } {
+        dns::sum(MapTables.name_keys(), message, start, end, &Outlined);
+    }
+    // The kernel wants a number of a global function.
+    0
 }
 
 /// Returns the eight bytes of a message at an offset as a little-endian number, by one instruction. LLVM
@@ -118,11 +171,11 @@ fn word(message: &Message, at: u32) -> u64 {
     u64::from_le(word)
 }
 
-/// Calls [`dns::find_slot`]. It is a global function of the BPF object, as the one above.
+/// Calls [`dns::probe_further`]. It is a global function of the BPF object, as the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_slot(hash: u64) -> u32 {
-    dns::find_slot(&MapTables, hash)
+extern "C" fn limiter_probe_further(hash: u64) -> u32 {
+    dns::probe_further(&MapTables, hash)
 }
 
 /// Calls [`dns::find_name`]. It is a global function of the BPF object, as the one above.

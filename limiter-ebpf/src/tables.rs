@@ -9,6 +9,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
+    dns::NameKeys,
     limit::{LimitId, MAX_LIMIT_IDS, MAX_LIMITS},
     policy::NameSlot,
     policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
@@ -132,6 +133,11 @@ impl Tables for MapTables {
     #[inline(always)]
     fn mask(&self, index: u32) -> Option<&u64> {
         MASKS.get(index)
+    }
+
+    #[inline(always)]
+    fn name_keys(&self) -> &NameKeys {
+        globals::name_keys()
     }
 
     #[inline(always)]

@@ -1,9 +1,10 @@
 //! What a policy says of a message's question.
 
 use super::{
-    Message, find_name, find_slot,
+    Message, NameKeys,
+    ends::{find_name, hash, start_of, sum},
     message::{HEADER, TYPE_AND_CLASS},
-    walk,
+    probe_further, walk,
 };
 use crate::packet::Asked;
 #[cfg(not(target_arch = "bpf"))]
@@ -33,13 +34,16 @@ pub trait NameLoops: Sized {
         walk(message)
     }
 
-    /// Calls [`hash_words`](super::hash_words) with the policy's key.
-    fn hash(&self, message: &Message, start: u32, end: u32) -> u64;
-
-    /// Calls [`find_slot`].
+    /// Calls [`sum`].
     #[inline(always)]
-    fn find_slot<T: Tables>(&self, tables: &T, hash: u64) -> u32 {
-        find_slot(tables, hash)
+    fn sum(&self, keys: &NameKeys, message: &mut Message, start: u32, end: u32) {
+        sum(keys, message, start, end, self);
+    }
+
+    /// Calls [`probe_further`].
+    #[inline(always)]
+    fn probe_further<T: Tables>(&self, tables: &T, hash: u64) -> u32 {
+        probe_further(tables, hash)
     }
 
     /// Calls [`find_name`].
@@ -47,17 +51,20 @@ pub trait NameLoops: Sized {
     fn find_name<T: Tables>(&self, tables: &T, message: &Message, count: u32, end: u32) -> u64 {
         find_name(tables, message, count, end, self)
     }
+
+    /// Returns the eight bytes of a message at an offset as a little-endian number.
+    fn word(&self, message: &Message, at: u32) -> u64;
 }
 
-/// Loops where they are asked for, with a key.
+/// Loops where they are asked for.
 #[cfg(not(target_arch = "bpf"))]
 #[derive(Clone, Copy, Debug)]
-struct InlineNameLoops<'a>(&'a crate::table::HashKey);
+pub(super) struct InlineNameLoops;
 
 #[cfg(not(target_arch = "bpf"))]
-impl NameLoops for InlineNameLoops<'_> {
-    fn hash(&self, message: &Message, start: u32, end: u32) -> u64 {
-        super::hash_labels(message, self.0, start, end)
+impl NameLoops for InlineNameLoops {
+    fn word(&self, message: &Message, at: u32) -> u64 {
+        message.le_u64(at as usize)
     }
 }
 
@@ -76,8 +83,7 @@ pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram)
 #[cfg(not(target_arch = "bpf"))]
 pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
     let mut asked = Asked::NOTHING;
-    let loops = InlineNameLoops(&tables.shape().hash_key);
-    ask(tables, message, &loops, &mut asked);
+    ask(tables, message, &InlineNameLoops, &mut asked);
     asked
 }
 
@@ -138,12 +144,17 @@ pub fn ask<T: Tables, L: NameLoops>(
     let kind = (flags & OPCODE) >> KIND_SHIFT;
     let number =
         u32::from(kind) << 2 | u32::from(flags & RECURSION_DESIRED != 0) << 1 | u32::from(has_opt);
-    let shape = tables.shape();
+    let (shape, keys) = (tables.shape(), tables.name_keys());
     let mut limits = set_of_number(tables, Masks::DNS + number);
     limits &= set_of_value(tables, Dimension::DnsType, asked_type.into());
+    let count = u64::from(count);
+    if shape.hashed_labels != 0 {
+        let labels = tables.opaque(shape.hashed_labels.min(count));
+        loops.sum(keys, message, start_of(message, count, labels, end), end);
+    }
     let mut domain_labels = DOMAIN_LABELS;
     if shape.name_slots != 0 {
-        let found = loops.find_name(tables, message, count, end);
+        let found = loops.find_name(tables, message, count as u32, end);
         match tables.name(found as u32) {
             Some(slot) => {
                 let is_whole = found >> 32 == 1;
@@ -161,15 +172,12 @@ pub fn ask<T: Tables, L: NameLoops>(
     asked.limits = limits;
     if shape.by_domain != 0 {
         // A public suffix itself has fewer.
-        let left_out = tables.opaque(u64::from(count.saturating_sub(domain_labels)));
-        let start = match count {
-            0 => end - 1,
-            _ => message.label(left_out),
-        };
-        asked.domain = loops.hash(message, start, end);
+        let labels = tables.opaque(u64::from(domain_labels).min(count));
+        let start = start_of(message, count, labels, end);
+        asked.domain = hash(keys, message, start, end, loops);
     }
     if shape.by_question != 0 {
-        let name = loops.hash(message, HEADER as u32, end);
+        let name = hash(keys, message, HEADER as u32, end, loops);
         asked.question = name ^ (u64::from(asked_type) << 16 | u64::from(class));
     }
 }

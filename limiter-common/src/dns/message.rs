@@ -24,6 +24,12 @@ const BOUND: usize = 512;
 /// The number of labels that are noted: a power of two above the most that a name has.
 const LABELS: usize = 128;
 
+/// The number of sums that are noted: a power of two above the most that a name has.
+const SUMS: usize = 64;
+
+/// The sums, of each of the two hashes, over words at a name's end.
+pub(super) type Sums = [u64; 2];
+
 /// The start of a DNS message, and where the labels of its first name begin.
 ///
 /// It consists of plain numbers, because the kernel's program has it in a map.
@@ -33,6 +39,8 @@ pub struct Message {
     /// Room for a whole word behind each offset.
     bytes: [u8; BOUND + 8],
     labels: [u16; LABELS],
+    /// Over as many words as the index says.
+    sums: [Sums; SUMS],
     /// The number of bytes that are the message's.
     length: u64,
 }
@@ -44,6 +52,7 @@ impl Message {
     pub const EMPTY: Self = Self {
         bytes: [0; BOUND + 8],
         labels: [0; LABELS],
+        sums: [[0; 2]; SUMS],
         length: 0,
     };
 
@@ -118,6 +127,18 @@ impl Message {
     #[inline(always)]
     pub(super) const fn note_label(&mut self, number: usize, at: u16) {
         self.labels[number % LABELS] = at;
+    }
+
+    /// Notes the sums over so many words.
+    #[inline(always)]
+    pub(super) const fn note_sums(&mut self, words: u32, sums: Sums) {
+        self.sums[words as usize % SUMS] = sums;
+    }
+
+    /// Returns the sums over so many words.
+    #[inline(always)]
+    pub(super) const fn sums(&self, words: u32) -> Sums {
+        self.sums[words as usize % SUMS]
     }
 
     /// Returns where the label with that number begins.

@@ -5,11 +5,12 @@
 //! A compressed name, one that is too long or endless, or a question that the datagram cuts short is
 //! none: the packet has no name.
 //!
-//! Names are looked up by a keyed hash of their last labels, the longest of the policy's first
+//! Names are looked up by a keyed hash of their last labels, the most that the policy has first
 //! ([`NameSlot`](crate::policy::NameSlot)). An entry has all that the policy says of its name and of those below it, so that the
 //! first one that is found is the only one.
 
 mod ask;
+mod ends;
 mod message;
 mod name_hash;
 #[cfg(not(target_arch = "bpf"))]
@@ -20,15 +21,16 @@ mod walk;
 pub(crate) use self::ask::nothing;
 pub use self::{
     ask::{DOMAIN_LABELS, NameLoops, ask},
+    ends::{find_name, sum},
     message::{MOST_BYTES, Message},
-    name_hash::hash_words,
-    slot::{MOST_PROBES, find_slot},
-    walk::{find_name, walk},
+    name_hash::NameKeys,
+    slot::{MOST_PROBES, probe_further},
+    walk::walk,
 };
 #[cfg(not(target_arch = "bpf"))]
 pub use self::{
     ask::{ask_frame, ask_message},
-    name_hash::{hash_labels, hash_of_name, zone_number},
+    name_hash::{hash_of_name, unkeyed_hash, zone_number},
     question::WireQuestion,
 };
 

@@ -1,19 +1,34 @@
 //! The table of a policy's names.
 
+use super::NameLoops;
 use crate::policy::Tables;
 
 /// The most slots that a look-up reads.
 pub const MOST_PROBES: u32 = 16;
 
 /// Returns the index of the slot of a hash; `u32::MAX`: the policy does not have the name.
+///
+/// Most look-ups end at the first slot, so they call no function.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
+pub(super) fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u32 {
+    let hash = hash.max(1);
+    let index = hash as u32 & tables.shape().name_slots.wrapping_sub(1);
+    match tables.name(index) {
+        Some(slot) if slot.hash == hash => index,
+        Some(slot) if slot.hash != 0 => loops.probe_further(tables, hash),
+        _ => u32::MAX,
+    }
+}
+
+/// Returns the same from the second slot on.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
-pub fn find_slot<T: Tables>(tables: &T, hash: u64) -> u32 {
+pub fn probe_further<T: Tables>(tables: &T, hash: u64) -> u32 {
     let mask = tables.shape().name_slots.wrapping_sub(1);
-    let hash = hash.max(1);
     // The verifier needs a constant bound.
-    for probe in 0..MOST_PROBES {
+    for probe in 1..MOST_PROBES {
         let index = (hash as u32).wrapping_add(probe) & mask;
         let Some(slot) = tables.name(index) else {
             break;

@@ -6,7 +6,12 @@ use std::{vec, vec::Vec};
 
 use proptest::prelude::*;
 
-use super::{MOST_BYTES, Message, hash_labels, hash_of_name, walk};
+use super::{
+    MOST_BYTES, Message, NameKeys,
+    ask::InlineNameLoops,
+    ends::{hash, sum},
+    hash_of_name, unkeyed_hash, walk,
+};
 use crate::table::HashKey;
 
 const KEY: HashKey = HashKey {
@@ -83,6 +88,7 @@ fn check_question(bytes: &[u8], message: &mut Message) {
 
 /// Checks the walk over a message, and the hash of each end of its name.
 fn check(bytes: &[u8]) {
+    let keys = NameKeys::new(&KEY);
     let mut message = message(bytes);
     check_question(bytes, &mut message);
     let walked = walk(&mut message);
@@ -93,11 +99,13 @@ fn check(bytes: &[u8]) {
     let (end, count) = ((walked >> 32) as usize, (walked & 0xffff_ffff) as usize);
     assert_eq!(count, labels.len(), "{bytes:x?}");
     assert_eq!(end, HEADER + wire(&labels).len(), "{bytes:x?}");
+    let end = u32::try_from(end).unwrap();
+    let start = message.label(0);
+    sum(&keys, &mut message, start, end, &InlineNameLoops);
     for first in 0..count {
         let start = message.label(first as u64);
-        let end = u32::try_from(end).unwrap();
-        let hash = hash_labels(&message, &KEY, start, end);
-        assert_eq!(hash, hash_of_name(&KEY, &wire(&labels[first..])));
+        let hash = hash(&keys, &message, start, end, &InlineNameLoops);
+        assert_eq!(hash, hash_of_name(&keys, &wire(&labels[first..])));
     }
 }
 
@@ -151,7 +159,8 @@ fn letters_alone_are_folded() {
         question.extend([0, 0, 1, 0, 1]);
         check(&query(&question));
     }
-    let hash = |name: &[u8]| hash_of_name(&KEY, name);
+    let keys = NameKeys::new(&KEY);
+    let hash = |name: &[u8]| hash_of_name(&keys, name);
     assert_eq!(hash(b"\x07EXAMPLE\x03Com\0"), hash(b"\x07example\x03com\0"));
     assert_ne!(hash(b"\x07example\x03com\0"), hash(b"\x07example\x03net\0"));
     // Labels are part of it.
@@ -160,7 +169,7 @@ fn letters_alone_are_folded() {
 
 /// The standard library's hasher is the same function, with a key of zeros.
 #[test]
-fn a_names_hash_is_siphash() {
+fn a_names_unkeyed_hash_is_siphash() {
     use std::hash::{DefaultHasher, Hasher as _};
     for name in [
         &b"\0"[..],
@@ -170,7 +179,7 @@ fn a_names_hash_is_siphash() {
     ] {
         let mut hasher = DefaultHasher::new();
         hasher.write(name);
-        assert_eq!(hash_of_name(&HashKey::default(), name), hasher.finish());
+        assert_eq!(unkeyed_hash(name), hasher.finish());
     }
 }
 

@@ -1,18 +1,14 @@
-//! The walk over the labels of a question's name, and over its ends.
+//! The walk over the labels of a question's name.
 
 use super::{
-    Message, NameLoops,
+    Message,
     message::{HEADER, LONGEST_NAME, TYPE_AND_CLASS},
 };
-use crate::policy::Tables;
 
 const LONGEST_LABEL: u8 = 63;
 
 /// A name of 255 bytes has at most 127 labels of one byte each, and the empty one.
 const MOST_LABELS: u32 = 128;
-
-/// The most labels of a name in a policy, and the empty one.
-const MOST_ENDS: u32 = 64;
 
 /// Notes where the labels of the first question's name begin. Returns how many there are, and in the
 /// upper half where the name ends; 0: it is compressed, too long or endless, or the message ends before
@@ -46,41 +42,4 @@ pub fn walk(message: &mut Message) -> u64 {
         }
     }
     0
-}
-
-/// Looks for the end of a name with the most labels that the policy has: of the name with `count`
-/// labels, which ends at `end`. Returns the index of its slot, and one in the upper half if that is the
-/// whole name; `None`, as `u64::MAX`, if the policy has none.
-#[must_use]
-#[inline(always)]
-pub fn find_name<T: Tables, L: NameLoops>(
-    tables: &T,
-    message: &Message,
-    count: u32,
-    end: u32,
-    loops: &L,
-) -> u64 {
-    let shape = tables.shape();
-    // The verifier needs a constant bound, and a loop that goes up.
-    for fewer in 0..MOST_ENDS {
-        let Some(labels) = shape.most_labels.checked_sub(u64::from(fewer)) else {
-            break;
-        };
-        // What the verifier learns of the number in one round would contradict what it learns in another.
-        let count = tables.opaque(u64::from(count));
-        if labels > count || shape.label_counts >> (labels % 64) & 1 == 0 {
-            continue;
-        }
-        let start = if labels == 0 {
-            end - 1
-        } else {
-            message.label(count - labels)
-        };
-        let slot = loops.find_slot(tables, loops.hash(message, start, end));
-        if slot != u32::MAX {
-            let is_whole = u64::from(labels == count);
-            return is_whole << 32 | u64::from(slot);
-        }
-    }
-    u64::MAX
 }

@@ -29,6 +29,7 @@ pub use self::{
 };
 use crate::{
     address::{Address, Family},
+    dns::NameKeys,
     limit::LimitId,
     sieve::{Sieve, SieveUse},
     standing::Reserves,
@@ -66,6 +67,8 @@ pub trait Tables {
     fn current_rate(&self, limit: LimitId) -> CurrentRate;
     /// Returns a set of limits, by its index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
+    /// Returns the secrets of the hash of names.
+    fn name_keys(&self) -> &NameKeys;
     /// Returns the slot of the table of names at an index.
     fn name(&self, index: u32) -> Option<&NameSlot>;
     /// Returns a sieve.

@@ -78,6 +78,9 @@ pub struct Shape {
     pub most_labels: u64,
     /// The numbers of labels, as bits, that names in it have: at most 63.
     pub label_counts: u64,
+    /// How many labels at the end of a name are hashed at most: those of the longest domain, more than
+    /// `most_labels` if owners are domains, all if they are questions; 0: none.
+    pub hashed_labels: u64,
     /// The limits that count packets by their question: none without one.
     pub by_name: u64,
     /// Those whose owners are zones.
@@ -169,6 +172,7 @@ impl Shape {
         name_slots: 0,
         most_labels: 0,
         label_counts: 0,
+        hashed_labels: 0,
         by_name: 0,
         by_zone: 0,
         by_domain: 0,

@@ -13,6 +13,7 @@ use aya::{
 use limiter_common::{
     answer::{MORE_BYTES, SHORTEST_FRAME, SocketFields},
     decide::Verdict,
+    dns::NameKeys,
     packet::TcpState,
     policy::Shape,
     reason::Action,
@@ -74,7 +75,9 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let names = policy.names.slots(&settings.hash_key);
+        let name_keys = NameKeys::new(&settings.hash_key);
+        let names = policy.names.slots(&name_keys);
+        let name_keys = InMap(name_keys);
         let shape = Shape {
             name_slots: u32::try_from(names.len()).unwrap_or(u32::MAX),
             interface: interface_number,
@@ -96,6 +99,7 @@ impl Instance {
         ReputationMaps::size(&mut loader, settings);
         loader
             .override_global("SHAPE", &shape_in_map, true)
+            .override_global("NAME_KEYS", &name_keys, true)
             .override_global("SOCKET_FIELDS", &socket_fields, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .override_global("RECORDS_OFFENDERS", &records_offenders, true);

@@ -36,6 +36,7 @@ pub use self::{
 };
 use super::{DnsName, Policy, Units};
 use limiter_common::{
+    dns::NameKeys,
     limit::{ANSWER_LIMITS, LimitId, MAX_LIMITS},
     policy::NameSlot,
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
@@ -81,7 +82,9 @@ pub struct CompiledPolicy {
     /// Those of its section `server-names` by the numbers that buckets name them by, if a limit tells them
     /// apart.
     pub server_names_by_number: HashMap<u64, DnsName>,
-    /// The slots of its names, by the shape's key.
+    /// The secrets of the hash of names, from the shape's key.
+    pub name_keys: NameKeys,
+    /// The slots of its names, by those.
     pub name_slots: Vec<NameSlot>,
     /// The sieves, in the policy's order.
     pub sieves: Vec<Sieve>,
@@ -130,7 +133,10 @@ impl CompiledPolicy {
         let (sieves, sieve_uses) = sieves::compile(policy, cpus);
         let names = NameTable::new(policy, &mut sets);
         let server_names = ServerNames::new(policy);
-        let other = names.shape(&policy.limits, &connections::shape(&policy.limits));
+        let name_keys = NameKeys::new(&HashKey::default());
+        let name_slots = names.slots(&name_keys);
+        let other = connections::shape(&policy.limits);
+        let other = names.shape(&policy.limits, name_slots.len(), &other);
         let other = server_names.shape(&other);
         let (units, numbers) = known.intern(&rates.units)?;
         for parameters in &mut parameters {
@@ -183,7 +189,8 @@ impl CompiledPolicy {
             zones: zones_by_number(policy),
             server_names: Arc::new(server_names),
             server_names_by_number: server_names_by_number(policy),
-            name_slots: names.slots(&HashKey::default()),
+            name_keys,
+            name_slots,
             names,
             sieves,
             sieve_uses,
@@ -195,7 +202,8 @@ impl CompiledPolicy {
     /// do.
     #[must_use]
     pub fn keyed(mut self, hash_key: HashKey) -> Self {
-        self.name_slots = self.names.slots(&hash_key);
+        self.name_keys = NameKeys::new(&hash_key);
+        self.name_slots = self.names.slots(&self.name_keys);
         self.shape.name_slots = index(self.name_slots.len());
         self.shape.hash_key = hash_key;
         self
@@ -323,6 +331,10 @@ impl Tables for CompiledPolicy {
 
     fn mask(&self, index: u32) -> Option<&u64> {
         self.masks.get(index as usize)
+    }
+
+    fn name_keys(&self) -> &NameKeys {
+        &self.name_keys
     }
 
     fn name(&self, index: u32) -> Option<&NameSlot> {

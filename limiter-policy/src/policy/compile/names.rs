@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 
 use limiter_common::{
-    dns::{MOST_PROBES, hash_of_name, zone_number},
+    dns::{DOMAIN_LABELS, MOST_PROBES, NameKeys, hash_of_name, zone_number},
     limit::NameKind,
     policy::NameSlot,
     policy::Shape,
-    table::HashKey,
 };
 
 use super::{limit_sets::set_of, masks::Sets, number::index};
 use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, Policy};
+
+/// The most labels of a question's name.
+const MOST_LABELS: u64 = 127;
 
 /// The names of a policy, each with what it says of it.
 #[derive(Clone, Debug, Default)]
@@ -84,15 +86,15 @@ impl NameTable {
         }
     }
 
-    /// Returns the slots by hashes with a key: a power of two, or none.
+    /// Returns the slots by hashes with these secrets: a power of two, or none.
     #[must_use]
-    pub fn slots(&self, key: &HashKey) -> Vec<NameSlot> {
+    pub fn slots(&self, keys: &NameKeys) -> Vec<NameSlot> {
         if self.names.is_empty() {
             return Vec::new();
         }
         let mut size = (2 * self.names.len()).next_power_of_two();
         loop {
-            if let Some(slots) = self.place(key, size) {
+            if let Some(slots) = self.place(keys, size) {
                 return slots;
             }
             size *= 2;
@@ -100,10 +102,10 @@ impl NameTable {
     }
 
     /// Places the names in so many slots; `None`: a look-up would not find all of them.
-    fn place(&self, key: &HashKey, size: usize) -> Option<Vec<NameSlot>> {
+    fn place(&self, keys: &NameKeys, size: usize) -> Option<Vec<NameSlot>> {
         let mut slots = vec![NameSlot::default(); size];
         for (wire, slot) in &self.names {
-            let hash = hash_of_name(key, wire).max(1);
+            let hash = hash_of_name(keys, wire).max(1);
             let free = (0..u64::from(MOST_PROBES)).find_map(|probe| {
                 let at = hash.wrapping_add(probe) & (size as u64 - 1);
                 let at = usize::try_from(at).ok()?;
@@ -115,21 +117,33 @@ impl NameTable {
     }
 
     /// Returns the shape of a policy with these names, otherwise like another.
-    pub(super) fn shape(&self, limits: &[Limit], other: &Shape) -> Shape {
+    pub(super) fn shape(&self, limits: &[Limit], slot_count: usize, other: &Shape) -> Shape {
         let counts = self.names.iter().map(|(wire, _)| label_count(wire));
         let (most_labels, label_counts) = counts.fold((0, 0), |(most, counts), count| {
             (count.max(most), counts | 1 << count)
         });
+        let by_domain = set_of(limits, is_of_domains);
+        let by_question = set_of(limits, |limit| is_of(limit, NameKind::Question));
+        let hashed_labels = if by_question != 0 {
+            MOST_LABELS
+        } else if by_domain != 0 {
+            // A domain has one label more than its suffix, which may have one more than its rule's name.
+            let of_domains = self.names.iter().map(|(_, slot)| slot.domain_labels);
+            u64::from(of_domains.fold(DOMAIN_LABELS, u32::max)).max(most_labels)
+        } else {
+            most_labels
+        };
         Shape {
-            name_slots: index(self.slots(&HashKey::default()).len()),
+            name_slots: index(slot_count),
             most_labels,
             label_counts,
+            hashed_labels,
             by_name: set_of(limits, |limit| {
                 limit.counts_by_question() && limit.mode != Mode::Off
             }),
             by_zone: set_of(limits, is_of_zones),
-            by_domain: set_of(limits, is_of_domains),
-            by_question: set_of(limits, |limit| is_of(limit, NameKind::Question)),
+            by_domain,
+            by_question,
             of_any_name: set_of(limits, |limit| limit.matching.dns.names.is_empty()),
             ..*other
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    dns::{hash_of_name, zone_number},
+    dns::{unkeyed_hash, zone_number},
     limit::NamedBy,
     packet::Asked,
     policy::Shape,
@@ -120,7 +120,7 @@ impl ServerNames {
         let key = HashKey::default();
         let limits = key.words_hash(&[self.all, self.by_owner, self.of_any]);
         let number = names.into_iter().fold(limits, |number, (name, said)| {
-            let name = hash_of_name(&key, &name.wire());
+            let name = unkeyed_hash(&name.wire());
             let is_owner = said.is_owner.into();
             key.words_hash(&[number, name, is_owner, said.of_name, said.below])
         });

@@ -1,6 +1,7 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use limiter_common::{
+    dns::NameKeys,
     limit::LimitId,
     policy::NameSlot,
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
@@ -93,6 +94,10 @@ impl Tables for Counting {
 
     fn mask(&self, _: u32) -> Option<&u64> {
         None
+    }
+
+    fn name_keys(&self) -> &NameKeys {
+        &NameKeys::NONE
     }
 
     fn name(&self, _: u32) -> Option<&NameSlot> {
