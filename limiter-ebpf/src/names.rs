@@ -118,6 +118,12 @@ fn word(message: &Message, at: u32) -> u64 {
     u64::from_le(word)
 }
 
+/// Returns the index of the slot of a hash in the table of names.
+#[inline(always)]
+pub(crate) fn find_slot(hash: u64) -> u32 {
+    limiter_find_slot(hash)
+}
+
 /// Calls [`dns::find_slot`]. It is a global function of the BPF object, as the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]

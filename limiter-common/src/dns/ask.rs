@@ -84,6 +84,7 @@ pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
 /// Returns what a policy says of a packet without a question. LLVM would write zeros that it knows by a
 /// call of `memset`, whose loop in BPF costs more than the walk over a name.
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "it is 0")]
 pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
     let zero = tables.opaque(0);
     Asked {
@@ -91,7 +92,17 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
         zone: zero,
         domain: zero,
         question: zero,
+        overridden: zero,
+        first_override: zero as u32,
+        overrides: zero as u32,
     }
+}
+
+/// Returns the number of a question for a name with that keyed hash.
+#[must_use]
+#[inline(always)]
+pub const fn question_number(name_hash: u64, of_type: u16, class: u16) -> u64 {
+    name_hash ^ ((of_type as u64) << 16 | class as u64)
 }
 
 /// Returns whether a message is no answer, and has exactly one question.
@@ -150,6 +161,7 @@ pub fn ask<T: Tables, L: NameLoops>(
                 let set = if is_whole { slot.of_name } else { slot.below };
                 limits &= set_of_number(tables, set);
                 asked.zone = slot.zone;
+                asked.overrides = slot.overrides;
                 domain_labels = slot.domain_labels;
             }
             None => limits &= shape.of_any_name,
@@ -170,6 +182,11 @@ pub fn ask<T: Tables, L: NameLoops>(
     }
     if shape.by_question != 0 {
         let name = loops.hash(message, HEADER as u32, end);
-        asked.question = name ^ (u64::from(asked_type) << 16 | u64::from(class));
+        asked.question = question_number(name, asked_type, class);
+        if shape.by_question & shape.overridden_by_name != 0
+            && let Some(slot) = tables.name(loops.find_slot(tables, asked.question))
+        {
+            asked.overrides = slot.overrides;
+        }
     }
 }

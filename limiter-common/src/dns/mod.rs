@@ -19,7 +19,7 @@ mod walk;
 
 pub(crate) use self::ask::nothing;
 pub use self::{
-    ask::{DOMAIN_LABELS, NameLoops, ask},
+    ask::{DOMAIN_LABELS, NameLoops, ask, question_number},
     message::{MOST_BYTES, Message},
     name_hash::hash_words,
     slot::{MOST_PROBES, find_slot},
