@@ -1,6 +1,6 @@
 //! Overrides by name: which of them holds, in both engines.
 
-use std::{fs, net::IpAddr};
+use std::{fmt::Write as _, fs, net::IpAddr};
 
 use anyhow::{Result, anyhow, ensure};
 use jiff::Timestamp;
@@ -39,11 +39,11 @@ fn engines(limits: &[(&str, u64)], overrides: &[(&str, u64)], store: Store) -> R
     for (number, (id, burst)) in (1..).zip(limits) {
         let own = Some(*burst).filter(|burst| *burst > 0).map(rate);
         let own = own.unwrap_or_default();
-        text += &format!("  L{number}: {{id: {id}, cost: packets, {own}}}\n");
+        writeln!(text, "  L{number}: {{id: {id}, cost: packets, {own}}}")?;
     }
     text += "overrides:\n";
     for (id, burst) in overrides {
-        text += &format!("  {id}: {{{}}}\n", rate(*burst));
+        writeln!(text, "  {id}: {{{}}}", rate(*burst))?;
     }
     // Only a file can name another.
     let directory = tempdir()?;

@@ -82,15 +82,15 @@ pub(super) fn policy(
     }
     check_distinct_metrics(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
-    let named = &parts.overrides.named;
+    let by_name = &parts.overrides.named;
     let known = name_id::Known {
         zones: parts.zones.as_deref(),
         server_names: parts.server_names.as_deref(),
     };
-    name_id::check_owned(named, &parts.limits, &known, problems);
+    name_id::check_owned(by_name, &parts.limits, &known, problems);
     let public_suffixes = public_suffixes::rules(parts.public_suffixes, &parts.limits, problems);
     if problems.is_empty() {
-        name_id::check_domains(named, &parts.limits, &public_suffixes, problems);
+        name_id::check_domains(by_name, &parts.limits, &public_suffixes, problems);
     }
     if !problems.is_empty() {
         return None;

@@ -92,12 +92,12 @@ pub(super) struct Known<'k> {
 
 /// Notes zones and server names that have no bucket.
 pub(super) fn check_owned(
-    named: &[NamedId],
+    by_name: &[NamedId],
     limits: &Limits,
     known: &Known<'_>,
     problems: &mut Problems,
 ) {
-    for one in named {
+    for one in by_name {
         let (names, what, section) = match limits.get(one.limit).owners().named_by() {
             Some(NamedBy::Zone) => (known.zones, "zone", "zones"),
             Some(NamedBy::ServerName) => (known.server_names, "server name", "server-names"),
@@ -114,12 +114,12 @@ pub(super) fn check_owned(
 
 /// Notes domains that are not registered, by these rules.
 pub(super) fn check_domains(
-    named: &[NamedId],
+    by_name: &[NamedId],
     limits: &Limits,
     rules: &[SuffixRule],
     problems: &mut Problems,
 ) {
-    let of_domains: Vec<&NamedId> = named
+    let of_domains: Vec<&NamedId> = by_name
         .iter()
         .filter(|one| {
             let limit = limits.get(one.limit);

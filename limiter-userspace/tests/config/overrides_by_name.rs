@@ -1,5 +1,7 @@
 //! Overrides for zones, domains, questions and server names.
 
+use std::fmt::Write as _;
+
 use super::harness::{check, load};
 
 const RATE: &str = "{burst: 7, count: 7, period: 1s}";
@@ -28,11 +30,11 @@ const SUFFIXES: &str = "com\nuk\nco.uk\n*.ck\n";
 fn read(overrides: &[&str]) -> Result<Vec<String>, Vec<String>> {
     let mut text = LIMITS.to_owned();
     for key in overrides {
-        text += &format!("  {key}: {RATE}\n");
+        writeln!(text, "  {key}: {RATE}").expect("a text grows");
     }
     // A limit without a rate needs an override.
     for (name, id) in [("Questions", "other.example A"), ("Ranges", "other.com")] {
-        text += &format!("  {name}:{id}: {RATE}\n");
+        writeln!(text, "  {name}:{id}: {RATE}").expect("a text grows");
     }
     let files = [
         ("limiter.yaml", text.as_bytes()),
