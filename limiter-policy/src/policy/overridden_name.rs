@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use thiserror::Error;
 
-use super::{DnsMatch, DnsName, InvalidDnsName, Limit, Question, QuestionText};
+use super::{DnsMatch, DnsName, InvalidDnsName, Question, QuestionText};
 
 /// The class of the Internet, and what the names of others begin with (RFC 3597).
 const IN: u16 = 1;
@@ -96,15 +96,8 @@ fn class_of(text: &str) -> Option<u16> {
     (upper == format!("{CLASS}{number}")).then_some(number)
 }
 
-impl Limit {
-    /// Returns what names its owners, alone or beside a source, if that is a name; `None`: it is none.
-    #[must_use]
-    pub fn named_by(&self) -> Option<NamedBy> {
-        named_by(self.id_format, self.per_name)
-    }
-}
-
-/// Does the same for a limit whose owners have that format, and perhaps a bucket for each name.
+/// Returns what names the owners of a limit, alone or beside a source, if that is a name, by their format and
+/// what each has a bucket for.
 pub(crate) fn named_by(id_format: IdFormat, per_name: Option<NameKind>) -> Option<NamedBy> {
     let format = per_name.map_or(id_format, NameKind::alone);
     format.named_by().filter(|of| of.is_name())
