@@ -65,7 +65,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                 ip_rep: Some(sieve(0).name),
                 reserve: strategy.why_no_reserve().is_none().then_some(RESERVE),
                 strategy,
-                // What has overrides by name alone is found out when the name is known.
+                // The stage of names leaves it out if it has no override for the name.
                 ..Limit::of_built_in(kind, (limit_index != 2).then(|| rate(strategy)))
             })
             .collect(),

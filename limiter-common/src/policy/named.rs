@@ -48,7 +48,7 @@ pub(crate) fn with_rates<T: Tables>(tables: &T, class: &Class, asked: &Asked, ma
 #[inline(always)]
 pub fn rate_index<T: Tables>(tables: &T, class: &Class, asked: &Asked, limit_index: u32) -> u32 {
     let bit = 1u64 << (limit_index & 63);
-    // What others ask for may not have been noted.
+    // For other limits nobody may have noted what the packet asks for.
     if tables.shape().overridden_by_name & bit != 0 && asked.overridden & bit != 0 {
         let before = (asked.overridden & (bit - 1)).count_ones();
         return asked.first_override.wrapping_add(before);

@@ -14,7 +14,7 @@ use testbed::Frame;
 
 use crate::engine::Engines;
 
-/// What the limits need.
+/// The sections that the limits need.
 const SECTIONS: &str = "\
 zones: [example.com, sub.example.com, '.']
 server-names: [example, b.example]
@@ -153,7 +153,7 @@ fn of_a_question() -> Result<()> {
         &[
             ("192.0.2.7", "A.example", A, 3),
             ("2001:db8::7", "a.example", TXT, 4),
-            // Of the class IN.
+            // The class is IN.
             ("192.0.2.7", "a.example", 2, 9),
             ("192.0.2.7", "x.a.example", A, 9),
             ("192.0.2.7", "example", A, 9),

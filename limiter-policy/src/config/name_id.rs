@@ -82,7 +82,7 @@ fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
     }
 }
 
-/// What the names of overrides must be among.
+/// The names that sections have, by which overrides may name owners.
 pub(super) struct Known<'k> {
     /// Sorted; `None`: unknown.
     pub(super) zones: Option<&'k [DnsName]>,
@@ -123,7 +123,7 @@ pub(super) fn check_domains(
         .iter()
         .filter(|one| {
             let limit = limits.get(one.limit);
-            // Of a limit that is off the rules are not read.
+            // The rules are not read for a limit that is off.
             limit.mode != Mode::Off && limit.is_of_domains()
         })
         .collect();

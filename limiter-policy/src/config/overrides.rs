@@ -33,7 +33,7 @@ const REFUSED: [&str; 2] = [strategy::FIELD, reserve::FIELD];
 /// The overrides by limit and index of its rate, sorted by id.
 pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
 
-/// What the section has.
+/// The content of the section.
 #[derive(Default)]
 pub(super) struct Section {
     pub(super) overrides: Overrides,

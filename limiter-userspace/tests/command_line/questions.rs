@@ -161,7 +161,7 @@ fn explain_says_which_override_by_name_holds() -> Result<()> {
     ];
     assert_eq!(held(&pinned, "www.example.com")?, of_www(5));
     assert_eq!(held(&pinned, "a.sub.example.com")?, of_sub);
-    // What a reload would change is said before.
+    // The diff says before what a reload would change.
     let changed = configuration.replace("example.com: {burst: 7", "example.com: {burst: 9");
     pinned.limiter.configure(&changed)?;
     let file = pinned.limiter.configuration();

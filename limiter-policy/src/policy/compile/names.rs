@@ -26,7 +26,7 @@ pub struct NameTable {
     names: Vec<(Hashed, NameSlot)>,
 }
 
-/// What the hash of a slot is of; names are as on the wire.
+/// The source of a slot's hash; names are as on the wire.
 #[derive(Clone, Debug)]
 enum Hashed {
     Name(Vec<u8>),

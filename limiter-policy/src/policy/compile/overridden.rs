@@ -28,7 +28,7 @@ pub(super) struct Overridden<'p> {
     pub(super) ranges: usize,
 }
 
-/// What overrides say of one owner.
+/// The overrides for one owner.
 #[derive(Clone, Debug, Default)]
 struct Said {
     /// By limit index, whatever the source.
