@@ -25,7 +25,9 @@ use limiter_common::{
 use crate::{
     buckets::BucketLocation,
     frame::{XdpFrame, unknown_zero},
-    globals, names::find_slot, socket,
+    globals,
+    names::find_slot,
+    socket,
     tables::MapTables,
     trial,
 };
