@@ -213,7 +213,8 @@ const fn rate(strategy: Strategy) -> Rate {
 /// Returns an override by name of each limit whose owners are names.
 fn override_by_name(limit_index: u32, rate: Rate) -> Option<Override> {
     let name = OverriddenName {
-        name: zone(limit_index),
+        // A registered domain, too.
+        name: zone(1),
         question: (limit_index == 2).then_some((1, 1)),
     };
     let id = match limit_index {
@@ -278,7 +279,13 @@ mod tests {
                 tables.sieve_uses.len(),
                 (MAX_LIMITS + MAX_SIEVES - 1) as usize
             );
-            assert_eq!(tables.classes.len(), 2 * (MAX_LIMITS as usize + 2));
+            // And by name: of the overridden zone, its question and names in other zones of the domain, with
+            // and without the source; and of the server name.
+            let by_name = 3 * 2 + 1;
+            assert_eq!(
+                tables.classes.len(),
+                2 * (MAX_LIMITS as usize + 2) + by_name
+            );
         }
     }
 }
