@@ -171,6 +171,12 @@ fn word(message: &Message, at: u32) -> u64 {
     u64::from_le(word)
 }
 
+/// Returns the index of the slot of a hash in the table of names.
+#[inline(always)]
+pub(crate) fn find_slot(hash: u64) -> u32 {
+    dns::find_slot(&MapTables, hash, &Outlined)
+}
+
 /// Calls [`dns::probe_further`]. It is a global function of the BPF object, as the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]

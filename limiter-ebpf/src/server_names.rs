@@ -25,7 +25,9 @@ use limiter_common::{
 use crate::{
     buckets::BucketLocation,
     frame::{XdpFrame, unknown_zero},
-    globals, socket,
+    globals,
+    names::find_slot,
+    socket,
     tables::MapTables,
     trial,
 };
@@ -138,7 +140,7 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     let ends = Ends::of_facts(workspace.facts());
     // SAFETY: the value is copied at once.
     let flow = unsafe { SERVER_FLOWS.get(ends) };
-    workspace.note_flow(&MapTables, flow);
+    workspace.note_flow(&MapTables, flow, find_slot);
     match flow {
         Some(flow) if flow.is_read() => SILENT,
         Some(_) => AWAITING,

@@ -6,15 +6,19 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use limiter_common::{
     answer::Answer,
     connection::MOST_LIMITS,
-    limit::{ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_HANDSHAKE_LIMITS, MAX_LIMITS},
+    limit::{
+        ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_HANDSHAKE_LIMITS, MAX_LIMITS,
+        NameKind,
+    },
     packet::TcpState,
     sieve::MAX_SIEVES,
     standing::Standing,
     strategy::{Strategy, moving_window},
 };
 use limiter_policy::policy::{
-    Deny, DnsCookies, DnsMatch, DnsName, Fragments, Limit, Match, Mode, Override, OverrideId,
-    Percentage, PermaBlock, Policy, PressureOf, Queue, Rate, Reserve, Reserved, Sieve, TcpFlags,
+    Deny, DnsCookies, DnsMatch, DnsName, Fragments, Limit, Match, Mode, OverriddenName, Override,
+    OverrideId, Percentage, PermaBlock, Policy, PressureOf, Queue, Rate, Reserve, Reserved, Sieve,
+    TcpFlags,
 };
 
 /// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
@@ -23,7 +27,7 @@ use limiter_policy::policy::{
 const OVERRIDES: u32 = 64;
 
 /// Returns a policy with as many limits as possible, of every kind, half of them observing. Each
-/// has all that a limit can match on, a default, overrides for its own ids in both families, and a
+/// but one has all that a limit can match on, a default, overrides for its own ids in both families, and a
 /// reserve if its strategy can keep one. The rate of the first is automatic. They take `strategies`
 /// in turn, each in both modes.
 #[must_use]
@@ -52,13 +56,17 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                     4 => IdFormat::ServerName,
                     _ => kind.id_format,
                 },
+                per_name: (limit_index == 5).then_some(NameKind::Domain),
                 matching: matching(limit_index),
                 ceiling: (limit_index == 0).then_some(CEILING),
-                overrides: overrides(limit_index, rate(strategy)),
+                overrides: overrides(limit_index, rate(strategy))
+                    .chain(override_by_name(limit_index, rate(strategy)))
+                    .collect(),
                 ip_rep: Some(sieve(0).name),
                 reserve: strategy.why_no_reserve().is_none().then_some(RESERVE),
                 strategy,
-                ..Limit::of_built_in(kind, Some(rate(strategy)))
+                // The stage of names leaves it out if it has no override for the name.
+                ..Limit::of_built_in(kind, (limit_index != 2).then(|| rate(strategy)))
             })
             .collect(),
         subscribers: [(1, vec![v4(0), v6(0)])].into(),
@@ -202,17 +210,35 @@ const fn rate(strategy: Strategy) -> Rate {
     }
 }
 
+/// Returns an override by name of each limit whose owners are names.
+fn override_by_name(limit_index: u32, rate: Rate) -> Option<Override> {
+    let name = OverriddenName {
+        // A registered domain, too.
+        name: zone(1),
+        question: (limit_index == 2).then_some((1, 1)),
+    };
+    let id = match limit_index {
+        1..=4 => OverrideId::Name(name),
+        5 => OverrideId::PrefixAndName(v6(limit_index), name),
+        _ => return None,
+    };
+    Some(Override {
+        id,
+        rate,
+        comment: None,
+    })
+}
+
 /// Returns overrides of every second /24 and /48 from those of the index on, so that none are
 /// adjacent.
-fn overrides(limit_index: u32, rate: Rate) -> Vec<Override> {
+fn overrides(limit_index: u32, rate: Rate) -> impl Iterator<Item = Override> {
     (limit_index * OVERRIDES..(limit_index + 1) * OVERRIDES)
         .flat_map(|number| [v4(number), v6(number)])
-        .map(|id| Override {
+        .map(move |id| Override {
             id: OverrideId::Prefix(id),
             rate,
             comment: None,
         })
-        .collect()
 }
 
 fn v4(number: u32) -> IpNet {
@@ -253,7 +279,13 @@ mod tests {
                 tables.sieve_uses.len(),
                 (MAX_LIMITS + MAX_SIEVES - 1) as usize
             );
-            assert_eq!(tables.classes.len(), 2 * (MAX_LIMITS as usize + 2));
+            // And by name: of the overridden zone, its question and names in other zones of the domain, with
+            // and without the source; and of the server name.
+            let by_name = 3 * 2 + 1;
+            assert_eq!(
+                tables.classes.len(),
+                2 * (MAX_LIMITS as usize + 2) + by_name
+            );
         }
     }
 }

@@ -1,11 +1,6 @@
 //! The bucket and the cost of a packet by one of its limits.
 
-use crate::{
-    judged::Packet,
-    owner::BucketKey,
-    policy::{Tables, parameters_of},
-    strategy::Parameters,
-};
+use crate::{judged::Packet, owner::BucketKey, policy::Tables, strategy::Parameters};
 
 /// The bucket and the cost of a packet by one limit that counts it.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +23,7 @@ pub fn account<'a, T: Tables>(
     let limit = tables.limit(limit_index)?;
     // If the verifier knew the family, it would walk the rest once for each.
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
-    let parameters = parameters_of(tables, &packet.class, limit_index)?;
+    let parameters = packet.parameters(tables, limit_index)?;
     Some(Account {
         key: limit.bucket(&packet.owner_fields(&tables.shape().interface), family),
         parameters,

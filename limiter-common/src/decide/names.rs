@@ -6,7 +6,7 @@ use crate::{
     dns::{Message, NameLoops, ask, nothing},
     offender::OffenderStore,
     packet::Datagram,
-    policy::Tables,
+    policy::{Tables, note_overrides, with_rates},
     reputation::Reputation,
 };
 #[cfg(not(target_arch = "bpf"))]
@@ -43,6 +43,7 @@ where
         let Workspace {
             packet, verdict, ..
         } = workspace;
+        note_overrides(self.tables, &packet.facts.source, &mut packet.asked);
         // The verifier walks what follows once, whatever was found.
         let counting = self.tables.opaque(packet.asked.limits);
         let matched = verdict.matched & (counting | !by_name);
@@ -53,6 +54,7 @@ where
             verdict.matched = matched;
             return Progress::Decided;
         }
+        let matched = with_rates(self.tables, &packet.class, &packet.asked, matched);
         self.go_on_with(workspace, matched)
     }
 }

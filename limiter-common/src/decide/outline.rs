@@ -7,7 +7,7 @@ use super::{
 use crate::{
     bucket::{BucketStore, Decide, Decided, Ending, Swap, Updated},
     limit::MAX_LIMITS,
-    policy::{Tables, interval_in_force, parameters_of},
+    policy::{Tables, interval_in_force},
     strategy::{self, Decision},
 };
 
@@ -126,7 +126,7 @@ pub fn prepare<T: Tables, B: Outline>(
         0 => 0,
         strategy::NEVER => NEVER,
         // Looked up again, so that their address takes no stack through all of the above.
-        ticks => match parameters_of(tables, &packet.class, limit_index) {
+        ticks => match packet.parameters(tables, limit_index) {
             Some(parameters) => over(parameters.ns(ticks)),
             None => NEVER,
         },

@@ -4,24 +4,22 @@ use super::{
     Workspace,
     indices::{contains, limit_indices},
 };
-use crate::{
-    policy::{Class, Tables},
-    standing::Standing,
-};
+use crate::{policy::Tables, standing::Standing};
 
 /// Returns what a packet must leave in the bucket of the limit with that index, in the ticks of its
-/// states, if its source has that class and standing; of a limit on connections, how many must be left.
+/// states, if its source has that standing, and the bucket the parameters at an index; of a limit on
+/// connections, how many must be left.
 #[inline(always)]
 pub fn reserve_of<T: Tables>(
     tables: &T,
-    class: &Class,
     limit_index: u32,
+    rate_index: u32,
     standing: Standing,
 ) -> u64 {
     if !contains(tables.shape().reserving_anything(), limit_index) {
         return 0;
     }
-    match tables.reserves(class.rate_index(limit_index)) {
+    match tables.reserves(rate_index) {
         Some(reserves) => reserves.from(standing),
         None => 0,
     }
@@ -50,8 +48,8 @@ pub fn keep_reserve<T: Tables, Location>(
     workspace: &mut Workspace<Location>,
     limit_index: u32,
 ) -> bool {
-    let class = &workspace.packet.class;
-    let reserve = reserve_of(tables, class, limit_index, Standing::Unknown);
+    let rate_index = workspace.packet.rate_index(tables, limit_index);
+    let reserve = reserve_of(tables, limit_index, rate_index, Standing::Unknown);
     let plan = &mut workspace.charge(limit_index).plan;
     plan.reserve = reserve;
     plan.leave_reserve()

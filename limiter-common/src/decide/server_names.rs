@@ -2,11 +2,14 @@
 //! connection's client asks for.
 
 use super::{Outline, Pipeline, Progress, Workspace};
-#[cfg(not(target_arch = "bpf"))]
-use crate::connection::Ends;
 use crate::{
     clock::Clock, dns::nothing, offender::OffenderStore, policy::Tables, reputation::Reputation,
     server_name::Flow,
+};
+#[cfg(not(target_arch = "bpf"))]
+use crate::{
+    connection::Ends,
+    dns::{InlineNameLoops, find_slot},
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -38,22 +41,36 @@ impl<Location> Workspace<Location> {
     }
 
     /// Notes what the policy says of the name of the packet's connection; `None`: nobody has noted the
-    /// connection.
+    /// connection. `find_slot` is [`find_slot`](crate::dns::find_slot) in these tables.
     #[inline(always)]
-    pub fn note_flow<T: Tables>(&mut self, tables: &T, flow: Option<&Flow>) {
+    pub fn note_flow<T: Tables>(
+        &mut self,
+        tables: &T,
+        flow: Option<&Flow>,
+        find_slot: impl FnOnce(u64) -> u32,
+    ) {
         let asked = &mut self.packet.asked;
         *asked = nothing(tables);
         if let Some(flow) = flow {
             asked.limits = flow.limits_of(tables.shape().server_names);
             asked.zone = flow.name;
+            let shape = tables.shape();
+            if shape.by_server_name & shape.overridden_by_name != 0
+                && let Some(slot) = tables.name(find_slot(flow.name))
+            {
+                asked.overrides = slot.overrides;
+            }
         }
     }
+
     /// Finds the packet's connection, if its name matters.
     #[cfg(not(target_arch = "bpf"))]
     pub fn find_flow<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
         if self.asks_for_server_name(tables) {
             let flow = reputation.flow(&Ends::of_facts(&self.packet.facts));
-            self.note_flow(tables, flow.as_ref());
+            self.note_flow(tables, flow.as_ref(), |number| {
+                find_slot(tables, number, &InlineNameLoops)
+            });
         }
     }
 }

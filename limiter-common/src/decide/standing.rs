@@ -203,8 +203,8 @@ where
         workspace.asked = 0;
         for limit_index in limit_indices(self.tables) {
             if contains(limits, limit_index) {
-                let class = &workspace.packet.class;
-                let reserve = reserve_of(self.tables, class, limit_index, standing);
+                let rate_index = workspace.packet.rate_index(self.tables, limit_index);
+                let reserve = reserve_of(self.tables, limit_index, rate_index, standing);
                 workspace.charge(limit_index).plan.reserve = reserve;
                 if reserve != 0 {
                     workspace.asked |= bit(limit_index);

@@ -4,7 +4,9 @@ use super::{
     Message, NameKeys,
     ends::{find_name, hash, start_of, sum},
     message::{HEADER, TYPE_AND_CLASS},
-    probe_further, walk,
+    probe_further,
+    slot::find_slot,
+    walk,
 };
 use crate::packet::Asked;
 #[cfg(not(target_arch = "bpf"))]
@@ -59,7 +61,7 @@ pub trait NameLoops: Sized {
 /// Loops where they are asked for.
 #[cfg(not(target_arch = "bpf"))]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InlineNameLoops;
+pub(crate) struct InlineNameLoops;
 
 #[cfg(not(target_arch = "bpf"))]
 impl NameLoops for InlineNameLoops {
@@ -90,6 +92,7 @@ pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
 /// Returns what a policy says of a packet without a question. LLVM would write zeros that it knows by a
 /// call of `memset`, whose loop in BPF costs more than the walk over a name.
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "it is 0")]
 pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
     let zero = tables.opaque(0);
     Asked {
@@ -97,7 +100,17 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
         zone: zero,
         domain: zero,
         question: zero,
+        overridden: zero,
+        first_override: zero as u32,
+        overrides: zero as u32,
     }
+}
+
+/// Returns the number of a question for a name with that keyed hash.
+#[must_use]
+#[inline(always)]
+pub const fn question_number(name_hash: u64, of_type: u16, class: u16) -> u64 {
+    name_hash ^ ((of_type as u64) << 16 | class as u64)
 }
 
 /// Returns whether a message is no answer, and has exactly one question.
@@ -161,6 +174,7 @@ pub fn ask<T: Tables, L: NameLoops>(
                 let set = if is_whole { slot.of_name } else { slot.below };
                 limits &= set_of_number(tables, set);
                 asked.zone = slot.zone;
+                asked.overrides = slot.overrides;
                 domain_labels = slot.domain_labels;
             }
             None => limits &= shape.of_any_name,
@@ -178,6 +192,11 @@ pub fn ask<T: Tables, L: NameLoops>(
     }
     if shape.by_question != 0 {
         let name = hash(keys, message, HEADER as u32, end, loops);
-        asked.question = name ^ (u64::from(asked_type) << 16 | u64::from(class));
+        asked.question = question_number(name, asked_type, class);
+        if shape.by_question & shape.overridden_by_name != 0
+            && let Some(slot) = tables.name(find_slot(tables, asked.question, loops))
+        {
+            asked.overrides = slot.overrides;
+        }
     }
 }

@@ -18,13 +18,15 @@ mod question;
 mod slot;
 mod walk;
 
+#[cfg(not(target_arch = "bpf"))]
+pub(crate) use self::ask::InlineNameLoops;
 pub(crate) use self::ask::nothing;
 pub use self::{
-    ask::{DOMAIN_LABELS, NameLoops, ask},
+    ask::{DOMAIN_LABELS, NameLoops, ask, question_number},
     ends::{find_name, sum},
     message::{MOST_BYTES, Message},
     name_hash::NameKeys,
-    slot::{MOST_PROBES, probe_further},
+    slot::{MOST_PROBES, find_slot, probe_further},
     walk::walk,
 };
 #[cfg(not(target_arch = "bpf"))]

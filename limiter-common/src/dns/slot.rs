@@ -9,9 +9,10 @@ pub const MOST_PROBES: u32 = 16;
 /// Returns the index of the slot of a hash; `u32::MAX`: the policy does not have the name.
 ///
 /// Most look-ups end at the first slot, so they call no function.
+#[must_use]
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
-pub(super) fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u32 {
+pub fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u32 {
     let hash = hash.max(1);
     let index = hash as u32 & tables.shape().name_slots.wrapping_sub(1);
     match tables.name(index) {

@@ -310,21 +310,10 @@ impl NamedBy {
                      and `otherwise: true` to this one",
                 ),
             },
-            Self::Zone | Self::Domain | Self::Question => NamedByRow {
+            Self::Zone | Self::Domain | Self::Question | Self::ServerName => NamedByRow {
                 shared_by: "all sources share",
                 of_all_sources: true,
-                why_no_overrides: Some(
-                    "an override is for sources; for one name, add a limit with `dns-name` in its \
-                     `match`",
-                ),
-            },
-            Self::ServerName => NamedByRow {
-                shared_by: "all sources share",
-                of_all_sources: true,
-                why_no_overrides: Some(
-                    "an override is for sources; for one name, add a limit with `server-name` in its \
-                     `match`",
-                ),
+                why_no_overrides: None,
             },
         }
     }
@@ -368,6 +357,15 @@ impl NamedBy {
             SERVER_NAME => Some(Self::ServerName),
             _ => None,
         }
+    }
+
+    /// Returns whether such an owner is a name, or a question.
+    #[must_use]
+    pub const fn is_name(self) -> bool {
+        matches!(
+            self,
+            Self::Zone | Self::Domain | Self::Question | Self::ServerName
+        )
     }
 
     /// Returns who shares the budget of such an owner, so that a drop proves nothing against one of

@@ -12,6 +12,13 @@ pub struct Asked {
     pub domain: u64,
     /// The number of the question: its name, type and class.
     pub question: u64,
+    /// The limits that have an override for it. This and the next are written if any limit has overrides by
+    /// name.
+    pub overridden: u64,
+    /// The index of the first of these overrides; the others follow in the order of the limits.
+    pub first_override: u32,
+    /// Where these are found, as [`crate::policy::NameSlot::overrides`] has it.
+    pub overrides: u32,
 }
 
 impl Asked {
@@ -21,5 +28,8 @@ impl Asked {
         zone: 0,
         domain: 0,
         question: 0,
+        overridden: 0,
+        first_override: 0,
+        overrides: 0,
     };
 }

@@ -13,10 +13,12 @@ mod entry;
 mod lookup;
 mod matching;
 mod name_slot;
+mod named;
 mod otherwise;
 mod shape;
 
-pub(crate) use self::matching::{set_of_number, set_of_value};
+#[cfg(not(target_arch = "bpf"))]
+pub use self::named::with_overrides;
 pub use self::{
     child::Child,
     class::Class,
@@ -24,8 +26,13 @@ pub use self::{
     lookup::{MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
     name_slot::NameSlot,
+    named::rate_index,
     otherwise::{MOST_OTHERWISE, Otherwise, without_otherwise},
     shape::{Dimension, Masks, Shape},
+};
+pub(crate) use self::{
+    matching::{set_of_number, set_of_value},
+    named::{note_overrides, with_rates},
 };
 use crate::{
     address::{Address, Family},

@@ -97,6 +97,10 @@ pub struct Shape {
     /// The number of what the policy says of server names; 0: nothing. Policies that say the same have the
     /// same.
     pub server_names: u64,
+    /// The limits that have overrides for what packets ask for.
+    pub overridden_by_name: u64,
+    /// Those of them that have no other rate.
+    pub only_overridden: u64,
     /// The secret of the table of buckets, of the sieves and of names.
     pub hash_key: HashKey,
     /// The limits that only observe.
@@ -180,6 +184,8 @@ impl Shape {
         of_any_name: u64::MAX,
         by_server_name: 0,
         server_names: 0,
+        overridden_by_name: 0,
+        only_overridden: 0,
         hash_key: HashKey {
             first: 0,
             second: 0,

@@ -13,7 +13,7 @@ use limiter_common::{
     owner::{BucketKey, OwnerFields},
     packet::Asked,
     packet::Facts,
-    policy::{Class, LimitEntry, classify, parameters_of},
+    policy::{Class, LimitEntry, Tables as _, classify, rate_index, with_overrides},
     strategy::{Level, Parameters},
 };
 use limiter_policy::{
@@ -122,7 +122,8 @@ impl Datapath {
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let now = monotonic_now();
-        let (.., asked) = packet;
+        let (source, to, asked) = packet;
+        let asked = &with_overrides(&self.policy, source, class, asked);
         let counting = class.applies
             & (asked.limits | self.policy.shape.of_every_question())
             & self.policy.shape.of_every_server_name();
@@ -131,15 +132,17 @@ impl Datapath {
             if counting & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
             }
-            let Some(parameters) = parameters_of(&self.policy, class, limit_index) else {
+            let rate_index = rate_index(&self.policy, class, asked, limit_index);
+            let Some(parameters) = self.policy.rate(rate_index) else {
                 continue;
             };
             let parameters = self.in_force(limit_index, limit, parameters, now)?;
-            for (interface, key) in self.buckets_of(limit, class, packet)? {
+            for (interface, key) in self.buckets_of(limit, class, (source, to, asked))? {
                 limit_buckets.push(LimitBucket {
                     limit_index,
                     interface,
                     key,
+                    rate_index,
                     parameters,
                     level: self.level(interface, &key, &parameters, now)?,
                 });

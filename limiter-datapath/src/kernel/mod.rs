@@ -119,7 +119,9 @@ pub struct LimitBucket {
     pub interface: u32,
     /// The bucket.
     pub key: BucketKey,
-    /// The parameters that apply to the address, as they are in force now.
+    /// The index of the policy's parameters that apply.
+    pub rate_index: u32,
+    /// These parameters, as they are in force now.
     pub parameters: Parameters,
     /// The bucket's level.
     pub level: Level,

@@ -116,11 +116,10 @@ impl Datapath {
         limit.map_or(Answer::Drop, |limit| limit.answer_to(number))
     }
 
-    /// Returns what the limit of the address's bucket reserves from sources of a standing; `None`:
+    /// Returns what the limit of the bucket reserves from sources of a standing; `None`:
     /// it reserves nothing from anybody.
     pub fn reserved(
         &self,
-        address: IpAddr,
         limit_bucket: &LimitBucket,
         standing: Standing,
     ) -> Result<Option<ReservedLevel>, DatapathError> {
@@ -128,6 +127,7 @@ impl Datapath {
             limit_index,
             interface,
             key,
+            rate_index,
             parameters,
             ..
         } = limit_bucket;
@@ -135,10 +135,7 @@ impl Datapath {
         if !is_in(self.policy.shape.reserving_anything()) {
             return Ok(None);
         }
-        let Some(class) = classify(&self.policy, &Address::from(address)) else {
-            return Ok(None);
-        };
-        let reserve = reserve_of(&self.policy, class, *limit_index, standing);
+        let reserve = reserve_of(&self.policy, *limit_index, *rate_index, standing);
         if let Some(open) = self.open_connections(key)? {
             let has_room = open.saturating_add(reserve) < parameters.connections();
             return Ok(Some(ReservedLevel {

@@ -151,8 +151,10 @@ fn send(
         }
         seen.would_drop += u64::from(verdict.would_drop != 0);
         let is_answered = verdict.answer() != Answer::Drop;
-        let is_own = classified(engines.tables(), frame)
-            .is_some_and(|packet| own.contains(&packet.facts.source.into()));
+        let packet = classified(engines.tables(), frame);
+        let is_own =
+            (packet.as_ref()).is_some_and(|packet| own.contains(&packet.facts.source.into()));
+        let overridden_by_name = packet.map_or(0, |packet| packet.asked.overridden);
         assert!(!(is_own && is_answered), "an answer to {frame:02x?}");
         let by_answering = verdict.denied_by().is_some_and(|limit_index| {
             let limit = &policy.limits[limit_index as usize];
@@ -171,6 +173,9 @@ fn send(
             seen.strategies[limit.strategy as usize].add(&did);
             if limit.ceiling.is_some() {
                 seen.automatic.add(&did);
+            }
+            if overridden_by_name & (1 << limit_index) != 0 {
+                seen.overridden_by_name.add(&did);
             }
         }
         assert_eq!(
@@ -240,6 +245,8 @@ struct Seen {
     strategies: [Did; Rule::ALL.len()],
     /// By limits whose rate is automatic.
     automatic: Did,
+    /// By limits with an override for what the packets ask for.
+    overridden_by_name: Did,
 }
 
 /// What some limits did with packets.
@@ -259,7 +266,8 @@ impl Did {
 impl Seen {
     /// Returns whether everything occurred.
     fn is_everything(&self) -> bool {
-        let all = self.strategies.iter().chain([&self.automatic]);
+        let others = [&self.automatic, &self.overridden_by_name];
+        let all = self.strategies.iter().chain(others);
         let both = |did: &Did| did.admitted > 0 && did.refused > 0;
         self.events().into_iter().all(|seen| seen > 0) && all.into_iter().all(both)
     }
@@ -287,13 +295,18 @@ impl Seen {
             cookies,
             strategies,
             automatic,
+            overridden_by_name,
         } = self;
         println!("limited frames: {passed} passed, {dropped} dropped; {would_drop} observed");
         println!("{answered} answered, {to_socket} to a socket; {own} in the host's own name");
         println!("{cookies} proven by cookies");
         assert!(self.events().into_iter().all(|seen| seen > 0));
         let names = Rule::ALL.iter().map(|strategy| strategy.name());
-        let all = names.zip(strategies).chain([("automatic", automatic)]);
+        let others = [
+            ("automatic", automatic),
+            ("override by name", overridden_by_name),
+        ];
+        let all = names.zip(strategies).chain(others);
         for (name, Did { admitted, refused }) in all {
             println!("{name}: {admitted} admitted, {refused} refused");
             assert!(*admitted > 0 && *refused > 0, "{name}");

@@ -20,7 +20,7 @@ use limiter_common::{
     limit::LimitId,
     owner::BucketKey,
     packet::{Facts, Frame as _, TcpState, parse},
-    policy::classify,
+    policy::{classify, with_overrides},
     reason::{
         Action,
         Reason::{self},
@@ -69,11 +69,12 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
     let mut facts = Facts::NONE;
     parse(&BytesFrame(frame), &mut facts).ok()?;
     let class = *classify(tables, &facts.source)?;
+    let asked = ask_frame(tables, &BytesFrame(frame), facts.datagram);
     Some(Packet {
         facts,
         class,
         now: 0,
-        asked: ask_frame(tables, &BytesFrame(frame), facts.datagram),
+        asked: with_overrides(tables, &facts.source, &class, &asked),
     })
 }
 

@@ -25,6 +25,7 @@ mod model;
 mod names;
 mod object;
 mod offenders;
+mod overridden_names;
 mod own_connections;
 mod properties;
 mod question;

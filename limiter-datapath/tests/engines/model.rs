@@ -7,7 +7,7 @@ use limiter_common::{
     limit::{Cost, IdFormat},
     packet::{Facts, TcpState, Transport},
 };
-use limiter_policy::policy::{Fragments, Limit, Mode, Policy, Rate};
+use limiter_policy::policy::{Fragments, Limit, Mode, OverrideId, Policy, Rate};
 
 use super::question::{self, Question};
 
@@ -24,7 +24,7 @@ pub(crate) fn rate(
             && other.cost == limit.cost
             && other.id_format.name() == limit.id_format.name()
             && other.per_name == limit.per_name
-            && rate_alone(policy, other, facts).is_some()
+            && counts_alone(policy, other, facts)
     };
     if limit.matching.otherwise && policy.limits.iter().any(is_counted) {
         return None;
@@ -36,7 +36,43 @@ pub(crate) fn rate(
     if !question::counts(policy, limit, question) {
         return None;
     }
-    rate_alone(policy, limit, facts)
+    let source = IpAddr::from(facts.source);
+    let counts = is_on(policy, limit, source) && counts(limit, facts);
+    counts.then(|| rate_of(policy, limit, source, question))?
+}
+
+/// Returns the rate at which a limit holds a source that asks so: that of the override for it and the name,
+/// for the name, or for it, or its own; `None`: it has none.
+fn rate_of(
+    policy: &Policy,
+    limit: &Limit,
+    source: IpAddr,
+    question: Option<&Question>,
+) -> Option<Rate> {
+    let subscriber = policy.subscriber_of(source);
+    let among = |is_of: &dyn Fn(&OverrideId) -> bool| {
+        let overrides = limit.overrides.iter().filter(|other| is_of(&other.id));
+        let for_it = overrides.filter_map(|other| match other.id.source() {
+            None => Some((0, other.rate)),
+            Some(OverrideId::Prefix(prefix)) => {
+                (prefix.contains(&source)).then_some((prefix.prefix_len(), other.rate))
+            }
+            Some(OverrideId::Subscriber(number)) => {
+                (subscriber == Some(number)).then_some((0, other.rate))
+            }
+            Some(_) => None,
+        });
+        let longest = for_it.max_by_key(|(length, _)| *length);
+        longest.map(|(_, rate)| rate)
+    };
+    let asks_for = |id: &OverrideId| {
+        let asked = question.zip(id.name());
+        asked.is_some_and(|(question, name)| question.is_charged_to(policy, limit, name))
+    };
+    among(&|id| id.source().is_some() && asks_for(id))
+        .or_else(|| among(&|id| id.source().is_none() && asks_for(id)))
+        .or_else(|| among(&|id| id.name().is_none()))
+        .or(limit.default)
 }
 
 /// Returns the state that the engines assume where there is no network stack. It does not matter to other
@@ -49,9 +85,18 @@ fn assumed_state(facts: &Facts) -> TcpState {
     }
 }
 
-/// Does the same, whatever other limits count, whatever state the connection has and whatever is asked.
-fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
+/// Returns whether a limit counts a packet, whatever other limits count, whatever state the connection has and
+/// whatever is asked.
+fn counts_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> bool {
     let source = IpAddr::from(facts.source);
+    let mut overrides = limit.overrides.iter();
+    let may_have_rate = overrides.any(|other| other.id.name().is_some())
+        || rate_of(policy, limit, source, None).is_some();
+    may_have_rate && is_on(policy, limit, source) && counts(limit, facts)
+}
+
+/// Returns whether a limit is for a source.
+fn is_on(policy: &Policy, limit: &Limit, source: IpAddr) -> bool {
     let for_family = match limit.id_format {
         IdFormat::Ipv4RangeCidr { .. } => source.is_ipv4(),
         IdFormat::Ipv6RangeCidr { .. } => source.is_ipv6(),
@@ -64,13 +109,7 @@ fn rate_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> Option<Rate> {
         | IdFormat::ServerName
         | IdFormat::Total => true,
     };
-    if limit.mode == Mode::Off || !for_family || !counts(limit, facts) {
-        return None;
-    }
-    match policy.override_of(limit, source) {
-        Some(other) => Some(other.rate),
-        None => limit.default,
-    }
+    limit.mode != Mode::Off && for_family
 }
 
 fn counts(limit: &Limit, facts: &Facts) -> bool {

@@ -64,7 +64,8 @@ impl Native {
         let packet = classified(&self.tables, frame).expect("a good packet");
         let account = account(&self.tables, &packet, limit_index).expect("it counts the frame");
         let fits = account.parameters.spend(now, account.cost).is_ok();
-        fits && reserve_of(&self.tables, &packet.class, limit_index, standing) != 0
+        let rate_index = packet.rate_index(&self.tables, limit_index);
+        fits && reserve_of(&self.tables, limit_index, rate_index, standing) != 0
     }
 
     /// Returns the states of the policy's own buckets, not of those that answers are charged to.

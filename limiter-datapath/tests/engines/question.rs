@@ -5,13 +5,14 @@ use limiter_common::{
     packet::{self, Facts},
 };
 use limiter_datapath::native::BytesFrame;
-use limiter_policy::policy::{DnsName, Limit, Policy};
+use limiter_policy::policy::{DnsName, Limit, OverriddenName, Policy, SuffixKind};
 
 /// The question of a query.
 pub(crate) struct Question {
     /// Its labels in lower case.
     labels: Vec<Vec<u8>>,
     of_type: u16,
+    class: u16,
     opcode: u8,
     recursion_desired: bool,
     has_opt: bool,
@@ -53,10 +54,51 @@ impl Question {
         (length <= 255).then(|| Self {
             labels,
             of_type: u16::from_be_bytes([type_and_class[0], type_and_class[1]]),
+            class: u16::from_be_bytes([type_and_class[2], type_and_class[3]]),
             opcode: header[2] >> 3 & 15,
             recursion_desired: header[2] & 1 == 1,
             has_opt: only_additional && records.starts_with(&[0, 0, 41]),
         })
+    }
+
+    /// Returns whether a limit charges it to the owner of that name.
+    pub(crate) fn is_charged_to(
+        &self,
+        policy: &Policy,
+        limit: &Limit,
+        owner: &OverriddenName,
+    ) -> bool {
+        let Some(below) = self.below(&owner.name) else {
+            return false;
+        };
+        match limit.name_kind() {
+            Some(NameKind::Zone) => {
+                let zones = policy.zones.iter();
+                let longest = zones.filter_map(|zone| self.below(zone)).min();
+                longest == Some(below)
+            }
+            // The name has the labels of a registered domain.
+            Some(NameKind::Domain) => self.labels.len() - below == self.domain_labels(policy),
+            Some(NameKind::Question) => {
+                below == 0 && owner.question == Some((self.of_type, self.class))
+            }
+            None => false,
+        }
+    }
+
+    /// Returns how many labels its registered domain has, by the rule that prevails: an exception, or the one
+    /// with the most labels.
+    fn domain_labels(&self, policy: &Policy) -> usize {
+        let rules = policy.public_suffixes.iter();
+        let matching = rules.filter_map(|rule| {
+            let labels = self.labels.len() - self.below(&rule.name)?;
+            Some(match rule.kind {
+                SuffixKind::Name => (labels, 0, labels + 1),
+                SuffixKind::RightBelow => (labels, 1, labels + 2),
+                SuffixKind::Except => (labels, 2, labels),
+            })
+        });
+        matching.max().map_or(2, |(.., labels)| labels)
     }
 
     /// Returns how many labels its name has more than another one below which it is; `None`: it is not.

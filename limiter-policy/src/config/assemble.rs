@@ -17,7 +17,8 @@ use super::{
     limits::{LimitIndex, Limits},
     list_names::ListNames,
     lists::Lists,
-    overrides::Overrides,
+    name_id,
+    overrides::{self, Overrides},
     public_suffixes, standing,
     subscribers::Subscribers,
     surroundings::Surroundings,
@@ -30,7 +31,7 @@ use crate::policy::{
 /// The sections that make a policy.
 pub(super) struct Parts<'l> {
     pub(super) limits: Limits,
-    pub(super) overrides: Overrides,
+    pub(super) overrides: overrides::Section,
     /// Whether these are all overrides: none was unreadable.
     pub(super) overrides_known: bool,
     pub(super) subscribers: Subscribers,
@@ -62,7 +63,7 @@ pub(super) struct Parts<'l> {
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
 pub(super) fn policy(
-    mut parts: Parts<'_>,
+    parts: Parts<'_>,
     surroundings: &Surroundings<'_>,
     problems: &mut Problems,
 ) -> Option<Policy> {
@@ -81,7 +82,16 @@ pub(super) fn policy(
     }
     check_distinct_metrics(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
+    let by_name = &parts.overrides.named;
+    let known = name_id::Known {
+        zones: parts.zones.as_deref(),
+        server_names: parts.server_names.as_deref(),
+    };
+    name_id::check_owned(by_name, &parts.limits, &known, problems);
     let public_suffixes = public_suffixes::rules(parts.public_suffixes, &parts.limits, problems);
+    if problems.is_empty() {
+        name_id::check_domains(by_name, &parts.limits, &public_suffixes, problems);
+    }
     if !problems.is_empty() {
         return None;
     }
@@ -107,10 +117,11 @@ pub(super) fn policy(
             return None;
         }
     };
+    let mut overrides = parts.overrides.overrides;
     let mut limits: Vec<Limit> = parts
         .limits
         .into_iter()
-        .flat_map(|(index, definition)| limits_of(index, &definition, &names, &mut parts.overrides))
+        .flat_map(|(index, definition)| limits_of(index, &definition, &names, &mut overrides))
         .collect();
     limits.sort_unstable_by_key(|limit| limit.id);
     Some(Policy {
@@ -209,7 +220,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     {
         let message = format!("{name} limits nothing: it needs {needed}");
         problems.note_at(limit.position, message);
-    } else if parts.overrides_known && !parts.overrides.contains_key(&(index, 0)) {
+    } else if parts.overrides_known && !parts.overrides.overrides.contains_key(&(index, 0)) {
         let message = format!("{name} limits nothing: it needs {needed}, or overrides");
         problems.note_at(limit.position, message);
     }

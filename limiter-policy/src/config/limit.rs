@@ -119,6 +119,14 @@ impl Definition {
         self.per_name.or(self.id_format.name_kind())
     }
 
+    /// Returns the owners of its budgets.
+    pub(super) const fn owners(&self) -> LimitOwners {
+        LimitOwners {
+            format: self.id_format,
+            per_name: self.per_name,
+        }
+    }
+
     /// Returns whether it tells registered domains apart.
     pub(super) fn is_of_domains(&self) -> bool {
         self.name_kind() == Some(NameKind::Domain)

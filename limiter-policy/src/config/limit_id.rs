@@ -1,7 +1,7 @@
 //! The field `id` of a limit: whose budgets it has.
 
 use limiter_common::{
-    limit::{IdFormat, NameKind},
+    limit::{IdFormat, NameKind, NamedBy},
     owner::MOST_BITS_BESIDE_NAMES,
 };
 
@@ -10,6 +10,7 @@ use super::{
     node::{Node, Value},
     reader::{Fields, Reader},
 };
+use crate::policy::named_by;
 
 pub(super) const ID: &str = "id";
 pub(super) const PREFIX_LENGTH: &str = "prefix-length";
@@ -29,6 +30,11 @@ impl LimitOwners {
             format,
             per_name: None,
         }
+    }
+
+    /// Returns what names the buckets, alone or beside the source, if that is a name.
+    pub(super) fn named_by(self) -> Option<NamedBy> {
+        named_by(self.format, self.per_name)
     }
 
     /// Returns what of a packet's DNS question names the buckets, alone or beside the source.

@@ -37,6 +37,7 @@ mod lists;
 mod matching;
 mod max_age;
 mod multiple;
+mod name_id;
 mod named_lines;
 pub mod nearest;
 mod node;

@@ -10,10 +10,10 @@ use limiter_common::{
 
 use super::{
     connections,
-    diagnostics::Position,
-    id,
+    diagnostics::{FilePosition, Position},
     limit::Definition,
     limits::{LimitIndex, Limits},
+    name_id,
     node::{Node, Value},
     prefix,
     rate::{self, RateContext},
@@ -21,7 +21,7 @@ use super::{
     reserve, strategy,
     subscribers::Subscribers,
 };
-use crate::policy::{Override, OverrideId, Rate, most_bits};
+use crate::policy::{OverriddenName, Override, OverrideId, Rate, most_bits};
 
 const IDS: &str = "ids";
 const ID: &str = "id";
@@ -33,6 +33,21 @@ const REFUSED: [&str; 2] = [strategy::FIELD, reserve::FIELD];
 /// The overrides by limit and index of its rate, sorted by id.
 pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
 
+/// The content of the section.
+#[derive(Default)]
+pub(super) struct Section {
+    pub(super) overrides: Overrides,
+    /// The ids in it that have names, which other sections must have, too.
+    pub(super) named: Vec<NamedId>,
+}
+
+/// An id with a name.
+pub(super) struct NamedId {
+    pub(super) limit: LimitIndex,
+    pub(super) name: OverriddenName,
+    pub(super) at: FilePosition,
+}
+
 /// Reads either form. Adds built-in limits that are named only here to `limits`. `subscribers` is
 /// `None` if they are unknown.
 pub(super) fn read<'n>(
@@ -40,11 +55,11 @@ pub(super) fn read<'n>(
     node: &'n Node<'n>,
     limits: &mut Limits,
     subscribers: Option<&Subscribers>,
-) -> Option<Overrides> {
+) -> Option<Section> {
     let mut collected = Collected {
         limits,
         subscribers,
-        overrides: Overrides::new(),
+        section: Section::default(),
         seen: Seen::default(),
     };
     match &node.value {
@@ -65,7 +80,7 @@ pub(super) fn read<'n>(
             return None;
         }
     }
-    Some(collected.into_overrides())
+    Some(collected.into_section())
 }
 
 const NONE: &str = "no overrides: name at least one, or leave the section out";
@@ -74,7 +89,7 @@ const NONE: &str = "no overrides: name at least one, or leave the section out";
 struct Collected<'c> {
     limits: &'c mut Limits,
     subscribers: Option<&'c Subscribers>,
-    overrides: Overrides,
+    section: Section,
     seen: Seen<(LimitIndex, OverrideId)>,
 }
 
@@ -106,7 +121,7 @@ impl Collected<'_> {
             };
             let limit = self.limit(reader, name);
             if let (Some(limit), None) = (limit, id) {
-                let expected = id::expectation(self.limits.get(limit).id_format);
+                let expected = name_id::expectation(self.limits.get(limit).owners());
                 reader.error(
                     key.at,
                     format!(
@@ -276,38 +291,50 @@ impl Collected<'_> {
         rates: Option<&[Rate]>,
     ) {
         let limit = self.limits.get(index);
-        let id = match id::parse(written.text, limit.id_format) {
+        let id = match name_id::parse(written.text, limit.owners()) {
             Ok(id) => id,
             Err(message) => return reader.error(written.at, message),
         };
-        if let OverrideId::Prefix(prefix) = id
+        let source = id.source();
+        if let Some(OverrideId::Prefix(prefix)) = source
             && let family = Address::from(prefix.addr()).family
             && let Some(most) = most_bits(limit.id_format, limit.per_name, family)
             && prefix.prefix_len() > most
         {
+            let around = IpNet::new(prefix.addr(), most).unwrap_or(prefix).trunc();
+            let right = OverrideId::Prefix(around);
+            let right = (id.name()).map_or(right.clone(), |name| right.with_name(name.clone()));
             let message = format!(
                 "invalid id '{}': beside a {}, an IPv6 address counts by its /{most}: did you mean \
-                 '{}'?",
+                 '{right}'?",
                 written.text,
                 limit.per_name.map_or("name", NameKind::name),
-                IpNet::new(prefix.addr(), most).unwrap_or(prefix).trunc()
             );
             return reader.error(written.at, message);
         }
-        if let (OverrideId::Subscriber(number), Some(subscribers)) = (id, self.subscribers)
+        if let (Some(OverrideId::Subscriber(number)), Some(subscribers)) =
+            (source, self.subscribers)
             && !subscribers.contains_key(&number)
         {
             let message = format!("invalid id '{number}', no subscriber has this number");
             return reader.error(written.at, message);
         }
         let what = || format!("id '{}' of {}", written.text, limit.name);
-        if self.seen.is_first(reader, (index, id), written.at, what)
-            && let Some(rates) = rates
-        {
+        let is_first = self
+            .seen
+            .is_first(reader, (index, id.clone()), written.at, what);
+        if let Some(name) = id.name().filter(|_| is_first) {
+            self.section.named.push(NamedId {
+                limit: index,
+                name: name.clone(),
+                at: reader.position(written.at),
+            });
+        }
+        if let Some(rates) = rates.filter(|_| is_first) {
             for (part, rate) in rates.iter().enumerate() {
-                let of_part = self.overrides.entry((index, part)).or_default();
+                let of_part = self.section.overrides.entry((index, part)).or_default();
                 of_part.push(Override {
-                    id,
+                    id: id.clone(),
                     rate: *rate,
                     comment: written.comment.map(ToOwned::to_owned),
                 });
@@ -315,11 +342,11 @@ impl Collected<'_> {
         }
     }
 
-    fn into_overrides(mut self) -> Overrides {
-        for overrides in self.overrides.values_mut() {
-            overrides.sort_unstable_by_key(|one| one.id);
+    fn into_section(mut self) -> Section {
+        for overrides in self.section.overrides.values_mut() {
+            overrides.sort_unstable_by(|one, other| one.id.cmp(&other.id));
         }
-        self.overrides
+        self.section
     }
 }
 

@@ -127,6 +127,11 @@ impl DnsName {
         }
     }
 
+    /// Returns it and the names above it, from the longest to the root.
+    pub fn with_ancestors(&self) -> impl Iterator<Item = Self> {
+        std::iter::once(self.clone()).chain(self.ancestors())
+    }
+
     /// Returns the names above it, from the longest to the root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(self.parent(), Self::parent)

@@ -4,13 +4,13 @@ use std::fmt;
 
 use limiter_common::{
     address::Family,
-    limit::{Cost, IdFormat, LimitId, NameKind},
+    limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
     owner::MOST_BITS_BESIDE_NAMES,
     strategy::{Strategy, Terms},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AutomaticBan, Deny, Match, OverrideId, Queue, Reserve, serial};
+use super::{AutomaticBan, Deny, Match, OverrideId, Queue, Reserve, named_by, serial};
 use crate::text;
 
 /// How fast a bucket refills and how much it holds, as configured.
@@ -208,6 +208,12 @@ impl Limit {
         self.cost == other.cost
             && self.id_format.name() == other.id_format.name()
             && self.per_name == other.per_name
+    }
+
+    /// Returns what names its owners, alone or beside a source, if that is a name; `None`: it is none.
+    #[must_use]
+    pub fn named_by(&self) -> Option<NamedBy> {
+        named_by(self.id_format, self.per_name)
     }
 
     /// Returns what of a packet's DNS question names its buckets, alone or beside the source; `None`:

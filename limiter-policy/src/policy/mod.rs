@@ -21,6 +21,7 @@ mod list;
 mod listing;
 mod matching;
 mod names;
+mod overridden_name;
 mod override_id;
 mod own_connections;
 mod owner_id;
@@ -37,10 +38,9 @@ mod uses;
 use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
-use limiter_common::reason::Action;
+use limiter_common::{limit::NameKind, reason::Action};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::limit::most_bits;
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
@@ -60,6 +60,7 @@ pub use self::{
     listing::{Listing, NeverBanned},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
+    overridden_name::{InvalidOverriddenName, OverriddenName},
     override_id::{OverrideId, SubscriberNumber},
     own_connections::OwnConnections,
     owner_id::{OwnerNames, bucket_id, id_text, owner_id},
@@ -75,6 +76,7 @@ pub use self::{
     units::{TooManyUnits, Units},
     uses::{ListUse, Overlap, Purpose},
 };
+pub(crate) use self::{limit::most_bits, overridden_name::named_by};
 
 /// A whole configuration of limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,20 +191,73 @@ impl Policy {
             .map(|(number, _)| number)
     }
 
-    /// Returns the override of a limit that applies to an address: the longest prefix.
+    /// Returns the override of a limit that applies to an address, whatever it asks for: the longest prefix.
     #[must_use]
     pub fn override_of<'a>(&self, limit: &'a Limit, address: IpAddr) -> Option<&'a Override> {
+        self.override_among(limit, address, None)
+    }
+
+    /// Returns the override of a limit that applies to packets from an address which ask for a name that the
+    /// limit knows so: that for its source and the name, else that for the name, else that for the source.
+    #[must_use]
+    pub fn override_by_name<'a>(
+        &self,
+        limit: &'a Limit,
+        address: IpAddr,
+        name: &OverriddenName,
+    ) -> Option<&'a Override> {
+        let of_all = || {
+            let mut overrides = limit.overrides.iter();
+            overrides.find(|other| matches!(&other.id, OverrideId::Name(one) if one == name))
+        };
+        self.override_among(limit, address, Some(name))
+            .or_else(of_all)
+            .or_else(|| self.override_of(limit, address))
+    }
+
+    /// Returns the name by which a limit charges a question; `None`: no name matters to it, or the question is
+    /// in no zone. `suffixes` are the policy's.
+    #[must_use]
+    pub fn name_charged(
+        &self,
+        limit: &Limit,
+        question: &Question,
+        suffixes: &DomainLabels,
+    ) -> Option<OverriddenName> {
+        match limit.name_kind()? {
+            NameKind::Zone => self.zone_of(&question.name).map(OverriddenName::from),
+            NameKind::Domain => Some(suffixes.domain(&question.name).into()),
+            NameKind::Question => Some(question.into()),
+        }
+    }
+
+    /// Returns the longest zone that has a name.
+    pub(crate) fn zone_of(&self, name: &DnsName) -> Option<DnsName> {
+        let mut names = name.with_ancestors();
+        names.find(|one| self.zones.binary_search(one).is_ok())
+    }
+
+    /// Returns the override of a limit for sources that include an address, and for that name or whatever they
+    /// ask for: the longest prefix.
+    fn override_among<'a>(
+        &self,
+        limit: &'a Limit,
+        address: IpAddr,
+        name: Option<&OverriddenName>,
+    ) -> Option<&'a Override> {
         let subscriber = self.subscriber_of(address);
         limit
             .overrides
             .iter()
-            .filter_map(|other| match other.id {
+            .filter(|other| other.id.name() == name)
+            .filter_map(|other| match other.id.source()? {
                 OverrideId::Prefix(prefix) => prefix
                     .contains(&address)
                     .then(|| (prefix.prefix_len(), other)),
                 OverrideId::Subscriber(number) => {
                     (subscriber == Some(number)).then_some((0, other))
                 }
+                _ => None,
             })
             .max_by_key(|(prefix_length, _)| *prefix_length)
             .map(|(_, other)| other)

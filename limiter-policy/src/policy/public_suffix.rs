@@ -148,16 +148,24 @@ impl DomainLabels {
     /// has a longer name, has if they have so many.
     #[must_use]
     pub fn of(&self, name: &DnsName) -> u32 {
-        let names = std::iter::once(name.clone()).chain(name.ancestors());
+        let names = name.with_ancestors();
         let mut found = names.filter_map(|one| self.0.get(&one).copied());
         found.next().unwrap_or(DOMAIN_LABELS)
+    }
+
+    /// Returns the registered domain of a name; `None`: it is a public suffix.
+    #[must_use]
+    pub fn registered(&self, name: &DnsName) -> Option<DnsName> {
+        let labels = usize::try_from(self.of(name)).ok()?;
+        name.with_ancestors()
+            .find(|one| one.label_count() == labels)
     }
 
     /// Returns the registered domain of a name; the name itself, if it is a public suffix.
     #[must_use]
     pub fn domain(&self, name: &DnsName) -> DnsName {
         let most = usize::try_from(self.of(name)).unwrap_or(usize::MAX);
-        let mut names = std::iter::once(name.clone()).chain(name.ancestors());
+        let mut names = name.with_ancestors();
         let found = names.find(|one| one.label_count() <= most);
         found.unwrap_or_default()
     }

@@ -182,6 +182,8 @@ mod tests {
                 other("2001:db8::/36", None),
                 other("::1", None),
                 other("18446744073709551615", None),
+                other("7.", None),
+                other("7:a.example TXT", Some("it")),
             ],
             exclude: vec![],
             block: vec!["us".to_owned()],
@@ -270,6 +272,8 @@ mod tests {
                         {"id": "2001:db8::/36", "rate": rate},
                         {"id": "::1", "rate": rate},
                         {"id": "18446744073709551615", "rate": rate},
+                        {"id": "7.", "rate": rate},
+                        {"id": "7:a.example TXT", "rate": rate, "comment": "it"},
                     ],
                     "block": ["us"],
                 }],
@@ -359,8 +363,8 @@ mod tests {
             "unknown variant `euros`",
         );
         check(
-            |limit| limit["overrides"][0]["id"] = json!("192.0.2"),
-            "'192.0.2'",
+            |limit| limit["overrides"][0]["id"] = json!("192.0.2:"),
+            "'192.0.2:'",
         );
         check(
             |limit| limit["match"]["tcp_flags"]["set"] = json!(["sin"]),

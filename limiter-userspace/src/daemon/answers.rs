@@ -10,7 +10,7 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     lists::Extents,
-    policy::{DomainLabels, Limit, Question, QuestionNames, automatic::in_force},
+    policy::{DomainLabels, Limit, Override, Policy, Question, QuestionNames, automatic::in_force},
 };
 use tokio::task::spawn_blocking;
 
@@ -282,8 +282,12 @@ fn explain(
         (None, Vec::new())
     };
     let asked = question.map(|question| {
-        let suffixes = &datapath.manifest().policy.public_suffixes;
-        question.names(&DomainLabels::new(suffixes))
+        let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
+        AskedQuestion {
+            question,
+            names: question.names(&suffixes),
+            suffixes,
+        }
     });
     let mut limits = Vec::new();
     for limit_bucket in &limit_buckets {
@@ -293,7 +297,7 @@ fn explain(
         limit.waiting = datapath.waiting(&limit_bucket.key)?;
         if let Some(SourceStanding { standing, .. }) = standing {
             limit.other_standing = !datapath.counts(limit_bucket, standing);
-            limit.reserve = standing::reserve(datapath, address, limit_bucket, standing)?;
+            limit.reserve = standing::reserve(datapath, limit_bucket, standing)?;
         }
         if limit.answer.is_some() {
             let standing = standing.map(|standing| standing.standing);
@@ -329,18 +333,46 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
     Ok(Some(count as u64))
 }
 
+/// The question of packets that an operator asks about.
+pub(super) struct AskedQuestion<'q> {
+    question: &'q Question,
+    names: QuestionNames,
+    /// Those of the policy in force.
+    suffixes: DomainLabels,
+}
+
+impl AskedQuestion<'_> {
+    /// Returns the override of a limit that holds the packets, which come from an address.
+    fn override_of<'l>(
+        &self,
+        policy: &Policy,
+        limit: &'l Limit,
+        address: IpAddr,
+    ) -> Option<&'l Override> {
+        match policy.name_charged(limit, self.question, &self.suffixes) {
+            Some(name) => policy.override_by_name(limit, address, &name),
+            None => policy.override_of(limit, address),
+        }
+    }
+}
+
 pub(super) fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
     limit_bucket: &LimitBucket,
-    asked: Option<&QuestionNames>,
+    asked: Option<&AskedQuestion<'_>>,
 ) -> Option<LimitExplanation> {
     let NamedBucket {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, limit_bucket, asked)?;
-    let (source, rate) = match datapath.manifest().policy.override_of(limit, address) {
+    } = bucket_named(datapath, limit_bucket, asked.map(|asked| &asked.names))?;
+    let policy = &datapath.manifest().policy;
+    let other = match asked {
+        Some(asked) => asked.override_of(policy, limit, address),
+        None => policy.override_of(limit, address),
+    };
+    let (source, rate) = match other {
         Some(other) => (format!("override {}", other.id), other.rate),
         None if limit.ceiling.is_some() => {
             let rate = in_force(&limit_bucket.parameters.gcra);

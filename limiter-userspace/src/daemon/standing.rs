@@ -111,11 +111,10 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
 /// Explains what a limit reserves of an address's bucket; `None`: it reserves nothing.
 pub(super) fn reserve(
     datapath: &Datapath,
-    address: IpAddr,
     limit_bucket: &LimitBucket,
     standing: Standing,
 ) -> Result<Option<ReserveExplanation>, DatapathError> {
-    let reserved = datapath.reserved(address, limit_bucket, standing)?;
+    let reserved = datapath.reserved(limit_bucket, standing)?;
     Ok(reserved.map(|reserved| ReserveExplanation {
         tokens: reserved.tokens,
         passes: reserved.retry_in_ns == 0,

@@ -7,7 +7,7 @@ use limiter_common::{
     address::{Address, Family},
     limit::{Cost, NamedBy},
 };
-use limiter_policy::policy::{Limit, Listing, Match, Mode, OverrideId, Policy, Rate, TcpFlags};
+use limiter_policy::policy::{Limit, Listing, Match, Mode, Policy, Rate, TcpFlags};
 
 use super::{
     BudgetOwner, Warning,
@@ -142,11 +142,11 @@ pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> O
             let family = Address::from(address).family;
             let length = limit.id_format.prefix_length(family)?;
             let range = IpNet::new(address, length).ok()?.trunc();
-            Some(BudgetOwner::Shared(OverrideId::Prefix(range)))
+            Some(BudgetOwner::Range(range))
         }
         Some(NamedBy::Subscriber) => {
             let subscriber = policy.subscriber_of(address)?;
-            Some(BudgetOwner::Shared(OverrideId::Subscriber(subscriber)))
+            Some(BudgetOwner::Subscriber(subscriber))
         }
         Some(_) => Some(BudgetOwner::Total),
     }

@@ -2,8 +2,9 @@
 
 use std::{fmt, net::IpAddr};
 
+use ipnet::IpNet;
 use limiter_common::{limit::Cost, strategy::Strategy};
-use limiter_policy::policy::{OverrideId, Rate};
+use limiter_policy::policy::{Rate, SubscriberNumber};
 
 /// A limit that would hold an address below a workable rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +43,10 @@ pub enum Role {
 pub enum BudgetOwner {
     /// The address's own.
     Own,
-    /// A range's or a subscriber's, shared with others.
-    Shared(OverrideId),
+    /// A range's, shared with others.
+    Range(IpNet),
+    /// A subscriber's, shared with others.
+    Subscriber(SubscriberNumber),
     /// The interface's, shared with everybody.
     Total,
 }
@@ -68,10 +71,10 @@ impl fmt::Display for Warning {
         }
         match self.budget_owner {
             BudgetOwner::Own => {}
-            BudgetOwner::Shared(OverrideId::Prefix(prefix)) => {
+            BudgetOwner::Range(prefix) => {
                 write!(formatter, ", with all of {prefix} together,")?;
             }
-            BudgetOwner::Shared(OverrideId::Subscriber(number)) => {
+            BudgetOwner::Subscriber(number) => {
                 write!(formatter, ", with all of subscriber {number} together,")?;
             }
             BudgetOwner::Total => write!(formatter, ", with everybody together,")?,
@@ -82,7 +85,12 @@ impl fmt::Display for Warning {
         )?;
         match self.budget_owner {
             BudgetOwner::Own => write!(formatter, "give {address} an override with room"),
-            BudgetOwner::Shared(id) => write!(formatter, "give {id} an override with room"),
+            BudgetOwner::Range(prefix) => {
+                write!(formatter, "give {prefix} an override with room")
+            }
+            BudgetOwner::Subscriber(number) => {
+                write!(formatter, "give {number} an override with room")
+            }
             BudgetOwner::Total => write!(
                 formatter,
                 "give the limit room, or a match that spares them"

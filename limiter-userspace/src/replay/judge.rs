@@ -13,7 +13,7 @@ use limiter_common::{
     limit::LimitId,
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
-    policy::{LimitEntry, classify, interval_in_force},
+    policy::{LimitEntry, classify, interval_in_force, with_overrides},
     reason::Action,
     sieve::SieveTraffic,
     strategy::{Parameters, Report},
@@ -242,11 +242,14 @@ impl Replay {
         // No limit charges a source that a list excludes or blocks.
         let asked = !verdict.reason.is_of_list();
         let class = classify(&self.policy, &facts.source).filter(|_| asked);
-        self.last = class.map(|class| judged::Packet {
-            facts,
-            class: *class,
-            now,
-            asked: dns::ask_frame(&self.policy, &frame, facts.datagram),
+        self.last = class.map(|class| {
+            let asked = dns::ask_frame(&self.policy, &frame, facts.datagram);
+            judged::Packet {
+                facts,
+                class: *class,
+                now,
+                asked: with_overrides(&self.policy, &facts.source, class, &asked),
+            }
         });
         let strictest = match &self.last {
             Some(packet) if self.report_passed || action == Action::Drop => self

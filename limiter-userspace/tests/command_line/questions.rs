@@ -117,6 +117,69 @@ fn explain_names_domains_and_what_is_of_a_source_and_a_name() -> Result<()> {
     Ok(())
 }
 
+/// The rates that differ for some names, and those of another policy.
+const OVERRIDES: &str = "\
+overrides:
+  Zones:sub.example.com: {burst: 4, count: 1, period: 10h}
+  Questions:www.example.com A: {burst: 8, count: 1, period: 10h}
+  Pairs:10.77.0.2: {burst: 6, count: 1, period: 10h}
+  Pairs:10.77.0.2:example.com: {burst: 7, count: 1, period: 10h}
+";
+
+/// Returns each limit's name, which rate holds, and what is left, from an `explain` for a name.
+fn held(pinned: &Pinned, name: &str) -> Result<Vec<Value>> {
+    let mut command = pinned.with_pins("explain");
+    let output = succeed(command.args([CLIENT, "--json", "--dns-name", name]))?;
+    let explanation: Value = serde_json::from_str(text(&output.stdout)?)?;
+    let limits = explanation["limits"].as_array().context("no limits")?;
+    let told = limits.iter();
+    let told = told.map(|limit| json!([limit["limit"], limit["source"], limit["remaining"]]));
+    let mut told: Vec<_> = told.collect();
+    told.sort_by_key(ToString::to_string);
+    Ok(told)
+}
+
+#[test]
+fn explain_says_which_override_by_name_holds() -> Result<()> {
+    let pairs =
+        "  Pairs: {id: [ipAddress, zone], cost: packets, burst: 5, count: 1, period: 10h}\n";
+    let configuration = format!("{CONFIGURATION}{pairs}{OVERRIDES}");
+    let mut pinned = Pinned::start(&configuration)?;
+    ask(&pinned, "www.example.com", 2)?;
+    ask(&pinned, "a.sub.example.com", 1)?;
+    let of_www = |pair: u64| {
+        vec![
+            json!(["Pairs", "override 10.77.0.2:example.com", pair]),
+            json!(["Questions", "override www.example.com A", 6]),
+            json!(["Zones", "default", 7]),
+        ]
+    };
+    let of_sub = [
+        json!(["Pairs", "override 10.77.0.2", 5]),
+        json!(["Questions", "default", 4]),
+        json!(["Zones", "override sub.example.com", 3]),
+    ];
+    assert_eq!(held(&pinned, "www.example.com")?, of_www(5));
+    assert_eq!(held(&pinned, "a.sub.example.com")?, of_sub);
+    // The diff says before what a reload would change.
+    let changed = configuration.replace("example.com: {burst: 7", "example.com: {burst: 9");
+    pinned.limiter.configure(&changed)?;
+    let file = pinned.limiter.configuration();
+    let mut diff = pinned.limiter.command(&["check", "--diff"]);
+    let diff = succeed(diff.arg(file))?;
+    let line = "override  10.77.0.2:example.com  {burst: 7, count: 1, period: 10h} → {burst: 9, \
+                count: 1, period: 10h}";
+    let diff = text(&diff.stdout)?;
+    ensure!(diff.contains(line), "{diff}");
+    pinned.reload(&changed)?;
+    assert_eq!(held(&pinned, "www.example.com")?, of_www(7));
+    // Without the daemon, what is pinned answers.
+    pinned.limiter.kill()?;
+    assert_eq!(held(&pinned, "www.example.com")?, of_www(7));
+    assert_eq!(held(&pinned, "a.sub.example.com")?, of_sub);
+    Ok(())
+}
+
 #[test]
 fn explain_names_zones_and_questions() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;

@@ -16,6 +16,7 @@ mod lists;
 mod matching;
 mod names;
 mod overrides;
+mod overrides_by_name;
 mod parse;
 mod rate_texts;
 mod rates;

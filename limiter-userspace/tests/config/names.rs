@@ -270,10 +270,4 @@ fn costs_that_have_no_question() {
            set 'cost' to packets or bytes",
         ],
     );
-    let overridden = format!(
-        "{}overrides: {{Names: {{192.0.2.1: {{burst: 1, count: 1, period: 1s}}}}}}\n",
-        limit("question", "")
-    );
-    let errors = load(&[("limiter.yaml", overridden.as_bytes())]).unwrap_err();
-    assert!(errors[0].contains("cannot have overrides"), "{errors:?}");
 }

@@ -98,10 +98,4 @@ fn what_has_no_server_name() {
              does not count: set 'cost' to packets or bytes",
         ],
     );
-    let overridden = format!(
-        "{}server-names: [a]\noverrides: {{Web: {{192.0.2.1: {{burst: 1, count: 1, period: 1s}}}}}}\n",
-        limit("server-name", "")
-    );
-    let errors = load(&[("limiter.yaml", overridden.as_bytes())]).unwrap_err();
-    assert!(errors[0].contains("cannot have overrides"), "{errors:?}");
 }

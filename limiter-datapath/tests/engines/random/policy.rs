@@ -15,8 +15,8 @@ use limiter_common::{
     strategy::{Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_policy::policy::{
-    Deny, DnsCookies, Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate,
-    Reserve, Reserved, TcpFlags, automatic::at_floor,
+    Deny, DnsCookies, DomainLabels, Fragments, Limit, Match, Mode, OverriddenName, Override,
+    OverrideId, Policy, PortRange, Rate, Reserve, Reserved, TcpFlags, automatic::at_floor,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -34,10 +34,19 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let parts = (vec(limit(), 1..9), subscribers(), malformed, cookies, names);
     parts.prop_map(|(limits, subscribers, malformed, cookies, names)| {
         let (zones, public_suffixes) = names;
-        let numbered = (32..).zip(limits).map(|(id, limit)| Limit {
-            id: LimitId(id),
-            name: format!("Limit{id}"),
-            ..limit
+        let suffixes = DomainLabels::new(&public_suffixes);
+        let numbered = (32..).zip(limits).map(|(id, mut limit)| {
+            let is_domain = limit.name_kind() == Some(NameKind::Domain);
+            // An override is for a registered domain, never for a public suffix.
+            limit.overrides.retain(|other| {
+                let name = other.id.name().filter(|_| is_domain);
+                name.is_none_or(|one| suffixes.registered(&one.name).as_ref() == Some(&one.name))
+            });
+            Limit {
+                id: LimitId(id),
+                name: format!("Limit{id}"),
+                ..limit
+            }
         });
         Policy {
             subscribers,
@@ -131,20 +140,26 @@ fn limit() -> impl Strategy<Value = Limit> {
             option::weighted(0.3, deny()),
             option::weighted(0.8, ceiling()),
             option::weighted(0.2, select(NameKind::ALL.to_vec())),
+            vec(question::overridden(), 0..4),
         ),
     )
         .prop_map(
             |(id_format, cost, strategy, matching, mode, default, overrides, reserve, rest)| {
-                let (deny, ceiling, per_name) = rest;
+                let (deny, ceiling, per_name, by_name) = rest;
                 let is_of_sources = match id_format.named_by() {
                     None | Some(NamedBy::Subscriber) => true,
                     Some(_) => false,
                 };
+                let per_name = per_name.filter(|_| is_of_sources);
+                let mut overrides = distinct(id_format, overrides);
+                if let Some(kind) = per_name.or(id_format.name_kind()) {
+                    overrides = with_names(kind, &overrides, by_name);
+                }
                 countable(Limit {
                     name: String::new(),
                     id: LimitId(0),
                     id_format,
-                    per_name: per_name.filter(|_| is_of_sources),
+                    per_name,
                     cost,
                     strategy,
                     matching,
@@ -153,7 +168,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     deny,
                     ban: None,
                     default,
-                    overrides: distinct(id_format, overrides),
+                    overrides,
                     exclude: vec![],
                     block: vec![],
                     ip_rep: None,
@@ -262,7 +277,7 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
     ]
 }
 
-fn rate() -> impl Strategy<Value = Rate> {
+pub(super) fn rate() -> impl Strategy<Value = Rate> {
     let period = select(PERIODS.to_vec());
     (1u64..40, 1u64..2_000, period).prop_map(|(burst, count, period_ns)| Rate {
         // In bytes, enough for some frames and too little for others.
@@ -334,6 +349,33 @@ fn rarely<T: std::fmt::Debug + Clone>(
     option::weighted(0.25, values).prop_map(Option::unwrap_or_default)
 }
 
+/// Returns overrides and those for names of a kind, alone or beside the sources of the others.
+fn with_names(
+    kind: NameKind,
+    overrides: &[Override],
+    by_name: Vec<(OverriddenName, bool, Rate)>,
+) -> Vec<Override> {
+    let mut all = overrides.to_vec();
+    for ((mut name, is_alone, rate), number) in by_name.into_iter().zip(0..) {
+        if kind != NameKind::Question {
+            name.question = None;
+        }
+        let source = overrides.get(number).filter(|_| !is_alone);
+        let id = match source {
+            Some(other) => other.id.with_name(name),
+            None => OverrideId::Name(name),
+        };
+        if all.iter().all(|other| other.id != id) {
+            all.push(Override {
+                id,
+                rate,
+                comment: None,
+            });
+        }
+    }
+    all
+}
+
 /// Returns the overrides in the id format, each id once.
 fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Override> {
     let mut known = BTreeSet::new();
@@ -363,7 +405,7 @@ fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Overrid
                 continue;
             }
         };
-        if known.insert(id) {
+        if known.insert(id.clone()) {
             distinct.push(Override {
                 id,
                 rate,

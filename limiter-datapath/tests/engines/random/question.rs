@@ -1,12 +1,16 @@
 //! DNS questions, and what policies want of them.
 
-use limiter_policy::policy::{DnsMatch, DnsName, NamePattern, SuffixKind, SuffixRule};
+use limiter_policy::policy::{
+    DnsMatch, DnsName, NamePattern, OverriddenName, Rate, SuffixKind, SuffixRule,
+};
 use proptest::{
     collection::vec,
     option,
     prelude::*,
     sample::{select, subsequence},
 };
+
+use super::policy::rate;
 
 /// Names that are asked for and named by policies; the last is below most of the others.
 const NAMES: [&str; 6] = [
@@ -62,7 +66,7 @@ pub(super) fn message() -> impl Strategy<Value = Vec<u8>> {
 /// Returns the zones of a policy, perhaps none.
 pub(super) fn zones() -> impl Strategy<Value = Vec<DnsName>> {
     subsequence(NAMES[1..].to_vec(), 0..5).prop_map(|zones| {
-        let mut zones: Vec<DnsName> = zones.into_iter().map(name).collect();
+        let mut zones: Vec<DnsName> = zones.into_iter().map(name_of).collect();
         zones.sort_unstable();
         zones
     })
@@ -75,7 +79,7 @@ pub(super) fn public_suffixes() -> impl Strategy<Value = Vec<SuffixRule>> {
     vec(rule, 0..5).prop_map(|rules| {
         let rules = rules.into_iter();
         let rules = rules.map(|(text, kind)| SuffixRule {
-            name: name(text),
+            name: name_of(text),
             kind,
         });
         let mut rules: Vec<_> = rules
@@ -85,6 +89,16 @@ pub(super) fn public_suffixes() -> impl Strategy<Value = Vec<SuffixRule>> {
         rules.dedup();
         rules
     })
+}
+
+/// Returns a name that an override is for, with a type; whether it is for every source; and its rate.
+pub(super) fn overridden() -> impl Strategy<Value = (OverriddenName, bool, Rate)> {
+    let name = (select(NAMES.to_vec()), select(TYPES[..2].to_vec()));
+    let name = name.prop_map(|(text, of_type)| OverriddenName {
+        name: name_of(text),
+        question: Some((of_type, 1)),
+    });
+    (name, any::<bool>(), rate())
 }
 
 /// Returns what a limit may want of questions.
@@ -100,7 +114,7 @@ pub(super) fn matching() -> impl Strategy<Value = DnsMatch> {
     )
         .prop_map(
             |(names, below, types, opcode, recursion_desired, edns)| DnsMatch {
-                names: (names.into_iter().map(name))
+                names: (names.into_iter().map(name_of))
                     .map(|name| NamePattern { name, below })
                     .collect(),
                 types,
@@ -111,6 +125,6 @@ pub(super) fn matching() -> impl Strategy<Value = DnsMatch> {
         )
 }
 
-fn name(text: &str) -> DnsName {
+fn name_of(text: &str) -> DnsName {
     text.parse().expect("a name")
 }

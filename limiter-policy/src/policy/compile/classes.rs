@@ -48,6 +48,14 @@ pub(super) struct Classes {
     rates: Vec<(u32, Parameters)>,
     known_v4: HashMap<Settings, u32>,
     known_v6: HashMap<Settings, u32>,
+    /// Those that have nothing but overrides.
+    known_by_overrides: HashMap<Vec<(u32, Parameters)>, u32>,
+}
+
+/// Gives numbers to the classes of ranges.
+pub(super) trait Numbering {
+    /// Returns the class of a family's addresses with these settings.
+    fn of(&mut self, family: Family, settings: Settings) -> u32;
 }
 
 impl Classes {
@@ -60,6 +68,7 @@ impl Classes {
             rates: (0..).zip(defaults).collect(),
             known_v4: HashMap::new(),
             known_v6: HashMap::new(),
+            known_by_overrides: HashMap::new(),
         };
         for (family, default) in [
             (Family::V4, DEFAULT_CLASS_V4),
@@ -82,51 +91,29 @@ impl Classes {
         overrides.push((limit_index, parameters));
     }
 
-    /// Returns the class of a family's addresses with these settings.
-    pub(super) fn of(&mut self, family: Family, mut settings: Settings) -> u32 {
-        if let Some(listed) = settings.listed.settling() {
-            settings = Settings {
-                listed,
-                ..Settings::default()
-            };
+    /// Returns the class that overrides limits so, sorted by limit index, and says nothing else.
+    pub(super) fn of_overrides(&mut self, overrides: Vec<(u32, Parameters)>) -> u32 {
+        if overrides.is_empty() {
+            // It overrides nothing.
+            return DEFAULT_CLASS_V4;
         }
-        let known = match family {
-            Family::V4 => &mut self.known_v4,
-            Family::V6 => &mut self.known_v6,
-        };
-        if let Some(class) = known.get(&settings) {
+        if let Some(class) = self.known_by_overrides.get(&overrides) {
             return *class;
         }
         let class = index(self.table.len());
-        known.insert(settings.clone(), class);
-        let mut all = settings;
-        let of_subscriber = all
-            .subscriber
-            .and_then(|number| self.of_subscribers.get(&number));
-        for (limit_index, parameters) in of_subscriber.into_iter().flatten() {
-            all.set(*limit_index, *parameters);
-        }
-        let overridden = all
-            .overrides
-            .iter()
-            .fold(0, |set, (limit_index, _)| set | bit(*limit_index));
-        // A limit needs no parameters for what it blocks.
-        let (excluding, blocking) = (all.listed.excluding(), all.listed.blocking());
-        let subscriber = all.subscriber.is_some();
-        let applying = self
-            .limit_sets
-            .applying(family, overridden | blocking, subscriber);
-        let applies = applying & !excluding;
-        let listing = self.listing(all.listed, applies & blocking);
         self.table.push(Class {
-            applies,
-            overridden,
-            subscriber: all.subscriber.unwrap_or(0),
+            overridden: set_of_overridden(&overrides),
             first_override: index(self.rates.len()),
-            listing,
+            ..Class::default()
         });
-        self.rates.extend(all.overrides);
+        self.rates.extend(overrides.iter().copied());
+        self.known_by_overrides.insert(overrides, class);
         class
+    }
+
+    /// Returns the sets of limits.
+    pub(super) const fn sets(&mut self) -> &mut Sets {
+        &mut self.sets
     }
 
     fn listing(&mut self, listed: Listed, blocking: u64) -> u32 {
@@ -151,4 +138,55 @@ impl Classes {
     pub(super) fn into_tables(self) -> (Vec<Class>, Vec<(u32, Parameters)>, Sets) {
         (self.table, self.rates, self.sets)
     }
+}
+
+impl Numbering for Classes {
+    fn of(&mut self, family: Family, mut settings: Settings) -> u32 {
+        if let Some(listed) = settings.listed.settling() {
+            settings = Settings {
+                listed,
+                ..Settings::default()
+            };
+        }
+        let known = match family {
+            Family::V4 => &mut self.known_v4,
+            Family::V6 => &mut self.known_v6,
+        };
+        if let Some(class) = known.get(&settings) {
+            return *class;
+        }
+        let class = index(self.table.len());
+        known.insert(settings.clone(), class);
+        let mut all = settings;
+        let of_subscriber = all
+            .subscriber
+            .and_then(|number| self.of_subscribers.get(&number));
+        for (limit_index, parameters) in of_subscriber.into_iter().flatten() {
+            all.set(*limit_index, *parameters);
+        }
+        let overridden = set_of_overridden(&all.overrides);
+        // A limit needs no parameters for what it blocks.
+        let (excluding, blocking) = (all.listed.excluding(), all.listed.blocking());
+        let subscriber = all.subscriber.is_some();
+        let applying = self
+            .limit_sets
+            .applying(family, overridden | blocking, subscriber);
+        let applies = applying & !excluding;
+        let listing = self.listing(all.listed, applies & blocking);
+        self.table.push(Class {
+            applies,
+            overridden,
+            subscriber: all.subscriber.unwrap_or(0),
+            first_override: index(self.rates.len()),
+            listing,
+        });
+        self.rates.extend(all.overrides);
+        class
+    }
+}
+
+/// Returns the limits that are overridden.
+fn set_of_overridden(overrides: &[(u32, Parameters)]) -> u64 {
+    let indices = overrides.iter().map(|(limit_index, _)| bit(*limit_index));
+    indices.fold(0, |set, bit| set | bit)
 }

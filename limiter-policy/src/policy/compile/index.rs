@@ -42,6 +42,11 @@ impl Indexed {
         self.child(0..=u128::MAX, ranges)
     }
 
+    /// Adds what the look-ups of two dimensions of a name start in. Returns the index of the first of both.
+    pub(super) fn add_pair(&mut self, pair: [Child; 2]) -> u32 {
+        self.first_of(pair.to_vec())
+    }
+
     /// Returns the child of some values. The first range starts at the first value or before.
     fn child(&mut self, values: RangeInclusive<u128>, ranges: &[Range]) -> Child {
         if values.is_empty() {

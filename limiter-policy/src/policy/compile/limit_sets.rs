@@ -29,6 +29,8 @@ pub(super) struct LimitSets {
     for_v6: u64,
     /// Those with a default.
     with_default: u64,
+    /// Those that are not off, and that have overrides by name.
+    pub(super) overridden_by_name: u64,
     /// Those whose owners are subscribers.
     by_subscriber: u64,
     pub(super) observing: u64,
@@ -50,6 +52,10 @@ impl LimitSets {
             for_v4: set(|limit| limit.id_format.is_for(Family::V4)),
             for_v6: set(|limit| limit.id_format.is_for(Family::V6)),
             with_default: set(|limit| limit.default.is_some()),
+            overridden_by_name: set(|limit| {
+                let mut overrides = limit.overrides.iter();
+                limit.mode != Mode::Off && overrides.any(|other| other.id.name().is_some())
+            }),
             by_subscriber: set(|limit| limit.id_format.named_by() == Some(NamedBy::Subscriber)),
             observing: set(|limit| limit.mode == Mode::Observe),
             without_tcp: set(|limit| !needs_tcp(limit)),
@@ -65,8 +71,14 @@ impl LimitSets {
         }
     }
 
+    /// Returns the limits that have overrides by name, and no default.
+    pub(super) const fn only_overridden(&self) -> u64 {
+        self.overridden_by_name & !self.with_default
+    }
+
     /// Returns the limits that apply to sources of a family, with or without a subscriber. Limits
-    /// without a default apply only if in `for_these`: they override or block these sources.
+    /// without a default apply only if in `for_these`, which override or block these sources, or if they have
+    /// overrides by name: what a packet asks for is not known yet.
     pub(super) const fn applying(&self, family: Family, for_these: u64, subscriber: bool) -> u64 {
         let for_family = match family {
             Family::V4 => self.for_v4,
@@ -77,7 +89,7 @@ impl LimitSets {
         } else {
             !self.by_subscriber
         };
-        self.on & for_family & owned & (self.with_default | for_these)
+        self.on & for_family & owned & (self.with_default | self.overridden_by_name | for_these)
     }
 }
 

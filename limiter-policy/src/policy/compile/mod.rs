@@ -13,6 +13,7 @@ mod masks;
 mod names;
 mod number;
 mod otherwise;
+mod overridden;
 mod rates;
 mod server_names;
 mod sieves;
@@ -27,7 +28,7 @@ use std::{
 
 use self::{
     answers::AnswerLimits, classes::Classes, error::MOST_RANGES, index::Indexed,
-    limit_sets::LimitSets, masks::Sets, number::index, rates::Rates,
+    limit_sets::LimitSets, masks::Sets, number::index, overridden::Overridden, rates::Rates,
 };
 pub use self::{
     error::CompileError,
@@ -114,15 +115,16 @@ impl CompiledPolicy {
         let (limits, defaults) = entries_and_defaults(policy, &answers, &mut rates)?;
         let mut classes = Classes::new(limit_sets, Sets::new(&policy.limits), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
+        let mut indexed = Indexed::default();
+        let overridden = Overridden::new(policy, &mut rates)?;
+        let (names, mut ranges) = NameTable::new(policy, overridden, &mut classes, &mut indexed);
         let (classes, of_limits, mut sets) = classes.into_tables();
         let reserves = standing::reserves(&policy.limits, &of_limits);
         let mut parameters: Vec<Parameters> = of_limits
             .into_iter()
             .map(|(_, parameters)| parameters)
             .collect();
-        let mut indexed = Indexed::default();
         let mut starts = [Child::UNUSED; Dimension::COUNT];
-        let mut ranges = 0;
         for (dimension, of_dimension) in ranges_of(policy, [sources_v4, sources_v6], &mut sets) {
             ranges += of_dimension.len();
             if ranges > MOST_RANGES {
@@ -131,7 +133,6 @@ impl CompiledPolicy {
             starts[dimension as usize] = indexed.add(&of_dimension);
         }
         let (sieves, sieve_uses) = sieves::compile(policy, cpus);
-        let names = NameTable::new(policy, &mut sets);
         let server_names = ServerNames::new(policy);
         let name_keys = NameKeys::new(&HashKey::default());
         let name_slots = names.slots(&name_keys);
@@ -157,6 +158,8 @@ impl CompiledPolicy {
                 windows: u32::from(has_windows(policy)),
                 sieve_uses: index(sieve_uses.len()),
                 observing: limit_sets.observing,
+                overridden_by_name: limit_sets.overridden_by_name,
+                only_overridden: limit_sets.only_overridden(),
                 without_tcp: limit_sets.without_tcp,
                 without_ports: limit_sets.without_ports,
                 later_fragments: limit_sets.later_fragments,

@@ -3,14 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 
 use limiter_common::{
-    dns::{DOMAIN_LABELS, MOST_PROBES, NameKeys, hash_of_name, zone_number},
-    limit::NameKind,
+    dns::{DOMAIN_LABELS, MOST_PROBES, NameKeys, hash_of_name, question_number, zone_number},
+    limit::{NameKind, NamedBy},
     policy::NameSlot,
     policy::Shape,
 };
 
-use super::{limit_sets::set_of, masks::Sets, number::index};
-use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, Policy};
+use super::{
+    classes::Classes,
+    index::Indexed,
+    limit_sets::set_of,
+    number::index,
+    overridden::{NamedOwner, Overridden},
+};
+use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, OverriddenName, Policy};
 
 /// The most labels of a question's name.
 const MOST_LABELS: u64 = 127;
@@ -18,13 +24,41 @@ const MOST_LABELS: u64 = 127;
 /// The names of a policy, each with what it says of it.
 #[derive(Clone, Debug, Default)]
 pub struct NameTable {
-    /// As on the wire; the slots without their hashes.
-    names: Vec<(Vec<u8>, NameSlot)>,
+    /// The slots without their hashes.
+    names: Vec<(Hashed, NameSlot)>,
+}
+
+/// The source of a slot's hash; names are as on the wire.
+#[derive(Clone, Debug)]
+enum Hashed {
+    Name(Vec<u8>),
+    /// A name, a type and a class.
+    Question(Vec<u8>, (u16, u16)),
+    ServerName(Vec<u8>),
+}
+
+impl Hashed {
+    fn hash(&self, keys: &NameKeys) -> u64 {
+        let hash = match self {
+            Self::Name(wire) => hash_of_name(keys, wire),
+            Self::Question(wire, (of_type, class)) => {
+                question_number(hash_of_name(keys, wire), *of_type, *class)
+            }
+            Self::ServerName(wire) => zone_number(wire),
+        };
+        hash.max(1)
+    }
 }
 
 impl NameTable {
-    /// Compiles what the policy says of its zones and of the names in its limits' matches.
-    pub(super) fn new(policy: &Policy, sets: &mut Sets) -> Self {
+    /// Compiles what the policy says of its zones, of the names in its limits' matches, and of those that
+    /// overrides are for. Returns it, and how many ranges of sources the overrides take.
+    pub(super) fn new(
+        policy: &Policy,
+        mut overridden: Overridden<'_>,
+        classes: &mut Classes,
+        indexed: &mut Indexed,
+    ) -> (Self, usize) {
         let limits = &policy.limits;
         let zones = match set_of(limits, is_of_zones) {
             0 => &[],
@@ -46,6 +80,10 @@ impl NameTable {
         for name in domain_labels.names() {
             names.entry(name).or_default();
         }
+        let overridden_domains = overridden.names(NamedBy::Domain);
+        for name in &overridden_domains {
+            names.entry(&name.name).or_default();
+        }
         let everything = set_of(limits, |limit| limit.matching.dns.names.is_empty());
         let with = |pattern: NamePattern| {
             set_of(limits, |limit| limit.matching.dns.names.contains(&pattern))
@@ -58,7 +96,23 @@ impl NameTable {
             });
             said.below = with(NamePattern { name, below: true });
         }
-        let slots = names.iter().map(|(name, said)| {
+        let owners_of = |name: &DnsName, question: Option<&OverriddenName>| {
+            if limits.iter().all(|limit| limit.overrides.is_empty()) {
+                // There may be many names.
+                return Vec::new();
+            }
+            // Below a public suffix there are longer names, or none of this policy.
+            let owners = [
+                policy
+                    .zone_of(name)
+                    .map(|zone| (NamedBy::Zone, zone.into())),
+                (domain_labels.registered(name)).map(|domain| (NamedBy::Domain, domain.into())),
+                question.map(|question| (NamedBy::Question, question.clone())),
+            ];
+            owners.into_iter().flatten().collect::<Vec<NamedOwner>>()
+        };
+        let mut slots = Vec::with_capacity(names.len());
+        for (name, said) in &names {
             let above: Vec<(DnsName, Said)> = name
                 .ancestors()
                 .filter_map(|one| names.get(&one).map(|said| (one, *said)))
@@ -74,16 +128,36 @@ impl NameTable {
             let below = everything | said.below | below_others;
             let slot = NameSlot {
                 zone: zone.map_or(0, |zone| zone_number(&zone.wire())),
-                of_name: sets.index_of(of_name),
-                below: sets.index_of(below),
+                of_name: classes.sets().index_of(of_name),
+                below: classes.sets().index_of(below),
                 domain_labels: domain_labels.of(name),
+                overrides: overridden.of(owners_of(name, None), classes, indexed),
+                hash: 0,
+            };
+            slots.push((Hashed::Name(name.wire()), slot));
+        }
+        let questions = overridden.names(NamedBy::Question);
+        let server_names = overridden.names(NamedBy::ServerName);
+        let questions = questions
+            .iter()
+            .filter_map(|one| Some((one, one.question?)));
+        let questions = questions.map(|(one, question)| {
+            let hashed = Hashed::Question(one.name.wire(), question);
+            (hashed, owners_of(&one.name, Some(one)))
+        });
+        let server_names = server_names.iter().map(|one| {
+            let owner = (NamedBy::ServerName, one.clone());
+            (Hashed::ServerName(one.name.wire()), vec![owner])
+        });
+        for (hashed, owners) in questions.chain(server_names) {
+            let overrides = overridden.of(owners, classes, indexed);
+            let slot = NameSlot {
+                overrides,
                 ..NameSlot::default()
             };
-            (name.wire(), slot)
-        });
-        Self {
-            names: slots.collect(),
+            slots.push((hashed, slot));
         }
+        (Self { names: slots }, overridden.ranges)
     }
 
     /// Returns the slots by hashes with these secrets: a power of two, or none.
@@ -104,8 +178,8 @@ impl NameTable {
     /// Places the names in so many slots; `None`: a look-up would not find all of them.
     fn place(&self, keys: &NameKeys, size: usize) -> Option<Vec<NameSlot>> {
         let mut slots = vec![NameSlot::default(); size];
-        for (wire, slot) in &self.names {
-            let hash = hash_of_name(keys, wire).max(1);
+        for (hashed, slot) in &self.names {
+            let hash = hashed.hash(keys);
             let free = (0..u64::from(MOST_PROBES)).find_map(|probe| {
                 let at = hash.wrapping_add(probe) & (size as u64 - 1);
                 let at = usize::try_from(at).ok()?;
@@ -118,7 +192,10 @@ impl NameTable {
 
     /// Returns the shape of a policy with these names, otherwise like another.
     pub(super) fn shape(&self, limits: &[Limit], slot_count: usize, other: &Shape) -> Shape {
-        let counts = self.names.iter().map(|(wire, _)| label_count(wire));
+        let counts = self.names.iter().filter_map(|(hashed, _)| match hashed {
+            Hashed::Name(wire) => Some(label_count(wire)),
+            Hashed::Question(..) | Hashed::ServerName(_) => None,
+        });
         let (most_labels, label_counts) = counts.fold((0, 0), |(most, counts), count| {
             (count.max(most), counts | 1 << count)
         });

@@ -79,8 +79,7 @@ impl ServerNames {
     pub fn asked(&self, name: &DnsName) -> Asked {
         let mut limits = self.of_any;
         let mut owner = None;
-        let with_ancestors = std::iter::once(name.clone()).chain(name.ancestors());
-        for (index, one) in with_ancestors.enumerate() {
+        for (index, one) in name.with_ancestors().enumerate() {
             let Some(said) = self.names.get(&one) else {
                 continue;
             };

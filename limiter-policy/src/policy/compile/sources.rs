@@ -5,7 +5,7 @@ use limiter_common::{address::Family, strategy::Parameters};
 
 use super::{
     CompileError,
-    classes::{Classes, Settings},
+    classes::{Classes, Numbering, Settings},
     index::Range,
     listed::Listed,
     rates::Rates,
@@ -44,7 +44,7 @@ impl Block {
 const V4_SHIFT: u32 = 96;
 
 /// What the policy says about one prefix.
-enum PrefixSetting {
+pub(super) enum PrefixSetting {
     Subscriber(SubscriberNumber),
     Override(u32, Parameters),
     Listed(Listed),
@@ -61,16 +61,20 @@ pub(super) fn compile(
     for (limit_index, limit) in (0..).zip(&policy.limits) {
         for other in &limit.overrides {
             let parameters = rates.parameters(limit, other.rate)?;
-            match other.id {
+            // Others are found by the name.
+            match &other.id {
                 OverrideId::Prefix(prefix) => {
                     prefix_settings.push((
-                        Block::of(prefix),
+                        Block::of(*prefix),
                         PrefixSetting::Override(limit_index, parameters),
                     ));
                 }
                 OverrideId::Subscriber(number) => {
-                    classes.override_subscriber(number, limit_index, parameters);
+                    classes.override_subscriber(*number, limit_index, parameters);
                 }
+                OverrideId::Name(_)
+                | OverrideId::PrefixAndName(..)
+                | OverrideId::SubscriberAndName(..) => {}
             }
         }
     }
@@ -84,9 +88,23 @@ pub(super) fn compile(
             prefix_settings.extend(blocks.map(|block| (block, PrefixSetting::Listed(listed))));
         }
     }
+    Ok(ranges_of_families(
+        prefix_settings,
+        &Settings::default(),
+        classes,
+    ))
+}
+
+/// Returns the ranges of both families with the settings of prefixes, and outside of them those that
+/// are given; empty for a family without prefixes.
+pub(super) fn ranges_of_families(
+    mut prefix_settings: Vec<(Block, PrefixSetting)>,
+    outside: &Settings,
+    classes: &mut impl Numbering,
+) -> [Vec<Range>; 2] {
     // Outer prefixes come before those inside them.
     prefix_settings.sort_unstable_by_key(|(block, _)| (block.first, u128::MAX - block.last));
-    Ok([Family::V4, Family::V6].map(|family| ranges(family, &prefix_settings, classes)))
+    [Family::V4, Family::V6].map(|family| ranges(family, &prefix_settings, outside, classes))
 }
 
 /// Walks over the prefixes by first address, with a stack of the open ones: prefixes nest and never
@@ -94,7 +112,8 @@ pub(super) fn compile(
 fn ranges(
     family: Family,
     prefix_settings: &[(Block, PrefixSetting)],
-    classes: &mut Classes,
+    outside: &Settings,
+    classes: &mut impl Numbering,
 ) -> Vec<Range> {
     let of_family = || {
         let settings = prefix_settings.iter();
@@ -102,6 +121,7 @@ fn ranges(
     };
     let mut ranges = Ranges {
         family,
+        outside,
         // A prefix starts a range, and another one after it.
         closed: Vec::with_capacity(1 + 2 * of_family().count()),
         open: Vec::new(),
@@ -123,24 +143,24 @@ fn ranges(
     ranges.closed
 }
 
-struct Ranges {
+struct Ranges<'s> {
     family: Family,
+    outside: &'s Settings,
     /// The last one ends where the next one will start.
     closed: Vec<Range>,
     /// The last addresses of the open prefixes and their settings, the innermost last.
     open: Vec<(u128, Settings)>,
 }
 
-impl Ranges {
+impl Ranges<'_> {
     /// Returns the settings of the innermost open prefix.
     fn settings(&self) -> Settings {
-        self.open
-            .last()
-            .map_or_else(Settings::default, |(_, settings)| settings.clone())
+        let innermost = self.open.last().map(|(_, settings)| settings);
+        innermost.unwrap_or(self.outside).clone()
     }
 
     /// Closes the open prefixes that end before `address`: the outer ones apply again.
-    fn close_before(&mut self, address: u128, classes: &mut Classes) {
+    fn close_before(&mut self, address: u128, classes: &mut impl Numbering) {
         while let Some((last, _)) = self.open.last()
             && *last < address
         {
@@ -154,9 +174,9 @@ impl Ranges {
     }
 
     /// Starts a range, which ends the previous one.
-    fn start(&mut self, address: u128, settings: Settings, classes: &mut Classes) {
+    fn start(&mut self, address: u128, settings: Settings, classes: &mut impl Numbering) {
         if self.closed.is_empty() && address > 0 {
-            let class = classes.of(self.family, Settings::default());
+            let class = classes.of(self.family, self.outside.clone());
             self.closed.push(Range {
                 start: 0,
                 value: class,

@@ -200,7 +200,7 @@ pub enum BucketFate {
 }
 
 /// The difference of one override of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OverrideDiff {
     /// Its id.
     pub id: OverrideId,
@@ -428,7 +428,9 @@ impl OverrideDiff {
     fn all(old: Option<&Limit>, new: Option<&Limit>) -> Vec<Self> {
         let by_id = |limit: Option<&Limit>| -> Vec<_> {
             let overrides = limit.into_iter().flat_map(|limit| &limit.overrides);
-            overrides.map(|other| (other.id, other.rate)).collect()
+            overrides
+                .map(|other| (other.id.clone(), other.rate))
+                .collect()
         };
         joined(by_id(old), by_id(new))
             .filter(|(_, old, new)| old != new)

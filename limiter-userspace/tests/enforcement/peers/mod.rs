@@ -8,6 +8,7 @@ mod dns;
 mod metrics;
 mod monitoring;
 mod names;
+mod overrides;
 mod page;
 mod program;
 mod public_suffixes;

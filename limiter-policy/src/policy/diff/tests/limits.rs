@@ -54,6 +54,24 @@ fn a_changed_rate_keeps_the_debt() {
 }
 
 #[test]
+fn overrides_by_name_are_shown_like_others() {
+    check(
+        |policy| {
+            policy.limits[0].overrides.extend([
+                overridden("a.example", 3),
+                overridden("192.0.2.2:a.example A", 4),
+            ]);
+        },
+        &[
+            "changed  limit Web",
+            "         override  a.example              added: {burst: 3, count: 10, period: 1500ms}",
+            "         override  192.0.2.2:a.example A  added: {burst: 4, count: 10, period: 1500ms}",
+            "         buckets   stay; where a rate differs, as many tokens are owed as before",
+        ],
+    );
+}
+
+#[test]
 fn what_is_owed_in_other_tokens_is_forgotten() {
     check(
         |policy| policy.limits[0].cost = Cost::NewConnections,

@@ -1,0 +1,73 @@
+//! Overrides by name: of a zone, a domain, a question or a server name, for all sources or for one.
+
+use super::{Class, Tables, lookup::search_rarely, matching::set_of_number};
+use crate::{address::Address, packet::Asked};
+
+/// Notes which limits have an override for what a packet from `source` asks for. One for a source and a name
+/// is found before one for the name, so nobody looks for them twice.
+#[inline(always)]
+pub(crate) fn note_overrides<T: Tables>(tables: &T, source: &Address, asked: &mut Asked) {
+    if tables.shape().overridden_by_name == 0 {
+        return;
+    }
+    asked.overridden = tables.opaque(0);
+    if asked.overrides == 0 {
+        return;
+    }
+    // The verifier would walk the rest once for each family.
+    #[expect(clippy::cast_possible_truncation, reason = "it is below two")]
+    let family = tables.opaque(source.family.index() as u64) as u32 & 1;
+    let start = tables.child(asked.overrides.wrapping_sub(1).wrapping_add(family));
+    if let Some(start) = start
+        && let Some(class) = tables.class(search_rarely(tables, *start, source.high, source.low))
+    {
+        asked.overridden = class.overridden;
+        asked.first_override = class.first_override;
+    }
+}
+
+/// Returns those of the limits `matched` that hold a packet from a source of `class`: all but those that have
+/// no rate but in overrides, of which none is for it.
+#[inline(always)]
+pub(crate) fn with_rates<T: Tables>(tables: &T, class: &Class, asked: &Asked, matched: u64) -> u64 {
+    let only_overridden = tables.shape().only_overridden;
+    if only_overridden == 0 {
+        return matched;
+    }
+    // A limit needs no rate for what it blocks.
+    let blocking = match class.listed() {
+        0 => 0,
+        listed => set_of_number(tables, listed),
+    };
+    matched & (!only_overridden | asked.overridden | class.overridden | blocking)
+}
+
+/// Returns the index of the parameters of the limit with that index for a packet from a source of `class`:
+/// an override for what it asks for goes before one for its source.
+#[must_use]
+#[inline(always)]
+pub fn rate_index<T: Tables>(tables: &T, class: &Class, asked: &Asked, limit_index: u32) -> u32 {
+    let bit = 1u64 << (limit_index & 63);
+    // For other limits nobody may have noted what the packet asks for.
+    if tables.shape().overridden_by_name & bit != 0 && asked.overridden & bit != 0 {
+        let before = (asked.overridden & (bit - 1)).count_ones();
+        return asked.first_override.wrapping_add(before);
+    }
+    class.rate_index(limit_index)
+}
+
+/// Returns what a policy says of a packet from a source of `class` that asks so: with its overrides, and
+/// without the limits that have no rate for it.
+#[cfg(not(target_arch = "bpf"))]
+#[must_use]
+pub fn with_overrides<T: Tables>(
+    tables: &T,
+    source: &Address,
+    class: &Class,
+    asked: &Asked,
+) -> Asked {
+    let mut asked = *asked;
+    note_overrides(tables, source, &mut asked);
+    asked.limits = with_rates(tables, class, &asked, asked.limits);
+    asked
+}

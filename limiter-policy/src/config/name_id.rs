@@ -1,0 +1,230 @@
+//! The ids of overrides by name: what a limit's owners are called, and which names it can have.
+
+use limiter_common::limit::{IdFormat, NamedBy};
+
+use super::{
+    diagnostics::{FilePosition, Problems},
+    id,
+    limit_id::LimitOwners,
+    limits::Limits,
+    overrides::NamedId,
+};
+use crate::{
+    policy::{DnsName, DomainLabels, Mode, OverriddenName, OverrideId, SuffixRule},
+    prefix::{Invalid, Written},
+};
+
+/// Parses an id in the format of its limit, normalized.
+///
+/// # Errors
+///
+/// The error, and what would be right.
+pub(super) fn parse(text: &str, owners: LimitOwners) -> Result<OverrideId, String> {
+    let Some(named_by) = owners.named_by() else {
+        return id::parse(text, owners.format);
+    };
+    if owners.per_name.is_none() {
+        return name(text, named_by).map(OverrideId::Name);
+    }
+    let whole = id::parse(text, owners.format);
+    if whole.is_ok() || is_meant_as_source(text, owners.format) {
+        return whole;
+    }
+    // Names have no colons.
+    match text.rsplit_once(':') {
+        Some((source, name_text)) => {
+            let source = id::parse(source, owners.format)?;
+            Ok(source.with_name(name(name_text, named_by)?))
+        }
+        None => name(text, named_by)
+            .map(OverrideId::Name)
+            .map_err(|_| format!("invalid id '{text}', expected {}", expectation(owners))),
+    }
+}
+
+/// Describes the ids of a limit's overrides, with an example.
+pub(super) fn expectation(owners: LimitOwners) -> String {
+    let of_sources = id::expectation(owners.format);
+    match owners.named_by() {
+        None => of_sources,
+        Some(named_by) if owners.per_name.is_none() => name_expectation(named_by).to_owned(),
+        Some(named_by) => format!(
+            "{of_sources}; or {}; or both, with a colon between",
+            name_expectation(named_by)
+        ),
+    }
+}
+
+const fn name_expectation(named_by: NamedBy) -> &'static str {
+    match named_by {
+        NamedBy::Zone => "a zone, such as 'example.com'",
+        NamedBy::Question => "a name and a type, such as 'www.example.com A'",
+        NamedBy::ServerName => "a server name, such as 'shop.example'",
+        _ => "a registered domain, such as 'example.com'",
+    }
+}
+
+/// Returns whether a text can only be meant as the sources that a format names, whatever is wrong with it.
+fn is_meant_as_source(text: &str, format: IdFormat) -> bool {
+    match format.named_by() {
+        Some(_) => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+        None => !matches!(Written::parse(text), Err(Invalid::Malformed)),
+    }
+}
+
+/// Parses the name of an owner.
+fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
+    let invalid = |why: String| Err(format!("invalid id '{text}', {why}"));
+    match text.parse::<OverriddenName>() {
+        Ok(name) if name.question.is_some() == (named_by == NamedBy::Question) => Ok(name),
+        Ok(_) => invalid(format!("expected {}", name_expectation(named_by))),
+        Err(error) => invalid(error.to_string()),
+    }
+}
+
+/// The names that sections have, by which overrides may name owners.
+pub(super) struct Known<'k> {
+    /// Sorted; `None`: unknown.
+    pub(super) zones: Option<&'k [DnsName]>,
+    /// Sorted; `None`: unknown.
+    pub(super) server_names: Option<&'k [DnsName]>,
+}
+
+/// Notes zones and server names that have no bucket.
+pub(super) fn check_owned(
+    by_name: &[NamedId],
+    limits: &Limits,
+    known: &Known<'_>,
+    problems: &mut Problems,
+) {
+    for one in by_name {
+        let (names, what, section) = match limits.get(one.limit).owners().named_by() {
+            Some(NamedBy::Zone) => (known.zones, "zone", "zones"),
+            Some(NamedBy::ServerName) => (known.server_names, "server name", "server-names"),
+            _ => continue,
+        };
+        if names.is_some_and(|names| names.binary_search(&one.name.name).is_err()) {
+            let name = &one.name;
+            let message =
+                format!("invalid id '{name}', no such {what}: name it in '{section}', too");
+            problems.note_at(one.at, message);
+        }
+    }
+}
+
+/// Notes domains that are not registered, by these rules.
+pub(super) fn check_domains(
+    by_name: &[NamedId],
+    limits: &Limits,
+    rules: &[SuffixRule],
+    problems: &mut Problems,
+) {
+    let of_domains: Vec<&NamedId> = by_name
+        .iter()
+        .filter(|one| {
+            let limit = limits.get(one.limit);
+            // The rules are not read for a limit that is off.
+            limit.mode != Mode::Off && limit.is_of_domains()
+        })
+        .collect();
+    if of_domains.is_empty() {
+        return;
+    }
+    let labels = DomainLabels::new(rules);
+    for NamedId { name, at, .. } in of_domains {
+        note_unregistered(&name.name, &labels, *at, problems);
+    }
+}
+
+fn note_unregistered(
+    name: &DnsName,
+    labels: &DomainLabels,
+    at: FilePosition,
+    problems: &mut Problems,
+) {
+    let message = match labels.registered(name) {
+        Some(domain) if domain == *name => return,
+        Some(domain) => format!(
+            "invalid id '{name}', must be a registered domain: did you mean '{domain}', which has it?"
+        ),
+        None => format!("invalid id '{name}', a public suffix, below which domains are registered"),
+    };
+    problems.note_at(at, message);
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::limit::NameKind;
+
+    use super::*;
+
+    const PAIR: LimitOwners = LimitOwners {
+        format: IdFormat::IpAddress,
+        per_name: Some(NameKind::Domain),
+    };
+
+    #[test]
+    fn a_source_a_name_or_both() {
+        let of_subscribers = LimitOwners {
+            format: IdFormat::RegId,
+            per_name: Some(NameKind::Question),
+        };
+        for (text, owners, id) in [
+            (
+                "Example.COM.",
+                LimitOwners::of(IdFormat::Zone),
+                "example.com",
+            ),
+            (".", LimitOwners::of(IdFormat::Zone), "."),
+            ("a.b a", LimitOwners::of(IdFormat::Question), "a.b A"),
+            (
+                "shop.example",
+                LimitOwners::of(IdFormat::ServerName),
+                "shop.example",
+            ),
+            ("192.0.2.7", PAIR, "192.0.2.7"),
+            ("2001:db8::/64", PAIR, "2001:db8::/64"),
+            ("example.com", PAIR, "example.com"),
+            ("192.0.2.7.", PAIR, "192.0.2.7."),
+            ("192.0.2.7:example.com", PAIR, "192.0.2.7:example.com"),
+            ("2001:DB8::/32:7", PAIR, "2001:db8::/32:7"),
+            ("7", of_subscribers, "7"),
+            ("a.b TXT", of_subscribers, "a.b TXT"),
+            ("7:a.b txt", of_subscribers, "7:a.b TXT"),
+        ] {
+            let found = parse(text, owners).map(|id| id.to_string());
+            assert_eq!(found, Ok(id.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither() {
+        let numbers = LimitOwners {
+            format: IdFormat::RegId,
+            per_name: Some(NameKind::Zone),
+        };
+        for (text, owners, why) in [
+            ("a.b A", LimitOwners::of(IdFormat::Zone), "expected a zone"),
+            (
+                "a.b",
+                LimitOwners::of(IdFormat::Question),
+                "expected a name and a type",
+            ),
+            (
+                "a_*",
+                LimitOwners::of(IdFormat::Domain),
+                "must have no '*' here",
+            ),
+            ("192.0.2.1/24", PAIR, "did you mean '192.0.2.0/24'?"),
+            ("192.0.2.1/32:a.b", PAIR, "did you mean '192.0.2.1'?"),
+            ("7:a.b", PAIR, "expected an IPv4 or IPv6 address"),
+            ("", PAIR, "or both, with a colon between"),
+            ("01", numbers, "expected a subscriber's number"),
+            ("01:a.b", numbers, "expected a subscriber's number"),
+            ("1:a..b", numbers, "must have no empty label"),
+        ] {
+            let error = parse(text, owners).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

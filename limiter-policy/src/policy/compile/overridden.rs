@@ -1,0 +1,205 @@
+//! Which overrides hold for a name, and for which sources that ask for it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use limiter_common::{address::Family, limit::NamedBy, policy::Child, strategy::Parameters};
+
+use super::{
+    CompileError,
+    classes::{Classes, Numbering, Settings},
+    index::{Indexed, Range},
+    rates::Rates,
+    sources::{Block, PrefixSetting, ranges_of_families},
+};
+use crate::policy::{Mode, OverriddenName, OverrideId, Policy, SubscriberNumber};
+
+/// An owner that is a name, alone or beside a source.
+pub(super) type NamedOwner = (NamedBy, OverriddenName);
+
+/// The overrides by name.
+pub(super) struct Overridden<'p> {
+    policy: &'p Policy,
+    by_owner: HashMap<NamedOwner, Said>,
+    /// The prefixes of subscribers, if any of these overrides is for one; outer ones before those in them.
+    subscribers: Vec<(Block, SubscriberNumber)>,
+    /// The index of what was compiled for some owners.
+    known: HashMap<Vec<NamedOwner>, u32>,
+    /// How many ranges that takes.
+    pub(super) ranges: usize,
+}
+
+/// The overrides for one owner.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    /// By limit index, whatever the source.
+    alone: Vec<(u32, Parameters)>,
+    /// By sources and limit index.
+    of_sources: Vec<(OverrideId, u32, Parameters)>,
+}
+
+impl<'p> Overridden<'p> {
+    pub(super) fn new(policy: &'p Policy, rates: &mut Rates) -> Result<Self, CompileError> {
+        let mut by_owner: HashMap<NamedOwner, Said> = HashMap::new();
+        let mut are_for_subscribers = false;
+        let limits = (0..).zip(&policy.limits);
+        for (limit_index, limit) in limits.filter(|(_, limit)| limit.mode != Mode::Off) {
+            for other in &limit.overrides {
+                let (Some(named_by), Some(name)) = (limit.named_by(), other.id.name()) else {
+                    continue;
+                };
+                let parameters = rates.parameters(limit, other.rate)?;
+                let said = by_owner.entry((named_by, name.clone())).or_default();
+                match other.id.source() {
+                    None => said.alone.push((limit_index, parameters)),
+                    Some(source) => {
+                        are_for_subscribers |= matches!(source, OverrideId::Subscriber(_));
+                        said.of_sources.push((source, limit_index, parameters));
+                    }
+                }
+            }
+        }
+        let mut subscribers = Vec::new();
+        if are_for_subscribers {
+            for (number, prefixes) in &policy.subscribers {
+                let blocks = prefixes.iter().map(|prefix| Block::of(*prefix));
+                subscribers.extend(blocks.map(|block| (block, *number)));
+            }
+            subscribers.sort_unstable_by_key(|(block, _)| order(block));
+        }
+        Ok(Self {
+            policy,
+            by_owner,
+            subscribers,
+            known: HashMap::new(),
+            ranges: 0,
+        })
+    }
+
+    /// Returns the names of owners of a kind, sorted.
+    pub(super) fn names(&self, named_by: NamedBy) -> Vec<OverriddenName> {
+        let owners = self.by_owner.keys();
+        let of_kind = owners.filter(|(of, _)| *of == named_by);
+        let mut names: Vec<_> = of_kind.map(|(_, name)| name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns where the overrides are found that hold for packets charged to these owners, which are of
+    /// different kinds, as [`NameSlot::overrides`](limiter_common::policy::NameSlot::overrides) has it.
+    pub(super) fn of(
+        &mut self,
+        owners: impl IntoIterator<Item = NamedOwner>,
+        classes: &mut Classes,
+        indexed: &mut Indexed,
+    ) -> u32 {
+        let owners = owners.into_iter();
+        let owners: Vec<NamedOwner> = owners
+            .filter(|owner| self.by_owner.contains_key(owner))
+            .collect();
+        if owners.is_empty() {
+            return 0;
+        }
+        if let Some(found) = self.known.get(&owners) {
+            return *found;
+        }
+        let mut alone = Settings::default();
+        let mut of_sources = Vec::new();
+        for said in owners.iter().filter_map(|owner| self.by_owner.get(owner)) {
+            for (limit_index, parameters) in &said.alone {
+                alone.set(*limit_index, *parameters);
+            }
+            of_sources.extend_from_slice(&said.of_sources);
+        }
+        let starts = self.starts(&alone, of_sources, classes, indexed);
+        let found = indexed.add_pair(starts) + 1;
+        self.known.insert(owners, found);
+        found
+    }
+
+    /// Returns in which children the look-ups by the source start.
+    fn starts(
+        &mut self,
+        alone: &Settings,
+        of_sources: Vec<(OverrideId, u32, Parameters)>,
+        classes: &mut Classes,
+        indexed: &mut Indexed,
+    ) -> [Child; 2] {
+        let mut of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>> =
+            BTreeMap::new();
+        let mut prefix_settings = Vec::new();
+        for (source, limit_index, parameters) in of_sources {
+            match source {
+                OverrideId::Prefix(prefix) => prefix_settings.push((
+                    Block::of(prefix),
+                    PrefixSetting::Override(limit_index, parameters),
+                )),
+                OverrideId::Subscriber(number) => {
+                    let overrides = of_subscribers.entry(number).or_default();
+                    overrides.push((limit_index, parameters));
+                }
+                // A source has no name.
+                OverrideId::Name(_)
+                | OverrideId::PrefixAndName(..)
+                | OverrideId::SubscriberAndName(..) => {}
+            }
+        }
+        let settings = self.around(of_subscribers.keys().copied()).into_iter();
+        prefix_settings.extend(settings.map(|at| {
+            let (block, number) = self.subscribers[at];
+            (block, PrefixSetting::Subscriber(number))
+        }));
+        let mut numbering = OfName {
+            classes,
+            of_subscribers,
+        };
+        let ranges = ranges_of_families(prefix_settings, alone, &mut numbering);
+        self.ranges += ranges.iter().map(Vec::len).sum::<usize>();
+        let everywhere = numbering.of(Family::V4, alone.clone());
+        ranges.map(|ranges: Vec<Range>| {
+            if ranges.is_empty() {
+                Child::value(everywhere)
+            } else {
+                indexed.add(&ranges)
+            }
+        })
+    }
+
+    /// Returns which prefixes of subscribers matter to overrides of some: theirs, and those of others inside.
+    fn around(&self, numbers: impl Iterator<Item = SubscriberNumber>) -> BTreeSet<usize> {
+        let prefixes = numbers.filter_map(|number| self.policy.subscribers.get(&number));
+        let blocks = prefixes.flatten().map(|prefix| Block::of(*prefix));
+        let ranges = blocks.map(|block| {
+            let last = (block.family as u64, block.last);
+            let first = self
+                .subscribers
+                .partition_point(|(other, _)| order(other) < order(&block));
+            let end = self
+                .subscribers
+                .partition_point(|(other, _)| (other.family as u64, other.first) <= last);
+            first..end
+        });
+        ranges.flatten().collect()
+    }
+}
+
+/// The key by which prefixes are sorted: by family and first address, outer ones before those in them.
+fn order(block: &Block) -> (u64, u128, u128) {
+    (block.family as u64, block.first, u128::MAX - block.last)
+}
+
+/// The classes of the sources that ask for one name.
+struct OfName<'c> {
+    classes: &'c mut Classes,
+    of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>>,
+}
+
+impl Numbering for OfName<'_> {
+    fn of(&mut self, _: Family, mut settings: Settings) -> u32 {
+        let subscriber = settings.subscriber;
+        let overrides = subscriber.and_then(|number| self.of_subscribers.get(&number));
+        for (limit_index, parameters) in overrides.into_iter().flatten() {
+            settings.set(*limit_index, *parameters);
+        }
+        self.classes.of_overrides(settings.overrides)
+    }
+}

@@ -1,0 +1,136 @@
+//! The names that overrides are for.
+
+use std::{fmt, str::FromStr};
+
+use limiter_common::{
+    dns::WireQuestion,
+    limit::{IdFormat, NameKind, NamedBy},
+};
+use thiserror::Error;
+
+use super::{DnsMatch, DnsName, InvalidDnsName, Question, QuestionText};
+
+/// The class of the Internet, and what the names of others begin with (RFC 3597).
+const IN: u16 = 1;
+const CLASS: &str = "CLASS";
+
+/// A zone, a domain, a server name or a question that an override is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OverriddenName {
+    /// The name.
+    pub name: DnsName,
+    /// The numbers of the type and of the class of a question; `None`: it is none.
+    pub question: Option<(u16, u16)>,
+}
+
+/// A text is no such name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidOverriddenName {
+    /// Its name is none.
+    #[error(transparent)]
+    Name(#[from] InvalidDnsName),
+    /// It has something else than a type behind its name.
+    #[error("must be a name, or a name and a type, such as 'www.example.com A'")]
+    NotAType,
+}
+
+/// A name that is no question.
+impl From<DnsName> for OverriddenName {
+    fn from(name: DnsName) -> Self {
+        Self {
+            name,
+            question: None,
+        }
+    }
+}
+
+impl From<&Question> for OverriddenName {
+    fn from(question: &Question) -> Self {
+        Self {
+            name: question.name.clone(),
+            question: Some((question.of_type, IN)),
+        }
+    }
+}
+
+/// Formats it as [`QuestionText`] has it.
+impl fmt::Display for OverriddenName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((of_type, class)) = self.question else {
+            return self.name.fmt(formatter);
+        };
+        let name = &self.name.wire();
+        QuestionText(WireQuestion {
+            name,
+            of_type,
+            class,
+        })
+        .fmt(formatter)
+    }
+}
+
+/// Parses it as it is displayed, in any case.
+impl FromStr for OverriddenName {
+    type Err = InvalidOverriddenName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOverriddenName> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let (name, class, of_type) = match words[..] {
+            [name] => return Ok(Self::from(name.parse::<DnsName>()?)),
+            [name, of_type] => (name, Some(IN), of_type),
+            [name, class, of_type] => (name, class_of(class), of_type),
+            _ => return Err(InvalidOverriddenName::NotAType),
+        };
+        let question = DnsMatch::type_of(of_type).zip(class);
+        Ok(Self {
+            name: name.parse()?,
+            question: Some(question.ok_or(InvalidOverriddenName::NotAType)?),
+        })
+    }
+}
+
+/// Returns the number of a class in the form for all.
+fn class_of(text: &str) -> Option<u16> {
+    let upper = text.to_ascii_uppercase();
+    let number: u16 = upper.strip_prefix(CLASS)?.parse().ok()?;
+    (upper == format!("{CLASS}{number}")).then_some(number)
+}
+
+/// Returns what names the owners of a limit, alone or beside a source, if that is a name, by their format and
+/// what each has a bucket for.
+pub(crate) fn named_by(id_format: IdFormat, per_name: Option<NameKind>) -> Option<NamedBy> {
+    let format = per_name.map_or(id_format, NameKind::alone);
+    format.named_by().filter(|of| of.is_name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_shown() {
+        for text in [
+            ".",
+            "example.com",
+            "www.example.com A",
+            ". TYPE65280",
+            "version.bind CLASS3 TXT",
+        ] {
+            let name: OverriddenName = text.parse().unwrap();
+            assert_eq!(name.to_string(), text);
+        }
+        let name: OverriddenName = "WWW.Example.com. class1 aaaa".parse().unwrap();
+        assert_eq!(name.to_string(), "www.example.com AAAA");
+        for (text, why) in [
+            ("", InvalidDnsName::EmptyLabel.into()),
+            ("*.a", InvalidDnsName::Asterisk.into()),
+            ("a  A", InvalidOverriddenName::NotAType),
+            ("a B", InvalidOverriddenName::NotAType),
+            ("a CLASS03 A", InvalidOverriddenName::NotAType),
+            ("a A CLASS3", InvalidOverriddenName::NotAType),
+            ("a CLASS3 A A", InvalidOverriddenName::NotAType),
+        ] {
+            assert_eq!(text.parse::<OverriddenName>(), Err(why), "{text}");
+        }
+    }
+}
