@@ -91,7 +91,8 @@ pub fn sift<T: Tables, S: Sieves>(
     let shape = tables.shape();
     let mut counting = verdict.matched;
     if !packet.facts.is_first_segment() {
-        counting &= !shape.connections;
+        // Those by name count nothing but data that asks for a place.
+        counting &= !shape.nameless_connections();
     }
     let mut scored = NOT_SCORED;
     for number in 0..MAX_USES {

@@ -94,6 +94,8 @@ pub struct Shape {
     /// The number of what the policy says of server names; 0: nothing. Policies that say the same have the
     /// same.
     pub server_names: u64,
+    /// Those of `by_server_name` that have data held until its connection's name is read.
+    pub holding: u64,
     /// The secret of the table of buckets, of the sieves and of names.
     pub hash_key: HashKey,
     /// The limits that only observe.
@@ -176,6 +178,7 @@ impl Shape {
         of_any_name: u64::MAX,
         by_server_name: 0,
         server_names: 0,
+        holding: 0,
         hash_key: HashKey {
             first: 0,
             second: 0,
@@ -309,6 +312,20 @@ impl Shape {
     #[inline(always)]
     pub const fn of_every_server_name(&self) -> u64 {
         !self.by_server_name
+    }
+
+    /// Returns the limits on connections that count them by the name that their clients ask for.
+    #[must_use]
+    #[inline(always)]
+    pub const fn named_connections(&self) -> u64 {
+        self.connections & self.by_server_name
+    }
+
+    /// Returns the limits on connections that count a segment only if it is the first of one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn nameless_connections(&self) -> u64 {
+        self.connections & !self.by_server_name
     }
 
     /// Returns the limits that packets are charged to, or that are only asked, and that do more than

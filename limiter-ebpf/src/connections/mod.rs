@@ -17,7 +17,7 @@ use limiter_common::{
     decide::Workspace,
 };
 
-use crate::{buckets::BucketLocation, globals, socket, tables::MapTables};
+use crate::{buckets::BucketLocation, globals, server_names, socket, tables::MapTables};
 
 /// Notes which limits have no room for the connection that the workspace's packet would open.
 ///
@@ -30,11 +30,12 @@ pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLo
     if !workspace.may_be_refused(shape) {
         return workspace.set_refusals(Refusals::default());
     }
-    if !workspace.is_first_segment() && !crowding::may_overshoot(workspace.now_ns()) {
+    let opens = workspace.opens(shape);
+    if !opens && !crowding::may_overshoot(workspace.now_ns()) {
         return workspace.set_refusals(Refusals::default());
     }
     let mut full = limiter_full_connections(workspace);
-    if !workspace.is_first_segment() {
+    if !opens {
         full &= !shape.observing;
         if full != 0 && !socket::state(context, workspace.facts()).may_open() {
             full = 0;
@@ -134,11 +135,60 @@ extern "C" fn limiter_connection_place(
 /// Counts an open connection where the policy says, and nowhere else, unless that is so already.
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
+    settle(cookie, ends);
+    crowding::note(ends);
+    queues::leave(ends, false);
+}
+
+/// Does the same for one that another CPU may just be giving its place among those of its name.
+#[inline(always)]
+pub(crate) fn recount(cookie: u64, ends: &Ends) {
+    for _ in 0..2 {
+        settle(cookie, ends);
+        // If the other CPU has given it its place since it was looked at, that was taken off. To settle twice what
+        // was in service before changes nothing.
+        if limiter_is_in_service(ends) == 0 {
+            break;
+        }
+    }
+    crowding::note(ends);
+    queues::leave(ends, false);
+}
+
+/// Gives the connection of the workspace's packet its place among those of its name. It is in service first: so
+/// whoever settles it at the same time sees that, or is earlier.
+#[inline(always)]
+pub(crate) fn take_place(workspace: &Workspace<BucketLocation>) {
+    if globals::shape().named_connections() == 0 {
+        return;
+    }
+    let ends = workspace.ends();
+    if let Some(cookie) = server_names::serve(&ends) {
+        settle(cookie, &ends);
+        queues::leave(&ends, true);
+    }
+}
+
+#[inline(always)]
+fn settle(cookie: u64, ends: &Ends) {
     let mut places = Places::NONE;
     limiter_find_places(ends, &raw mut places);
     notes::settle(cookie, &places);
-    crowding::note(ends);
-    queues::leave(ends);
+}
+
+/// Calls [`server_names::is_in_service`]; returns 1 for true.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_is_in_service(ends: *const Ends) -> u32 {
+    // As above.
+    if globals::shape().named_connections() == 0 {
+        return 0;
+    }
+    // SAFETY: as above.
+    let ends = unsafe { ends.as_ref() };
+    u32::from(ends.is_some_and(server_names::is_in_service))
 }
 
 /// Finds where the policy has a connection counted; returns 0.
@@ -153,7 +203,7 @@ extern "C" fn limiter_find_places(ends: *const Ends, places: *mut Places) -> u32
     if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
         && !ends.are_both_own()
     {
-        connection::find_places(&MapTables, ends, places);
+        connection::find_places(&MapTables, ends, &server_names::counted_as(ends), places);
     }
     0
 }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::policy::{
     AnswerRates, CountedConnections, DnsCookies, DnsName, FlatMetrics, Limit, Names,
-    OwnConnections, Policy,
+    OwnConnections, Policy, UntilKnown,
 };
 
 /// The sections that make a policy.
@@ -43,6 +43,7 @@ pub(super) struct Parts<'l> {
     pub(super) malformed: Action,
     pub(super) own_connections: OwnConnections,
     pub(super) connections: CountedConnections,
+    pub(super) until_known: UntilKnown,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
@@ -120,6 +121,7 @@ pub(super) fn policy(
         malformed: parts.malformed,
         own_connections: parts.own_connections,
         connections: parts.connections,
+        until_known: parts.until_known,
         lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),

@@ -17,7 +17,7 @@ use super::{
     owned_names::{self, SERVER_NAMES, ZONES},
     page, public_suffixes,
     reader::{Fields, Reader},
-    settings, standing, subscribers,
+    selector, settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
 };
 use crate::{
@@ -42,6 +42,8 @@ const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
 const OWN_CONNECTIONS: &str = "own-connections";
 const CONNECTIONS: &str = "connections";
+const NAMES: &str = "names";
+const SELECTOR: &str = "selector";
 const BUCKETS: &str = "buckets";
 const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
@@ -50,8 +52,9 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 26] = [
+const SECTIONS: [&str; 28] = [
     LIMITS,
+    SELECTOR,
     OVERRIDES,
     SUBSCRIBERS,
     LISTS,
@@ -70,6 +73,7 @@ const SECTIONS: [&str; 26] = [
     MALFORMED,
     OWN_CONNECTIONS,
     CONNECTIONS,
+    NAMES,
     BUCKETS,
     OFFENDERS,
     BANS,
@@ -110,6 +114,14 @@ pub(super) fn read(
         None => fields.is_missing(LIMITS).then(Limits::default),
     }
     .unwrap_or_else(Limits::unreadable);
+    if let Some(node) = fields.get(SELECTOR) {
+        let read = section(&mut reader, node, directory, |reader, node| {
+            selector::read(reader, node, &mut limits)
+        });
+        if read.is_none() {
+            limits.lack_some();
+        }
+    }
     let subscribers = fields
         .get(SUBSCRIBERS)
         .and_then(|node| section(&mut reader, node, directory, subscribers::read));
@@ -170,6 +182,7 @@ pub(super) fn read(
         }),
         own_connections: own_connections(&mut reader, &fields),
         connections: connections(&mut reader, &fields),
+        until_known: setting(&mut reader, &fields, NAMES, settings::read_names),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);

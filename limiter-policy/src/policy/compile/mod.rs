@@ -131,7 +131,7 @@ impl CompiledPolicy {
         let names = NameTable::new(policy, &mut sets);
         let server_names = ServerNames::new(policy);
         let other = names.shape(&policy.limits, &connections::shape(&policy.limits));
-        let other = server_names.shape(&other);
+        let other = server_names.shape(policy.until_known, &other);
         let (units, numbers) = known.intern(&rates.units)?;
         for parameters in &mut parameters {
             // A limit without a default has no unit.
