@@ -93,7 +93,7 @@ impl ConnectionNamer {
             let ends = ends(flow);
             match current.namer.flow(&ends)? {
                 Some(noted) if noted.is_read() => {
-                    let asked = asked(&current.names, Some(name));
+                    let asked = asked(&current.names, name);
                     let named = noted.read(current.number, &asked);
                     // It was not turned away, and goes on.
                     let waits = before.as_ref().is_some_and(|before| before.waits(&noted));
