@@ -19,6 +19,7 @@ mod overrides;
 mod parse;
 mod rate_texts;
 mod rates;
+mod selector;
 mod server_names;
 mod settings;
 mod shown;
