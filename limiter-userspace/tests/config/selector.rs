@@ -152,7 +152,8 @@ fn what_limits_on_connections_by_name_do_not_have() {
     check(
         &limit("match: {server-name: a}, group: g"),
         &[
-            "2:71: 'group' is not for limits by server name: their connections begin to count later than others",
+            "2:72: 'group' is not for limits by server name: their connections begin to count later than others",
+            "2:72: A is alone in the group 'g': give it to another limit, too, or leave it out",
         ],
     );
     check(
