@@ -292,7 +292,9 @@ mod tests {
             assert_eq!(exact.has(&name(text)), is_exact, "{text}");
         }
         assert_eq!(below.to_string(), "*.example.com");
-        assert!("*".parse::<NamePattern>().is_err());
+        let every: NamePattern = "*".parse().unwrap();
+        assert!(every.is_every() && every.has(&name("com")) && !every.has(&name(".")));
+        assert_eq!(every.to_string(), "*");
         assert!("a.*.b".parse::<NamePattern>().is_err());
         assert!("*.".parse::<NamePattern>().is_err());
     }

@@ -165,6 +165,6 @@ fn what_limits_on_connections_by_name_do_not_have() {
     );
     check(
         "names: {tls: {until-known: wait}}\n",
-        &["1:28: unknown until-known 'wait', expected pass or hold"],
+        &["1:28: unknown until-known 'wait', must be one of pass, hold"],
     );
 }
