@@ -80,6 +80,9 @@ pub trait Reputation {
     /// Notes that a connection is in service. Only the native pipeline calls it.
     fn serve(&self, _ends: &Ends) {}
 
+    /// Notes that a connection waits for its place. Only the native pipeline calls it.
+    fn make_wait(&self, _ends: &Ends) {}
+
     /// Counts a connection that is in service at a place. Only the native pipeline calls it.
     fn count_connection(&self, _place: Place) {}
 

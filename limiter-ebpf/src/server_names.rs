@@ -86,8 +86,10 @@ pub(crate) fn counted_as(ends: &Ends) -> Asked {
     if globals::shape().named_connections() == 0 {
         return Asked::NOTHING;
     }
+    // Older kernels take no key that is a caller's.
+    let key = *ends;
     // SAFETY: the value is copied at once.
-    let flow = unsafe { SERVER_FLOWS.get(ends) };
+    let flow = unsafe { SERVER_FLOWS.get(key) };
     flow.map_or(Asked::NOTHING, |flow| flow.counted_as(globals::shape()))
 }
 
@@ -102,11 +104,22 @@ pub(crate) fn serve(ends: &Ends) -> Option<u64> {
     }
 }
 
+/// Notes that the connection with these ends waits for its place.
+#[inline(always)]
+pub(crate) fn make_wait(ends: &Ends) {
+    if let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) {
+        // SAFETY: an element of the map, made of plain numbers.
+        unsafe { (*flow).make_wait() };
+    }
+}
+
 /// Returns whether the connection with these ends is in service.
 #[inline(always)]
 pub(crate) fn is_in_service(ends: &Ends) -> bool {
+    // As above.
+    let key = *ends;
     // SAFETY: the value is read at once.
-    unsafe { SERVER_FLOWS.get(ends) }.is_some_and(Flow::is_in_service)
+    unsafe { SERVER_FLOWS.get(key) }.is_some_and(Flow::is_in_service)
 }
 
 /// Returns 1 if a limit may count the connection by its name, else 0.

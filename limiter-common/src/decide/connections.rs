@@ -96,6 +96,22 @@ impl<Location> Workspace<Location> {
         self.is_first_segment() || self.asks_for_place(shape)
     }
 
+    /// Returns the limits on connections that have made the packet's connection wait: it was a hit of their sieves
+    /// when it first asked.
+    #[inline(always)]
+    pub(super) const fn waiting(&self, shape: &Shape) -> u64 {
+        let asked = self.verdict.matched & shape.named_connections();
+        if asked != 0 && self.waits { asked } else { 0 }
+    }
+
+    /// Returns whether the packet asks for a place and is refused one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_made_to_wait(&self, shape: &Shape) -> bool {
+        let refused = self.refusals.full & !shape.observing;
+        refused & self.verdict.matched & shape.named_connections() != 0
+    }
+
     /// Returns the ends of the connection that the packet belongs to.
     #[must_use]
     #[inline(always)]
@@ -171,6 +187,9 @@ impl<Location> Workspace<Location> {
             };
             let full = self.full_limits(tables, |place| entrance.open(place));
             self.refusals = self.stand_in_line(tables, full, &entrance);
+        }
+        if self.is_made_to_wait(tables.shape()) {
+            reputation.make_wait(&self.ends());
         }
     }
 }

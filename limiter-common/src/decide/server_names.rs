@@ -56,6 +56,7 @@ impl<Location> Workspace<Location> {
     pub fn note_flow<T: Tables>(&mut self, tables: &T, flow: Option<&Flow>) {
         let shape = tables.shape();
         self.is_held = false;
+        self.waits = false;
         let asked = &mut self.packet.asked;
         *asked = nothing(tables);
         if let Some(flow) = flow {
@@ -69,6 +70,7 @@ impl<Location> Workspace<Location> {
     #[inline(always)]
     pub const fn ask_for_place(&mut self, shape: &Shape, flow: &Flow) {
         self.packet.asked.limits = flow.limits_of(shape.server_names);
+        self.waits = flow.waits();
         self.verdict.matched &= !shape.nameless_connections();
     }
 

@@ -19,13 +19,20 @@ pub struct Flow {
     pub known_by: u64,
     /// When its data was first held, in nanoseconds; 0: never.
     held_ns: u64,
-    /// 1: it has its place among the connections of its name, or no limit on these was in its way.
-    in_service: u64,
+    /// [`NEW`], [`IN_SERVICE`] or [`WAITS`].
+    service: u64,
     /// The sequence number of its first byte.
     pub first: u32,
     /// How many of its segments userspace was told; [`READ`]: its name was read, or that it has none.
     told: u32,
 }
+
+/// It has not asked for a place among the connections of its name.
+const NEW: u64 = 0;
+/// It has its place, or no limit on these connections was in its way.
+const IN_SERVICE: u64 = 1;
+/// It has asked, and there was no room.
+const WAITS: u64 = 2;
 
 /// In place of a number of segments.
 const READ: u32 = u32::MAX;
@@ -49,7 +56,7 @@ impl Flow {
             name: 0,
             known_by: 0,
             held_ns: 0,
-            in_service: 0,
+            service: NEW,
             first,
             told: 0,
         }
@@ -73,7 +80,7 @@ impl Flow {
     #[inline(always)]
     pub const fn served(self) -> Self {
         Self {
-            in_service: 1,
+            service: IN_SERVICE,
             ..self
         }
     }
@@ -81,14 +88,29 @@ impl Flow {
     /// Notes that it is in service.
     #[inline(always)]
     pub const fn serve(&mut self) {
-        self.in_service = 1;
+        self.service = IN_SERVICE;
+    }
+
+    /// Notes that it has asked for a place, and there was no room.
+    #[inline(always)]
+    pub const fn make_wait(&mut self) {
+        if self.service == NEW {
+            self.service = WAITS;
+        }
+    }
+
+    /// Returns whether it has asked for a place, and there was no room: sieves have seen it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn waits(&self) -> bool {
+        self.service == WAITS
     }
 
     /// Returns whether it is in service.
     #[must_use]
     #[inline(always)]
     pub const fn is_in_service(&self) -> bool {
-        self.in_service != 0
+        self.service == IN_SERVICE
     }
 
     /// Returns whether data that comes at the time `now_ns` is held until its name is read, and notes when that
@@ -134,14 +156,14 @@ impl Flow {
     #[must_use]
     #[inline(always)]
     pub const fn asks_for_place(&self, shape: &Shape) -> bool {
-        self.in_service == 0 && self.limits_of(shape.server_names) & shape.connections != 0
+        !self.is_in_service() && self.limits_of(shape.server_names) & shape.connections != 0
     }
 
     /// Returns what is asked of the limits that count the connection itself: nothing until it is in service.
     #[must_use]
     #[inline(always)]
     pub const fn counted_as(&self, shape: &Shape) -> Asked {
-        let is_counted = (self.in_service != 0) as u64;
+        let is_counted = self.is_in_service() as u64;
         Asked {
             limits: self.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
             zone: self.name,
@@ -209,8 +231,14 @@ mod tests {
             ..Asked::NOTHING
         };
         let flow = Flow::new(7, 1).read(3, &asked(0b101));
-        assert!(flow.asks_for_place(&shape) && flow.counted_as(&shape).limits == 0);
-        let served = flow.served();
+        let mut waiting = flow;
+        waiting.make_wait();
+        assert!(waiting.waits() && !flow.waits());
+        for flow in [flow, waiting] {
+            assert!(flow.asks_for_place(&shape) && flow.counted_as(&shape).limits == 0);
+        }
+        let mut served = flow.served();
+        served.make_wait();
         assert!(!served.asks_for_place(&shape));
         assert_eq!(served.counted_as(&shape), asked(0b101));
         assert!(!Flow::new(7, 1).read(3, &asked(1)).asks_for_place(&shape));

@@ -15,6 +15,7 @@ use limiter_common::{
         queue::{Flow, Turn},
     },
     decide::Workspace,
+    packet::Asked,
 };
 
 use crate::{buckets::BucketLocation, globals, server_names, socket, tables::MapTables};
@@ -40,13 +41,36 @@ pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLo
         if full != 0 && !socket::state(context, workspace.facts()).may_open() {
             full = 0;
         }
-    } else if shape.queueing != 0 {
-        let entrance = MapEntrance { workspace };
-        let refusals = workspace.stand_in_line(&MapTables, full, &entrance);
-        return workspace.set_refusals(refusals);
     }
-    let waiting = full & shape.queueing;
-    workspace.set_refusals(Refusals { full, waiting });
+    let refusals = if opens && shape.queueing != 0 {
+        let entrance = MapEntrance { workspace };
+        workspace.stand_in_line(&MapTables, full, &entrance)
+    } else {
+        let waiting = full & shape.queueing;
+        Refusals { full, waiting }
+    };
+    workspace.set_refusals(refusals);
+    if workspace.is_made_to_wait(shape) {
+        limiter_make_wait(workspace);
+    }
+}
+
+/// Notes that the connection of the workspace's packet waits for its place; returns 0.
+///
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_make_wait(workspace: *const Workspace<BucketLocation>) -> u64 {
+    // Older verifiers walk this function even if the policy has no such limits.
+    if globals::shape().named_connections() == 0 {
+        return 0;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is
+    // this CPU's, and the caller does not change it meanwhile.
+    if let Some(workspace) = unsafe { workspace.as_ref() } {
+        server_names::make_wait(&workspace.ends());
+    }
+    0
 }
 
 /// Calls [`Workspace::full_limits`].
@@ -172,7 +196,8 @@ pub(crate) fn take_place(workspace: &Workspace<BucketLocation>) {
 #[inline(always)]
 fn settle(cookie: u64, ends: &Ends) {
     let mut places = Places::NONE;
-    limiter_find_places(ends, &raw mut places);
+    let (limits, name) = (limiter_limits_of_name(ends), limiter_number_of_name(ends));
+    limiter_find_places(ends, limits, name, &raw mut places);
     notes::settle(cookie, &places);
 }
 
@@ -191,19 +216,52 @@ extern "C" fn limiter_is_in_service(ends: *const Ends) -> u32 {
     u32::from(ends.is_some_and(server_names::is_in_service))
 }
 
-/// Finds where the policy has a connection counted; returns 0.
+/// Returns the limits that count a connection by its name, once it has its place there.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_limits_of_name(ends: *const Ends) -> u64 {
+    // SAFETY: as above.
+    let ends = unsafe { ends.as_ref() };
+    ends.map_or(0, |ends| server_names::counted_as(ends).limits)
+}
+
+/// Returns the number of the name of the policy that it belongs to.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_number_of_name(ends: *const Ends) -> u64 {
+    // SAFETY: as above.
+    let ends = unsafe { ends.as_ref() };
+    ends.map_or(0, |ends| server_names::counted_as(ends).zone)
+}
+
+/// Finds where the policy has a connection counted whose name these limits count, and that belongs to the name of
+/// that number; returns 0.
 ///
 /// As above. It has a stack of its own, since what counts there needs much, too.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_places(ends: *const Ends, places: *mut Places) -> u32 {
+extern "C" fn limiter_find_places(
+    ends: *const Ends,
+    limits: u64,
+    name: u64,
+    places: *mut Places,
+) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are the
     // caller's, who does not use them meanwhile.
     let (ends, places) = unsafe { (ends.as_ref(), places.as_mut()) };
     if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
         && !ends.are_both_own()
     {
-        connection::find_places(&MapTables, ends, &server_names::counted_as(ends), places);
+        let asked = Asked {
+            limits,
+            zone: name,
+            ..Asked::NOTHING
+        };
+        connection::find_places(&MapTables, ends, &asked, places);
     }
     0
 }

@@ -114,14 +114,7 @@ pub(super) fn read(
         None => fields.is_missing(LIMITS).then(Limits::default),
     }
     .unwrap_or_else(Limits::unreadable);
-    if let Some(node) = fields.get(SELECTOR) {
-        let read = section(&mut reader, node, directory, |reader, node| {
-            selector::read(reader, node, &mut limits)
-        });
-        if read.is_none() {
-            limits.lack_some();
-        }
-    }
+    read_selectors(&mut reader, &fields, directory, &mut limits);
     let subscribers = fields
         .get(SUBSCRIBERS)
         .and_then(|node| section(&mut reader, node, directory, subscribers::read));
@@ -238,6 +231,24 @@ fn public_suffixes<'n>(
         Some(node) => public_suffixes::read(reader, node, directory),
         None if fields.is_missing(PUBLIC_SUFFIXES) => public_suffixes::Section::Missing,
         None => public_suffixes::Section::Invalid,
+    }
+}
+
+/// Reads the limits of the section `selector`, if there is one.
+fn read_selectors<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+    limits: &mut Limits,
+) {
+    let Some(node) = fields.get(SELECTOR) else {
+        return;
+    };
+    let read = section(reader, node, directory, |reader, node| {
+        selector::read(reader, node, limits)
+    });
+    if read.is_none() {
+        limits.lack_some();
     }
 }
 

@@ -29,6 +29,10 @@ impl MemoryFlows {
         self.change(ends, Flow::serve);
     }
 
+    pub(super) fn make_wait(&self, ends: &Ends) {
+        self.change(ends, Flow::make_wait);
+    }
+
     fn change<T>(&self, ends: &Ends, change: impl FnOnce(&mut Flow) -> T) -> Option<T> {
         let mut flows = self.0.borrow_mut();
         let found = flows.iter_mut().find(|(other, _)| other == ends);

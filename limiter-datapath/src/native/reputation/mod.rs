@@ -122,6 +122,10 @@ impl Reputation for MemoryReputation {
         self.flows.serve(ends);
     }
 
+    fn make_wait(&self, ends: &Ends) {
+        self.flows.make_wait(ends);
+    }
+
     fn count_connection(&self, place: Place) {
         self.connections.add(place);
     }

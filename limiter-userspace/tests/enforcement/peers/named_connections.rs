@@ -357,8 +357,7 @@ fn queue_of(limiter: &Limiter, limit: &str) -> Result<Value> {
     Ok(limiter.status()?["limits"][limit]["queue"].clone())
 }
 
-/// Traffic Server's file, as its documentation has it, with smaller numbers. The sieve is another selector's: clients
-/// that wait try again and again, and would be busy.
+/// Traffic Server's file, as its documentation has it, with smaller numbers.
 #[test]
 fn traffic_servers_file_does_what_it_says() -> Result<()> {
     let _turn = take_turn();
@@ -374,13 +373,13 @@ selector:
     metrics:
       tag: example.com
       prefix: ddos
+    ip-rep: main
     exclude: internal
   - sni: test2.example.com
     aliases: [test3.example.com, test4.example.com]
     limit: 1
   - sni: '*'
     limit: 1
-    ip-rep: main
 ip-rep:
   - name: main
     buckets: 10
