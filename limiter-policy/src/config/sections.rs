@@ -131,10 +131,7 @@ pub(super) fn read(
         None => fields.is_missing(LISTS).then(lists::Lists::default),
     }
     .unwrap_or_else(lists::Lists::unreadable);
-    let ip_rep = match fields.get(IP_REP) {
-        Some(node) => section(&mut reader, node, directory, ip_rep::read),
-        None => fields.is_missing(IP_REP).then(IpRep::default),
-    };
+    let ip_rep = sieves(&mut reader, &fields, directory);
     let (dns_cookies, secrets) = fields
         .get(DNS_COOKIES)
         .and_then(|node| dns_cookies::read(&mut reader, node, directory))
@@ -231,6 +228,18 @@ fn public_suffixes<'n>(
         Some(node) => public_suffixes::read(reader, node, directory),
         None if fields.is_missing(PUBLIC_SUFFIXES) => public_suffixes::Section::Missing,
         None => public_suffixes::Section::Invalid,
+    }
+}
+
+/// Reads the section `ip-rep`; `None`: it has an error.
+fn sieves<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+) -> Option<IpRep> {
+    match fields.get(IP_REP) {
+        Some(node) => section(reader, node, directory, ip_rep::read),
+        None => fields.is_missing(IP_REP).then(IpRep::default),
     }
 }
 

@@ -94,11 +94,12 @@ impl ConnectionNamer {
             match current.namer.flow(&ends)? {
                 Some(noted) if noted.is_read() => {
                     let asked = asked(&current.names, name);
-                    let named = noted.read(current.number, &asked);
-                    // It was not turned away, and goes on.
-                    let waits = before.as_ref().is_some_and(|before| before.waits(&noted));
-                    let named = if waits { named } else { named.served() };
-                    current.namer.set(&ends, named)?;
+                    let mut flow = noted.read(current.number, &asked);
+                    if !(before.as_ref()).is_some_and(|before| before.waits(&noted)) {
+                        // It was not turned away, and goes on.
+                        flow.serve();
+                    }
+                    current.namer.set(&ends, flow)?;
                 }
                 _ => over.push(*flow),
             }
