@@ -142,6 +142,8 @@ reasons! {
         "It opens a TCP connection, and a matching limit allows no more of them at once; nothing was charged.",
     OwnConnection "own_connection" Pass
         "A limit or a sieve refused it, or would have, but it answers on a TCP connection that this host began.",
+    NameAwaited "name_awaited" Drop
+        "It has data of a TCP connection whose name is not read yet, and the policy holds that until it is.",
 }
 
 impl Reason {

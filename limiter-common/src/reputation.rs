@@ -72,6 +72,20 @@ pub trait Reputation {
         None
     }
 
+    /// Calls [`server_name::Flow::hold`] of a noted connection. Only the native pipeline calls it.
+    fn hold(&self, _ends: &Ends, _now_ns: u64) -> bool {
+        false
+    }
+
+    /// Notes that a connection is in service. Only the native pipeline calls it.
+    fn serve(&self, _ends: &Ends) {}
+
+    /// Notes that a connection waits for its place. Only the native pipeline calls it.
+    fn make_wait(&self, _ends: &Ends) {}
+
+    /// Counts a connection that is in service at a place. Only the native pipeline calls it.
+    fn count_connection(&self, _place: Place) {}
+
     /// Counts what a query said by its cookie.
     fn count_cookie(&self, check: CookieCheck);
 }

@@ -18,7 +18,7 @@ use aya_ebpf::{
 use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
-    packet::{self, Segment},
+    packet::{self, Asked, Segment},
     server_name::{Allowance, Flow, LONGEST_SEGMENT, Piece},
 };
 
@@ -53,6 +53,8 @@ const SILENT: u64 = 0;
 const UNKNOWN: u64 = 1;
 /// Its connection is noted, and its name not read yet.
 const AWAITING: u64 = 2;
+/// Its name is read, and limits on connections decide on its data.
+const ASKING: u64 = 3;
 
 /// Returns whether limits count connections by their names.
 #[inline(always)]
@@ -78,6 +80,48 @@ pub(crate) fn ended(cookie: u64, ends: &Ends) {
     if noted == Some(cookie) {
         let _ = SERVER_FLOWS.remove(ends);
     }
+}
+
+/// Returns what the policy says of the name of a connection, once that has its place among those of its name.
+#[inline(always)]
+pub(crate) fn counted_as(ends: &Ends) -> Asked {
+    if globals::shape().named_connections() == 0 {
+        return Asked::NOTHING;
+    }
+    // Older kernels take no key that is a caller's.
+    let key = *ends;
+    // SAFETY: the value is copied at once.
+    let flow = unsafe { SERVER_FLOWS.get(key) };
+    flow.map_or(Asked::NOTHING, |flow| flow.counted_as(globals::shape()))
+}
+
+/// Notes that the connection with these ends is in service; returns the cookie of its socket.
+#[inline(always)]
+pub(crate) fn serve(ends: &Ends) -> Option<u64> {
+    let flow = SERVER_FLOWS.get_ptr_mut(ends)?;
+    // SAFETY: an element of the map, made of plain numbers.
+    unsafe {
+        (*flow).serve();
+        Some((*flow).cookie)
+    }
+}
+
+/// Notes that the connection with these ends waits for its place.
+#[inline(always)]
+pub(crate) fn make_wait(ends: &Ends) {
+    if let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) {
+        // SAFETY: an element of the map, made of plain numbers.
+        unsafe { (*flow).make_wait() };
+    }
+}
+
+/// Returns whether the connection with these ends is in service.
+#[inline(always)]
+pub(crate) fn is_in_service(ends: &Ends) -> bool {
+    // As above.
+    let key = *ends;
+    // SAFETY: the value is read at once.
+    unsafe { SERVER_FLOWS.get(key) }.is_some_and(Flow::is_in_service)
 }
 
 /// Returns 1 if a limit may count the connection by its name, else 0.
@@ -114,10 +158,20 @@ pub(crate) fn find<const FRAGS: bool>(
         return;
     }
     let frame = XdpFrame::<FRAGS>::new(context);
-    if let Some(segment) = packet::segment(&frame.first_of_unknown_length())
-        && is_told(context, workspace, found, &segment)
-    {
+    let Some(segment) = packet::segment(&frame.first_of_unknown_length()) else {
+        return;
+    };
+    if found == ASKING {
+        limiter_ask_for_place(workspace);
+        return;
+    }
+    let is_held = workspace.may_be_held(globals::shape());
+    let Fate { is_told, is_held } = fate(context, workspace, found, is_held, &segment);
+    if is_told {
         tell(context, workspace, &segment);
+    }
+    if is_held {
+        workspace.hold();
     }
 }
 
@@ -142,14 +196,43 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     let flow = unsafe { SERVER_FLOWS.get(ends) };
     workspace.note_flow(&MapTables, flow, find_slot);
     match flow {
+        Some(flow) if flow.asks_for_place(globals::shape()) => ASKING,
         Some(flow) if flow.is_read() => SILENT,
         Some(_) => AWAITING,
         None => UNKNOWN,
     }
 }
 
-/// Returns 1 if userspace is to be told a segment with that number of the connection of the workspace's packet,
-/// by what is noted of the connection; else 0.
+/// Has limits on connections decide on the workspace's packet, by the name of its connection; returns 0.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_ask_for_place(workspace: *mut Workspace<BucketLocation>) -> u64 {
+    // As above.
+    if globals::shape().named_connections() == 0 {
+        return 0;
+    }
+    // SAFETY: as above.
+    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+        return 0;
+    };
+    let ends = workspace.ends();
+    // SAFETY: as above.
+    if let Some(flow) = unsafe { SERVER_FLOWS.get(ends) } {
+        workspace.ask_for_place(globals::shape(), flow);
+    }
+    0
+}
+
+/// In the number that [`limiter_tell_of_flow`] returns: userspace is to be told.
+const TOLD: u32 = 1;
+/// The segment is held.
+const HELD: u32 = 2;
+
+/// Returns whether userspace is to be told a segment with that number of the connection of the workspace's packet,
+/// by what is noted of the connection, and whether the segment is held, if it may be: the sum of [`TOLD`] and
+/// [`HELD`].
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -157,6 +240,7 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
 extern "C" fn limiter_tell_of_flow(
     workspace: *const Workspace<BucketLocation>,
     sequence: u32,
+    may_be_held: u32,
 ) -> u32 {
     // As above.
     if !are_asked_for() {
@@ -172,32 +256,57 @@ extern "C" fn limiter_tell_of_flow(
     };
     // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time:
     // then one more is told.
-    u32::from(unsafe { (*flow).tell(sequence) })
+    let flow = unsafe { &mut *flow };
+    let held = may_be_held != 0 && flow.hold(workspace.now_ns());
+    u32::from(flow.tell(sequence)) * TOLD + u32::from(held) * HELD
 }
 
-/// Returns whether userspace is told of a segment.
+/// What becomes of a segment whose connection's name is not known.
+struct Fate {
+    /// Whether userspace is told of it.
+    is_told: bool,
+    /// Whether it is held.
+    is_held: bool,
+}
+
+impl Fate {
+    const NONE: Self = Self {
+        is_told: false,
+        is_held: false,
+    };
+}
+
+/// Returns what becomes of a segment, which is held only if it may be.
 #[inline(always)]
-fn is_told(
+fn fate(
     context: &XdpContext,
     workspace: &Workspace<BucketLocation>,
     found: u64,
+    may_be_held: bool,
     segment: &Segment,
-) -> bool {
+) -> Fate {
     let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
-        return false;
+        return Fate::NONE;
     };
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on a
     // CPU, and each calls this once.
     let allowance = unsafe { &mut *allowance };
     let now_ns = workspace.now_ns();
     if found == AWAITING {
-        return limiter_tell_of_flow(workspace, segment.sequence) == 1
-            && allowance.take_noted(now_ns);
+        let said = limiter_tell_of_flow(workspace, segment.sequence, may_be_held.into());
+        return Fate {
+            is_told: said & TOLD != 0 && allowance.take_noted(now_ns),
+            is_held: said & HELD != 0,
+        };
     }
-    !trial::is_on()
+    let begins = !trial::is_on()
         && allowance.take_look(now_ns)
-        && socket::state(context, workspace.facts()).is_of_handshake()
-        && allowance.take_other(now_ns)
+        && socket::state(context, workspace.facts()).is_of_handshake();
+    // The pure ACK before it makes the connection, or the answer to the server's next SYN does.
+    Fate {
+        is_told: begins && allowance.take_other(now_ns),
+        is_held: begins && may_be_held,
+    }
 }
 
 /// Tells userspace of a segment; if there is no room, not.

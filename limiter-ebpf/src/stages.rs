@@ -84,6 +84,7 @@ programs! {
     limiter_standing limiter_standing_linear Standing;
     limiter_cookies limiter_cookies_linear Cookies;
     limiter_sieves limiter_sieves_linear Sieves;
+    limiter_place limiter_place_linear Place;
     limiter_charge limiter_charge_linear Charge;
     limiter_observe limiter_observe_linear Observe;
     limiter_answer limiter_answer_linear Answer;
@@ -118,6 +119,9 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
     if stage == Stage::Connections {
         connections::note_full(context, workspace);
     }
+    if stage == Stage::Place {
+        connections::take_place(workspace);
+    }
     if stage == Stage::Cookies {
         answers::find_cookie::<FRAGS, _>(context, workspace);
     }
@@ -127,6 +131,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
             | Stage::ServerNames
             | Stage::TcpState
             | Stage::Connections
+            | Stage::Place
             | Stage::Standing
             | Stage::Cookies
     ) {
@@ -144,6 +149,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         Progress::Undecided => stage.next(MapTables.shape()),
         Progress::Answer => Some(Stage::Answer),
         Progress::Again => Some(Stage::Standing),
+        Progress::Place => Some(Stage::Place),
         Progress::Cookie => Some(Stage::Cookies),
     };
     if let Some(next) = next {

@@ -18,7 +18,7 @@ use limiter_common::{
 use limiter_policy::policy::{
     Deny, DnsCookies, DnsMatch, DnsName, Fragments, Limit, Match, Mode, OverriddenName, Override,
     OverrideId, Percentage, PermaBlock, Policy, PressureOf, Queue, Rate, Reserve, Reserved, Sieve,
-    TcpFlags,
+    TcpFlags, UntilKnown,
 };
 
 /// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
@@ -73,6 +73,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
         sieves: (0..MAX_SIEVES).map(sieve).collect(),
         zones: (0..MAX_LIMITS).map(zone).collect(),
         server_names: (0..MAX_LIMITS).map(zone).collect(),
+        until_known: UntilKnown::Hold,
         ..Policy::from(Vec::new())
     }
 }

@@ -4,7 +4,7 @@ use super::{Ends, Place, Places};
 use crate::{
     judged::Packet,
     limit::MAX_CONNECTION_LIMITS as MOST_LIMITS,
-    packet::Facts,
+    packet::{Asked, Facts},
     policy::{Class, Tables, classify, matching, parameters_of},
     standing::Standing,
     verdict::Verdict,
@@ -17,6 +17,8 @@ pub struct Opening<'a> {
     facts: &'a Facts,
     /// The class of its source.
     class: &'a Class,
+    /// What the policy says of the name that its client asks for.
+    asked: &'a Asked,
     /// The limits that count it.
     matched: u64,
     /// The number of the source's standing.
@@ -32,6 +34,7 @@ impl<'a> Opening<'a> {
         Self {
             facts: &packet.facts,
             class: &packet.class,
+            asked: &packet.asked,
             matched: verdict.matched,
             standing: verdict.standing_number(),
         }
@@ -85,7 +88,7 @@ impl<'a> Opening<'a> {
         let hash_key = &tables.shape().hash_key;
         let subscriber = &self.class.subscriber;
         Some(Place::of_packet(
-            hash_key, limit, self.facts, subscriber, family,
+            hash_key, limit, self.facts, subscriber, self.asked, family,
         ))
     }
 
@@ -121,8 +124,8 @@ pub fn counting<T: Tables>(tables: &T, ends: &Ends) -> u64 {
     }
 }
 
-/// Returns those of the limits on connections that enforce and have no room for another connection of the
-/// peer of this one, if nobody knows that peer. `open` says how many are open at a place.
+/// Returns those of the limits on connections, whatever their names, that enforce and have no room for another
+/// connection of the peer of this one, if nobody knows that peer. `open` says how many are open at a place.
 #[inline(always)]
 pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64) -> u64 {
     let facts = &ends.facts();
@@ -132,21 +135,27 @@ pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64)
     let opening = Opening {
         facts,
         class,
-        matched: matching(tables, facts, class) & !tables.shape().observing,
+        asked: &Asked::NOTHING,
+        matched: matching(tables, facts, class)
+            & !tables.shape().observing
+            & tables.shape().of_every_server_name(),
         standing: Standing::Unknown as u32,
     };
     opening.full(tables, open)
 }
 
-/// Fills in where a connection is to be counted; `places` are none so far.
+/// Fills in where a connection is to be counted that asks for what the policy says `asked` of; `places` are none
+/// so far.
 #[inline(always)]
-pub fn find_places<T: Tables>(tables: &T, ends: &Ends, places: &mut Places) {
+pub fn find_places<T: Tables>(tables: &T, ends: &Ends, asked: &Asked, places: &mut Places) {
     let facts = ends.facts();
     let shape = tables.shape();
     let Some(class) = counted_class(tables, &facts) else {
         return;
     };
-    let matched = matching(tables, &facts, class);
+    // The verifier walks what follows once, whatever is asked for.
+    let named = tables.opaque(asked.limits) | shape.of_every_server_name();
+    let matched = matching(tables, &facts, class) & named;
     let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
     let mut rest = shape.connections;
     for (place, earlier) in places.0.iter_mut().zip(&shape.earlier_of_group) {
@@ -159,7 +168,8 @@ pub fn find_places<T: Tables>(tables: &T, ends: &Ends, places: &mut Places) {
             // The policy compiler rules this out.
             return;
         };
-        let found = Place::of_packet(&shape.hash_key, limit, &facts, &class.subscriber, family);
+        let subscriber = &class.subscriber;
+        let found = Place::of_packet(&shape.hash_key, limit, &facts, subscriber, asked, family);
         // Not branches: the verifier would walk each set of limits.
         let is_matched = tables.opaque(matched >> limit_index & 1);
         let is_first = tables.opaque(u64::from(matched & earlier == 0));

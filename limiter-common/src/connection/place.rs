@@ -49,7 +49,8 @@ impl Place {
     }
 
     /// Returns the place of the owner by a limit of a connection whose incoming packets have these
-    /// facts. `family` is the [`index`](crate::address::Family::index) of that of the source.
+    /// facts, and whose client asks for that. `family` is the [`index`](crate::address::Family::index) of that of
+    /// the source.
     #[must_use]
     #[inline(always)]
     pub const fn of_packet(
@@ -57,13 +58,13 @@ impl Place {
         limit: &LimitEntry,
         facts: &Facts,
         subscriber: &u64,
+        asked: &Asked,
         family: usize,
     ) -> Self {
         let owner_fields = OwnerFields {
             facts,
             subscriber,
-            // No connection has a question.
-            asked: &Asked::NOTHING,
+            asked,
             interface: &EVERY_INTERFACE,
         };
         Self::new(hash_key, &limit.count(&owner_fields, family))

@@ -1,4 +1,5 @@
-//! The stage of connections: a packet that would open one more than a limit allows is dropped.
+//! The stages of connections: a packet that would open one more than a limit allows is dropped, and so is data of one
+//! that has no place among those of its name. Where it finds one, it takes it.
 
 use super::{Outline, Pipeline, Progress, Workspace};
 #[cfg(not(target_arch = "bpf"))]
@@ -26,11 +27,11 @@ where
     /// may be forged.
     ///
     /// Segments of open connections are no more of these limits' business: neither are they counted
-    /// under them.
+    /// under them. Whatever asks for a place and is not refused takes it, in a stage of its own.
     #[inline(always)]
     pub(super) fn limit_connections(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();
-        let is_first = workspace.is_first_segment();
+        let opens = workspace.opens(shape);
         let Workspace {
             refusals, verdict, ..
         } = workspace;
@@ -49,7 +50,7 @@ where
             }
             return self.turn_away(workspace, limit_index);
         }
-        if is_first {
+        if opens {
             verdict.would_drop |= refusals.full & shape.connections;
         } else {
             verdict.matched &= !shape.connections;
@@ -58,6 +59,16 @@ where
             verdict.reason = Reason::Unlimited;
             return Progress::Decided;
         }
+        if workspace.asks_for_place(shape) {
+            return Progress::Place;
+        }
+        Progress::Undecided
+    }
+
+    /// Goes on with the workspace's packet, whose connection has taken its place.
+    #[inline(always)]
+    #[expect(clippy::unused_self, reason = "as all stages are called")]
+    pub(super) const fn take_place(&self, _workspace: &mut Workspace<B::Location>) -> Progress {
         Progress::Undecided
     }
 }
@@ -75,6 +86,37 @@ impl<Location> Workspace<Location> {
     #[inline(always)]
     pub const fn is_first_segment(&self) -> bool {
         self.packet.facts.is_first_segment()
+    }
+
+    /// Returns whether the packet would open a connection: its first segment, or data that asks for a place among
+    /// those of its name.
+    #[must_use]
+    #[inline(always)]
+    pub const fn opens(&self, shape: &Shape) -> bool {
+        self.is_first_segment() || self.asks_for_place(shape)
+    }
+
+    /// Returns the limits on connections that have made the packet's connection wait: it was a hit of their sieves
+    /// when it first asked.
+    #[inline(always)]
+    pub(super) const fn waiting(&self, shape: &Shape) -> u64 {
+        let asked = self.verdict.matched & shape.named_connections();
+        if asked != 0 && self.waits { asked } else { 0 }
+    }
+
+    /// Returns whether the packet asks for a place and is refused one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_made_to_wait(&self, shape: &Shape) -> bool {
+        let refused = self.refusals.full & !shape.observing;
+        refused & self.verdict.matched & shape.named_connections() != 0
+    }
+
+    /// Returns the ends of the connection that the packet belongs to.
+    #[must_use]
+    #[inline(always)]
+    pub const fn ends(&self) -> Ends {
+        Ends::of_facts(&self.packet.facts)
     }
 
     /// Returns whether any limit on connections counts the packet.
@@ -137,7 +179,7 @@ impl<Location> Workspace<Location> {
     #[cfg(not(target_arch = "bpf"))]
     pub fn note_full<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
         self.refusals = Refusals::default();
-        if self.is_first_segment() {
+        if self.opens(tables.shape()) {
             let entrance = NativeEntrance {
                 workspace: self,
                 tables,
@@ -145,6 +187,27 @@ impl<Location> Workspace<Location> {
             };
             let full = self.full_limits(tables, |place| entrance.open(place));
             self.refusals = self.stand_in_line(tables, full, &entrance);
+        }
+        if self.is_made_to_wait(tables.shape()) {
+            reputation.make_wait(&self.ends());
+        }
+    }
+}
+
+#[cfg(not(target_arch = "bpf"))]
+impl<Location> Workspace<Location> {
+    /// Has the packet's connection take its place.
+    pub fn take_place<T: Tables, R: Reputation>(&self, tables: &T, reputation: &R) {
+        let ends = self.ends();
+        reputation.serve(&ends);
+        let named = self.verdict.matched & tables.shape().named_connections();
+        let mut rest = named;
+        while rest != 0 {
+            let limit_index = rest.trailing_zeros();
+            rest &= rest.wrapping_sub(1);
+            if let Some(place) = self.place_at(tables, limit_index) {
+                reputation.count_connection(place);
+            }
         }
     }
 }

@@ -24,6 +24,8 @@
 //! they allow at once. They count what the network stack has open, so no packet is charged to them.
 //! Sieves come before them, since who comes while there is no room has come all the same.
 //!
+//! Limits on connections of a name decide on data once the name is known: what finds room takes its place.
+//!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
 //! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two
 //! passes. The first only reads, and decides on what it sees: most denials end there without a
@@ -132,7 +134,7 @@ where
                 workspace.find_question(frame, self.tables);
             }
             if stage == Stage::ServerNames {
-                workspace.find_flow(self.tables, self.reputation);
+                workspace.find_flow(frame, self.tables, self.reputation);
             }
             if stage == Stage::TcpState {
                 workspace.assume_tcp_state(assumed.others);
@@ -155,6 +157,10 @@ where
                     workspace.note(response)
                 }
                 Progress::Again => Some(Stage::Standing),
+                Progress::Place => {
+                    workspace.take_place(self.tables, self.reputation);
+                    Some(Stage::Place)
+                }
                 Progress::Cookie => {
                     let exchange = exchange.read(frame).then_some(&*exchange);
                     workspace.find_cookie(exchange, &InlineLoops);

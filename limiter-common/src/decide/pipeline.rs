@@ -36,6 +36,8 @@ pub enum Progress {
     /// The stage of standing decides, or decides again: the source's standing matters after all, it
     /// is retried, or its DNS cookie proves it. Each happens at most once for a packet.
     Again,
+    /// The packet's connection takes its place among those of its name.
+    Place,
     /// The packet is refused unless the stage of cookies finds a valid one in it.
     Cookie,
 }

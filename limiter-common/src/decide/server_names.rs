@@ -1,15 +1,22 @@
 //! The stage of server names: only those limits go on that count the packet by the name that its
-//! connection's client asks for.
+//! connection's client asks for. Data of a connection whose name is not known yet may be held: it is dropped, and
+//! its client sends it again.
 
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
-    clock::Clock, dns::nothing, offender::OffenderStore, policy::Tables, reputation::Reputation,
+    clock::Clock,
+    dns::nothing,
+    offender::OffenderStore,
+    policy::{Shape, Tables},
+    reason::Reason,
+    reputation::Reputation,
     server_name::Flow,
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
     connection::Ends,
     dns::{InlineNameLoops, find_slot},
+    packet::{Frame, segment},
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -28,6 +35,10 @@ where
         if !workspace.asks_for_server_name(self.tables) {
             return Progress::Undecided;
         }
+        if workspace.is_held {
+            workspace.verdict.reason = Reason::NameAwaited;
+            return Progress::Decided;
+        }
         self.select_by_name(workspace, by_server_name)
     }
 }
@@ -41,7 +52,8 @@ impl<Location> Workspace<Location> {
     }
 
     /// Notes what the policy says of the name of the packet's connection; `None`: nobody has noted the
-    /// connection. `find_slot` is [`find_slot`](crate::dns::find_slot) in these tables.
+    /// connection. Limits on connections count no packet so far, and none is held. `find_slot` is
+    /// [`find_slot`](crate::dns::find_slot) in these tables.
     #[inline(always)]
     pub fn note_flow<T: Tables>(
         &mut self,
@@ -49,12 +61,14 @@ impl<Location> Workspace<Location> {
         flow: Option<&Flow>,
         find_slot: impl FnOnce(u64) -> u32,
     ) {
+        let shape = tables.shape();
+        self.is_held = false;
+        self.waits = false;
         let asked = &mut self.packet.asked;
         *asked = nothing(tables);
         if let Some(flow) = flow {
-            asked.limits = flow.limits_of(tables.shape().server_names);
+            asked.limits = flow.limits_of(shape.server_names) & !shape.connections;
             asked.zone = flow.name;
-            let shape = tables.shape();
             if shape.by_server_name & shape.overridden_by_name != 0
                 && let Some(slot) = tables.name(find_slot(flow.name))
             {
@@ -63,14 +77,62 @@ impl<Location> Workspace<Location> {
         }
     }
 
+    /// Notes that the packet has data of a noted connection that has no place among those of its name: limits on
+    /// these decide on it as others do on the first segment. Those on connections whatever their names do no more.
+    #[inline(always)]
+    pub const fn ask_for_place(&mut self, shape: &Shape, flow: &Flow) {
+        self.packet.asked.limits = flow.limits_of(shape.server_names);
+        self.waits = flow.waits();
+        self.verdict.matched &= !shape.nameless_connections();
+    }
+
+    /// Returns whether data of the packet's connection is held while its name is not known.
+    #[must_use]
+    #[inline(always)]
+    pub const fn may_be_held(&self, shape: &Shape) -> bool {
+        self.verdict.matched & shape.holding != 0
+    }
+
+    /// Notes that the packet is held.
+    #[inline(always)]
+    pub const fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Returns whether the packet asks limits on connections of its connection's name for a place.
+    #[must_use]
+    #[inline(always)]
+    pub const fn asks_for_place(&self, shape: &Shape) -> bool {
+        self.verdict.matched & shape.named_connections() != 0
+    }
+
     /// Finds the packet's connection, if its name matters.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn find_flow<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
-        if self.asks_for_server_name(tables) {
-            let flow = reputation.flow(&Ends::of_facts(&self.packet.facts));
-            self.note_flow(tables, flow.as_ref(), |number| {
-                find_slot(tables, number, &InlineNameLoops)
-            });
+    pub fn find_flow<F: Frame, T: Tables, R: Reputation>(
+        &mut self,
+        frame: &F,
+        tables: &T,
+        reputation: &R,
+    ) {
+        if !self.asks_for_server_name(tables) {
+            return;
+        }
+        let shape = tables.shape();
+        let ends = Ends::of_facts(&self.packet.facts);
+        let flow = reputation.flow(&ends);
+        self.note_flow(tables, flow.as_ref(), |number| {
+            find_slot(tables, number, &InlineNameLoops)
+        });
+        let Some(flow) = flow.filter(|_| !self.is_first_segment() && segment(frame).is_some())
+        else {
+            return;
+        };
+        if flow.is_read() {
+            if flow.asks_for_place(shape) {
+                self.ask_for_place(shape, &flow);
+            }
+        } else if self.may_be_held(shape) && reputation.hold(&ends, self.packet.now) {
+            self.hold();
         }
     }
 }

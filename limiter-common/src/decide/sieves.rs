@@ -51,11 +51,14 @@ where
     /// Drops the workspace's packet if a sieve does, and records its source as an offender.
     #[inline(always)]
     pub(super) fn sift(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let waiting = workspace.waiting(self.tables.shape());
         let Workspace {
             packet, verdict, ..
         } = &mut *workspace;
         let before = verdict.would_drop;
+        verdict.matched &= !waiting;
         let is_dropped = self.reputation.sift(self.tables, packet, verdict);
+        verdict.matched |= waiting;
         if (is_dropped || verdict.would_drop != before) && self.is_exempt(workspace) {
             workspace.exempt();
             return Progress::Decided;
@@ -91,7 +94,8 @@ pub fn sift<T: Tables, S: Sieves>(
     let shape = tables.shape();
     let mut counting = verdict.matched;
     if !packet.facts.is_first_segment() {
-        counting &= !shape.connections;
+        // Those by name count nothing but data that asks for a place.
+        counting &= !shape.nameless_connections();
     }
     let mut scored = NOT_SCORED;
     for number in 0..MAX_USES {

@@ -91,6 +91,8 @@ stages! {
     Sieves "sieves" sift if |shape: &Shape| shape.sieve_uses != 0;
     /// Refuses packets that would open a connection more than a limit allows at once.
     Connections "connections" limit_connections if |shape: &Shape| shape.connections != 0;
+    /// Gives the packet's connection its place among those of its name. Only [`Progress::Place`] leads to it.
+    Place "place" take_place if |shape: &Shape| shape.named_connections() != 0;
     /// Charges the packet to the limits that enforce.
     Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
@@ -133,7 +135,10 @@ impl Stage {
     /// Returns whether undecided packets pass through the stage.
     #[inline(always)]
     const fn is_on_the_way(self) -> bool {
-        !matches!(self, Self::Cookies | Self::Answer | Self::Banned)
+        !matches!(
+            self,
+            Self::Cookies | Self::Place | Self::Answer | Self::Banned
+        )
     }
 }
 

@@ -248,7 +248,7 @@ where
 #[inline(always)]
 fn has_places_by_standing(shape: &Shape, packet: &Packet, matched: u64) -> bool {
     let mut limits = shape.reserving_places;
-    if packet.facts.is_first_segment() {
+    if packet.facts.is_first_segment() || matched & shape.named_connections() != 0 {
         limits |= shape.queueing;
     }
     matched & limits != 0

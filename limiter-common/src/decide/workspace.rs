@@ -38,6 +38,10 @@ pub struct Workspace<Location> {
     pub(crate) refusals: Refusals,
     /// The ban that drops the packet; only in the stage that counts it.
     pub(crate) banned_as: BannedAs,
+    /// Whether the packet is dropped because its connection's name is not read yet; only in the stage that asks.
+    pub(crate) is_held: bool,
+    /// Whether the packet's connection waits for its place, so that sieves have seen it; only if it asks for one.
+    pub(crate) waits: bool,
     /// The state of the packet's connection; only under a policy that asks for it.
     pub(crate) tcp_state: TcpState,
     /// The indices of the limits that the stage of standing has asked and that let the packet
@@ -70,6 +74,8 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             refused: 0,
             refusals: Refusals::default(),
             banned_as: BannedAs::NOT,
+            is_held: false,
+            waits: false,
             tcp_state: TcpState::None,
             asked: 0,
             visits: VisitCount::default(),

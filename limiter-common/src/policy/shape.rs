@@ -101,6 +101,8 @@ pub struct Shape {
     pub overridden_by_name: u64,
     /// Those of them that have no other rate.
     pub only_overridden: u64,
+    /// Those of `by_server_name` that have data held until its connection's name is read.
+    pub holding: u64,
     /// The secret of the table of buckets, of the sieves and of names.
     pub hash_key: HashKey,
     /// The limits that only observe.
@@ -186,6 +188,7 @@ impl Shape {
         server_names: 0,
         overridden_by_name: 0,
         only_overridden: 0,
+        holding: 0,
         hash_key: HashKey {
             first: 0,
             second: 0,
@@ -319,6 +322,20 @@ impl Shape {
     #[inline(always)]
     pub const fn of_every_server_name(&self) -> u64 {
         !self.by_server_name
+    }
+
+    /// Returns the limits on connections that count them by the name that their clients ask for.
+    #[must_use]
+    #[inline(always)]
+    pub const fn named_connections(&self) -> u64 {
+        self.connections & self.by_server_name
+    }
+
+    /// Returns the limits on connections that count a segment only if it is the first of one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn nameless_connections(&self) -> u64 {
+        self.connections & !self.by_server_name
     }
 
     /// Returns the limits that packets are charged to, or that are only asked, and that do more than

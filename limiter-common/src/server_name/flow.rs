@@ -1,7 +1,7 @@
 //! The state of one connection.
 
 use super::MOST_FIRST_BYTES;
-use crate::packet::Asked;
+use crate::{packet::Asked, policy::Shape};
 
 /// A connection that the policy may count by the name that its client asks for. It consists of plain
 /// numbers.
@@ -17,14 +17,29 @@ pub struct Flow {
     /// The policy that says so, by the [number](crate::policy::Shape::server_names) of its server names;
     /// 0: nothing is known of its name.
     pub known_by: u64,
+    /// When its data was first held, in nanoseconds; 0: never.
+    held_ns: u64,
+    /// [`NEW`], [`IN_SERVICE`] or [`WAITS`].
+    service: u64,
     /// The sequence number of its first byte.
     pub first: u32,
     /// How many of its segments userspace was told; [`READ`]: its name was read, or that it has none.
     told: u32,
 }
 
+/// It has not asked for a place among the connections of its name.
+const NEW: u64 = 0;
+/// It has its place, or no limit on these connections was in its way.
+const IN_SERVICE: u64 = 1;
+/// It has asked, and there was no room.
+const WAITS: u64 = 2;
+
 /// In place of a number of segments.
 const READ: u32 = u32::MAX;
+
+/// How long data is held for its connection's name, in nanoseconds, from the first held segment on. Clients
+/// whose timer begins at 200 ms try twice in that time.
+const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 
 /// The most segments that are told of a connection, so that none takes what others need by sending its first
 /// bytes again and again. A hello takes two or three.
@@ -40,6 +55,8 @@ impl Flow {
             limits: 0,
             name: 0,
             known_by: 0,
+            held_ns: 0,
+            service: NEW,
             first,
             told: 0,
         }
@@ -56,6 +73,55 @@ impl Flow {
             told: READ,
             ..self
         }
+    }
+
+    /// Returns the same connection in service: no limit on connections of its name asks for it any more.
+    #[must_use]
+    #[inline(always)]
+    pub const fn served(self) -> Self {
+        Self {
+            service: IN_SERVICE,
+            ..self
+        }
+    }
+
+    /// Notes that it is in service.
+    #[inline(always)]
+    pub const fn serve(&mut self) {
+        self.service = IN_SERVICE;
+    }
+
+    /// Notes that it has asked for a place, and there was no room.
+    #[inline(always)]
+    pub const fn make_wait(&mut self) {
+        if self.service == NEW {
+            self.service = WAITS;
+        }
+    }
+
+    /// Returns whether it has asked for a place, and there was no room: sieves have seen it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn waits(&self) -> bool {
+        self.service == WAITS
+    }
+
+    /// Returns whether it is in service.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_in_service(&self) -> bool {
+        self.service == IN_SERVICE
+    }
+
+    /// Returns whether data that comes at the time `now_ns` is held until its name is read, and notes when that
+    /// began. Nothing is held for ever: not if nobody reads names, nor if nobody can read this one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn hold(&mut self, now_ns: u64) -> bool {
+        if self.held_ns == 0 {
+            self.held_ns = if now_ns == 0 { 1 } else { now_ns };
+        }
+        self.told < MOST_TOLD && now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
     }
 
     /// Returns whether its name was read, or that it has none.
@@ -83,6 +149,25 @@ impl Flow {
             self.limits
         } else {
             0
+        }
+    }
+
+    /// Returns whether limits on connections of its name decide whether its data passes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn asks_for_place(&self, shape: &Shape) -> bool {
+        !self.is_in_service() && self.limits_of(shape.server_names) & shape.connections != 0
+    }
+
+    /// Returns what is asked of the limits that count the connection itself: nothing until it is in service.
+    #[must_use]
+    #[inline(always)]
+    pub const fn counted_as(&self, shape: &Shape) -> Asked {
+        let is_counted = self.is_in_service() as u64;
+        Asked {
+            limits: self.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
+            zone: self.name,
+            ..Asked::NOTHING
         }
     }
 }
@@ -114,6 +199,54 @@ mod tests {
         assert!(!flow.is_read());
         let mut read = Flow::new(7, 1).read(3, &Asked::NOTHING);
         assert!(!read.tell(2) && read.is_read());
+    }
+
+    #[test]
+    fn nothing_is_held_for_ever() {
+        let mut flow = Flow::new(7, 1);
+        for (now_ns, is_held) in [
+            (5, true),
+            (LONGEST_HOLD_NS, true),
+            (LONGEST_HOLD_NS + 5, false),
+        ] {
+            assert_eq!(flow.hold(now_ns), is_held, "{now_ns}");
+        }
+        let mut told = Flow::new(7, 1);
+        assert!(told.hold(0));
+        while told.tell(2) {}
+        assert!(!told.hold(0));
+    }
+
+    #[test]
+    fn whoever_is_in_service_asks_for_no_place() {
+        let shape = Shape {
+            connections: 0b100,
+            by_server_name: 0b101,
+            server_names: 3,
+            ..Shape::EMPTY
+        };
+        let asked = |limits| Asked {
+            limits,
+            zone: 9,
+            ..Asked::NOTHING
+        };
+        let flow = Flow::new(7, 1).read(3, &asked(0b101));
+        let mut waiting = flow;
+        waiting.make_wait();
+        assert!(waiting.waits() && !flow.waits());
+        for flow in [flow, waiting] {
+            assert!(flow.asks_for_place(&shape) && flow.counted_as(&shape).limits == 0);
+        }
+        let mut served = flow.served();
+        served.make_wait();
+        assert!(!served.asks_for_place(&shape));
+        assert_eq!(served.counted_as(&shape), asked(0b101));
+        assert!(!Flow::new(7, 1).read(3, &asked(1)).asks_for_place(&shape));
+        assert!(
+            !Flow::new(7, 1)
+                .read(4, &asked(0b101))
+                .asks_for_place(&shape)
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use limiter_common::{
     },
     limit::LimitId,
     owner::BucketKey,
+    packet::Asked,
     policy::LimitEntry,
 };
 use limiter_policy::policy::CompiledPolicy;
@@ -93,7 +94,7 @@ impl Datapath {
     pub fn places(&self, ends: &Ends) -> Places {
         let mut places = Places::NONE;
         if !ends.are_both_own() {
-            find_places(&self.policy, ends, &mut places);
+            find_places(&self.policy, ends, &self.asked_of(ends), &mut places);
         }
         // At most one of a group counts it.
         let Places(found) = places;
@@ -102,6 +103,16 @@ impl Datapath {
             by_first[self.policy.shape.first_of_group(index)] |= place;
         }
         Places(by_first)
+    }
+
+    /// Returns what the policy in force says of the name of a connection, once that has its place among those of
+    /// its name.
+    fn asked_of(&self, ends: &Ends) -> Asked {
+        let shape = &self.policy.shape;
+        let maps = self.reputation().filter(|_| shape.named_connections() != 0);
+        // If the map cannot be read, what is shown lacks the connection.
+        let flow = maps.and_then(|maps| maps.server_names().flow(ends).ok().flatten());
+        flow.map_or(Asked::NOTHING, |flow| flow.counted_as(shape))
     }
 
     /// Returns how many connections each limit counts, in the order of the policy's limits on connections; all

@@ -11,6 +11,7 @@ use limiter_common::{
     address::Address,
     connection::{ConnectionOrder, Ends, Place},
     limit::LimitId,
+    packet::Asked,
 };
 use limiter_datapath::kernel::{Trial, possible_cpus};
 use limiter_policy::{
@@ -44,7 +45,14 @@ fn place(policy: &CompiledPolicy, client: u32) -> Place {
     let ends = ends(client);
     let (hash_key, facts) = (&policy.shape.hash_key, ends.facts());
     let each = policy.limits.len() - 1;
-    Place::of_packet(hash_key, &policy.limits[each], &facts, &0, 0)
+    Place::of_packet(
+        hash_key,
+        &policy.limits[each],
+        &facts,
+        &0,
+        &Asked::NOTHING,
+        0,
+    )
 }
 
 fn open(trial: &Trial, place: Place) -> Result<u64> {

@@ -19,7 +19,7 @@ use limiter_common::{
     judged::Packet,
     limit::LimitId,
     owner::BucketKey,
-    packet::{Facts, Frame as _, TcpState, parse},
+    packet::{Asked, Facts, Frame as _, TcpState, parse},
     policy::{classify, with_overrides},
     reason::{
         Action,
@@ -207,7 +207,7 @@ impl Engines {
     pub(crate) fn named(&self, name: &str) -> Flow {
         let name: DnsName = name.parse().expect("a name");
         let names = &self.tables.server_names;
-        Flow::new(1, 0).read(names.number(), &names.asked(&name))
+        Flow::new(1, 0).read(names.number(), &names.asked(Some(&name)))
     }
 
     /// Counts an open connection of a source by the limit with that index in both.
@@ -245,7 +245,7 @@ impl Engines {
         };
         let limit = &self.tables.limits[limit_index];
         let family = facts.source.family.index();
-        Place::of_packet(&HASH_KEY, limit, &facts, &0, family)
+        Place::of_packet(&HASH_KEY, limit, &facts, &0, &Asked::NOTHING, family)
     }
 
     /// Returns how many tickets clients hold that stand in line, which must be the same in both.

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use anyhow::{Result, anyhow};
-use limiter_common::{connection::Ends, reason::Reason};
+use limiter_common::{connection::Ends, reason::Reason, server_name::Flow};
 use limiter_policy::config::{self, Store};
 use testbed::Frame;
 
 use crate::engine::Engines;
 
-use Reason::{OverLimit, Unlimited, WithinLimits};
+use Reason::{NameAwaited, OverLimit, TooManyConnections, Unlimited, WithinLimits};
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
@@ -40,7 +40,9 @@ impl Scene {
 
     /// Has a connection from a port ask for a name.
     fn ask(&mut self, port: u16, name: &str) -> Result<()> {
-        let flow = self.engines.named(name);
+        let mut flow = self.engines.named(name);
+        // Each has a socket of its own.
+        flow.cookie = port.into();
         Ok(self.engines.name(self.ends(port), flow)?)
     }
 
@@ -130,6 +132,62 @@ fn what_another_policy_said_of_a_name_counts_for_nothing() -> Result<()> {
         scene.engines.name(ends, flow)?;
         assert_eq!(scene.send(1)?, WithinLimits);
         assert_eq!(scene.send(1)?, OverLimit);
+        Ok(())
+    })
+}
+
+#[test]
+fn data_asks_for_a_place_and_takes_it() -> Result<()> {
+    let text = "limits:\n  \
+                B: {id: total, cost: connections, limit: 2, match: {server-name: b.example}}\n  \
+                Others: {id: total, cost: connections, limit: 1, otherwise: true, match: {server-name: '*'}}\n";
+    scenes(text, |mut scene| {
+        for port in 1..=3 {
+            scene.ask(port, "b.example")?;
+        }
+        scene.ask(4, "a.example")?;
+        scene.ask(5, "c.example")?;
+        for (port, reason) in [
+            (1, WithinLimits),
+            (2, WithinLimits),
+            (3, TooManyConnections),
+            // Whoever has a place is no more of the limit's business.
+            (1, Unlimited),
+            (3, TooManyConnections),
+            (4, WithinLimits),
+            (5, TooManyConnections),
+            (4, Unlimited),
+        ] {
+            assert_eq!(scene.send(port)?, reason, "{port}");
+        }
+        // Segments without data are neither refused nor in need of a place.
+        let ack = scene.frame.tcp_ack(3, 443, 1, 1)?;
+        assert_eq!(scene.engines.judge(99, &ack), Unlimited);
+        Ok(())
+    })
+}
+
+#[test]
+fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n\
+         names: {{tls: {{until-known: hold}}}}\n"
+    );
+    scenes(&text, |mut scene| {
+        let ends = [1, 2].map(|port| scene.ends(port));
+        for ends in ends {
+            scene.engines.name(ends, Flow::new(1, 1))?;
+        }
+        assert_eq!(scene.send(1)?, NameAwaited);
+        assert_eq!(scene.send(2)?, NameAwaited);
+        let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
+        assert_eq!(scene.engines.judge(3, &ack), Unlimited);
+        scene.ask(1, "b.example")?;
+        assert_eq!(scene.send(1)?, WithinLimits);
+        scene.time = 2_000_000_000;
+        assert_eq!(scene.send(2)?, Unlimited);
+        // Nobody has noted it.
+        assert_eq!(scene.send(3)?, Unlimited);
         Ok(())
     })
 }

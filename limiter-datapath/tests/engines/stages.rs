@@ -26,6 +26,8 @@ const COUNTING: &str = "Open: {id: ipAddress, cost: connections, limit: 5}";
 const BY_STATE: &str =
     "Stray: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {state: none}}";
 const BY_NAME: &str = "Names: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {dns-type: ANY}}";
+const COUNTING_BY_NAME: &str =
+    "Web: {id: ipAddress, cost: connections, limit: 1, match: {server-name: a.example}}";
 const BY_SERVER_NAME: &str = "Web: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {server-name: a.example}}";
 const SIEVE: &str = "ip-rep: [{name: all, size: 12, pressure: {packets-per-second: 1}}]\n";
 
@@ -91,6 +93,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         server_names,
         tcp_state,
         connections,
+        place,
         standing,
         sieves,
         charge,
@@ -101,6 +104,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         Stage::ServerNames,
         Stage::TcpState,
         Stage::Connections,
+        Stage::Place,
         Stage::Standing,
         Stage::Sieves,
         Stage::Charge,
@@ -117,6 +121,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[COUNTING, ENFORCING], "", &[connections, charge]),
         (&[BY_NAME], "", &[names, charge]),
         (&[BY_SERVER_NAME], "", &[server_names, charge]),
+        (&[COUNTING_BY_NAME], "", &[server_names, connections, place]),
         (&[BY_STATE], "", &[tcp_state, charge]),
         (&[ENFORCING], SIEVE, &[sieves, charge]),
         (&[], SIEVE, &[sieves]),
@@ -133,8 +138,14 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
 /// It fails closed, visibly.
 #[test]
 fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
-    // Only refused packets meet two of the others, and packets of banned sources the third.
-    let met = |stage: &&Stage| !matches!(stage, Stage::Cookies | Stage::Answer | Stage::Banned);
+    // Only refused packets meet two of the others, packets of banned sources the third, and data of connections
+    // that take a place the fourth.
+    let met = |stage: &&Stage| {
+        !matches!(
+            stage,
+            Stage::Cookies | Stage::Place | Stage::Answer | Stage::Banned
+        )
+    };
     for stage in Stage::ALL.iter().filter(met) {
         let limits = [
             BY_NAME,

@@ -15,9 +15,10 @@ use limiter_common::{
         queue::{Flow, Turn},
     },
     decide::Workspace,
+    packet::Asked,
 };
 
-use crate::{buckets::BucketLocation, globals, socket, tables::MapTables};
+use crate::{buckets::BucketLocation, globals, server_names, socket, tables::MapTables};
 
 /// Notes which limits have no room for the connection that the workspace's packet would open.
 ///
@@ -30,22 +31,46 @@ pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLo
     if !workspace.may_be_refused(shape) {
         return workspace.set_refusals(Refusals::default());
     }
-    if !workspace.is_first_segment() && !crowding::may_overshoot(workspace.now_ns()) {
+    let opens = workspace.opens(shape);
+    if !opens && !crowding::may_overshoot(workspace.now_ns()) {
         return workspace.set_refusals(Refusals::default());
     }
     let mut full = limiter_full_connections(workspace);
-    if !workspace.is_first_segment() {
+    if !opens {
         full &= !shape.observing;
         if full != 0 && !socket::state(context, workspace.facts()).may_open() {
             full = 0;
         }
-    } else if shape.queueing != 0 {
-        let entrance = MapEntrance { workspace };
-        let refusals = workspace.stand_in_line(&MapTables, full, &entrance);
-        return workspace.set_refusals(refusals);
     }
-    let waiting = full & shape.queueing;
-    workspace.set_refusals(Refusals { full, waiting });
+    let refusals = if opens && shape.queueing != 0 {
+        let entrance = MapEntrance { workspace };
+        workspace.stand_in_line(&MapTables, full, &entrance)
+    } else {
+        let waiting = full & shape.queueing;
+        Refusals { full, waiting }
+    };
+    workspace.set_refusals(refusals);
+    if workspace.is_made_to_wait(shape) {
+        limiter_make_wait(workspace);
+    }
+}
+
+/// Notes that the connection of the workspace's packet waits for its place; returns 0.
+///
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_make_wait(workspace: *const Workspace<BucketLocation>) -> u64 {
+    // Older verifiers walk this function even if the policy has no such limits.
+    if globals::shape().named_connections() == 0 {
+        return 0;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is
+    // this CPU's, and the caller does not change it meanwhile.
+    if let Some(workspace) = unsafe { workspace.as_ref() } {
+        server_names::make_wait(&workspace.ends());
+    }
+    0
 }
 
 /// Calls [`Workspace::full_limits`].
@@ -134,26 +159,109 @@ extern "C" fn limiter_connection_place(
 /// Counts an open connection where the policy says, and nowhere else, unless that is so already.
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
-    let mut places = Places::NONE;
-    limiter_find_places(ends, &raw mut places);
-    notes::settle(cookie, &places);
+    settle(cookie, ends);
     crowding::note(ends);
-    queues::leave(ends);
+    queues::leave(ends, false);
 }
 
-/// Finds where the policy has a connection counted; returns 0.
+/// Does the same for one that another CPU may just be giving its place among those of its name.
+#[inline(always)]
+pub(crate) fn recount(cookie: u64, ends: &Ends) {
+    for _ in 0..2 {
+        settle(cookie, ends);
+        // If the other CPU has given it its place since it was looked at, that was taken off. To settle twice what
+        // was in service before changes nothing.
+        if limiter_is_in_service(ends) == 0 {
+            break;
+        }
+    }
+    crowding::note(ends);
+    queues::leave(ends, false);
+}
+
+/// Gives the connection of the workspace's packet its place among those of its name. It is in service first: so
+/// whoever settles it at the same time sees that, or is earlier.
+#[inline(always)]
+pub(crate) fn take_place(workspace: &Workspace<BucketLocation>) {
+    if globals::shape().named_connections() == 0 {
+        return;
+    }
+    let ends = workspace.ends();
+    if let Some(cookie) = server_names::serve(&ends) {
+        settle(cookie, &ends);
+        queues::leave(&ends, true);
+    }
+}
+
+#[inline(always)]
+fn settle(cookie: u64, ends: &Ends) {
+    let mut places = Places::NONE;
+    let (limits, name) = (limiter_limits_of_name(ends), limiter_number_of_name(ends));
+    limiter_find_places(ends, limits, name, &raw mut places);
+    notes::settle(cookie, &places);
+}
+
+/// Calls [`server_names::is_in_service`]; returns 1 for true.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_is_in_service(ends: *const Ends) -> u32 {
+    // As above.
+    if globals::shape().named_connections() == 0 {
+        return 0;
+    }
+    // SAFETY: as above.
+    let ends = unsafe { ends.as_ref() };
+    u32::from(ends.is_some_and(server_names::is_in_service))
+}
+
+/// Returns the limits that count a connection by its name, once it has its place there.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_limits_of_name(ends: *const Ends) -> u64 {
+    // SAFETY: as above.
+    let ends = unsafe { ends.as_ref() };
+    ends.map_or(0, |ends| server_names::counted_as(ends).limits)
+}
+
+/// Returns the number of the name of the policy that it belongs to.
+///
+/// As above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_number_of_name(ends: *const Ends) -> u64 {
+    // SAFETY: as above.
+    let ends = unsafe { ends.as_ref() };
+    ends.map_or(0, |ends| server_names::counted_as(ends).zone)
+}
+
+/// Finds where the policy has a connection counted whose name these limits count, and that belongs to the name of
+/// that number; returns 0.
 ///
 /// As above. It has a stack of its own, since what counts there needs much, too.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_places(ends: *const Ends, places: *mut Places) -> u32 {
+extern "C" fn limiter_find_places(
+    ends: *const Ends,
+    limits: u64,
+    name: u64,
+    places: *mut Places,
+) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are the
     // caller's, who does not use them meanwhile.
     let (ends, places) = unsafe { (ends.as_ref(), places.as_mut()) };
     if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
         && !ends.are_both_own()
     {
-        connection::find_places(&MapTables, ends, places);
+        let asked = Asked {
+            limits,
+            zone: name,
+            ..Asked::NOTHING
+        };
+        connection::find_places(&MapTables, ends, &asked, places);
     }
     0
 }

@@ -4,7 +4,7 @@
 use aya_ebpf::{macros::xdp, programs::XdpContext};
 use limiter_common::connection::{ConnectionOrder, Place};
 
-use super::{are_counted, closed, handshakes, opened, queues};
+use super::{are_counted, closed, handshakes, queues, recount};
 
 /// Carries out an order of userspace on a connection or a queue, passed in place of a frame. The program is
 /// attached to nothing and run by `BPF_PROG_TEST_RUN`.
@@ -28,7 +28,7 @@ fn limiter_recount(context: XdpContext) -> u32 {
             handshakes::charge(&ends, order.now_ns);
         }
         _ if !are_counted() => return 0,
-        ConnectionOrder::OPEN => opened(order.of, &ends),
+        ConnectionOrder::OPEN => recount(order.of, &ends),
         ConnectionOrder::CLOSED => closed(order.of),
         ConnectionOrder::SWEEP => queues::sweep(Place(order.of)),
         _ => return 0,

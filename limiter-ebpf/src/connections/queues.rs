@@ -317,11 +317,12 @@ extern "C" fn limiter_ahead(limit: u64, place: u64, number: u64, now_ns: u64) ->
     queue::ahead(&MapQueues, settings, Place(place), number, now_ns)
 }
 
-/// Has an established connection leave the queues in which its client waited.
+/// Has an established connection leave the queues in which its client waited; those of its name only if it has its
+/// place there.
 #[inline(always)]
-pub(super) fn leave(ends: &Ends) {
+pub(super) fn leave(ends: &Ends, has_place: bool) {
     if globals::shape().queueing != 0 {
-        limiter_leave_queues(ends);
+        limiter_leave_queues(ends, has_place.into());
     }
 }
 
@@ -330,7 +331,7 @@ pub(super) fn leave(ends: &Ends) {
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_leave_queues(ends: *const Ends) -> u32 {
+extern "C" fn limiter_leave_queues(ends: *const Ends, has_place: u32) -> u32 {
     let shape = globals::shape();
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
     let Some(ends) = (unsafe { ends.as_ref() }).filter(|_| shape.queueing != 0) else {
@@ -338,8 +339,16 @@ extern "C" fn limiter_leave_queues(ends: *const Ends) -> u32 {
     };
     let connection = ends.hash(&shape.hash_key);
     let now_ns = KernelClock.now();
+    let left = if has_place == 0 {
+        shape.queueing & !shape.by_server_name
+    } else {
+        shape.queueing
+    };
+    let mut rest = shape.connections;
     for settings in &shape.queues {
-        if settings.size != 0 {
+        let bit = rest & rest.wrapping_neg();
+        rest ^= bit;
+        if left & bit != 0 {
             let flow = Flow::new(connection, settings.limit);
             queue::established(&MapQueues, settings, flow, now_ns);
         }

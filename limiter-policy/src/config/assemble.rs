@@ -25,7 +25,7 @@ use super::{
 };
 use crate::policy::{
     AnswerRates, CountedConnections, DnsCookies, DnsName, FlatMetrics, Limit, Names,
-    OwnConnections, Policy,
+    OwnConnections, Policy, UntilKnown,
 };
 
 /// The sections that make a policy.
@@ -44,6 +44,7 @@ pub(super) struct Parts<'l> {
     pub(super) malformed: Action,
     pub(super) own_connections: OwnConnections,
     pub(super) connections: CountedConnections,
+    pub(super) until_known: UntilKnown,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
@@ -131,6 +132,7 @@ pub(super) fn policy(
         malformed: parts.malformed,
         own_connections: parts.own_connections,
         connections: parts.connections,
+        until_known: parts.until_known,
         lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),

@@ -16,7 +16,7 @@ use crate::policy::Rate;
 pub(super) const LIMIT: &str = "limit";
 
 /// The most that a limit may allow: the datapath counts no more.
-const MOST: u64 = 1_000_000;
+pub(super) const MOST: u64 = 1_000_000;
 
 /// Reads the number of connections that an owner may have open, if there is one, and notes the fields
 /// that have no meaning beside it.

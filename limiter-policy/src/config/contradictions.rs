@@ -134,6 +134,10 @@ fn check_server_name(
     cost: Option<Cost>,
     error: &mut impl FnMut(&'static str, String),
 ) {
+    if cost == Some(Cost::Connections) {
+        // What else these do not have is told of all.
+        return;
+    }
     if !is_tcp(matching) {
         error(
             PROTOCOL,
@@ -148,8 +152,8 @@ fn check_server_name(
         error(
             SERVER_NAME,
             format!(
-                "the server name is not known yet when cost {} is decided on: set 'cost' to packets \
-                 or bytes",
+                "the server name is not known yet when cost {} is decided on: set 'cost' to packets, \
+                 bytes or connections",
                 cost.name()
             ),
         );

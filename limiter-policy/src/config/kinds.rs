@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use limiter_common::policy::MOST_OTHERWISE;
+use limiter_common::{limit::Cost, policy::MOST_OTHERWISE};
 
-use super::{diagnostics::Problems, limit::Definition, limits::Limits, otherwise::FIELD};
+use super::{
+    contradictions::counts_by_server_name, diagnostics::Problems, limit::Definition,
+    limits::Limits, otherwise::FIELD,
+};
 use crate::policy::Mode;
 
 /// Notes such limits without others of their kind, or with another of it that is such a limit.
@@ -25,6 +28,19 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
             let message = format!(
                 "no other limit that counts has id {id} and cost {cost}: leave '{FIELD}' out of {}",
                 limit.name
+            );
+            problems.note_at(limit.position, message);
+        }
+        let is_by_name =
+            |limit: &Definition| counts_by_server_name(&limit.matching, Some(limit.id_format));
+        let mut others = all().filter(|other| kind(other) == (id.clone(), cost));
+        if limit.cost == Cost::Connections
+            && !is_by_name(limit)
+            && let Some(other) = others.find(|other| is_by_name(other))
+        {
+            let message = format!(
+                "{} counts what {} does not, by server name: give it `match: {{server-name: '*'}}`, too",
+                limit.name, other.name
             );
             problems.note_at(limit.position, message);
         }

@@ -24,16 +24,16 @@ use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Queue, R
 const MODE: &str = "mode";
 const COST: &str = "cost";
 const MATCH: &str = "match";
-const EXCLUDE: &str = "exclude";
+pub(super) const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
-const IP_REP: &str = "ip-rep";
-const METRICS: &str = "metrics";
+pub(super) const IP_REP: &str = "ip-rep";
+pub(super) const METRICS: &str = "metrics";
 
 /// The port of DNS.
 const DNS_PORT: u16 = 53;
 
 /// The port of limits that count packets by their server name, unless they name others.
-const HTTPS_PORT: u16 = 443;
+pub(super) const HTTPS_PORT: u16 = 443;
 
 /// The fields that a built-in limit already defines.
 const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
@@ -88,7 +88,7 @@ impl Definition {
     }
 
     /// Returns a limit of which only the name is known.
-    fn named(name: &str, position: FilePosition) -> Self {
+    pub(super) fn named(name: &str, position: FilePosition) -> Self {
         Self {
             name: name.to_owned(),
             position,
@@ -355,19 +355,21 @@ fn check_cost<'n>(
     cost: Option<Cost>,
 ) {
     let named = id.and_then(|id| match id.name_kind() {
-        Some(name_kind) => Some((name_kind.name(), "with a DNS question")),
-        None if id.format == IdFormat::ServerName => {
-            Some((id.format.name(), "of connections with a server name"))
-        }
+        Some(name_kind) => Some((name_kind.name(), "with a DNS question", "packets or bytes")),
+        None if id.format == IdFormat::ServerName => Some((
+            id.format.name(),
+            "of connections with a server name",
+            "packets, bytes or connections",
+        )),
         None => None,
     });
     if let Some(node) = fields.get(ID)
-        && let Some((name, what)) = named
-        && let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes))
+        && let Some((name, what, costs)) = named
+        && let Some(cost) =
+            cost.filter(|cost| !costs.split([' ', ',']).any(|one| one == cost.name()))
     {
         let message = format!(
-            "id {name} is of packets {what}, which cost {} does not count: set '{COST}' to \
-             packets or bytes",
+            "id {name} is of packets {what}, which cost {} does not count: set '{COST}' to {costs}",
             cost.name()
         );
         reader.error(node.at, message);
@@ -388,9 +390,17 @@ fn of_connections<'n>(
         id_format: Some(limit.id_format),
         cost: Some(limit.cost),
     };
+    let group = group::read(reader, fields);
+    if let Some((_, position)) = &group
+        && contradictions::counts_by_server_name(&limit.matching, Some(limit.id_format))
+    {
+        let message = "'group' is not for limits by server name: their connections begin to count later than \
+                       others";
+        reader.problems().note_at(*position, message.to_owned());
+    }
     Definition {
         queue: queue::read(reader, fields, limit.mode),
-        group: group::read(reader, fields),
+        group,
         reserve: reserve::read(reader, fields, limit.context(), &rates),
         deny: deny::read(reader, fields, counted),
         ip_rep: read_sieve(reader, fields),
@@ -402,7 +412,10 @@ fn of_connections<'n>(
 }
 
 /// Reads the name of the sieve that scores the sources of its packets.
-fn read_sieve<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<NamedSieve> {
+pub(super) fn read_sieve<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+) -> Option<NamedSieve> {
     let node = fields.get(IP_REP)?;
     Some(NamedSieve {
         name: reader.text(node, "a sieve's name")?.to_owned(),

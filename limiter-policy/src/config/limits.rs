@@ -56,6 +56,30 @@ impl Limits {
         }
     }
 
+    /// Notes that there may be more limits, in what could not be read.
+    pub(super) const fn lack_some(&mut self) {
+        self.unreadable = true;
+    }
+
+    /// Adds a limit of the section `selector`; `None`: it has an error, which was noted.
+    pub(super) fn add(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        name: Name<'_>,
+        limit: Option<Definition>,
+    ) {
+        if self.contains(name.text) {
+            let message = format!(
+                "there is a limit '{}' already: each name has one",
+                name.text
+            );
+            reader.error(name.at, message);
+            return;
+        }
+        let index = limit.map(|limit| self.push(limit));
+        self.by_name.insert(name.text.to_owned(), index);
+    }
+
     /// Returns every limit, in the order in which they are named.
     pub(super) fn iter(&self) -> impl Iterator<Item = (LimitIndex, &Definition)> {
         self.definitions

@@ -54,6 +54,7 @@ pub mod rate;
 mod reader;
 mod reserve;
 mod sections;
+mod selector;
 mod settings;
 mod spelling;
 mod standing;

@@ -17,7 +17,7 @@ use super::{
     owned_names::{self, SERVER_NAMES, ZONES},
     page, public_suffixes,
     reader::{Fields, Reader},
-    settings, standing, subscribers,
+    selector, settings, standing, subscribers,
     surroundings::{Surroundings, named_path},
 };
 use crate::{
@@ -42,6 +42,8 @@ const MODE: &str = "mode";
 const MALFORMED: &str = "malformed";
 const OWN_CONNECTIONS: &str = "own-connections";
 const CONNECTIONS: &str = "connections";
+const NAMES: &str = "names";
+const SELECTOR: &str = "selector";
 const BUCKETS: &str = "buckets";
 const OFFENDERS: &str = "offenders";
 const BANS: &str = "bans";
@@ -50,8 +52,9 @@ const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
 
-const SECTIONS: [&str; 26] = [
+const SECTIONS: [&str; 28] = [
     LIMITS,
+    SELECTOR,
     OVERRIDES,
     SUBSCRIBERS,
     LISTS,
@@ -70,6 +73,7 @@ const SECTIONS: [&str; 26] = [
     MALFORMED,
     OWN_CONNECTIONS,
     CONNECTIONS,
+    NAMES,
     BUCKETS,
     OFFENDERS,
     BANS,
@@ -110,6 +114,7 @@ pub(super) fn read(
         None => fields.is_missing(LIMITS).then(Limits::default),
     }
     .unwrap_or_else(Limits::unreadable);
+    read_selectors(&mut reader, &fields, directory, &mut limits);
     let subscribers = fields
         .get(SUBSCRIBERS)
         .and_then(|node| section(&mut reader, node, directory, subscribers::read));
@@ -126,10 +131,7 @@ pub(super) fn read(
         None => fields.is_missing(LISTS).then(lists::Lists::default),
     }
     .unwrap_or_else(lists::Lists::unreadable);
-    let ip_rep = match fields.get(IP_REP) {
-        Some(node) => section(&mut reader, node, directory, ip_rep::read),
-        None => fields.is_missing(IP_REP).then(IpRep::default),
-    };
+    let ip_rep = sieves(&mut reader, &fields, directory);
     let (dns_cookies, secrets) = fields
         .get(DNS_COOKIES)
         .and_then(|node| dns_cookies::read(&mut reader, node, directory))
@@ -170,6 +172,7 @@ pub(super) fn read(
         }),
         own_connections: own_connections(&mut reader, &fields),
         connections: connections(&mut reader, &fields),
+        until_known: setting(&mut reader, &fields, NAMES, settings::read_names),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);
@@ -225,6 +228,36 @@ fn public_suffixes<'n>(
         Some(node) => public_suffixes::read(reader, node, directory),
         None if fields.is_missing(PUBLIC_SUFFIXES) => public_suffixes::Section::Missing,
         None => public_suffixes::Section::Invalid,
+    }
+}
+
+/// Reads the section `ip-rep`; `None`: it has an error.
+fn sieves<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+) -> Option<IpRep> {
+    match fields.get(IP_REP) {
+        Some(node) => section(reader, node, directory, ip_rep::read),
+        None => fields.is_missing(IP_REP).then(IpRep::default),
+    }
+}
+
+/// Reads the limits of the section `selector`, if there is one.
+fn read_selectors<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+    limits: &mut Limits,
+) {
+    let Some(node) = fields.get(SELECTOR) else {
+        return;
+    };
+    let read = section(reader, node, directory, |reader, node| {
+        selector::read(reader, node, limits)
+    });
+    if read.is_none() {
+        limits.lack_some();
     }
 }
 

@@ -2,17 +2,14 @@
 
 /// The options that a Traffic Server user may write, and why we do not have them.
 const OPTIONS: [(&str, &str); 9] = [
-    (
-        "selector",
-        "packets have no TLS server name; use 'limits', each with a 'match' for what it counts",
-    ),
+    ("selector", "it is a section of its own"),
     (
         "sni",
-        "packets have no TLS server name; use a limit's 'match' for what it counts",
+        "it is of the section 'selector'; use `match: {server-name: …}` of a limit",
     ),
     (
         "aliases",
-        "packets have no TLS server name; use a limit's 'match' for what it counts",
+        "it is of the section 'selector'; use `match: {server-name: …}` of a limit",
     ),
     (
         "queue",

@@ -15,6 +15,9 @@ const LONGEST_NAME: usize = 255;
 /// The beginning of a pattern for all names below one.
 const BELOW: &str = "*.";
 
+/// The pattern for all names below the root.
+const EVERY: &str = "*";
+
 /// A DNS name in lower case, without a dot at its end; empty: the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DnsName(String);
@@ -148,6 +151,12 @@ pub struct NamePattern {
 }
 
 impl NamePattern {
+    /// Returns whether it is of all names but the root.
+    #[must_use]
+    pub fn is_every(&self) -> bool {
+        self.below && self.name == DnsName::default()
+    }
+
     /// Returns whether a name is one of them.
     #[must_use]
     pub fn has(&self, name: &DnsName) -> bool {
@@ -168,11 +177,14 @@ pub(super) fn has_names(these: &[NamePattern], others: &[NamePattern]) -> bool {
     these.is_empty() || !others.is_empty() && others.iter().all(has)
 }
 
-/// Parses a name, or `*.` before one, as it is displayed.
+/// Parses a name, or `*.` before one, or `*`, as it is displayed.
 impl FromStr for NamePattern {
     type Err = InvalidDnsName;
 
     fn from_str(text: &str) -> Result<Self, InvalidDnsName> {
+        if text == EVERY {
+            return Ok(DnsName::default().pattern_below());
+        }
         let (below, name) = match text.strip_prefix(BELOW) {
             Some(name) => (true, name),
             None => (false, text),
@@ -184,6 +196,9 @@ impl FromStr for NamePattern {
 
 impl fmt::Display for NamePattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_every() {
+            return formatter.write_str(EVERY);
+        }
         if self.below {
             formatter.write_str(BELOW)?;
         }
@@ -282,7 +297,9 @@ mod tests {
             assert_eq!(exact.has(&name(text)), is_exact, "{text}");
         }
         assert_eq!(below.to_string(), "*.example.com");
-        assert!("*".parse::<NamePattern>().is_err());
+        let every: NamePattern = "*".parse().unwrap();
+        assert!(every.is_every() && every.has(&name("com")) && !every.has(&name(".")));
+        assert_eq!(every.to_string(), "*");
         assert!("a.*.b".parse::<NamePattern>().is_err());
         assert!("*.".parse::<NamePattern>().is_err());
     }

@@ -33,6 +33,7 @@ pub mod serial;
 mod sieve;
 mod standing;
 mod units;
+mod until_known;
 mod uses;
 
 use std::{collections::BTreeMap, net::IpAddr};
@@ -74,6 +75,7 @@ pub use self::{
         TakenByFew, Visits,
     },
     units::{TooManyUnits, Units},
+    until_known::UntilKnown,
     uses::{ListUse, Overlap, Purpose},
 };
 pub(crate) use self::{limit::most_bits, overridden_name::named_by};
@@ -94,6 +96,9 @@ pub struct Policy {
     /// What becomes of packets of TCP connections that the host itself began.
     #[serde(default, skip_serializing_if = "OwnConnections::is_default")]
     pub own_connections: OwnConnections,
+    /// What becomes of data of connections until their names are known.
+    #[serde(default, skip_serializing_if = "UntilKnown::is_default")]
+    pub until_known: UntilKnown,
     /// Which TCP connections limits on connections open at once count.
     #[serde(default, skip_serializing_if = "CountedConnections::is_default")]
     pub connections: CountedConnections,
@@ -138,6 +143,7 @@ impl From<Vec<Limit>> for Policy {
             sieves: Vec::new(),
             malformed: Action::Drop,
             own_connections: OwnConnections::default(),
+            until_known: UntilKnown::default(),
             connections: CountedConnections::default(),
             lists: Vec::new(),
             exclude: Vec::new(),

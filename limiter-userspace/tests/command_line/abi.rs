@@ -27,14 +27,14 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 16;
+const TABLE_OF: u32 = 17;
 
 const SHAPES: [Shape<'static>; 39] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1728, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1792, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STANDING_TRAFFIC", MapType::PerCpuArray, 4, 48, 1280, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
@@ -102,7 +102,7 @@ const SHAPES: [Shape<'static>; 39] = [
     shape("QUEUES", MapType::Hash, 8, 32, 1, 0),
     shape("QUEUE_TRAFFIC", MapType::Array, 4, 128, 256, 0),
     shape("RMEM_MAX", MapType::Array, 4, 8, 1, BPF_F_RDONLY_PROG),
-    shape("SERVER_FLOWS", MapType::Hash, 40, 40, 1, BPF_F_NO_PREALLOC),
+    shape("SERVER_FLOWS", MapType::Hash, 40, 56, 1, BPF_F_NO_PREALLOC),
     shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
@@ -119,7 +119,7 @@ const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, in the order of their counters.
-const REASONS: [&str; 27] = [
+const REASONS: [&str; 28] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -147,6 +147,7 @@ const REASONS: [&str; 27] = [
     "valid_syn_cookie",
     "too_many_connections",
     "own_connection",
+    "name_awaited",
 ];
 
 const fn shape(

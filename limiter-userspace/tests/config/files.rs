@@ -36,15 +36,15 @@ fn a_file_that_is_no_configuration() {
     check(
         "- a\n",
         &[
-            "1:1: expected a map with the sections limits, overrides, subscribers, lists, exclude, \
-             block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, buckets, offenders, bans, state, metrics, page, control, found a list",
+            "1:1: expected a map with the sections limits, selector, overrides, subscribers, lists, exclude, \
+             block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, found a list",
         ],
     );
     check(
         "limits",
         &[
-            "1:1: expected a map with the sections limits, overrides, subscribers, lists, exclude, \
-             block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, buckets, offenders, bans, state, metrics, page, control, found the text 'limits'",
+            "1:1: expected a map with the sections limits, selector, overrides, subscribers, lists, exclude, \
+             block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, found the text 'limits'",
         ],
     );
 }
@@ -157,8 +157,8 @@ fn one_error_is_one_line_whatever_it_quotes() {
     check(
         "\"a\\nb\\e[31m\": 1\n",
         &[
-            "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, buckets, offenders, bans, state, metrics, page, control",
+            "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, selector, overrides, subscribers, \
+             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control",
         ],
     );
 }

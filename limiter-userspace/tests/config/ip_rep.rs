@@ -201,13 +201,6 @@ fn what_the_section_must_be() {
              4194304: use smaller sizes",
         ],
     );
-    check(
-        &format!("{LIMIT}selector: []\n"),
-        &[
-            "2:1: 'selector' has no meaning here: packets have no TLS server name; use 'limits', \
-             each with a 'match' for what it counts",
-        ],
-    );
 }
 
 #[test]

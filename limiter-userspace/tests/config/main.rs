@@ -20,6 +20,7 @@ mod overrides_by_name;
 mod parse;
 mod rate_texts;
 mod rates;
+mod selector;
 mod server_names;
 mod settings;
 mod shown;

@@ -85,17 +85,17 @@ fn what_has_no_server_name() {
         ],
     );
     check(
-        "limits: {Web: {id: ipAddress, cost: connections, limit: 5,\n match: {server-name: a}}}\n",
+        "limits: {Web: {id: ipAddress, cost: new-connections, rate: 5/s,\n match: {server-name: a}}}\n",
         &[
-            "2:23: the server name is not known yet when cost connections is decided on: set 'cost' to \
-             packets or bytes",
+            "2:23: the server name is not known yet when cost new-connections is decided on: set 'cost' to \
+             packets, bytes or connections",
         ],
     );
     check(
         "server-names: [a]\nlimits: {Web: {id: server-name, cost: handshakes, rate: 9/s}}\n",
         &[
             "2:20: id server-name is of packets of connections with a server name, which cost handshakes \
-             does not count: set 'cost' to packets or bytes",
+             does not count: set 'cost' to packets, bytes or connections",
         ],
     );
 }

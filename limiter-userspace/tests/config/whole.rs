@@ -10,7 +10,7 @@ use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
     policy::{
         CountedConnections, DnsMatch, Fragments, Limit, Match, Mode, Override, OverrideId,
-        OwnConnections, Policy, TcpFlags,
+        OwnConnections, Policy, TcpFlags, UntilKnown,
     },
 };
 
@@ -97,6 +97,7 @@ overrides:
             sieves: Vec::new(),
             malformed: Action::Drop,
             own_connections: OwnConnections::Exempt,
+            until_known: UntilKnown::Pass,
             connections: CountedConnections::Own,
             lists: vec![],
             exclude: vec![],

@@ -90,6 +90,11 @@ impl ServerNameMaps {
         })
     }
 
+    /// Returns what is known of a connection; `None`: it is not noted, or not any more.
+    pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
+        flow(&self.flows, ends)
+    }
+
     /// Notes a connection.
     #[cfg(feature = "testing")]
     pub fn add(&self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
@@ -133,11 +138,7 @@ impl Namer {
 
     /// Returns what is known of a connection; `None`: it is not noted, or not any more.
     pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
-        match self.flows.get(&InMap(*ends), 0) {
-            Ok(InMap(flow)) => Ok(Some(flow)),
-            Err(MapError::KeyNotFound) => Ok(None),
-            Err(source) => Err(error(SERVER_FLOWS)(source)),
-        }
+        flow(&self.flows, ends)
     }
 
     /// Writes down what is known of a connection, unless it is closed.
@@ -162,5 +163,16 @@ impl Namer {
                 return Ok(all);
             }
         }
+    }
+}
+
+fn flow(
+    flows: &HashMap<MapData, InMap<Ends>, InMap<Flow>>,
+    ends: &Ends,
+) -> Result<Option<Flow>, DatapathError> {
+    match flows.get(&InMap(*ends), 0) {
+        Ok(InMap(flow)) => Ok(Some(flow)),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(source) => Err(error(SERVER_FLOWS)(source)),
     }
 }

@@ -1,22 +1,22 @@
 //! The connections open at once, as somebody says.
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use limiter_common::connection::Place;
 
 /// How many connections are open at each place; by default none.
 #[derive(Debug, Default)]
-pub struct MemoryConnections(BTreeMap<u64, u64>);
+pub struct MemoryConnections(RefCell<BTreeMap<u64, u64>>);
 
 impl MemoryConnections {
     /// Counts a connection at a place.
-    pub fn add(&mut self, place: Place) {
-        *self.0.entry(place.0).or_default() += 1;
+    pub fn add(&self, place: Place) {
+        *self.0.borrow_mut().entry(place.0).or_default() += 1;
     }
 
     /// Takes a connection off a place.
     pub fn take_off(&mut self, place: Place) {
-        if let Some(open) = self.0.get_mut(&place.0) {
+        if let Some(open) = self.0.get_mut().get_mut(&place.0) {
             *open = open.saturating_sub(1);
         }
     }
@@ -24,6 +24,6 @@ impl MemoryConnections {
     /// Returns how many connections are open at a place.
     #[must_use]
     pub fn open(&self, place: Place) -> u64 {
-        self.0.get(&place.0).copied().unwrap_or_default()
+        self.0.borrow().get(&place.0).copied().unwrap_or_default()
     }
 }

@@ -114,6 +114,22 @@ impl Reputation for MemoryReputation {
         self.flows.flow(ends)
     }
 
+    fn hold(&self, ends: &Ends, now_ns: u64) -> bool {
+        self.flows.hold(ends, now_ns)
+    }
+
+    fn serve(&self, ends: &Ends) {
+        self.flows.serve(ends);
+    }
+
+    fn make_wait(&self, ends: &Ends) {
+        self.flows.make_wait(ends);
+    }
+
+    fn count_connection(&self, place: Place) {
+        self.connections.add(place);
+    }
+
     fn count_cookie(&self, check: CookieCheck) {
         self.cookies.add(check);
     }

@@ -24,7 +24,10 @@ pub(super) fn kinds(limits: &[Limit]) -> [Otherwise; MOST_OTHERWISE] {
             let others = set_of(limits, |other| {
                 // What observes has no effect on what enforces.
                 let has_effect = other.mode == Mode::Enforce || other.mode == limit.mode;
-                !other.matching.otherwise && has_effect && other.is_of_kind(limit)
+                // Between those by server name, names decide, later.
+                let is_by_name = limit.counts_by_server_name() && other.counts_by_server_name();
+                let is_other = !other.matching.otherwise && !is_by_name;
+                is_other && has_effect && other.is_of_kind(limit)
             });
             *kind = Otherwise {
                 limits: alike,

@@ -12,7 +12,7 @@ use limiter_common::{
 };
 
 use super::limit_sets::set_of;
-use crate::policy::{DnsName, Limit, Mode, Policy};
+use crate::policy::{DnsName, Limit, Mode, Policy, UntilKnown};
 
 /// What a policy says of the names that clients of connections ask for.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,12 @@ pub struct ServerNames {
     by_owner: u64,
     /// Those that count any name.
     of_any: u64,
+    /// Those for what no other of their kind counts, and these others.
+    otherwise: Vec<[u64; 2]>,
+    /// Those that count connections that are open.
+    connections: u64,
+    /// Those that do more than observe.
+    enforcing: u64,
 }
 
 /// What a policy says of a name, without those above it.
@@ -70,20 +76,39 @@ impl ServerNames {
             all,
             by_owner,
             of_any: all & set_of(limits, |limit| limit.matching.server_names.is_empty()),
+            otherwise: otherwise(limits),
+            connections: all & set_of(limits, Limit::counts_connections),
+            enforcing: all & set_of(limits, |limit| limit.mode == Mode::Enforce),
         }
     }
 
-    /// Returns what the policy says of a name: the limits that count it, and the number of the longest name
-    /// of the section `server-names` that it is or is below.
+    /// Returns the limits on connections that count them by their names.
     #[must_use]
-    pub fn asked(&self, name: &DnsName) -> Asked {
-        let mut limits = self.of_any;
+    pub const fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// Returns what the policy says of a name: the limits that count it, and the number of the longest name
+    /// of the section `server-names` that it is or is below. `None`: of a connection without a name, which only
+    /// `'*'` counts.
+    #[must_use]
+    pub fn asked(&self, name: Option<&DnsName>) -> Asked {
+        let mut limits = name.map_or(0, |_| self.of_any);
         let mut owner = None;
-        for (index, one) in name.with_ancestors().enumerate() {
+        // What is below the root is everything.
+        let root = DnsName::default();
+        let with_ancestors = name.into_iter().cloned();
+        let ancestors = name.map_or_else(|| vec![root], |name| name.ancestors().collect());
+        let is_name = |index| name.is_some() && index == 0;
+        for (index, one) in with_ancestors.chain(ancestors).enumerate() {
             let Some(said) = self.names.get(&one) else {
                 continue;
             };
-            limits |= if index == 0 { said.of_name } else { said.below };
+            limits |= if is_name(index) {
+                said.of_name
+            } else {
+                said.below
+            };
             if said.is_owner && owner.is_none() {
                 owner = Some(one);
             }
@@ -91,18 +116,29 @@ impl ServerNames {
         if owner.is_none() {
             limits &= !self.by_owner;
         }
+        limits &= self.all;
+        for [these, others] in &self.otherwise {
+            if limits & others != 0 {
+                limits &= !these;
+            }
+        }
         Asked {
-            limits: limits & self.all,
+            limits,
             zone: owner.map_or(0, |owner| zone_number(&owner.wire())),
             ..Asked::NOTHING
         }
     }
 
-    /// Returns the shape of a policy with these names, otherwise like another.
-    pub(super) fn shape(&self, other: &Shape) -> Shape {
+    /// Returns the shape of a policy with these names, otherwise like another. `until_known`: what becomes of data
+    /// until names are.
+    pub(super) fn shape(&self, until_known: UntilKnown, other: &Shape) -> Shape {
         Shape {
             by_server_name: self.all,
             server_names: self.number(),
+            holding: match until_known {
+                UntilKnown::Pass => 0,
+                UntilKnown::Hold => self.enforcing,
+            },
             ..*other
         }
     }
@@ -117,7 +153,10 @@ impl ServerNames {
         let mut names: Vec<_> = self.names.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
         let key = HashKey::default();
-        let limits = key.words_hash(&[self.all, self.by_owner, self.of_any]);
+        let mut limits = key.words_hash(&[self.all, self.by_owner, self.of_any]);
+        for [these, others] in &self.otherwise {
+            limits = key.words_hash(&[limits, *these, *others]);
+        }
         let number = names.into_iter().fold(limits, |number, (name, said)| {
             let name = unkeyed_hash(&name.wire());
             let is_owner = said.is_owner.into();
@@ -135,6 +174,23 @@ pub fn server_names_by_number(policy: &Policy) -> HashMap<u64, DnsName> {
         _ => &policy.server_names[..],
     };
     super::names::by_number(names)
+}
+
+/// Returns the limits by name for what no other of their kind counts by name, each with these others.
+fn otherwise(limits: &[Limit]) -> Vec<[u64; 2]> {
+    let by_name = (0_u32..).zip(limits).filter(|(_, limit)| {
+        limit.matching.otherwise && limit.counts_by_server_name() && limit.mode != Mode::Off
+    });
+    let with_others = by_name.map(|(limit_index, limit)| {
+        let others = set_of(limits, |other| {
+            // As for limits whatever their names.
+            let has_effect = other.mode == Mode::Enforce || other.mode == limit.mode;
+            let is_other = !other.matching.otherwise && other.counts_by_server_name();
+            is_other && has_effect && other.is_of_kind(limit)
+        });
+        [1 << limit_index, others]
+    });
+    with_others.collect()
 }
 
 fn is_of_server_names(limit: &Limit) -> bool {
@@ -169,9 +225,31 @@ mod tests {
             ("xb.example", 0b001, number("example")),
             ("other", 0, 0),
         ] {
-            let asked = names.asked(&name.parse().unwrap());
+            let asked = names.asked(Some(&name.parse().unwrap()));
             assert_eq!((asked.limits, asked.zone), (limits, owner), "{name}");
         }
+    }
+
+    #[test]
+    fn whatever_is_left_is_also_without_a_name() {
+        let names = names(
+            "limits:\n  \
+             A: {id: total, cost: connections, limit: 9, match: {server-name: [a.example, '*.b.example']}}\n  \
+             B: {id: total, cost: connections, limit: 9, match: {server-name: c.example}}\n  \
+             C: {id: total, cost: connections, limit: 9, otherwise: true, match: {server-name: '*'}}\n  \
+             D: {id: total, cost: packets, rate: 9k/s, match: {server-name: '*'}}\n",
+        );
+        for (name, limits) in [
+            (Some("a.example"), 0b1001),
+            (Some("x.b.example"), 0b1001),
+            (Some("b.example"), 0b1100),
+            (Some("c.example"), 0b1010),
+            (None, 0b1100),
+        ] {
+            let parsed = name.map(|name| name.parse().unwrap());
+            assert_eq!(names.asked(parsed.as_ref()).limits, limits, "{name:?}");
+        }
+        assert_eq!(names.connections(), 0b0111);
     }
 
     #[test]

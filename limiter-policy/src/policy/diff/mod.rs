@@ -36,7 +36,7 @@ pub use self::{
 };
 use super::{
     AutomaticBan, CountedConnections, Deny, DnsName, FlatMetrics, Limit, Match, Mode, OverrideId,
-    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, SuffixRule, serial,
+    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, SuffixRule, UntilKnown, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.
@@ -52,6 +52,8 @@ pub struct Diff {
     pub malformed: Option<MalformedDiff>,
     /// What becomes of packets of connections that the host began; `None`: the same.
     pub own_connections: Option<OwnConnectionsDiff>,
+    /// What becomes of data of connections until their names are known; `None`: the same.
+    pub until_known: Option<UntilKnownDiff>,
     /// Which connections are counted; `None`: the same.
     pub connections: Option<ConnectionsDiff>,
     /// The lists that differ, sorted by name.
@@ -242,6 +244,15 @@ pub struct OwnConnectionsDiff {
     pub new: OwnConnections,
 }
 
+/// The difference in what becomes of data of connections until their names are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct UntilKnownDiff {
+    /// The old value.
+    pub old: UntilKnown,
+    /// The new value.
+    pub new: UntilKnown,
+}
+
 /// The difference in which TCP connections limits on them count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ConnectionsDiff {
@@ -273,6 +284,10 @@ impl Diff {
                     new: new.own_connections,
                 },
             ),
+            until_known: (old.until_known != new.until_known).then_some(UntilKnownDiff {
+                old: old.until_known,
+                new: new.until_known,
+            }),
             connections: (old.connections != new.connections).then_some(ConnectionsDiff {
                 old: old.connections,
                 new: new.connections,
@@ -299,6 +314,7 @@ impl Diff {
             sieves,
             malformed,
             own_connections,
+            until_known,
             connections,
             lists,
             exclude,
@@ -316,6 +332,7 @@ impl Diff {
             && sieves.is_empty()
             && malformed.is_none()
             && own_connections.is_none()
+            && until_known.is_none()
             && connections.is_none()
             && lists.is_empty()
             && exclude.is_none()

@@ -6,7 +6,7 @@ use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
     BucketFate, Change, ConnectionsDiff, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff,
-    OverrideDiff, OwnConnectionsDiff, Part, SubscriberDiff, Terms,
+    OverrideDiff, OwnConnectionsDiff, Part, SubscriberDiff, Terms, UntilKnownDiff,
     lines::{detail, heading},
 };
 use crate::{
@@ -37,6 +37,9 @@ impl Display for Diff {
         }
         if let Some(own_connections) = &self.own_connections {
             own_connections.fmt(formatter)?;
+        }
+        if let Some(until_known) = &self.until_known {
+            until_known.fmt(formatter)?;
         }
         if let Some(connections) = &self.connections {
             connections.fmt(formatter)?;
@@ -252,6 +255,14 @@ impl Display for OwnConnectionsDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (old, new) = (self.old.name(), self.new.name());
         let values = format!("own-connections: {old} → {new}");
+        heading(formatter, Change::Changed, &values)
+    }
+}
+
+impl Display for UntilKnownDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (old, new) = (self.old.name(), self.new.name());
+        let values = format!("names: tls: until-known: {old} → {new}");
         heading(formatter, Change::Changed, &values)
     }
 }

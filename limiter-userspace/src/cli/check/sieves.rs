@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use limiter_common::limit::Cost;
-use limiter_policy::policy::{Forgeable, Mode, PermaBlock, Policy, PressureOf};
+use limiter_policy::policy::{Forgeable, Limit, Mode, PermaBlock, Policy, PressureOf};
 use serde::Serialize;
 
 use crate::{
@@ -93,7 +93,10 @@ fn warnings(policy: &Policy) -> Vec<String> {
         let sieve = policy.sieves.get(used.sieve?)?;
         let mut limits = policy.limits.iter();
         let limit = limits.find(|limit| Some(limit.id) == used.limit);
-        if limit.is_some_and(|limit| limit.mode != Mode::Enforce) {
+        // Whoever asks for a name has completed a handshake.
+        let is_of_known =
+            |limit: &Limit| limit.counts_by_server_name() && limit.counts_connections();
+        if limit.is_some_and(|limit| limit.mode != Mode::Enforce || is_of_known(limit)) {
             return None;
         }
         let (what, why) = match limit {

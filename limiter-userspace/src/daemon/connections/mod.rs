@@ -57,6 +57,8 @@ struct Wanted {
     charges: bool,
     /// Which it counts.
     which: CountedConnections,
+    /// How often their names were written down anew.
+    renamed: u64,
 }
 
 impl Wanted {
@@ -67,7 +69,13 @@ impl Wanted {
             counts: datapath.counts_connections(),
             charges: datapath.limits_handshakes() && datapath.are_handshakes_noted().is_err(),
             which: manifest.policy.connections,
+            renamed: 0,
         }
+    }
+
+    /// Returns the same where names were written down that often.
+    const fn renamed(self, renamed: u64) -> Self {
+        Self { renamed, ..self }
     }
 
     fn are_tracked(self) -> bool {
@@ -83,7 +91,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut next = Instant::now();
     let mut before = None;
     loop {
-        let found = Wanted::of(&daemon.datapath());
+        let found = Wanted::of(&daemon.datapath()).renamed(daemon.naming.renamed());
         if found != wanted {
             wanted = found;
             next = Instant::now();

@@ -8,7 +8,10 @@ mod segment;
 use std::{
     io,
     os::fd::BorrowedFd,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -37,6 +40,8 @@ pub(in crate::daemon) struct Naming {
     shared: Mutex<Shared>,
     /// Notified when there is something else to do.
     changed: Condvar,
+    /// How often the names of open connections were written down anew.
+    renamed: AtomicU64,
 }
 
 /// Locked only for as long as it takes to store or take something.
@@ -78,6 +83,11 @@ impl Naming {
             shared.is_new = true;
             self.changed.notify_one();
         }
+    }
+
+    /// Returns how often the names of open connections were written down anew: they count otherwise since then.
+    pub(in crate::daemon) fn renamed(&self) -> u64 {
+        self.renamed.load(Ordering::Acquire)
     }
 
     fn locked(&self) -> MutexGuard<'_, Shared> {
@@ -126,6 +136,7 @@ fn keep(naming: &Naming, pulses: &Pulses) {
         if let Some(next) = next {
             done = namer.follow(next.map(|next| (next.names, next.maps)));
             is_behind = done.is_err();
+            naming.renamed.fetch_add(1, Ordering::Release);
         }
         if let Some(readable) = namer.readable() {
             let pause = if namer.waits() { SHORT_PAUSE } else { PAUSE };

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, net::IpAddr, os::fd::BorrowedFd, sync::Arc};
 
-use limiter_common::{connection::Ends, packet::Asked};
+use limiter_common::{connection::Ends, packet::Asked, server_name::Flow as Noted};
 use limiter_datapath::kernel::{DatapathError, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{Change, Flow, Follower, FollowerSettings, Name, Protocol, Segment};
 use limiter_policy::policy::{DnsName, ServerNames};
@@ -32,6 +32,14 @@ struct Current {
     names: Arc<ServerNames>,
     number: u64,
     namer: Namer,
+}
+
+impl Current {
+    /// Returns whether a connection waits for its place among those of its name.
+    fn waits(&self, noted: &Noted) -> bool {
+        let asked = noted.limits_of(self.number);
+        !noted.is_in_service() && asked & self.names.connections() != 0
+    }
 }
 
 /// A segment of a connection that is not noted yet.
@@ -65,7 +73,7 @@ impl ConnectionNamer {
         next: Option<(Arc<ServerNames>, Arc<ServerNameMaps>)>,
     ) -> Result<(), DatapathError> {
         // Before another reads first bytes.
-        self.current = None;
+        let before = self.current.take();
         let Some((names, maps)) = next else {
             *self = Self::default();
             return Ok(());
@@ -86,9 +94,12 @@ impl ConnectionNamer {
             match current.namer.flow(&ends)? {
                 Some(noted) if noted.is_read() => {
                     let asked = asked(&current.names, name);
-                    current
-                        .namer
-                        .set(&ends, noted.read(current.number, &asked))?;
+                    let mut flow = noted.read(current.number, &asked);
+                    if !(before.as_ref()).is_some_and(|before| before.waits(&noted)) {
+                        // It was not turned away, and goes on.
+                        flow.serve();
+                    }
+                    current.namer.set(&ends, flow)?;
                 }
                 _ => over.push(*flow),
             }
@@ -170,7 +181,7 @@ impl ConnectionNamer {
 /// Returns what a policy says of a name; `None`: there is none.
 fn asked(names: &ServerNames, name: Option<&Name>) -> Asked {
     let name = name.and_then(|name| name.as_str().parse::<DnsName>().ok());
-    name.map_or(Asked::NOTHING, |name| names.asked(&name))
+    names.asked(name.as_ref())
 }
 
 fn flow(ends: &Ends) -> Flow {

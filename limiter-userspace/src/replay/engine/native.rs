@@ -12,7 +12,7 @@ use limiter_common::{
     decide::{AssumedStack, Pipeline, Verdict, Workspace},
     offender::{Offender, OffenderKey},
     owner::BucketKey,
-    packet::TcpState,
+    packet::{Asked, TcpState},
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
     table::HashKey,
@@ -198,6 +198,7 @@ impl Engine for NativeEngine {
 /// Returns where a policy has a connection counted.
 fn counted_places(policy: &CompiledPolicy, ends: &Ends) -> impl Iterator<Item = Place> {
     let mut places = Places::NONE;
-    find_places(policy, ends, &mut places);
+    // No name of a replayed connection is read.
+    find_places(policy, ends, &Asked::NOTHING, &mut places);
     places.0.into_iter().filter(|place| *place != 0).map(Place)
 }

@@ -7,6 +7,7 @@ mod cookies;
 mod dns;
 mod metrics;
 mod monitoring;
+mod named_connections;
 mod names;
 mod overrides;
 mod page;

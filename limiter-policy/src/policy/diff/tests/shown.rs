@@ -63,6 +63,7 @@ fn as_json() {
             "sieves": [],
             "malformed": {"old": "drop", "new": "pass"},
             "own_connections": null,
+            "until_known": null,
             "public_suffixes": null,
             "server_names": null,
             "connections": null,

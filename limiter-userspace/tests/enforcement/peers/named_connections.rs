@@ -1,0 +1,438 @@
+//! Connections open at once by server name before nginx: OpenSSL's client has its TLS connection only while there is
+//! room for the name that it asks for.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Child, ChildStderr, ChildStdin, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
+
+use super::{binary, names, server::Server, start};
+use crate::{pair, take_turn};
+
+/// How long a client that is let in may take: a held hello is sent again after 200 ms, one that has waited for long
+/// only after seconds.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Longer than a client takes that is let in at once.
+const WHILE: Duration = Duration::from_secs(3);
+
+/// A web server with TLS, that keeps what is open.
+fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
+    let directory = tempfile::tempdir()?;
+    names::certificate(directory.path())?;
+    let place = directory.path().display();
+    let options = format!(
+        "listen 10.77.0.1:443 ssl;
+    ssl_certificate {place}/certificate;
+    ssl_certificate_key {place}/key;
+    client_header_timeout 300s;
+    keepalive_timeout 300s;"
+    );
+    Ok((
+        Server::nginx_with(pair, &[("small", 100)], &options)?,
+        directory,
+    ))
+}
+
+/// A client that holds its connection.
+struct Client {
+    openssl: Child,
+    /// The connection ends with it.
+    _held: ChildStdin,
+    /// What it says of its handshake, once.
+    said: Receiver<String>,
+    /// How long the handshake took.
+    began: Instant,
+}
+
+impl Client {
+    fn new(pair: &Pair, name: &str) -> Result<Self> {
+        let arguments = if name.is_empty() {
+            vec!["-noservername"]
+        } else {
+            vec!["-servername", name]
+        };
+        let mut openssl = pair
+            .client
+            .command("openssl")
+            .args(["s_client", "-brief", "-connect", "10.77.0.1:443"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let held = openssl.stdin.take().context("no input")?;
+        let errors = openssl.stderr.take().context("no output")?;
+        Ok(Self {
+            openssl,
+            _held: held,
+            said: listen(errors),
+            began: Instant::now(),
+        })
+    }
+
+    /// Returns whether its connection is established within a time, and how long after it began.
+    fn within(&self, time: Duration) -> Option<Duration> {
+        let said = self.said.recv_timeout(time).ok()?;
+        said.contains("ESTABLISHED").then(|| self.began.elapsed())
+    }
+
+    /// Fails unless its connection is soon established.
+    fn is_in(&self) -> Result<Duration> {
+        self.within(SOON).context("not established")
+    }
+
+    /// Fails if its connection is established at once.
+    fn waits(&self) -> Result<()> {
+        ensure!(self.within(WHILE).is_none(), "established");
+        Ok(())
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.openssl.kill();
+        let _ = self.openssl.wait();
+    }
+}
+
+/// Returns the line that says that the handshake is over, or the last.
+fn listen(errors: ChildStderr) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut last = String::new();
+        for line in BufReader::new(errors).lines().map_while(Result::ok) {
+            last.clone_from(&line);
+            if line.contains("ESTABLISHED") {
+                break;
+            }
+        }
+        // Nobody may wait any more.
+        let _ = sender.send(last);
+    });
+    receiver
+}
+
+/// Returns how many connections a limit counts.
+fn open(limiter: &Limiter, limit: &str) -> Result<u64> {
+    let status = limiter.status()?;
+    let open = status["limits"][limit]["open"].as_u64();
+    open.with_context(|| format!("no count in {status:#}"))
+}
+
+/// Fails unless a limit soon counts so many.
+fn assert_open(limiter: &Limiter, limit: &str, expected: u64) -> Result<()> {
+    let end = Instant::now() + SOON;
+    loop {
+        let found = open(limiter, limit)?;
+        if found == expected {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < end,
+            "{limit} counts {found}, not {expected}"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const HOLD: &str = "names: {tls: {until-known: hold}}\n";
+
+fn policy(more: &str, rest: &str) -> String {
+    format!(
+        "limits:\n  B: {{id: total, cost: connections, limit: 2, match: {{server-name: b.example}}{more}}}\n{rest}"
+    )
+}
+
+#[test]
+fn a_name_has_only_so_many_connections() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    for (mode, rest) in [("native", HOLD), ("generic", HOLD), ("native", "")] {
+        let limiter = start(&pair, &policy("", rest), mode)?;
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            let client = Client::new(&pair, "b.example")?;
+            println!("{mode} {rest}: {:?}", client.is_in()?);
+            open.push(client);
+        }
+        // Without holding, what the client says last may come before its name is known.
+        if !rest.is_empty() {
+            assert_open(&limiter, "B", 2)?;
+            let third = Client::new(&pair, "b.example")?;
+            third.waits()?;
+            let other = Client::new(&pair, "a.example")?;
+            println!("another name: {:?}", other.is_in()?);
+            open.pop();
+            println!("after waiting: {:?}", third.is_in()?);
+            assert_open(&limiter, "B", 2)?;
+        }
+        drop(open);
+        assert_open(&limiter, "B", 0)?;
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+#[test]
+fn those_who_come_together_are_no_more() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let limiter = start(&pair, &policy("", HOLD), "native")?;
+    let clients: Result<Vec<_>> = (0..40).map(|_| Client::new(&pair, "b.example")).collect();
+    let clients = clients?;
+    thread::sleep(WHILE * 2);
+    let found = open(&limiter, "B")?;
+    let established = clients
+        .iter()
+        .filter(|one| one.within(Duration::ZERO).is_some());
+    let established = established.count();
+    println!("{established} are established, {found} counted");
+    ensure!((established, found) == (2, 2));
+    drop(clients);
+    assert_open(&limiter, "B", 0)?;
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+#[test]
+fn each_name_has_its_own_and_others_what_is_left() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let configuration = format!(
+        "server-names: [a.example, b.example]\nlimits:\n  \
+         Each: {{id: server-name, cost: connections, limit: 1}}\n  \
+         Web: {{id: total, cost: connections, limit: 100, match: {{server-name: [a.example, '*.a.example', \
+         b.example]}}}}\n  \
+         Others: {{id: total, cost: connections, limit: 1, otherwise: true, match: {{server-name: '*'}}}}\n{HOLD}"
+    );
+    let limiter = start(&pair, &configuration, "native")?;
+    let first: Result<Vec<_>> = ["www.a.example", "b.example", ""]
+        .into_iter()
+        .map(|name| Client::new(&pair, name))
+        .collect();
+    let first = first?;
+    for client in &first {
+        client.is_in()?;
+    }
+    let second: Result<Vec<_>> = ["a.example", "b.example", "c.example"]
+        .into_iter()
+        .map(|name| Client::new(&pair, name))
+        .collect();
+    let second = second?;
+    thread::sleep(WHILE);
+    for client in &second {
+        ensure!(client.within(Duration::ZERO).is_none());
+    }
+    for (limit, expected) in [("Each", 2), ("Web", 2), ("Others", 1)] {
+        assert_open(&limiter, limit, expected)?;
+    }
+    drop(first);
+    for client in &second {
+        client.is_in()?;
+    }
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+#[test]
+fn a_client_without_a_place_is_told_so() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let limiter = start(&pair, &policy(", deny: reset", HOLD), "generic")?;
+    let open = [
+        Client::new(&pair, "b.example")?,
+        Client::new(&pair, "b.example")?,
+    ];
+    for client in &open {
+        client.is_in()?;
+    }
+    let third = Client::new(&pair, "b.example")?;
+    let said = third.said.recv_timeout(WHILE)?;
+    ensure!(!said.contains("ESTABLISHED"), "{said}");
+    println!("{said}");
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Connections that are open count by whatever policy comes, and are turned away by none.
+#[test]
+fn open_connections_count_after_a_reload_and_a_restart() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    pair.compute_checksums()?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &argument];
+    let other =
+        "limits:\n  A: {id: total, cost: packets, rate: 100k/s, match: {server-name: a.example}}\n";
+    let mut limiter = Limiter::start(binary(), &pair.server, other, &arguments)?;
+    let open: Result<Vec<_>> = (0..3).map(|_| Client::new(&pair, "b.example")).collect();
+    let open = open?;
+    for client in &open {
+        client.is_in()?;
+    }
+    // More than it allows: they stay, and nobody else comes.
+    limiter.configure(&policy("", HOLD))?;
+    limiter.show(&["reload"])?;
+    assert_open(&limiter, "B", 3)?;
+    Client::new(&pair, "b.example")?.waits()?;
+    limiter.configure(&policy("", &format!("{HOLD}malformed: pass\n")))?;
+    limiter.show(&["reload"])?;
+    assert_open(&limiter, "B", 3)?;
+    limiter.kill()?;
+    limiter.restart()?;
+    assert_open(&limiter, "B", 3)?;
+    Client::new(&pair, "b.example")?.waits()?;
+    drop(open);
+    assert_open(&limiter, "B", 0)?;
+    Client::new(&pair, "b.example")?.is_in()?;
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Asks a server that is no TLS server for a file; returns how long it took.
+fn ask(pair: &Pair, hello: &[u8]) -> Result<Duration> {
+    let began = Instant::now();
+    let address: SocketAddr = "10.77.0.1:80".parse()?;
+    let mut stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
+    stream.set_read_timeout(Some(SOON))?;
+    stream.write_all(hello)?;
+    let mut answer = [0; 4096];
+    ensure!(stream.read(&mut answer)? > 0);
+    Ok(began.elapsed())
+}
+
+/// Nothing is held for ever: neither without a daemon, nor what nobody can read.
+#[test]
+fn what_cannot_be_read_is_held_for_a_time() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let configuration = format!(
+        "limits:\n  B: {{id: total, cost: connections, limit: 2, match: {{server-name: b.example, \
+         destination-port: [80, 443]}}}}\n{HOLD}"
+    );
+    pair.compute_checksums()?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &argument];
+    let mut limiter = Limiter::start(binary(), &pair.server, &configuration, &arguments)?;
+    for hello in [
+        &b"GET /small HTTP/1.0\r\n\r\n"[..],
+        b"GET /small HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        b"\x16\x03\x01\x00\x02\xff\xff\r\n\r\n",
+        b"junk\r\n\r\n",
+    ] {
+        let took = ask(&pair, hello)?;
+        println!("{:?}: {took:?}", String::from_utf8_lossy(hello));
+        ensure!(took < SOON / 4, "{took:?}");
+    }
+    limiter.kill()?;
+    let took = Client::new(&pair, "b.example")?.is_in()?;
+    println!("without a daemon: {took:?}");
+    ensure!(Duration::from_secs(1) < took && took < SOON / 4, "{took:?}");
+    limiter.restart()?;
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+fn queue_of(limiter: &Limiter, limit: &str) -> Result<Value> {
+    Ok(limiter.status()?["limits"][limit]["queue"].clone())
+}
+
+/// Traffic Server's file, as its documentation has it, with smaller numbers.
+#[test]
+fn traffic_servers_file_does_what_it_says() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, directory) = server(&pair)?;
+    let selector = "\
+selector:
+  - sni: test1.example.com
+    limit: 1
+    queue:
+      size: 10
+      max-age: 30
+    metrics:
+      tag: example.com
+      prefix: ddos
+    ip-rep: main
+    exclude: internal
+  - sni: test2.example.com
+    aliases: [test3.example.com, test4.example.com]
+    limit: 1
+  - sni: '*'
+    limit: 1
+ip-rep:
+  - name: main
+    buckets: 10
+    size: 15
+    percentage: 90
+    max-age: 300
+    perma-block:
+      limit: 100
+      threshold: 1
+      max-age: 1800
+lists:
+  - name: internal
+    cidr:
+      - 192.168.0.0/16
+";
+    let limiter = start(&pair, &format!("{selector}{HOLD}"), "native")?;
+    assert_example(directory.path(), &limiter)?;
+    let mut first = Client::new(&pair, "test1.example.com")?;
+    first.is_in()?;
+    let second = Client::new(&pair, "test1.example.com")?;
+    let end = Instant::now() + SOON;
+    while queue_of(&limiter, "test1.example.com")?["waiting"] != 1 {
+        ensure!(Instant::now() < end, "{}", limiter.status()?);
+        thread::sleep(Duration::from_millis(20));
+    }
+    let third = Client::new(&pair, "test3.example.com")?;
+    third.is_in()?;
+    Client::new(&pair, "test2.example.com")?.waits()?;
+    let other = Client::new(&pair, "test5.example.com")?;
+    other.is_in()?;
+    Client::new(&pair, "")?.waits()?;
+    first.openssl.kill()?;
+    second.is_in()?;
+    let flat = limiter.show(&["stats", "--flat"])?;
+    for line in [
+        "ddos.sni.example.com.queued 1",
+        "ddos.sni.example.com.resumed 1",
+        "ddos.sni.example.com.expired 0",
+        "ddos.sni.example.com.rejected 0",
+    ] {
+        ensure!(flat.lines().any(|one| one == line), "{line}: {flat}");
+    }
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Fails unless the checked file names the limits.
+fn assert_example(directory: &Path, limiter: &Limiter) -> Result<()> {
+    let copy = directory.join("copy.yaml");
+    fs::copy(limiter.configuration(), &copy)?;
+    let shown = limiter.show(&["check", &copy.display().to_string()])?;
+    for limit in ["test1.example.com", "test2.example.com", "*"] {
+        ensure!(shown.contains(&format!("  {limit} ")), "{limit}: {shown}");
+    }
+    Ok(())
+}
