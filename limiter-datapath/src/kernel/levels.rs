@@ -18,7 +18,7 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::Scope,
-    policy::{DnsName, Question, ServerNames},
+    policy::{DnsName, HashedName, Question, ServerNames, hashed_names},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
@@ -41,6 +41,12 @@ impl Datapath {
     #[must_use]
     pub const fn zones(&self) -> &HashMap<u64, DnsName> {
         &self.policy.zones
+    }
+
+    /// Returns the names of a message's question that buckets know by hashes.
+    #[must_use]
+    pub fn hashed_names(&self, message: &mut Message) -> Vec<HashedName> {
+        hashed_names(&self.policy, message)
     }
 
     /// Returns the names of the section `server-names` by the numbers that name their buckets.

@@ -62,11 +62,7 @@ impl OffenderStore for MemoryOffenders {
     }
 }
 
-fn store(
-    offenders: &mut HashMap<OffenderKey, Offender>,
-    key: OffenderKey,
-    now_ns: u64,
-) -> Stored {
+fn store(offenders: &mut HashMap<OffenderKey, Offender>, key: OffenderKey, now_ns: u64) -> Stored {
     if let Some(offender) = offenders.get_mut(&key) {
         offender.drops += 1;
         offender.last_drop_ns = now_ns;

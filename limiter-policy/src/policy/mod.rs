@@ -65,7 +65,7 @@ pub use self::{
     owner_id::{OwnerNames, bucket_id, id_text, owner_id},
     parts::{configured_name, part_name},
     public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
-    question::{Question, QuestionNames, QuestionText},
+    question::{HashedName, Question, QuestionNames, QuestionText, hashed_names},
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{

@@ -90,7 +90,8 @@ pub(super) fn read(
             Answer::Findings(datapath.manifest().policy.findings(*asked))
         }
         Request::Offenders(query) => {
-            Answer::told(offenders::list(datapath, query).map(Answer::Offenders))
+            let texts = daemon.map(|daemon| &daemon.texts);
+            Answer::told(offenders::list(datapath, texts, query).map(Answer::Offenders))
         }
         Request::Connections(query) => {
             let owners = daemon.map(|daemon| &daemon.owners);

@@ -29,6 +29,7 @@ use super::{
     sieves::{self, Pressures},
     silence::Silence,
     state::StateKeeper,
+    texts::Texts,
     troubles::Troubles,
 };
 use crate::protocol::{
@@ -68,6 +69,8 @@ pub struct Daemon {
     pub(super) naming: Arc<Naming>,
     /// The owners with the most open connections.
     pub(super) owners: Owners,
+    /// The texts of names that buckets know by hashes.
+    pub(super) texts: Texts,
     /// The automatic rates.
     pub(super) capacity: Capacity,
     /// Why nothing is answered.
@@ -122,6 +125,7 @@ impl Daemon {
             pressures: Arc::default(),
             naming: Arc::default(),
             owners: Owners::default(),
+            texts: Texts::default(),
             capacity: Capacity::default(),
             silence: Silence::default(),
             cookies: CookieSecrets::default(),

@@ -27,9 +27,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 16;
+const TABLE_OF: u32 = 17;
 
-const SHAPES: [Shape<'static>; 39] = [
+const SHAPES: [Shape<'static>; 40] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -101,6 +101,7 @@ const SHAPES: [Shape<'static>; 39] = [
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
     shape("QUEUES", MapType::Hash, 8, 32, 1, 0),
     shape("QUEUE_TRAFFIC", MapType::Array, 4, 128, 256, 0),
+    shape("REFUSED_QUESTIONS", MapType::RingBuf, 0, 0, 65_536, 0),
     shape("RMEM_MAX", MapType::Array, 4, 8, 1, BPF_F_RDONLY_PROG),
     shape("SERVER_FLOWS", MapType::Hash, 40, 40, 1, BPF_F_NO_PREALLOC),
     shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),

@@ -7,6 +7,7 @@
 )]
 
 mod abi;
+mod attacked;
 mod automatic_bans;
 mod bans;
 mod confirm;

@@ -42,6 +42,7 @@ pub(in crate::page) fn page(
     let by = |by| match by {
         Grouping::Address => "address",
         Grouping::Range => "range",
+        Grouping::Name => "name",
     };
     let grouping = asked.by.unwrap_or(Grouping::Address);
     let link = |from: usize, grouping| {
@@ -57,9 +58,9 @@ pub(in crate::page) fn page(
             }
             p {
                 "By "
-                @for (other, name) in [(Grouping::Address, "address"), (Grouping::Range, "range")] {
-                    @if other == grouping { strong { (name) } " " }
-                    @else { a href=(link(0, other)) { (name) } " " }
+                @for other in [Grouping::Address, Grouping::Range, Grouping::Name] {
+                    @if other == grouping { strong { (by(other)) } " " }
+                    @else { a href=(link(0, other)) { (by(other)) } " " }
                 }
             }
             div #rows data-live {
