@@ -2,6 +2,7 @@
 
 mod answering;
 mod answers;
+mod asked_for;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
@@ -43,6 +44,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::limit::most_bits;
 pub use self::{
     answers::AnswerRates,
+    asked_for::AskedFor,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{
         CompileError, CompiledPolicy, NameTable, ServerNames, server_names_by_number,

@@ -10,15 +10,16 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     lists::Extents,
-    policy::{DomainLabels, Limit, Question, QuestionNames, automatic::in_force},
+    policy::{AskedFor, Limit, QuestionNames, automatic::in_force},
 };
 use tokio::task::spawn_blocking;
 
 use super::{
     bans, capacity, confirm, connections, known,
-    named::{NamedBucket, bucket_named},
+    named::{NamedBucket, bucket_named, names_of},
     offenders, owners, queues, refill,
     requests::Accept,
+    server_names,
     shared::Daemon,
     sieves, standing,
 };
@@ -79,9 +80,9 @@ pub(super) fn read(
         Request::Explain {
             address,
             to,
-            question,
+            asked_for,
         } => {
-            let explanation = explain(datapath, *address, *to, question.as_ref());
+            let explanation = explain(datapath, *address, *to, asked_for.as_ref());
             let explanation = explanation.map(Box::new);
             Answer::told(explanation.map(Answer::Explanation))
         }
@@ -215,6 +216,7 @@ fn status(
         sieves: sieves::brief(datapath, measured)?,
         standing: standing::status(datapath)?,
         connections: connections::status(datapath)?,
+        server_names: server_names::status(datapath, daemon.map(|daemon| &*daemon.naming))?,
         server_names_error: datapath.are_flows_noted().err().map(ToString::to_string),
         own_connections_error: datapath
             .are_own_connections_noted()
@@ -272,20 +274,17 @@ fn explain(
     datapath: &Datapath,
     address: IpAddr,
     to: Option<IpAddr>,
-    question: Option<&Question>,
+    asked_for: Option<&AskedFor>,
 ) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
         let standing = datapath.standing_of(address)?;
-        (standing, datapath.limit_buckets(address, to, question)?)
+        (standing, datapath.limit_buckets(address, to, asked_for)?)
     } else {
         // An excluded or blocked address spends nothing, and nobody asks for its standing.
         (None, Vec::new())
     };
-    let asked = question.map(|question| {
-        let suffixes = &datapath.manifest().policy.public_suffixes;
-        question.names(&DomainLabels::new(suffixes))
-    });
+    let asked = asked_for.and_then(|asked_for| names_of(datapath, asked_for));
     let mut limits = Vec::new();
     for limit_bucket in &limit_buckets {
         let Some(mut limit) = explain_limit(datapath, address, limit_bucket, asked.as_ref()) else {

@@ -25,7 +25,7 @@ use super::{
     options::Options,
     pulse::Pulses,
     requests::Requests,
-    server_names::Naming,
+    server_names::{self, Naming},
     sieves::{self, Pressures},
     silence::Silence,
     state::StateKeeper,
@@ -33,7 +33,8 @@ use super::{
     troubles::Troubles,
 };
 use crate::protocol::{
-    AutomaticRate, DaemonStatus, GuardStatus, History, PageStatus, StateStatus, sieves::SieveBrief,
+    AutomaticRate, DaemonStatus, GuardStatus, History, PageStatus, ServerNamesStatus, StateStatus,
+    sieves::SieveBrief,
 };
 
 /// The state that the daemon's parts share and answer from.
@@ -186,6 +187,14 @@ impl Daemon {
         limit: &Limit,
     ) -> Result<Option<AutomaticRate>, DatapathError> {
         capacity::status(datapath, Some(&self.capacity), limit)
+    }
+
+    /// Returns what came of connections whose names limits count by; `None`: no limit does.
+    pub fn server_names(
+        &self,
+        datapath: &Datapath,
+    ) -> Result<Option<ServerNamesStatus>, DatapathError> {
+        server_names::status(datapath, Some(&self.naming))
     }
 
     /// Summarizes the sieves.

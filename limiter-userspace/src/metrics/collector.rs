@@ -4,6 +4,7 @@ mod answers;
 mod automatic_bans;
 mod bans;
 mod labelled;
+mod server_names;
 
 use std::{
     fmt,
@@ -153,6 +154,9 @@ impl Collector for DaemonCollector {
         }
         if let Some(status) = self.read(connections(datapath))? {
             super::connections::encode(&status, &open_by_limit(datapath), &mut encoder)?;
+        }
+        if let Some(status) = self.read(self.daemon.server_names(datapath))? {
+            server_names::encode(&status, &mut encoder)?;
         }
         super::queues::encode(&self.read(queues(datapath))?, &mut encoder)?;
         reloads(&self.daemon.history(), &mut encoder)?;

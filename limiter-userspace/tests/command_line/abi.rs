@@ -29,7 +29,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI of the table below.
 const TABLE_OF: u32 = 17;
 
-const SHAPES: [Shape<'static>; 40] = [
+const SHAPES: [Shape<'static>; 41] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -85,6 +85,7 @@ const SHAPES: [Shape<'static>; 40] = [
         BPF_F_RDONLY_PROG,
     ),
     shape("FIRST_BYTES", MapType::RingBuf, 0, 0, 65_536, 0),
+    shape("FIRST_BYTES_LOST", MapType::PerCpuArray, 4, 8, 3, 0),
     shape("FIRST_SYNS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FULL_AT", MapType::Array, 4, 8, 1, 0),

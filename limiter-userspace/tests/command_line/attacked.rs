@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     process::Stdio,
+    thread,
     time::Duration,
 };
 
@@ -24,6 +25,9 @@ limits:
   Questions: {id: [ipAddress, question], cost: packets, burst: 4, count: 1, period: 10h,
               match: {dns-type: MX}}
 ";
+
+/// For so long a CPU tells at most some questions.
+const TICK: Duration = Duration::from_millis(140);
 
 const A: u16 = 1;
 const MX: u16 = 15;
@@ -98,6 +102,8 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
         (vec![query(&[b"a.b\x1b[2J", b"org"], MX)?; 9], "question"),
     ];
     for (frames, kind) in &all {
+        // Each has a tick of its own, in which some questions are told.
+        thread::sleep(TICK);
         send(&pinned, frames).context(*kind)?;
     }
     let zones = json!(["Zones", "example.com", 30]);
@@ -162,8 +168,7 @@ fn a_flood_of_names_drives_out_no_text() -> Result<()> {
             }
         }
         send(&pinned, &frames)?;
-        // Texts are read once a second; a tick in which some are told takes 134 ms.
-        std::thread::sleep(Duration::from_millis(100));
+        thread::sleep(TICK);
     }
     let found = rows(&pinned, &["--count", "1"])?;
     let drops = found[0][2].as_u64().context("no drops")?;

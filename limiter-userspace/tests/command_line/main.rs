@@ -39,6 +39,7 @@ mod pinned;
 mod pins;
 mod questions;
 mod refill;
+mod refill_names;
 mod reload;
 mod replaced;
 mod scope;

@@ -49,7 +49,7 @@ use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use refused_questions::REFUSED_QUESTIONS;
 use rmem_max::RMEM_MAX;
-use server_names::{FIRST_BYTES, SERVER_FLOWS};
+use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, SERVER_FLOWS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
@@ -99,6 +99,7 @@ impl NamedMaps for ReputationMaps {
         OWN_CONNECTIONS,
         SERVER_FLOWS,
         FIRST_BYTES,
+        FIRST_BYTES_LOST,
         REFUSED_QUESTIONS,
     ];
 

@@ -4,6 +4,7 @@
 
 mod namer;
 mod segment;
+mod status;
 
 use std::{
     io,
@@ -13,6 +14,7 @@ use std::{
 };
 
 use limiter_datapath::kernel::{Datapath, ReputationMaps, ServerNameMaps};
+use limiter_names::Followed as Outcomes;
 use limiter_policy::policy::ServerNames;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -21,6 +23,7 @@ use rustix::{
 use tracing::{info, warn};
 
 use self::namer::ConnectionNamer;
+pub(super) use self::status::status;
 use super::{
     pulse::{BEAT, Pulses},
     worker::Worker,
@@ -37,6 +40,8 @@ pub(in crate::daemon) struct Naming {
     shared: Mutex<Shared>,
     /// Notified when there is something else to do.
     changed: Condvar,
+    /// What came of connections since the daemon started, or since limits count by their names.
+    outcomes: Mutex<Outcomes>,
 }
 
 /// Locked only for as long as it takes to store or take something.
@@ -78,6 +83,11 @@ impl Naming {
             shared.is_new = true;
             self.changed.notify_one();
         }
+    }
+
+    /// Returns what came of connections.
+    fn followed(&self) -> Outcomes {
+        *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locked(&self) -> MutexGuard<'_, Shared> {
@@ -132,6 +142,9 @@ fn keep(naming: &Naming, pulses: &Pulses) {
             wait(readable, pause);
         }
         let error = done.and_then(|()| namer.work()).err();
+        let mut outcomes = (naming.outcomes.lock()).unwrap_or_else(PoisonError::into_inner);
+        *outcomes = namer.outcomes();
+        drop(outcomes);
         let error = error.map(|error| error.to_string());
         if error != before {
             if let Some(error) = &error {
