@@ -68,7 +68,10 @@ pub(super) const HELP: [(&str, &str); 15] = [
     ("r", "reverse the order"),
     ("/", "filter by prefix, or part of a name or address"),
     ("Esc", "back to the table; there: clear the filter"),
-    ("g", "group: a row for each address, each range, or each name that they ask for"),
+    (
+        "g",
+        "group: a row for each address, each range, or each name that they ask for",
+    ),
     ("p, Space", "pause or resume"),
     ("", "≥: at least this many; –: not known yet"),
 ];

@@ -68,7 +68,7 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillLis
     let buckets = match query.whose {
         BucketSelector::Address(address) => {
             let found = datapath.refill(address, query.to, asked_for, limit, None)?;
-            return told(datapath, found, (Some(address), asked_for), limit);
+            return told(datapath, &found, (Some(address), asked_for), limit);
         }
         BucketSelector::Name => return of_name(datapath, asked_for, limit, None),
         BucketSelector::Prefix(prefix) => prefix::reset(datapath, prefix.trunc(), limit)?,
@@ -89,7 +89,7 @@ pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<RefillL
         return of_name(datapath, asked_for, limit, cost);
     };
     let found = datapath.refill(address, query.to, asked_for, limit, cost)?;
-    told(datapath, found, (Some(address), asked_for), limit)
+    told(datapath, &found, (Some(address), asked_for), limit)
 }
 
 /// Fills the buckets that what is asked for has for all sources together, or gives tokens back in them.
@@ -103,13 +103,13 @@ fn of_name(
         Some(asked_for) => datapath.refill_name(asked_for, limit, cost)?,
         None => Vec::new(),
     };
-    told(datapath, found, (None, asked_for), limit)
+    told(datapath, &found, (None, asked_for), limit)
 }
 
 /// Tells what became of the buckets of an address and of what it asks for, by one limit or by all.
 fn told(
     datapath: &Datapath,
-    refilled: Vec<Refilled>,
+    refilled: &[Refilled],
     (address, asked_for): (Option<IpAddr>, Option<&AskedFor>),
     limit: Option<LimitId>,
 ) -> Result<RefillList, RefillError> {
