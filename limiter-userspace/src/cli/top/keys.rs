@@ -70,7 +70,7 @@ pub(super) const HELP: [(&str, &str); 15] = [
     ("Esc", "back to the table; there: clear the filter"),
     (
         "g",
-        "group: a row for each address, each range, or each name that they ask for",
+        "group: a row for each address, range or name",
     ),
     ("p, Space", "pause or resume"),
     ("", "≥: at least this many; –: not known yet"),

@@ -1,34 +1,20 @@
-//! The texts of domains and questions, which buckets know by hashes: learned from some questions of refused
-//! packets, which the kernel's programs tell.
-//!
-//! They are bounded, and so is what they cost: the programs tell at most some hundred questions a second,
-//! whatever is sent. Names that refused packets ask for often are told often. When there is no more room,
-//! those that were told seldom go; so a flood of names, each refused a few times, drives out no name that many
-//! refused packets ask for.
+//! The texts that are known, of which those that are told often stay.
 
 use std::{
     collections::HashMap,
-    convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use limiter_common::limit::NameKind;
 use limiter_datapath::kernel::{Datapath, ReputationMaps};
 use limiter_policy::policy::HashedName;
-use tokio::task::spawn_blocking;
-
-use super::shared::Daemon;
 
 /// The most texts.
 const MOST: usize = 4096;
 
-/// How often questions are read: the kernel's map has room for 230.
-const PAUSE: Duration = Duration::from_secs(1);
-
 /// The texts that are known.
 #[derive(Debug, Default)]
-pub(super) struct Texts(Mutex<Known>);
+pub(in crate::daemon) struct Texts(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known(HashMap<(NameKind, u64), Text>);
@@ -42,7 +28,7 @@ struct Text {
 
 impl Texts {
     /// Reads what the programs have told.
-    pub(super) fn read(&self, datapath: &Datapath) {
+    pub(in crate::daemon) fn read(&self, datapath: &Datapath) {
         let maps = datapath.reputation();
         if let Some(maps) = maps.map(ReputationMaps::refused_questions) {
             let mut known = self.known();
@@ -55,7 +41,7 @@ impl Texts {
     }
 
     /// Returns the text of the name of a kind with that number; `None`: it is not known.
-    pub(super) fn get(&self, kind: NameKind, number: u64) -> Option<String> {
+    pub(in crate::daemon) fn get(&self, kind: NameKind, number: u64) -> Option<String> {
         let known = self.known();
         known.0.get(&(kind, number)).map(|known| known.text.clone())
     }
@@ -79,16 +65,6 @@ impl Known {
             });
         }
         self.0.insert((kind, number), Text { text, told: 1 });
-    }
-}
-
-/// Reads what the programs tell, forever.
-pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
-    loop {
-        let reading = Arc::clone(daemon);
-        // If it fails, names are told by their numbers.
-        let _ = spawn_blocking(move || reading.texts.read(&reading.datapath())).await;
-        tokio::time::sleep(PAUSE).await;
     }
 }
 
