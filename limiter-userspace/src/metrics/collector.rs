@@ -241,17 +241,17 @@ fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Resul
         ),
         (
             "limiter_offender_insertions",
-            "Offenders inserted into the record; those that limiter_offenders lacks were forgotten",
+            "Offenders and names inserted into the record; those that limiter_offenders lacks were forgotten",
             recorded.counts.inserted,
         ),
     ] {
         let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(number).encode(descriptor)?;
     }
-    let remembered = gauge_of(recorded.offenders.len() as u64);
+    let remembered = gauge_of(recorded.remembered());
     ConstGauge::new(remembered).encode(encoder.encode_descriptor(
         "limiter_offenders",
-        "Offenders that are remembered",
+        "Offenders, and names that they asked for, that are remembered",
         None,
         MetricType::Gauge,
     )?)
