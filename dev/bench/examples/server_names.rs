@@ -15,7 +15,7 @@ use self::scene::Scene;
 /// How a limit goes on, which refuses no packet.
 const NEVER: &str = "cost: packets, burst: 1000000000, count: 1000000000, period: 1s";
 
-/// What else the policies have that count by names: a limit.
+/// The limits by names, of which each policy has one.
 const LIMITS: [(&str, &str); 2] = [
     (
         "a name",

@@ -130,7 +130,7 @@ impl Datapath {
             }
             let one = ask_message(&self.policy, &mut message);
             asked = Asked {
-                // Of those that ask for nothing else.
+                // A query has no server name.
                 limits: asked.limits | one.limits & self.policy.shape.by_name,
                 ..one
             };

@@ -1,4 +1,4 @@
-//! What somebody may ask for, by which limits count packets.
+//! The names that packets may ask for, by which limits count them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DnsName, Question};
 
-/// What somebody may ask for.
+/// A name that packets may ask for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedFor {

@@ -116,7 +116,7 @@ impl fmt::Display for QuestionText<'_> {
 /// A name that buckets know by a hash, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashedName {
-    /// What it is of a question.
+    /// The part of a question that it is.
     pub kind: NameKind,
     /// The hash.
     pub number: u64,
@@ -262,14 +262,14 @@ mod tests {
             (b"\x01a\x01b\x01c\x02ck\0", "a.b.c.ck A", "b.c.ck"),
             (b"\x03com\0", "com A", "com"),
             (b"\0", ". A", "."),
-            // What is no name of a configuration.
+            // A configuration has no such name.
             (b"\x01x\x02\x1b.\x03com\0", r"x.\027\..com A", r"\027\..com"),
         ] {
             let mut bytes = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
             bytes.extend(name);
             bytes.extend([0, 1, 0, 1]);
             let mut message = Message::EMPTY;
-            // What is behind the question is of other messages.
+            // The bytes behind the question are of other messages.
             message.begin(274)[..bytes.len()].copy_from_slice(&bytes);
             let asked = ask_message(&policy, &mut message);
             let expected = [

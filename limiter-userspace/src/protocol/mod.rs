@@ -96,7 +96,7 @@ pub enum Request {
         /// The destination, for limits that give each a bucket; `None`: the host's own addresses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<IpAddr>,
-        /// What it asks for, for limits that count packets by that; `None`: they are left out.
+        /// The name that it asks for, for limits that count packets by that; `None`: they are left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_for: Option<AskedFor>,
     },

@@ -74,7 +74,7 @@ pub struct OffenderStatus {
     pub sieve: Option<String>,
     /// The source address, the range, or the name.
     pub id: String,
-    /// How many addresses were dropped; in a range, as many as are remembered. Of a name 0: nobody counts
+    /// How many addresses were dropped; in a range, as many as are remembered. A name has 0: nobody counts
     /// who asks for it.
     pub addresses: u64,
     /// Packets dropped.

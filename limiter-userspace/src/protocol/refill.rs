@@ -17,7 +17,7 @@ pub struct ResetQuery {
     /// own addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<IpAddr>,
-    /// What packets ask for, for limits that count them by that; `None`: they are left out.
+    /// The name that packets ask for, for limits that count them by that; `None`: they are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_for: Option<AskedFor>,
 }

@@ -55,7 +55,7 @@ pub struct Status {
     /// `None`: they are as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_connections_error: Option<String>,
-    /// What came of connections whose names limits count by; `None`: no limit does.
+    /// The outcomes of connections whose names limits count by; `None`: no limit does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_names: Option<ServerNamesStatus>,
     /// Why connections get no server names, though limits count by them; `None`: they do, or no limit does.

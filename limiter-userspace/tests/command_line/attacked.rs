@@ -98,7 +98,7 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
             vec![query(&[b"x", b"y", b"example", b"org"], TXT)?; 21],
             "domain",
         ),
-        // What could be taken for another name, or move a terminal's cursor.
+        // It could be taken for another name, or move a terminal's cursor.
         (vec![query(&[b"a.b\x1b[2J", b"org"], MX)?; 9], "question"),
     ];
     for (frames, kind) in &all {

@@ -61,7 +61,7 @@ fn tokens_come_back_to_one_name() -> Result<()> {
     for daemon in ["asked", "killed"] {
         if daemon == "killed" {
             pinned.limiter.kill()?;
-            // What follows is answered from the pins.
+            // The rest is answered from the pins.
         }
         ask(&pinned, "www.a.example", 3)?;
         ask(&pinned, "www.b.example", 2)?;

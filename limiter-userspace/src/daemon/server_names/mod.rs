@@ -40,7 +40,7 @@ pub(in crate::daemon) struct Naming {
     shared: Mutex<Shared>,
     /// Notified when there is something else to do.
     changed: Condvar,
-    /// What came of connections since the daemon started, or since limits count by their names.
+    /// The outcomes of connections since the daemon started, or since limits count by their names.
     outcomes: Mutex<Outcomes>,
 }
 
