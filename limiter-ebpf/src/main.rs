@@ -24,6 +24,7 @@ mod log;
 mod names;
 mod offenders;
 mod own_connections;
+mod refused_questions;
 mod reputation;
 mod server_names;
 mod socket;

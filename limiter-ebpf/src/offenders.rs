@@ -12,7 +12,7 @@ use limiter_common::{
     policy::Tables,
 };
 
-use crate::{buckets::atomic, globals, tables::MapTables};
+use crate::{buckets::atomic, globals, refused_questions, tables::MapTables};
 
 /// The loader sets the capacity.
 #[btf_map]
@@ -58,7 +58,18 @@ extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, b
     {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         let recording = unsafe { &mut *recording };
-        recording.record(packet.now, || store(&key, packet.now));
+        let name = OffenderKey::of_asked(&MapTables, packet, limit_index, by);
+        recording.record(
+            packet.now,
+            || store(&key, packet.now),
+            || {
+                let name = name?;
+                if let Some((named_by, _)) = name.name() {
+                    refused_questions::tell(named_by, packet.now);
+                }
+                Some(store(&name, packet.now))
+            },
+        );
     }
     0
 }

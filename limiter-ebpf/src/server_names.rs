@@ -19,7 +19,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
     packet::{self, Asked, Segment},
-    server_name::{Allowance, Flow, LONGEST_SEGMENT, Piece},
+    server_name::{Allowance, Flow, LONGEST_SEGMENT, Loss, Piece},
 };
 
 use crate::{
@@ -40,6 +40,10 @@ static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> = Ha
 /// values of a ring buffer. The loader sets the size, in bytes.
 #[btf_map]
 static FIRST_BYTES: RingBuf<(), 65536> = RingBuf::new();
+
+/// The segments that userspace was not told, by the numbers of [`Loss`].
+#[btf_map]
+static FIRST_BYTES_LOST: PerCpuArray<u64, { Loss::ALL.len() }> = PerCpuArray::new();
 
 #[btf_map]
 static PIECE: PerCpuArray<Piece, 1> = PerCpuArray::new();
@@ -295,18 +299,28 @@ fn fate(
     if found == AWAITING {
         let said = limiter_tell_of_flow(workspace, segment.sequence, may_be_held.into());
         return Fate {
-            is_told: said & TOLD != 0 && allowance.take_noted(now_ns),
+            is_told: said & TOLD != 0 && (allowance.take_noted(now_ns) || lose(Loss::Allowance)),
             is_held: said & HELD != 0,
         };
     }
     let begins = !trial::is_on()
-        && allowance.take_look(now_ns)
+        && (allowance.take_look(now_ns) || lose(Loss::Unknown))
         && socket::state(context, workspace.facts()).is_of_handshake();
     // The pure ACK before it makes the connection, or the answer to the server's next SYN does.
     Fate {
-        is_told: begins && allowance.take_other(now_ns),
+        is_told: begins && (allowance.take_other(now_ns) || lose(Loss::Allowance)),
         is_held: begins && may_be_held,
     }
+}
+
+/// Counts a segment that userspace is not told; returns false.
+#[inline(always)]
+fn lose(loss: Loss) -> bool {
+    if let Some(count) = FIRST_BYTES_LOST.get_ptr_mut(loss as u32) {
+        // SAFETY: this CPU's own element, a number; XDP programs do not preempt each other on a CPU.
+        unsafe { *count += 1 };
+    }
+    false
 }
 
 /// Tells userspace of a segment; if there is no room, not.
@@ -341,6 +355,8 @@ fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, segment: &S
         let bytes =
             unsafe { slice::from_raw_parts((&raw const *piece).cast(), Piece::HEADER + told) };
         // If it is full, the connection has no name.
-        let _ = FIRST_BYTES.output_untyped::<[u8]>(bytes, 0);
+        if FIRST_BYTES.output_untyped::<[u8]>(bytes, 0).is_err() {
+            lose(Loss::Room);
+        }
     }
 }

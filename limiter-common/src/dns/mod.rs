@@ -34,6 +34,7 @@ pub use self::{
     ask::{ask_frame, ask_message},
     name_hash::{hash_of_name, unkeyed_hash, zone_number},
     question::WireQuestion,
+    slot::slot_of,
 };
 
 #[cfg(test)]

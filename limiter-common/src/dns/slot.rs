@@ -1,6 +1,10 @@
 //! The table of a policy's names.
 
+#[cfg(not(target_arch = "bpf"))]
+use super::InlineNameLoops;
 use super::NameLoops;
+#[cfg(not(target_arch = "bpf"))]
+use crate::policy::NameSlot;
 use crate::policy::Tables;
 
 /// The most slots that a look-up reads.
@@ -22,7 +26,13 @@ pub fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u
     }
 }
 
-/// Returns the same from the second slot on.
+/// Returns the slot of a hash, or of a number of a question or server name.
+#[cfg(not(target_arch = "bpf"))]
+pub fn slot_of<T: Tables>(tables: &T, hash: u64) -> Option<&NameSlot> {
+    tables.name(find_slot(tables, hash, &InlineNameLoops))
+}
+
+/// Returns the same as [`find_slot`] from the second slot on.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]

@@ -1,4 +1,5 @@
-//! Offenders: which sources were dropped, by which limit or sieve, and how often.
+//! Offenders: which sources were dropped, by which limit or sieve, and how often. Beside them, the names
+//! that these asked for, if the limit counts by names.
 //!
 //! A bucket forgets a drop as soon as it has tokens again; this record remains. Nothing here
 //! decides on a packet, and a packet that passes costs nothing here.
@@ -7,12 +8,16 @@
 //! nanoseconds another CPU may give an entry to another offender, with a drop too many.)
 
 mod recording;
+mod sampling;
 
-pub use self::recording::{Counts, RECORDS_BURST, RECORDS_PER_SECOND, Recording, Stored};
+pub use self::{
+    recording::{Counts, RECORDS_BURST, RECORDS_PER_SECOND, Recording, Stored},
+    sampling::Sampling,
+};
 use crate::{
     address::{Address, Family},
     judged::Packet,
-    limit::LimitId,
+    limit::{LimitId, NamedBy},
     policy::Tables,
 };
 
@@ -26,7 +31,8 @@ pub enum Dropper {
     Sieve = 1,
 }
 
-/// Names one offender: the limit that dropped its packets, by what, and their source address.
+/// Names one offender: the limit that dropped its packets, by what, and their source address. Or names what
+/// those packets asked for.
 ///
 /// It has the whole address even if the limit's budget belongs to a range, subscriber or interface:
 /// the bucket does not tell which source sent the packets. Every byte is defined and there is no
@@ -36,11 +42,12 @@ pub enum Dropper {
 pub struct OffenderKey {
     /// The limit's interned id; 0: a sieve for all packets.
     pub limit: u16,
-    /// The address's IP version.
+    /// The address's IP version; of a name, the number of its [`NamedBy`].
     family: u16,
     /// The number of the [`Dropper`].
     by: u32,
-    /// The address in network byte order, IPv4 in the first four bytes.
+    /// The address in network byte order, IPv4 in the first four bytes; of a name, its number, most
+    /// significant byte first, and zeros.
     address: [[u8; 8]; 2],
 }
 
@@ -74,6 +81,44 @@ impl OffenderKey {
             (None, Dropper::Budget) => return None,
         };
         Some(Self::new(limit, by, &packet.facts.source))
+    }
+
+    /// Returns the key of a name of a kind with that number, of the packets that a limit drops.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_name(limit: LimitId, named_by: NamedBy, number: u64) -> Self {
+        Self {
+            limit: limit.0,
+            family: named_by as u16,
+            by: Dropper::Budget as u32,
+            address: [number.to_be_bytes(), [0; 8]],
+        }
+    }
+
+    /// Returns the key under which is recorded what the packet asked for that the limit with that index
+    /// dropped; `None`: the limit has no bucket for that, or a sieve has dropped the packet.
+    #[inline(always)]
+    pub fn of_asked<T: Tables>(
+        tables: &T,
+        packet: &Packet,
+        limit_index: u32,
+        by: Dropper,
+    ) -> Option<Self> {
+        let shape = tables.shape();
+        if shape.by_name | shape.by_server_name == 0 || by != Dropper::Budget {
+            return None;
+        }
+        let limit = tables.limit(limit_index)?;
+        let (named_by, number) = limit.name(&packet.asked)?;
+        Some(Self::of_name(LimitId(limit.id), named_by, number))
+    }
+
+    /// Returns what names the packets' owner, and the number of the name; `None`: it is a source.
+    #[must_use]
+    #[inline(always)]
+    pub fn name(&self) -> Option<(NamedBy, u64)> {
+        let named_by = NamedBy::of_number(u8::try_from(self.family).ok()?)?;
+        Some((named_by, u64::from_be_bytes(self.address[0])))
     }
 
     /// Returns what dropped the packets.
@@ -128,7 +173,8 @@ impl Offender {
 /// A store of offenders.
 pub trait OffenderStore {
     /// Records that the limit with that index, or a sieve, dropped the packet, if the records'
-    /// allowance and the room suffice. A sieve may drop for no limit.
+    /// allowance and the room suffice: its source, and what it asked for if the limit has a bucket for
+    /// that. A sieve may drop for no limit.
     fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper);
 }
 
@@ -169,6 +215,18 @@ mod tests {
             key(3, v4),
             OffenderKey::new(LimitId(3), Dropper::Sieve, &v4)
         );
+        assert_eq!(key(3, v4).name(), None);
+        assert_eq!(key(3, v6).name(), None);
+        for named_by in [
+            NamedBy::Zone,
+            NamedBy::Domain,
+            NamedBy::Question,
+            NamedBy::ServerName,
+        ] {
+            let name = OffenderKey::of_name(LimitId(3), named_by, u64::MAX - 7);
+            assert_eq!(name.name(), Some((named_by, u64::MAX - 7)));
+            assert_eq!((name.limit, name.dropper()), (3, Dropper::Budget));
+        }
         assert_ne!(key(3, v4), key(3, twin));
         assert_ne!(key(3, v4), key(4, v4));
     }

@@ -49,7 +49,7 @@ pub struct Recording {
 pub struct Counts {
     /// Drops that were recorded.
     pub recorded: u64,
-    /// Recorded drops that were their offender's first.
+    /// Recorded drops that were the first of their offender, or of their name.
     pub inserted: u64,
     /// Drops that were not recorded for lack of allowance or room.
     pub skipped: u64,
@@ -66,10 +66,19 @@ impl core::ops::AddAssign for Counts {
 }
 
 impl Recording {
-    /// Records a drop at `now_ns` by `store`, unless the allowance is spent; counts it either way.
+    /// Records a drop at `now_ns` by `store`, and what the packet asked for by `store_name`, unless the
+    /// allowance is spent; counts it either way.
     #[inline(always)]
-    pub fn record(&mut self, now_ns: u64, store: impl FnOnce() -> Stored) {
+    pub fn record(
+        &mut self,
+        now_ns: u64,
+        store: impl FnOnce() -> Stored,
+        store_name: impl FnOnce() -> Option<Stored>,
+    ) {
         let stored = if RECORDS.take(now_ns, &mut self.full_again_ns) {
+            if store_name() == Some(Stored::Anew) {
+                self.counts.inserted = self.counts.inserted.wrapping_add(1);
+            }
             store()
         } else {
             Stored::NoRoom
@@ -95,7 +104,7 @@ mod tests {
     /// Records `count` drops at one time.
     fn record(recording: &mut Recording, now_ns: u64, count: u64, stored: Stored) {
         for _ in 0..count {
-            recording.record(now_ns, || stored);
+            recording.record(now_ns, || stored, || None);
         }
     }
 
@@ -140,10 +149,28 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_no_drop_of_its_own() {
+        let mut recording = Recording::default();
+        for stored in [Stored::Anew, Stored::Again, Stored::NoRoom] {
+            recording.record(START, || Stored::Again, || Some(stored));
+        }
+        let expected = Counts {
+            recorded: 3,
+            inserted: 1,
+            skipped: 0,
+        };
+        assert_eq!(recording.counts, expected);
+    }
+
+    #[test]
     fn a_spent_allowance_stores_nothing() {
         let mut recording = Recording::default();
         record(&mut recording, START, RECORDS_BURST, Stored::Again);
-        recording.record(START, || unreachable!("the allowance is spent"));
+        recording.record(
+            START,
+            || unreachable!("the allowance is spent"),
+            || unreachable!("the allowance is spent"),
+        );
         assert_eq!(recording.counts.skipped, 1);
     }
 

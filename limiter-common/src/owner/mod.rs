@@ -72,7 +72,7 @@ impl OwnerKind {
 }
 
 /// The owner of a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// A source address or a range of them.
     Source {

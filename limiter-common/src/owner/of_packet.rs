@@ -89,6 +89,12 @@ impl OwnerOf {
         }
     }
 
+    /// Returns the part of a packet's question that also names the bucket; `None`: none does.
+    #[inline(always)]
+    pub(crate) const fn name_kind(&self) -> Option<NameKind> {
+        NameKind::of_number(self.name_kind)
+    }
+
     /// Returns the bucket of a limit that a packet of the family is charged to. `named_by` is the
     /// number of the [`NamedBy`] by which the limit names owners, or 0. The kernel program reads it from
     /// a table that only the daemon writes; an unknown number counts as 0.
@@ -123,7 +129,7 @@ impl OwnerOf {
             )
             | None => high & self.mask_high,
         };
-        let low = match NameKind::of_number(self.name_kind) {
+        let low = match self.name_kind() {
             Some(NameKind::Zone) => owner_fields.asked.zone,
             Some(NameKind::Domain) => owner_fields.asked.domain,
             Some(NameKind::Question) => owner_fields.asked.question,

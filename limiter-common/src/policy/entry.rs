@@ -5,7 +5,7 @@ use crate::{
     answer::Answer,
     limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
     owner::{BucketKey, OwnerFields, OwnerOf},
-    packet::Facts,
+    packet::{Asked, Facts},
     standing::Standing,
     strategy::gcra::CurrentRate,
 };
@@ -155,6 +155,22 @@ impl LimitEntry {
     #[inline(always)]
     pub const fn bucket(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
         self.owners[family & 1].key(LimitId(self.id), self.named_by, owner_fields)
+    }
+
+    /// Returns what of that which a packet asks for has a bucket, and its number; `None`: nothing has.
+    #[must_use]
+    #[inline(always)]
+    pub const fn name(&self, asked: &Asked) -> Option<(NamedBy, u64)> {
+        match NamedBy::of_number(self.named_by) {
+            Some(NamedBy::ServerName) => Some((NamedBy::ServerName, asked.zone)),
+            // The families agree on it.
+            _ => match self.owners[0].name_kind() {
+                Some(NameKind::Zone) => Some((NamedBy::Zone, asked.zone)),
+                Some(NameKind::Domain) => Some((NamedBy::Domain, asked.domain)),
+                Some(NameKind::Question) => Some((NamedBy::Question, asked.question)),
+                None => None,
+            },
+        }
     }
 
     /// Returns whether each destination has a bucket.

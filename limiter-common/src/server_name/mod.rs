@@ -6,10 +6,12 @@
 
 mod allowance;
 mod flow;
+mod loss;
 mod piece;
 
 pub use self::{
     allowance::Allowance,
     flow::Flow,
+    loss::Loss,
     piece::{LONGEST_SEGMENT, MOST_FIRST_BYTES, Piece},
 };

@@ -145,7 +145,7 @@ impl Datapath {
         place: Place,
         [peer, own]: [IpAddr; 2],
     ) -> Result<Option<LimitBucket>, DatapathError> {
-        let limit_buckets = self.limit_buckets_of(peer, Some(own), |id| id == limit)?;
+        let limit_buckets = self.limit_buckets_of(peer, Some(own), None, |id| id == limit)?;
         let mut limit_buckets = limit_buckets.into_iter();
         Ok(limit_buckets.find(|found| self.place(&found.key) == place))
     }

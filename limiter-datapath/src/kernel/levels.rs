@@ -8,8 +8,8 @@ use std::{
 
 use limiter_common::{
     address::{Address, Family},
-    dns::{Message, ask_message},
-    limit::{IdFormat, LimitId},
+    dns::{Message, ask_message, slot_of},
+    limit::{IdFormat, LimitId, NamedBy},
     owner::{BucketKey, OwnerFields},
     packet::Asked,
     packet::Facts,
@@ -18,29 +18,35 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::Scope,
-    policy::{DnsName, Question, ServerNames},
+    policy::{AskedFor, DnsName, HashedName, ServerNames, hashed_names},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
 impl Datapath {
     /// Returns the level of every limit that applies to packets from an address. Charges nothing. `to`:
-    /// the destination, for limits that give each a bucket; `None`: the host's own addresses. `question`:
-    /// the DNS question that the packets have, whatever their kind and flags, for limits that count
-    /// packets by it. Limits that count packets by their server name are left out.
+    /// the destination, for limits that give each a bucket; `None`: the host's own addresses. `asked_for`:
+    /// what the packets ask for, whatever the kind and the flags of a query; without it, limits that count
+    /// packets by that are left out.
     pub fn limit_buckets(
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        question: Option<&Question>,
+        asked_for: Option<&AskedFor>,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
-        self.buckets_of_source(source, to, &self.asked(question), |_| true)
+        self.limit_buckets_of(source, to, asked_for, |_| true)
     }
 
     /// Returns the zones by the numbers that name their buckets.
     #[must_use]
     pub const fn zones(&self) -> &HashMap<u64, DnsName> {
         &self.policy.zones
+    }
+
+    /// Returns the names of a message's question that buckets know by hashes.
+    #[must_use]
+    pub fn hashed_names(&self, message: &mut Message) -> Vec<HashedName> {
+        hashed_names(&self.policy, message)
     }
 
     /// Returns the names of the section `server-names` by the numbers that name their buckets.
@@ -77,37 +83,59 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        wanted: impl Fn(LimitId) -> bool,
-    ) -> Result<Vec<LimitBucket>, DatapathError> {
-        self.buckets_of_source(source, to, &Asked::NOTHING, wanted)
-    }
-
-    /// Does the same for packets with a question of which the policy says so.
-    fn buckets_of_source(
-        &self,
-        source: IpAddr,
-        to: Option<IpAddr>,
-        asked: &Asked,
+        asked_for: Option<&AskedFor>,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let source = Address::from(source);
+        let asked = asked_for.map_or(Asked::NOTHING, |asked_for| self.asked(asked_for));
         match classify(&self.policy, &source) {
-            Some(class) => self.buckets_of_class((&source, to, asked), class, wanted),
+            Some(class) => self.buckets_of_class((&source, to, &asked), class, wanted),
             None => Ok(Vec::new()),
         }
     }
 
-    /// Returns what the policy says of a question, whatever the kind and the flags of its message.
-    fn asked(&self, question: Option<&Question>) -> Asked {
+    /// Returns the levels of the `wanted` limits that have a bucket for what is asked for, whoever asks.
+    pub(super) fn limit_buckets_of_name(
+        &self,
+        asked_for: &AskedFor,
+        wanted: impl Fn(LimitId) -> bool,
+    ) -> Result<Vec<LimitBucket>, DatapathError> {
+        let limits = &self.manifest.policy.limits;
+        let is_of_name = |id| {
+            let limit = limits.iter().find(|limit| limit.id == id);
+            let named_by = limit.and_then(|limit| limit.id_format.named_by());
+            let is_name = |by: NamedBy| by == NamedBy::ServerName || by.name_kind().is_some();
+            named_by.is_some_and(is_name) && wanted(id)
+        };
+        let asked = self.asked(asked_for);
+        let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
+        // The first class is that of IPv4 addresses in no prefix.
+        match self.policy.classes.first() {
+            Some(class) => self.buckets_of_class((&source, None, &asked), class, is_of_name),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns what the policy says of what is asked for, whatever the kind and the flags of a query.
+    fn asked(&self, asked_for: &AskedFor) -> Asked {
+        let question = match asked_for {
+            AskedFor::Question(question) => question,
+            AskedFor::ServerName(name) => {
+                let asked = self.policy.server_names.asked(Some(name));
+                let overrides = slot_of(&self.policy, asked.zone).map_or(0, |slot| slot.overrides);
+                return Asked { overrides, ..asked };
+            }
+        };
         let mut asked = Asked::NOTHING;
-        for bytes in question.into_iter().flat_map(Question::messages) {
+        for bytes in question.messages() {
             let mut message = Message::EMPTY;
             for (to, byte) in message.begin(bytes.len() as u64).iter_mut().zip(bytes) {
                 *to = byte;
             }
             let one = ask_message(&self.policy, &mut message);
             asked = Asked {
-                limits: asked.limits | one.limits,
+                // A query has no server name.
+                limits: asked.limits | one.limits & self.policy.shape.by_name,
                 ..one
             };
         }
@@ -125,8 +153,8 @@ impl Datapath {
         let (source, to, asked) = packet;
         let asked = &with_overrides(&self.policy, source, class, asked);
         let counting = class.applies
-            & (asked.limits | self.policy.shape.of_every_question())
-            & self.policy.shape.of_every_server_name();
+            & (asked.limits
+                | self.policy.shape.of_every_question() & self.policy.shape.of_every_server_name());
         let mut limit_buckets = Vec::new();
         for (limit_index, limit) in (0..).zip(&self.policy.limits) {
             if counting & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {

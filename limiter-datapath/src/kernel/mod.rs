@@ -86,8 +86,8 @@ pub use self::{
     replace::{Adopted, Prepared, Previous},
     reputation::{
         BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, Namer, OwnAddressMap,
-        OwnConnectionMap, PressureMaps, QueueMaps, RateMap, ReputationMaps, RmemMaxMap,
-        ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
+        OwnConnectionMap, PressureMaps, QueueMaps, RateMap, RefusedQuestionMap, ReputationMaps,
+        RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},

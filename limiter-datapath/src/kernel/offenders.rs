@@ -1,4 +1,4 @@
-//! The maps of offenders: which sources were dropped, by which limit, and how often.
+//! The maps of offenders: which sources were dropped, by which limit, how often, and what they asked for.
 
 use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
@@ -20,8 +20,10 @@ pub struct OffenderMaps {
 /// Everything that was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// The remembered offenders, in no order.
+    /// The remembered sources, in no order.
     pub offenders: Vec<(OffenderKey, Offender)>,
+    /// The remembered names that refused packets asked for, in no order.
+    pub names: Vec<(OffenderKey, Offender)>,
     /// The drops that all CPUs counted.
     pub counts: Counts,
 }
@@ -58,7 +60,7 @@ impl OffenderMaps {
     /// Reads everything, a few thousand offenders per system call. Reading does not keep an
     /// offender from being forgotten.
     pub fn read(&self) -> Result<Recorded, DatapathError> {
-        let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
+        let recorded = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
         // Read after the offenders, so that the counts include those skipped or forgotten
         // meanwhile.
         let mut counts = Counts::default();
@@ -66,7 +68,13 @@ impl OffenderMaps {
         for InMap(of_cpu) in of_cpus.iter() {
             counts += of_cpu.counts;
         }
-        Ok(Recorded { offenders, counts })
+        let is_name = |(key, _): &(OffenderKey, Offender)| key.name().is_some();
+        let (names, offenders) = recorded.into_iter().partition(is_name);
+        Ok(Recorded {
+            offenders,
+            names,
+            counts,
+        })
     }
 }
 
@@ -74,21 +82,27 @@ impl Recorded {
     /// Adds what was recorded elsewhere.
     pub(super) fn add(&mut self, other: Self) {
         self.offenders.extend(other.offenders);
+        self.names.extend(other.names);
         self.counts += other.counts;
     }
 
-    /// Returns how many offenders were forgotten for want of room. May include one that was
-    /// recorded during the read.
+    /// Returns how many sources and names are remembered: they share the room.
     #[must_use]
-    pub fn forgotten(&self) -> u64 {
-        let remembered = self.offenders.len() as u64;
-        self.counts.inserted.saturating_sub(remembered)
+    pub const fn remembered(&self) -> u64 {
+        (self.offenders.len() + self.names.len()) as u64
+    }
+
+    /// Returns how many of them were forgotten for want of room. May include one that was recorded
+    /// during the read.
+    #[must_use]
+    pub const fn forgotten(&self) -> u64 {
+        self.counts.inserted.saturating_sub(self.remembered())
     }
 
     /// Whether offenders may have been dropped more often than their counts say. They were never
     /// dropped less often.
     #[must_use]
-    pub fn is_lower_bound(&self) -> bool {
+    pub const fn is_lower_bound(&self) -> bool {
         self.counts.skipped > 0 || self.forgotten() > 0
     }
 }

@@ -9,7 +9,7 @@ use limiter_common::{
     policy::{classify, parameters_of},
     strategy::Level,
 };
-use limiter_policy::policy::SubscriberNumber;
+use limiter_policy::policy::{AskedFor, SubscriberNumber};
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
@@ -32,17 +32,38 @@ impl Refilled {
 
 impl Datapath {
     /// Gives an address `cost` tokens back in each of its buckets, but at most its debt; `None`:
-    /// all. `limit`: by this limit only. `to`: as for [`Self::limit_buckets`]. In the table store no concurrent change is lost; in the
-    /// hash store one may be.
+    /// all. `limit`: by this limit only. `to` and `asked_for`: as for [`Self::limit_buckets`]. In the table
+    /// store no concurrent change is lost; in the hash store one may be.
     pub fn refill(
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
+        asked_for: Option<&AskedFor>,
         limit: Option<LimitId>,
         cost: Option<u64>,
     ) -> Result<Vec<Refilled>, DatapathError> {
         let wanted = |id| limit.is_none_or(|limit| limit == id);
-        let limit_buckets = self.limit_buckets_of(source, to, wanted)?;
+        let limit_buckets = self.limit_buckets_of(source, to, asked_for, wanted)?;
+        self.refill_all(limit_buckets, cost)
+    }
+
+    /// Does the same with the buckets that what is asked for has for all sources together.
+    pub fn refill_name(
+        &self,
+        asked_for: &AskedFor,
+        limit: Option<LimitId>,
+        cost: Option<u64>,
+    ) -> Result<Vec<Refilled>, DatapathError> {
+        let wanted = |id| limit.is_none_or(|limit| limit == id);
+        let limit_buckets = self.limit_buckets_of_name(asked_for, wanted)?;
+        self.refill_all(limit_buckets, cost)
+    }
+
+    fn refill_all(
+        &self,
+        limit_buckets: Vec<LimitBucket>,
+        cost: Option<u64>,
+    ) -> Result<Vec<Refilled>, DatapathError> {
         limit_buckets
             .into_iter()
             .map(|limit_bucket| self.refill_one(limit_bucket, cost))
@@ -81,7 +102,7 @@ impl Datapath {
         let mut done = HashSet::<(u32, BucketKey)>::new();
         let mut count = 0;
         for source in sources {
-            for limit_bucket in self.limit_buckets_of(source, None, |id| id == limit)? {
+            for limit_bucket in self.limit_buckets_of(source, None, None, |id| id == limit)? {
                 let bucket = (limit_bucket.interface, limit_bucket.key);
                 if done.insert(bucket) && self.refill_one(limit_bucket, None)?.was_in_debt() {
                     count += 1;

@@ -19,11 +19,22 @@ struct Records {
 }
 
 impl MemoryOffenders {
-    /// Returns every offender, in no order.
+    /// Returns every offending source, in no order.
     #[must_use]
     pub fn list(&self) -> Vec<(OffenderKey, Offender)> {
+        self.listed(|key| key.name().is_none())
+    }
+
+    /// Returns every name that refused packets asked for, in no order.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn names(&self) -> Vec<(OffenderKey, Offender)> {
+        self.listed(|key| key.name().is_some())
+    }
+
+    fn listed(&self, wanted: impl Fn(&OffenderKey) -> bool) -> Vec<(OffenderKey, Offender)> {
         let records = self.0.borrow();
-        let offenders = records.offenders.iter();
+        let offenders = records.offenders.iter().filter(|(key, _)| wanted(key));
         offenders.map(|(key, offender)| (*key, *offender)).collect()
     }
 
@@ -40,19 +51,24 @@ impl OffenderStore for MemoryOffenders {
         let Some(key) = OffenderKey::of_packet(tables, packet, limit_index, by) else {
             return;
         };
+        let name = OffenderKey::of_asked(tables, packet, limit_index, by);
         let Records {
             recording,
             offenders,
         } = &mut *self.0.borrow_mut();
-        recording.record(packet.now, || {
-            if let Some(offender) = offenders.get_mut(&key) {
-                offender.drops += 1;
-                offender.last_drop_ns = packet.now;
-                Stored::Again
-            } else {
-                offenders.insert(key, Offender::new(packet.now));
-                Stored::Anew
-            }
-        });
+        let offenders = RefCell::new(offenders);
+        let store = |key| store(&mut offenders.borrow_mut(), key, packet.now);
+        recording.record(packet.now, || store(key), || name.map(store));
+    }
+}
+
+fn store(offenders: &mut HashMap<OffenderKey, Offender>, key: OffenderKey, now_ns: u64) -> Stored {
+    if let Some(offender) = offenders.get_mut(&key) {
+        offender.drops += 1;
+        offender.last_drop_ns = now_ns;
+        Stored::Again
+    } else {
+        offenders.insert(key, Offender::new(now_ns));
+        Stored::Anew
     }
 }

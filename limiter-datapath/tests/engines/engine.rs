@@ -565,6 +565,10 @@ impl Engines {
             HashMap::<_, _>::from_iter(recorded.offenders),
             HashMap::from_iter(self.offenders.list())
         );
+        assert_eq!(
+            HashMap::<_, _>::from_iter(recorded.names),
+            HashMap::from_iter(self.offenders.names())
+        );
         let counts = recorded.counts;
         assert_eq!(counts, self.offenders.counts());
         let refused = self.refused..=self.refused + self.perhaps_refused;

@@ -1,6 +1,6 @@
 //! Limits that count packets by the name of their connection: both engines do it alike, whatever reads names.
 
-use std::net::IpAddr;
+use std::{collections::HashMap, net::IpAddr};
 
 use anyhow::{Result, anyhow};
 use limiter_common::{connection::Ends, reason::Reason, server_name::Flow};
@@ -190,4 +190,87 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
         assert_eq!(scene.send(3)?, Unlimited);
         Ok(())
     })
+}
+
+/// A model without a table of names: what each connection asks for, and what is left of each bucket.
+#[derive(Default)]
+struct Model {
+    asked: HashMap<u16, String>,
+    spent: HashMap<String, u32>,
+}
+
+impl Model {
+    const NAMES: [&str; 4] = ["example", "b.example", "c.b.example", "other"];
+    const BURST: u32 = 3;
+
+    fn is_below(name: &str, above: &str) -> bool {
+        name.strip_suffix(above)
+            .is_some_and(|rest| rest.ends_with('.'))
+    }
+
+    /// Returns what becomes of data from a port.
+    fn send(&mut self, port: u16) -> Reason {
+        let asked = self.asked.get(&port).map_or("", String::as_str);
+        let mut owners = Self::NAMES
+            .into_iter()
+            .filter(|name| asked == *name || Self::is_below(asked, name));
+        // Those behind are longer.
+        let owner = owners.next_back().map(str::to_owned);
+        let matching = Self::is_below(asked, "b.example").then(|| "*.b.example".to_owned());
+        let buckets: Vec<String> = owner.into_iter().chain(matching).collect();
+        if buckets.is_empty() {
+            return Unlimited;
+        }
+        let has_left = |bucket| {
+            self.spent
+                .get(bucket)
+                .is_none_or(|spent| *spent < Self::BURST)
+        };
+        if !buckets.iter().all(has_left) {
+            return OverLimit;
+        }
+        for bucket in buckets {
+            *self.spent.entry(bucket).or_default() += 1;
+        }
+        WithinLimits
+    }
+}
+
+/// Connections that ask for random names, and for others when their ports are used again.
+#[test]
+fn random_names() -> Result<()> {
+    let rate = "cost: packets, burst: 3, count: 1, period: 1h";
+    let text = format!(
+        "server-names: {:?}\nlimits:\n  Names: {{id: server-name, {rate}}}\n  \
+         Below: {{id: total, {rate}, match: {{server-name: '*.b.example'}}}}\n",
+        Model::NAMES
+    );
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..10 {
+        scenes(&text, |mut scene| {
+            let mut model = Model::default();
+            for _ in 0..100 {
+                let port = random.u16(1..12);
+                if random.u8(..4) == 0 {
+                    let labels = ["a", "b", "c", "example", "other"];
+                    let count = random.usize(1..5);
+                    let name: Vec<_> = (0..count)
+                        .map(|_| labels[random.usize(..labels.len())])
+                        .collect();
+                    let mut name = name.join(".");
+                    if random.bool() {
+                        name.push_str(".b.example");
+                    }
+                    scene.ask(port, &name)?;
+                    model.asked.insert(port, name);
+                } else {
+                    let asked = model.asked.get(&port).cloned();
+                    assert_eq!(scene.send(port)?, model.send(port), "{asked:?}");
+                }
+            }
+            scene.engines.assert_same_state();
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod answering;
 mod answers;
+mod asked_for;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
@@ -39,11 +40,15 @@ mod uses;
 use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
-use limiter_common::{limit::NameKind, reason::Action};
+use limiter_common::{
+    limit::{NameKind, NamedBy},
+    reason::Action,
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
     answers::AnswerRates,
+    asked_for::AskedFor,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{
         CompileError, CompiledPolicy, NameTable, ServerNames, server_names_by_number,
@@ -67,7 +72,7 @@ pub use self::{
     owner_id::{OwnerNames, bucket_id, id_text, owner_id},
     parts::{configured_name, part_name},
     public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
-    question::{Question, QuestionNames, QuestionText},
+    question::{HashedName, Question, QuestionNames, QuestionText, hashed_names},
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
@@ -221,15 +226,23 @@ impl Policy {
             .or_else(|| self.override_of(limit, address))
     }
 
-    /// Returns the name by which a limit charges a question; `None`: no name matters to it, or the question is
-    /// in no zone. `suffixes` are the policy's.
+    /// Returns the name by which a limit charges what is asked for; `None`: no name matters to it, or it is in
+    /// no zone or no name of the section `server-names`. `suffixes` are the policy's.
     #[must_use]
     pub fn name_charged(
         &self,
         limit: &Limit,
-        question: &Question,
+        asked_for: &AskedFor,
         suffixes: &DomainLabels,
     ) -> Option<OverriddenName> {
+        let question = match asked_for {
+            AskedFor::Question(question) => question,
+            AskedFor::ServerName(name) => {
+                let is_named = limit.id_format.named_by() == Some(NamedBy::ServerName);
+                let owner = longest_of(&self.server_names, name).filter(|_| is_named);
+                return owner.map(OverriddenName::from);
+            }
+        };
         match limit.name_kind()? {
             NameKind::Zone => self.zone_of(&question.name).map(OverriddenName::from),
             NameKind::Domain => Some(suffixes.domain(&question.name).into()),
@@ -239,8 +252,7 @@ impl Policy {
 
     /// Returns the longest zone that has a name.
     pub(crate) fn zone_of(&self, name: &DnsName) -> Option<DnsName> {
-        let mut names = name.with_ancestors();
-        names.find(|one| self.zones.binary_search(one).is_ok())
+        longest_of(&self.zones, name)
     }
 
     /// Returns the override of a limit for sources that include an address, and for that name or whatever they
@@ -268,4 +280,10 @@ impl Policy {
             .max_by_key(|(prefix_length, _)| *prefix_length)
             .map(|(_, other)| other)
     }
+}
+
+/// Returns the longest of some names, in order, that a name is or is below.
+fn longest_of(names: &[DnsName], name: &DnsName) -> Option<DnsName> {
+    let mut ends = name.with_ancestors();
+    ends.find(|one| names.binary_search(one).is_ok())
 }

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use limiter_common::dns::WireQuestion;
+use limiter_common::{
+    dns::{Message, WireQuestion, ask_message, hash_of_name},
+    limit::NameKind,
+    policy::Tables,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{DnsMatch, DnsName, DomainLabels};
@@ -109,6 +113,55 @@ impl fmt::Display for QuestionText<'_> {
     }
 }
 
+/// A name that buckets know by a hash, and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashedName {
+    /// The part of a question that it is.
+    pub kind: NameKind,
+    /// The hash.
+    pub number: u64,
+    /// Its text, as [`QuestionText`] has it.
+    pub text: String,
+}
+
+/// Returns the names of a message's question that buckets know by hashes.
+#[must_use]
+pub fn hashed_names<T: Tables>(tables: &T, message: &mut Message) -> Vec<HashedName> {
+    let asked = ask_message(tables, message);
+    let Some(question) = message.question() else {
+        return Vec::new();
+    };
+    let shape = tables.shape();
+    let mut names = Vec::new();
+    if shape.by_question != 0 {
+        names.push(HashedName {
+            kind: NameKind::Question,
+            number: asked.question,
+            text: QuestionText(question).to_string(),
+        });
+    }
+    // The domain is the last labels whose hash is its number.
+    let mut last = Some(question.name).filter(|_| shape.by_domain != 0);
+    while let Some(wire) = last {
+        if hash_of_name(tables.name_keys(), wire) == asked.domain {
+            let mut text = String::new();
+            // Writing to a string cannot fail.
+            let _ = write_name(&mut text, wire);
+            names.push(HashedName {
+                kind: NameKind::Domain,
+                number: asked.domain,
+                text,
+            });
+            break;
+        }
+        last = wire
+            .split_first()
+            .filter(|(length, _)| **length > 0)
+            .and_then(|(length, behind)| behind.get(usize::from(*length)..));
+    }
+    names
+}
+
 /// Writes a name, whose labels are each behind its length.
 fn write_name(to: &mut impl fmt::Write, wire: &[u8]) -> fmt::Result {
     let mut rest = wire;
@@ -137,10 +190,11 @@ fn write_name(to: &mut impl fmt::Write, wire: &[u8]) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::dns::Message;
+    use limiter_common::limit::IdFormat;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::policy::CompiledPolicy;
 
     fn text(name: &[u8], of_type: u16, class: u16) -> String {
         let question = WireQuestion {
@@ -183,6 +237,53 @@ mod tests {
             let read = message.question().unwrap();
             assert_eq!(QuestionText(read).to_string(), question.to_string());
         }
+    }
+
+    #[test]
+    fn names_that_buckets_know_by_hashes_have_texts() {
+        let limit = "{id: question, cost: packets, burst: 1, count: 1, period: 1s}";
+        let text = format!("limits: {{Questions: {limit}, Domains: {limit}}}");
+        let mut policy = crate::config::parse(&text, "test").unwrap().policy;
+        for limit in &mut policy.limits {
+            if limit.name == "Domains" {
+                limit.id_format = IdFormat::Domain;
+            }
+        }
+        for rule in ["com", "*.ck"] {
+            policy.public_suffixes.push(rule.parse().unwrap());
+        }
+        let policy = CompiledPolicy::new(&policy, 1).unwrap();
+        for (name, question, domain) in [
+            (
+                &b"\x03wWw\x07Example\x03com\0"[..],
+                "www.example.com A",
+                "example.com",
+            ),
+            (b"\x01a\x01b\x01c\x02ck\0", "a.b.c.ck A", "b.c.ck"),
+            (b"\x03com\0", "com A", "com"),
+            (b"\0", ". A", "."),
+            // A configuration has no such name.
+            (b"\x01x\x02\x1b.\x03com\0", r"x.\027\..com A", r"\027\..com"),
+        ] {
+            let mut bytes = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+            bytes.extend(name);
+            bytes.extend([0, 1, 0, 1]);
+            let mut message = Message::EMPTY;
+            // The bytes behind the question are of other messages.
+            message.begin(274)[..bytes.len()].copy_from_slice(&bytes);
+            let asked = ask_message(&policy, &mut message);
+            let expected = [
+                (NameKind::Question, asked.question, question),
+                (NameKind::Domain, asked.domain, domain),
+            ];
+            let expected = expected.map(|(kind, number, text)| HashedName {
+                kind,
+                number,
+                text: text.to_owned(),
+            });
+            assert_eq!(hashed_names(&policy, &mut message), expected, "{question}");
+        }
+        assert_eq!(hashed_names(&policy, &mut Message::EMPTY.clone()), []);
     }
 
     proptest! {

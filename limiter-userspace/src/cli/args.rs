@@ -13,7 +13,7 @@ use clap::{
     builder::{PathBufValueParser, TypedValueParser as _},
 };
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
-use limiter_policy::policy::{DnsName, Question};
+use limiter_policy::policy::{AskedFor, DnsName, Question};
 
 use super::parse;
 use crate::control::DEFAULT_SOCKET;
@@ -101,9 +101,9 @@ impl ToArgs {
     }
 }
 
-/// For commands about packets with a DNS question.
+/// For commands about what packets ask for.
 #[derive(Clone, Debug, Args)]
-pub(super) struct QuestionArgs {
+pub(super) struct AskedArgs {
     /// The name that the address asks for, which matters to limits that count packets by their DNS
     /// question; without it, they are left out
     #[arg(long, value_name = "NAME")]
@@ -113,14 +113,22 @@ pub(super) struct QuestionArgs {
     #[arg(long, value_name = "TYPE", default_value = "A", requires = "dns_name",
           value_parser = parse::dns_type)]
     dns_type: u16,
+
+    /// The server name that the address asks for as it connects, which matters to limits that count
+    /// packets by it; without it, they are left out
+    #[arg(long, value_name = "NAME", conflicts_with = "dns_name")]
+    server_name: Option<DnsName>,
 }
 
-impl QuestionArgs {
-    /// Returns the question.
-    pub(super) fn of(&self) -> Option<Question> {
+impl AskedArgs {
+    /// Returns what is asked for.
+    pub(super) fn of(&self) -> Option<AskedFor> {
+        if let Some(name) = self.server_name.clone() {
+            return Some(AskedFor::ServerName(name));
+        }
         let name = self.dns_name.clone()?;
         let of_type = self.dns_type;
-        Some(Question { name, of_type })
+        Some(AskedFor::Question(Question { name, of_type }))
     }
 }
 

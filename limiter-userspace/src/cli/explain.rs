@@ -12,11 +12,11 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use limiter_policy::{lists::Extents, policy::Question, text::short};
+use limiter_policy::{lists::Extents, policy::AskedFor, text::short};
 
 pub(crate) use self::{answers::answers, headline::headline};
 use super::{
-    args::{OutputArgs, QuestionArgs, ReadArgs, ToArgs},
+    args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
     lists::consequences,
     output::print_json,
     parse,
@@ -35,7 +35,7 @@ pub(super) struct ExplainArgs {
     to: ToArgs,
 
     #[command(flatten)]
-    question: QuestionArgs,
+    asked: AskedArgs,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -46,7 +46,7 @@ pub(super) struct ExplainArgs {
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     let to = args.to.of(args.address)?;
-    let explanation = fetch(&args.read, args.address, to, args.question.of())?;
+    let explanation = fetch(&args.read, args.address, to, args.asked.of())?;
     if args.output.json {
         print_json(&explanation)
     } else {
@@ -58,12 +58,12 @@ pub(super) fn fetch(
     read: &ReadArgs,
     address: IpAddr,
     to: Option<IpAddr>,
-    question: Option<Question>,
+    asked_for: Option<AskedFor>,
 ) -> anyhow::Result<Explanation> {
     let request = Request::Explain {
         address,
         to,
-        question,
+        asked_for,
     };
     let Answer::Explanation(explanation) = read.ask(&request)? else {
         bail!("the daemon gave an unexpected answer");

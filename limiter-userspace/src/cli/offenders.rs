@@ -44,7 +44,7 @@ pub(super) struct OffendersArgs {
 /// Selects the rows of a list of offenders.
 #[derive(Debug, Args)]
 pub(super) struct RowsArgs {
-    /// Only sources that this limit dropped
+    /// Only what this limit dropped
     #[arg(long, value_name = "NAME")]
     pub(super) limit: Option<String>,
 
@@ -86,6 +86,7 @@ fn print(list: &OffenderList, by: Grouping, lately: bool) -> anyhow::Result<()> 
         let (of, hidden) = match by {
             Grouping::Address => ("address", &[ADDRESSES][..]),
             Grouping::Range => ("range", &[][..]),
+            Grouping::Name => ("name", &[ADDRESSES][..]),
         };
         let header = ["limit", of, "addresses", "drops", "first drop", "last drop"];
         let rows = list.offenders.iter().map(|offender| {

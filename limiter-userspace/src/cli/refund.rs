@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use clap::Args;
 
 use super::{
-    args::{OutputArgs, ReadArgs, ToArgs},
+    args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
     parse,
     refill::refill,
 };
@@ -13,9 +13,11 @@ use crate::protocol::{RefundQuery, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct RefundArgs {
-    /// The IPv4 or IPv6 address
+    /// The IPv4 or IPv6 address; may be left out with --dns-name or --server-name, for limits with a
+    /// bucket of the name for all sources together
     #[arg(value_parser = parse::address)]
-    address: IpAddr,
+    #[arg(required_unless_present_any = ["dns_name", "server_name"])]
+    address: Option<IpAddr>,
 
     /// The limit that gives tokens back
     #[arg(long, value_name = "NAME")]
@@ -30,6 +32,9 @@ pub(super) struct RefundArgs {
     to: ToArgs,
 
     #[command(flatten)]
+    asked: AskedArgs,
+
+    #[command(flatten)]
     read: ReadArgs,
 
     #[command(flatten)]
@@ -39,7 +44,11 @@ pub(super) struct RefundArgs {
 pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
     let query = RefundQuery {
         address: args.address,
-        to: args.to.of(args.address)?,
+        to: match args.address {
+            Some(address) => args.to.of(address)?,
+            None => args.to.of_several()?,
+        },
+        asked_for: args.asked.of(),
         limit: args.limit,
         cost: args.cost,
     };

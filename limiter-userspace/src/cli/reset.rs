@@ -2,25 +2,28 @@
 
 use std::net::IpAddr;
 
+use anyhow::bail;
 use clap::{ArgGroup, Args};
 
 use super::{
-    args::{OutputArgs, ReadArgs, ToArgs},
+    args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
     parse,
     refill::refill,
 };
 use crate::protocol::{BucketSelector, Request, ResetQuery};
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("one of them").required(true).args(["whose", "all"]))]
+#[command(group = ArgGroup::new("one of them").required(true).multiple(true)
+    .args(["whose", "all", "dns_name", "server_name"]))]
 pub(super) struct ResetArgs {
     /// The address or prefix whose buckets to refill: all that its packets are charged to, as
-    /// `limiter explain` shows them, including those it shares with others
+    /// `limiter explain` shows them, including those it shares with others. It may be left out with
+    /// --dns-name or --server-name, for the buckets of the name for all sources together
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
     whose: Option<BucketSelector>,
 
     /// Everybody's buckets
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["whose", "dns_name", "server_name"])]
     all: bool,
 
     /// Only the buckets of this limit
@@ -29,6 +32,9 @@ pub(super) struct ResetArgs {
 
     #[command(flatten)]
     to: ToArgs,
+
+    #[command(flatten)]
+    asked: AskedArgs,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -45,8 +51,18 @@ fn parse_whose(text: &str) -> Result<BucketSelector, String> {
 }
 
 pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
-    // The arguments require either an address or `--all`.
-    let whose = args.whose.unwrap_or(BucketSelector::All);
+    // The arguments require an address, a name or `--all`.
+    let whose = match args.whose {
+        Some(whose) => whose,
+        None if args.all => BucketSelector::All,
+        None => BucketSelector::Name,
+    };
+    let asked_for = args.asked.of();
+    if let (BucketSelector::Prefix(prefix), Some(name)) = (&whose, &asked_for) {
+        bail!(
+            "{name} is asked for by one address, or by all: name an address in place of {prefix}"
+        );
+    }
     let to = match whose {
         BucketSelector::Address(address) => args.to.of(address)?,
         _ => args.to.of_several()?,
@@ -55,6 +71,7 @@ pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
         whose,
         limit: args.limit,
         to,
+        asked_for,
     };
     refill(&args.read, &args.output, &Request::Reset(query))
 }

@@ -10,7 +10,7 @@ use limiter_datapath::kernel::{
 };
 use limiter_policy::{
     lists::Extents,
-    policy::{DomainLabels, Limit, Override, Policy, Question, QuestionNames, automatic::in_force},
+    policy::{AskedFor, DomainLabels, Limit, Override, Policy, QuestionNames, automatic::in_force},
 };
 use tokio::task::spawn_blocking;
 
@@ -19,6 +19,7 @@ use super::{
     named::{NamedBucket, bucket_named},
     offenders, owners, queues, refill,
     requests::Accept,
+    server_names,
     shared::Daemon,
     sieves, standing,
 };
@@ -79,9 +80,9 @@ pub(super) fn read(
         Request::Explain {
             address,
             to,
-            question,
+            asked_for,
         } => {
-            let explanation = explain(datapath, *address, *to, question.as_ref());
+            let explanation = explain(datapath, *address, *to, asked_for.as_ref());
             let explanation = explanation.map(Box::new);
             Answer::told(explanation.map(Answer::Explanation))
         }
@@ -90,7 +91,8 @@ pub(super) fn read(
             Answer::Findings(datapath.manifest().policy.findings(*asked))
         }
         Request::Offenders(query) => {
-            Answer::told(offenders::list(datapath, query).map(Answer::Offenders))
+            let texts = daemon.map(|daemon| &daemon.texts);
+            Answer::told(offenders::list(datapath, texts, query).map(Answer::Offenders))
         }
         Request::Connections(query) => {
             let owners = daemon.map(|daemon| &daemon.owners);
@@ -214,6 +216,7 @@ fn status(
         sieves: sieves::brief(datapath, measured)?,
         standing: standing::status(datapath)?,
         connections: connections::status(datapath)?,
+        server_names: server_names::status(datapath, daemon.map(|daemon| &*daemon.naming))?,
         server_names_error: datapath.are_flows_noted().err().map(ToString::to_string),
         own_connections_error: datapath
             .are_own_connections_noted()
@@ -271,24 +274,17 @@ fn explain(
     datapath: &Datapath,
     address: IpAddr,
     to: Option<IpAddr>,
-    question: Option<&Question>,
+    asked_for: Option<&AskedFor>,
 ) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
         let standing = datapath.standing_of(address)?;
-        (standing, datapath.limit_buckets(address, to, question)?)
+        (standing, datapath.limit_buckets(address, to, asked_for)?)
     } else {
         // An excluded or blocked address spends nothing, and nobody asks for its standing.
         (None, Vec::new())
     };
-    let asked = question.map(|question| {
-        let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
-        AskedQuestion {
-            question,
-            names: question.names(&suffixes),
-            suffixes,
-        }
-    });
+    let asked = asked_for.map(|asked_for| Asked::new(datapath, asked_for));
     let mut limits = Vec::new();
     for limit_bucket in &limit_buckets {
         let Some(mut limit) = explain_limit(datapath, address, limit_bucket, asked.as_ref()) else {
@@ -333,15 +329,26 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
     Ok(Some(count as u64))
 }
 
-/// The question of packets that an operator asks about.
-pub(super) struct AskedQuestion<'q> {
-    question: &'q Question,
-    names: QuestionNames,
+/// What packets ask for that an operator asks about.
+pub(super) struct Asked<'a> {
+    asked_for: &'a AskedFor,
+    /// The texts of a question.
+    names: Option<QuestionNames>,
     /// Those of the policy in force.
     suffixes: DomainLabels,
 }
 
-impl AskedQuestion<'_> {
+impl<'a> Asked<'a> {
+    fn new(datapath: &Datapath, asked_for: &'a AskedFor) -> Self {
+        let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
+        let question = asked_for.question();
+        Self {
+            asked_for,
+            names: question.map(|question| question.names(&suffixes)),
+            suffixes,
+        }
+    }
+
     /// Returns the override of a limit that holds the packets, which come from an address.
     fn override_of<'l>(
         &self,
@@ -349,7 +356,7 @@ impl AskedQuestion<'_> {
         limit: &'l Limit,
         address: IpAddr,
     ) -> Option<&'l Override> {
-        match policy.name_charged(limit, self.question, &self.suffixes) {
+        match policy.name_charged(limit, self.asked_for, &self.suffixes) {
             Some(name) => policy.override_by_name(limit, address, &name),
             None => policy.override_of(limit, address),
         }
@@ -360,13 +367,17 @@ pub(super) fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
     limit_bucket: &LimitBucket,
-    asked: Option<&AskedQuestion<'_>>,
+    asked: Option<&Asked<'_>>,
 ) -> Option<LimitExplanation> {
     let NamedBucket {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, limit_bucket, asked.map(|asked| &asked.names))?;
+    } = bucket_named(
+        datapath,
+        limit_bucket,
+        asked.and_then(|asked| asked.names.as_ref()),
+    )?;
     let policy = &datapath.manifest().policy;
     let other = match asked {
         Some(asked) => asked.override_of(policy, limit, address),

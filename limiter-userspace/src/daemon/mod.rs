@@ -45,6 +45,7 @@ mod starting_point;
 mod startup;
 mod state;
 mod syn_cookies;
+mod texts;
 mod troubles;
 pub mod watch;
 mod worker;
@@ -169,6 +170,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         never = Box::pin(syn_cookies::keep(&daemon)) => match never {},
         never = Box::pin(rmem_max::keep(&daemon)) => match never {},
         never = Box::pin(connections::keep(&daemon)) => match never {},
+        never = texts::keep(&daemon) => match never {},
     };
     service::stopping();
     state::save(&daemon).await;

@@ -7,7 +7,7 @@ use limiter_common::{
 use limiter_datapath::kernel::{Datapath, LimitBucket};
 use limiter_policy::{
     config::{Scope, nearest::UnknownName},
-    policy::{Limit, OwnerNames, Policy, QuestionNames, bucket_id},
+    policy::{AskedFor, DomainLabels, Limit, OwnerNames, Policy, QuestionNames, bucket_id},
 };
 
 /// A bucket and its owner, as answers name them.
@@ -50,6 +50,13 @@ pub(super) fn bucket_named<'d>(
                 .map(str::to_owned),
         },
     })
+}
+
+/// Returns the texts by which limits name the owners of what is asked for; `None`: the policy has them.
+pub(super) fn names_of(datapath: &Datapath, asked_for: &AskedFor) -> Option<QuestionNames> {
+    let suffixes = &datapath.manifest().policy.public_suffixes;
+    let question = asked_for.question()?;
+    Some(question.names(&DomainLabels::new(suffixes)))
 }
 
 /// Returns the interned id of the limit of that name.

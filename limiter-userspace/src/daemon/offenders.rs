@@ -1,4 +1,4 @@
-//! Answers who was dropped, by which limit, and how often.
+//! Answers who was dropped, by which limit, how often, and what they asked for.
 
 use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
@@ -11,11 +11,11 @@ use limiter_common::{
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
     config::{Offenders, nearest::UnknownName},
-    policy::{OwnerNames, Policy, owner_id},
+    policy::{OwnerNames, Policy, QuestionNames, owner_id},
 };
 use thiserror::Error;
 
-use super::named::limit_named;
+use super::{named::limit_named, texts::Texts};
 use crate::protocol::{
     ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
@@ -37,9 +37,10 @@ pub(super) enum OffendersError {
     Datapath(#[from] DatapathError),
 }
 
-/// Returns those with the most drops, the most first.
+/// Returns those with the most drops, the most first; `texts`: those of names, if a daemon keeps them.
 pub(super) fn list(
     datapath: &Datapath,
+    texts: Option<&Texts>,
     query: &OffenderQuery,
 ) -> Result<OffenderList, OffendersError> {
     let settings = datapath.settings();
@@ -53,8 +54,16 @@ pub(super) fn list(
     };
     let recorded = datapath.offenders()?;
     let now = monotonic_now();
-    let asked_for = recorded
-        .offenders
+    let kept = match query.by {
+        Grouping::Address | Grouping::Range => &recorded.offenders,
+        Grouping::Name => {
+            if let Some(texts) = texts {
+                texts.read(datapath);
+            }
+            &recorded.names
+        }
+    };
+    let asked_for = kept
         .iter()
         .filter(|(key, _)| limit.is_none_or(|limit| limit.0 == key.limit));
     let mut groups = grouped(asked_for, query.by);
@@ -63,7 +72,7 @@ pub(super) fn list(
     groups.truncate(query.count.min(MAX_OFFENDERS) as usize);
     Ok(OffenderList {
         capacity: settings.offenders.capacity,
-        remembered: recorded.offenders.len() as u64,
+        remembered: recorded.remembered(),
         forgotten: recorded.forgotten(),
         recorded: recorded.counts.recorded,
         skipped: recorded.counts.skipped,
@@ -75,7 +84,7 @@ pub(super) fn list(
                 Some(OffenderStatus {
                     limit,
                     sieve,
-                    id: owner_id(&group.owner(), &OwnerNames::default()),
+                    id: id(datapath, texts, &group.owner),
                     addresses: group.addresses,
                     drops: group.total.drops,
                     first_drop_ago_ns: now.saturating_sub(group.total.first_drop_ns),
@@ -84,6 +93,28 @@ pub(super) fn list(
             })
             .collect(),
     })
+}
+
+/// Names an owner of a group: a name by its text, if it is known.
+fn id(datapath: &Datapath, texts: Option<&Texts>, owner: &Owner) -> String {
+    let text = match owner {
+        Owner::Number(named_by, number) => named_by
+            .name_kind()
+            .and_then(|kind| texts?.get(kind, *number)),
+        _ => None,
+    };
+    // It is the text of one or the other.
+    let asked = text.map(|text| QuestionNames {
+        domain: Some(text.clone()),
+        question: text,
+    });
+    let names = OwnerNames {
+        interface: "",
+        zones: Some(datapath.zones()),
+        server_names: Some(datapath.server_names_by_number()),
+        asked: asked.as_ref(),
+    };
+    owner_id(owner, &names)
 }
 
 /// Whether an offender was last dropped at most `within_ns` before `now_ns`.
@@ -122,10 +153,10 @@ pub(super) fn last_drop(
 /// How many leading bits name a group.
 pub(super) const fn prefix_length(by: Grouping, family: Family) -> u8 {
     match (by, family) {
-        (Grouping::Address, Family::V4) => 32,
-        (Grouping::Address, Family::V6) => 128,
         (Grouping::Range, Family::V4) => 24,
         (Grouping::Range, Family::V6) => 64,
+        (_, Family::V4) => 32,
+        (_, Family::V6) => 128,
     }
 }
 
@@ -162,25 +193,16 @@ struct Group {
     /// The limit's interned id.
     limit: u16,
     by: Dropper,
-    /// The address, or the range's first.
-    address: Address,
-    /// How many leading bits name the group.
-    prefix_length: u8,
+    /// The address, the range, or the name.
+    owner: Owner,
     addresses: u64,
     total: Offender,
 }
 
 impl Group {
-    const fn owner(&self) -> Owner {
-        Owner::Source {
-            address: self.address,
-            prefix_length: self.prefix_length,
-        }
-    }
-
     fn add(&mut self, offender: &Offender) {
         let total = &mut self.total;
-        self.addresses += 1;
+        self.addresses += u64::from(matches!(self.owner, Owner::Source { .. }));
         total.drops += offender.drops;
         total.first_drop_ns = total.first_drop_ns.min(offender.first_drop_ns);
         total.last_drop_ns = total.last_drop_ns.max(offender.last_drop_ns);
@@ -192,19 +214,17 @@ fn grouped<'o>(
     offenders: impl IntoIterator<Item = &'o (OffenderKey, Offender)>,
     by: Grouping,
 ) -> Vec<Group> {
-    let mut groups = HashMap::<(u16, Dropper, Address), Group>::new();
+    let mut groups = HashMap::<(u16, Dropper, Owner), Group>::new();
     for (key, offender) in offenders {
-        let prefix_length = prefix_length(by, key.address().family);
-        let address = key.address().masked(prefix_length);
+        let owner = owner(key, by);
         groups
-            .entry((key.limit, key.dropper(), address))
+            .entry((key.limit, key.dropper(), owner))
             .and_modify(|group| group.add(offender))
             .or_insert(Group {
                 limit: key.limit,
                 by: key.dropper(),
-                address,
-                prefix_length,
-                addresses: 1,
+                owner,
+                addresses: u64::from(matches!(owner, Owner::Source { .. })),
                 total: *offender,
             });
     }
@@ -212,13 +232,37 @@ fn grouped<'o>(
     groups.sort_unstable_by_key(|group| {
         // What follows the drops makes the order the same each time.
         let most = Reverse((group.total.drops, group.total.last_drop_ns));
-        (most, group.limit, group.by, IpAddr::from(group.address))
+        (most, group.limit, group.by, place(&group.owner))
     });
     groups
 }
 
+/// Returns whose a key is, as they are grouped.
+fn owner(key: &OffenderKey, by: Grouping) -> Owner {
+    if let Some((named_by, number)) = key.name() {
+        return Owner::Number(named_by, number);
+    }
+    let prefix_length = prefix_length(by, key.address().family);
+    Owner::Source {
+        address: key.address().masked(prefix_length),
+        prefix_length,
+    }
+}
+
+/// Returns the place of an owner among others.
+fn place(owner: &Owner) -> (Option<IpAddr>, u64) {
+    match owner {
+        Owner::Source { address, .. } | Owner::Destination(address) => {
+            (Some(IpAddr::from(*address)), 0)
+        }
+        Owner::Number(_, number) => (None, *number),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use limiter_common::limit::NamedBy;
+
     use super::*;
 
     fn offender(limit: u16, address: &str, drops: u64, times: [u64; 2]) -> (OffenderKey, Offender) {
@@ -258,7 +302,7 @@ mod tests {
             let groups = grouped(&offenders, by);
             let found = groups.iter().map(|group| {
                 let times = [group.total.first_drop_ns, group.total.last_drop_ns];
-                let id = owner_id(&group.owner(), &OwnerNames::default());
+                let id = owner_id(&group.owner, &OwnerNames::default());
                 (group.limit, id, group.addresses, group.total.drops, times)
             });
             let expected = expected.iter().map(|(limit, id, addresses, drops, times)| {
@@ -288,6 +332,35 @@ mod tests {
                 (1, "2001:db8::2:2", 1, 3, [2, 3]),
                 (1, "2001:db8::1:1", 1, 2, [3, 4]),
             ],
+        );
+    }
+
+    #[test]
+    fn names_have_no_addresses() {
+        let of = |limit, named_by, number, drops| {
+            let (_, record) = offender(limit, "192.0.2.1", drops, [1, 2]);
+            (
+                OffenderKey::of_name(LimitId(limit), named_by, number),
+                record,
+            )
+        };
+        let names = [
+            of(1, NamedBy::Zone, 7, 5),
+            of(1, NamedBy::Domain, 7, 6),
+            of(2, NamedBy::ServerName, 7, 7),
+        ];
+        let groups = grouped(&names, Grouping::Name);
+        let found: Vec<_> = groups
+            .iter()
+            .map(|group| (group.limit, group.owner, group.addresses, group.total.drops))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (2, Owner::Number(NamedBy::ServerName, 7), 0, 7),
+                (1, Owner::Number(NamedBy::Domain, 7), 0, 6),
+                (1, Owner::Number(NamedBy::Zone, 7), 0, 5),
+            ]
         );
     }
 }

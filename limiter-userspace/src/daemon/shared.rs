@@ -25,14 +25,16 @@ use super::{
     options::Options,
     pulse::Pulses,
     requests::Requests,
-    server_names::Naming,
+    server_names::{self, Naming},
     sieves::{self, Pressures},
     silence::Silence,
     state::StateKeeper,
+    texts::Texts,
     troubles::Troubles,
 };
 use crate::protocol::{
-    AutomaticRate, DaemonStatus, GuardStatus, History, PageStatus, StateStatus, sieves::SieveBrief,
+    AutomaticRate, DaemonStatus, GuardStatus, History, PageStatus, ServerNamesStatus, StateStatus,
+    sieves::SieveBrief,
 };
 
 /// The state that the daemon's parts share and answer from.
@@ -68,6 +70,8 @@ pub struct Daemon {
     pub(super) naming: Arc<Naming>,
     /// The owners with the most open connections.
     pub(super) owners: Owners,
+    /// The texts of names that buckets know by hashes.
+    pub(super) texts: Texts,
     /// The automatic rates.
     pub(super) capacity: Capacity,
     /// Why nothing is answered.
@@ -122,6 +126,7 @@ impl Daemon {
             pressures: Arc::default(),
             naming: Arc::default(),
             owners: Owners::default(),
+            texts: Texts::default(),
             capacity: Capacity::default(),
             silence: Silence::default(),
             cookies: CookieSecrets::default(),
@@ -182,6 +187,14 @@ impl Daemon {
         limit: &Limit,
     ) -> Result<Option<AutomaticRate>, DatapathError> {
         capacity::status(datapath, Some(&self.capacity), limit)
+    }
+
+    /// Returns what came of connections whose names limits count by; `None`: no limit does.
+    pub fn server_names(
+        &self,
+        datapath: &Datapath,
+    ) -> Result<Option<ServerNamesStatus>, DatapathError> {
+        server_names::status(datapath, Some(&self.naming))
     }
 
     /// Summarizes the sieves.

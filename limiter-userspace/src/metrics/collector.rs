@@ -4,6 +4,7 @@ mod answers;
 mod automatic_bans;
 mod bans;
 mod labelled;
+mod server_names;
 
 use std::{
     fmt,
@@ -154,6 +155,9 @@ impl Collector for DaemonCollector {
         if let Some(status) = self.read(connections(datapath))? {
             super::connections::encode(&status, &open_by_limit(datapath), &mut encoder)?;
         }
+        if let Some(status) = self.read(self.daemon.server_names(datapath))? {
+            server_names::encode(&status, &mut encoder)?;
+        }
         super::queues::encode(&self.read(queues(datapath))?, &mut encoder)?;
         reloads(&self.daemon.history(), &mut encoder)?;
         if let Some(status) = self.daemon.state_status() {
@@ -237,17 +241,17 @@ fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Resul
         ),
         (
             "limiter_offender_insertions",
-            "Offenders inserted into the record; those that limiter_offenders lacks were forgotten",
+            "Offenders and names inserted into the record; those that limiter_offenders lacks were forgotten",
             recorded.counts.inserted,
         ),
     ] {
         let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(number).encode(descriptor)?;
     }
-    let remembered = gauge_of(recorded.offenders.len() as u64);
+    let remembered = gauge_of(recorded.remembered());
     ConstGauge::new(remembered).encode(encoder.encode_descriptor(
         "limiter_offenders",
-        "Offenders that are remembered",
+        "Offenders, and names that they asked for, that are remembered",
         None,
         MetricType::Gauge,
     )?)

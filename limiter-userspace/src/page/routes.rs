@@ -165,7 +165,7 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) ->
     let request = Request::Explain {
         address,
         to: None,
-        question: None,
+        asked_for: None,
     };
     let read = pages.turns.take(|| snapshot::ask(&pages.daemon, &request));
     match read.await {

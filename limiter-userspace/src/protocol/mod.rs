@@ -19,7 +19,7 @@ use std::{error::Error, net::IpAddr, path::PathBuf};
 use ipnet::IpNet;
 use limiter_policy::{
     lists::{Findings, ListStatus},
-    policy::{Policy, Question, bans::Origin},
+    policy::{AskedFor, Policy, bans::Origin},
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,8 @@ pub use self::{
     },
     status::{
         AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,
-        InterfaceStatus, LimitStatus, PageStatus, PolicyStatus, StateStatus, Status,
+        InterfaceStatus, LimitStatus, PageStatus, PolicyStatus, ServerNamesStatus, StateStatus,
+        Status,
     },
 };
 
@@ -95,9 +96,9 @@ pub enum Request {
         /// The destination, for limits that give each a bucket; `None`: the host's own addresses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<IpAddr>,
-        /// The DNS question, for limits that count packets by it; `None`: they are left out.
+        /// The name that it asks for, for limits that count packets by that; `None`: they are left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        question: Option<Question>,
+        asked_for: Option<AskedFor>,
     },
     /// Get the sources that were dropped most.
     Offenders(OffenderQuery),

@@ -27,6 +27,9 @@ pub enum Grouping {
     Address,
     /// One row per IPv4 /24 or IPv6 /64.
     Range,
+    /// One row per zone, domain, question or server name that they asked for, of limits that have a bucket
+    /// for it.
+    Name,
 }
 
 /// Stands in place of a limit's name for a sieve for all packets.
@@ -61,7 +64,7 @@ pub struct OffenderList {
     pub offenders: Vec<OffenderStatus>,
 }
 
-/// A source that a limit or its sieve dropped.
+/// A source that a limit or its sieve dropped, or what it asked for.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OffenderStatus {
     /// The limit's name; [`ALL_PACKETS`] for a sieve for all packets.
@@ -69,9 +72,10 @@ pub struct OffenderStatus {
     /// The sieve that dropped its packets; `None`: the limit's budget was used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sieve: Option<String>,
-    /// The source address, or the range.
+    /// The source address, the range, or the name.
     pub id: String,
-    /// How many addresses were dropped; in a range, as many as are remembered.
+    /// How many addresses were dropped; in a range, as many as are remembered. A name has 0: nobody counts
+    /// who asks for it.
     pub addresses: u64,
     /// Packets dropped.
     pub drops: u64,

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use limiter_policy::policy::AskedFor;
 use serde::{Deserialize, Serialize};
 
 /// Selects the buckets to refill.
@@ -16,6 +17,9 @@ pub struct ResetQuery {
     /// own addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<IpAddr>,
+    /// The name that packets ask for, for limits that count them by that; `None`: they are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_for: Option<AskedFor>,
 }
 
 /// The owners of buckets to refill. All buckets that packets from there are charged to are included,
@@ -27,6 +31,8 @@ pub enum BucketSelector {
     Address(IpAddr),
     /// The buckets of all addresses in a prefix.
     Prefix(IpNet),
+    /// The buckets that what is asked for has for all sources together.
+    Name,
     /// All buckets.
     All,
 }
@@ -34,11 +40,14 @@ pub enum BucketSelector {
 /// The tokens to give back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RefundQuery {
-    /// The address that gets them.
-    pub address: IpAddr,
+    /// The address that gets them; `None`: the bucket that what is asked for has for all sources together.
+    pub address: Option<IpAddr>,
     /// The destination, as in [`ResetQuery`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<IpAddr>,
+    /// As in [`ResetQuery`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_for: Option<AskedFor>,
     /// The name of the limit that gives them back.
     pub limit: String,
     /// The number of tokens.
@@ -50,7 +59,7 @@ pub struct RefundQuery {
 pub struct RefillList {
     /// How many buckets were in debt and were given back some or all of it.
     pub buckets: u64,
-    /// Each bucket of the address, including full ones; empty if no address was named.
+    /// Each bucket of the address or the name, including full ones; empty if neither was named.
     pub of_address: Vec<Refill>,
 }
 

@@ -55,9 +55,23 @@ pub struct Status {
     /// `None`: they are as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_connections_error: Option<String>,
+    /// The outcomes of connections whose names limits count by; `None`: no limit does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_names: Option<ServerNamesStatus>,
     /// Why connections get no server names, though limits count by them; `None`: they do, or no limit does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_names_error: Option<String>,
+}
+
+/// The connections whose server names limits count by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerNamesStatus {
+    /// Those for which the daemon read a name.
+    pub named: u64,
+    /// Those that have none, by the reason.
+    pub nameless: BTreeMap<String, u64>,
+    /// Segments that may have had first bytes of connections, and that the daemon did not read, by the reason.
+    pub segments_lost: BTreeMap<String, u64>,
 }
 
 /// The daemon.

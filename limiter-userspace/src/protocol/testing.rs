@@ -61,6 +61,7 @@ pub(crate) fn status() -> Status {
         standing: None,
         connections: None,
         own_connections_error: None,
+        server_names: None,
         server_names_error: None,
     }
 }

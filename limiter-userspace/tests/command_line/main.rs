@@ -7,6 +7,7 @@
 )]
 
 mod abi;
+mod attacked;
 mod automatic_bans;
 mod bans;
 mod confirm;
@@ -38,6 +39,7 @@ mod pinned;
 mod pins;
 mod questions;
 mod refill;
+mod refill_names;
 mod reload;
 mod replaced;
 mod scope;

@@ -275,7 +275,12 @@ fn what_cannot_be_given_back() -> Result<()> {
 #[test]
 fn wrong_usage() -> Result<()> {
     for (arguments, expected) in [
-        (&["reset"][..], "<ADDRESS|PREFIX|--all>"),
+        (&["reset"][..], "ADDRESS|PREFIX"),
+        (
+            &["reset", "--all", "--dns-name", "a"],
+            "cannot be used with",
+        ),
+        (&["refund", "--limit", "x", "--cost", "1"], "<ADDRESS>"),
         (&["reset", "--all", "10.0.0.1"], "cannot be used with"),
         (&["reset", "10.0.0.1/8"], "did you mean '10.0.0.0/8'?"),
         (&["reset", "eth0"], "expected an address or a prefix"),

@@ -32,6 +32,16 @@ pub(crate) struct Scene {
 impl Scene {
     /// Loads the program with a policy: what more there is of limits, and behind them.
     pub(crate) fn new(name: &'static str, limits: &str, more: &str) -> Result<Self> {
+        Self::with(name, limits, more, |_, _| Ok(()))
+    }
+
+    /// Does the same, and then fills the maps by what the tables say.
+    pub(crate) fn with(
+        name: &'static str,
+        limits: &str,
+        more: &str,
+        fill: impl FnOnce(&CompiledPolicy, &ReputationMaps) -> Result<()>,
+    ) -> Result<Self> {
         let text = format!("limits: {{{PACKETS}{limits}}}\n{more}");
         let config = config::parse(&text, "policy").map_err(|errors| anyhow!("{errors}"))?;
         let tables = CompiledPolicy::new(&config.policy, possible_cpus())?;
@@ -39,6 +49,7 @@ impl Scene {
             .sized_for(&tables);
         let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
         let maps = instance.take_reputation(settings)?;
+        fill(&tables, &maps)?;
         Ok(Self {
             name,
             instance,

@@ -10,6 +10,7 @@ mod own;
 pub(super) mod own_connections;
 mod queues;
 mod rates;
+mod refused_questions;
 mod rmem_max;
 pub(super) mod server_names;
 mod sieves;
@@ -31,6 +32,7 @@ pub use self::{
     own_connections::OwnConnectionMap,
     queues::QueueMaps,
     rates::RateMap,
+    refused_questions::RefusedQuestionMap,
     rmem_max::RmemMaxMap,
     server_names::{Namer, ServerNameMaps},
     sieves::{PressureMaps, SieveMaps},
@@ -45,8 +47,9 @@ use own::OWN_ADDRESSES;
 use own_connections::OWN_CONNECTIONS;
 use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
+use refused_questions::REFUSED_QUESTIONS;
 use rmem_max::RMEM_MAX;
-use server_names::{FIRST_BYTES, SERVER_FLOWS};
+use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, SERVER_FLOWS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
@@ -62,6 +65,7 @@ pub struct ReputationMaps {
     connections: ConnectionMaps,
     own_connections: OwnConnectionMap,
     server_names: Arc<ServerNameMaps>,
+    refused_questions: RefusedQuestionMap,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -95,6 +99,8 @@ impl NamedMaps for ReputationMaps {
         OWN_CONNECTIONS,
         SERVER_FLOWS,
         FIRST_BYTES,
+        FIRST_BYTES_LOST,
+        REFUSED_QUESTIONS,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -132,6 +138,7 @@ impl NamedMaps for ReputationMaps {
             connections,
             own_connections: OwnConnectionMap::new(&mut open)?,
             server_names: Arc::new(ServerNameMaps::new(&mut open)?),
+            refused_questions: RefusedQuestionMap::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -141,7 +148,7 @@ impl NamedMaps for ReputationMaps {
         let others = self.sieves.maps().into_iter().chain(self.standing.maps());
         bans.chain(others)
             .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
-            .chain([self.own_connections.map()])
+            .chain([self.own_connections.map(), self.refused_questions.map()])
             .chain(self.cookies.maps())
             .chain(self.server_names.maps())
             .chain(self.connections.maps())
@@ -195,6 +202,12 @@ impl ReputationMaps {
     #[cfg(feature = "testing")]
     pub const fn standing_mut(&mut self) -> &mut StandingMaps {
         &mut self.standing
+    }
+
+    /// Returns the questions of refused packets.
+    #[must_use]
+    pub const fn refused_questions(&self) -> &RefusedQuestionMap {
+        &self.refused_questions
     }
 
     /// Returns the rates in force of limits whose rate is automatic.

@@ -5,21 +5,22 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError, RingBuf};
+use aya::maps::{HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray, RingBuf};
 use limiter_common::{
     connection::Ends,
     policy::Shape,
-    server_name::{Flow, Piece},
+    server_name::{Flow, Loss, Piece},
 };
 
 use crate::kernel::{
     DatapathError, hash,
-    map::{again, error},
+    map::{again, error, sum},
     pod::InMap,
 };
 
 pub(in crate::kernel) const SERVER_FLOWS: &str = "SERVER_FLOWS";
 pub(in crate::kernel) const FIRST_BYTES: &str = "FIRST_BYTES";
+pub(super) const FIRST_BYTES_LOST: &str = "FIRST_BYTES_LOST";
 
 /// How many connections are noted at once under a policy that asks for names: more have none.
 const CAPACITY: u32 = 1 << 18;
@@ -55,6 +56,7 @@ pub(super) fn entries(map: &str, capacity: u32) -> Option<u32> {
 pub struct ServerNameMaps {
     flows: HashMap<MapData, InMap<Ends>, InMap<Flow>>,
     first_bytes: MapData,
+    lost: PerCpuArray<MapData, InMap<u64>>,
 }
 
 impl ServerNameMaps {
@@ -68,15 +70,24 @@ impl ServerNameMaps {
                 Map::RingBuf(data) => data,
                 _ => return Err(DatapathError::NoMap(FIRST_BYTES)),
             },
+            lost: open(FIRST_BYTES_LOST)?
+                .try_into()
+                .map_err(error(FIRST_BYTES_LOST))?,
         })
     }
 
     /// Returns the maps with their names.
-    pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 2] {
+    pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 3] {
         [
             (SERVER_FLOWS, self.flows.map()),
             (FIRST_BYTES, &self.first_bytes),
+            (FIRST_BYTES_LOST, self.lost.map()),
         ]
+    }
+
+    /// Returns how many segments were not told, for a reason, by all CPUs' counts.
+    pub fn lost(&self, loss: Loss) -> Result<u64, DatapathError> {
+        sum(&self.lost, loss as u32).map_err(error(FIRST_BYTES_LOST))
     }
 
     /// Returns the one who reads first bytes and writes down names, by descriptors of its own. There must be one

@@ -16,7 +16,8 @@ use super::{
     health::why_detached,
 };
 use crate::protocol::{
-    ConnectionsStatus, GuardStatus, InterfaceStatus, StandingStatus, StateStatus, Status,
+    ConnectionsStatus, GuardStatus, InterfaceStatus, ServerNamesStatus, StandingStatus,
+    StateStatus, Status,
 };
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
@@ -96,6 +97,18 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints what came of connections whose names limits count by.
+fn print_server_names(out: &mut impl Write, names: &ServerNamesStatus) -> anyhow::Result<()> {
+    writeln!(
+        out,
+        "server names: {} connections with one, {} without; {} segments that may say one not read\n",
+        count(names.named),
+        count(names.nameless.values().sum()),
+        count(names.segments_lost.values().sum()),
+    )?;
+    Ok(())
+}
+
 pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     for interface in &status.interfaces {
         print_interface(out, interface)?;
@@ -159,6 +172,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         print_connections(out, connections)?;
         print_open(out, status)?;
         print_queues(out, status)?;
+    }
+
+    if let Some(names) = &status.server_names {
+        print_server_names(out, names)?;
     }
 
     let malformed = status.policy.malformed;

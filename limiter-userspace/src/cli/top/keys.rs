@@ -68,7 +68,7 @@ pub(super) const HELP: [(&str, &str); 15] = [
     ("r", "reverse the order"),
     ("/", "filter by prefix, or part of a name or address"),
     ("Esc", "back to the table; there: clear the filter"),
-    ("g", "group: a row for each address, or each range"),
+    ("g", "group: a row for each address, range or name"),
     ("p, Space", "pause or resume"),
     ("", "≥: at least this many; –: not known yet"),
 ];

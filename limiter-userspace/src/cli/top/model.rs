@@ -173,7 +173,8 @@ impl Model {
             Action::Reverse => self.order = self.order.reverse(),
             Action::Group => self.group(match self.by {
                 Grouping::Address => Grouping::Range,
-                Grouping::Range => Grouping::Address,
+                Grouping::Range => Grouping::Name,
+                Grouping::Name => Grouping::Address,
             }),
             Action::Pause => self.paused = !self.paused,
             Action::Explain if self.subject == Subject::Offenders => self.explain(),

@@ -125,9 +125,11 @@ impl Rates {
             let of_kind: BTreeMap<_, _> = of_kind.collect();
             (!of_kind.is_empty()).then(|| (limit.clone(), of_kind))
         };
+        let by = snapshot.by;
         let row = |offender: OffenderStatus| Row {
             drops_per_second: since.as_ref().and_then(|since| since.drops(&offender)),
-            addresses: addresses(&offender.id),
+            // A name may look like an address.
+            addresses: addresses(&offender.id).filter(|_| by != Grouping::Name),
             offender,
         };
         let sample = Sample {
@@ -149,7 +151,7 @@ impl Rates {
                 .filter_map(|(limit, status)| Some((limit, status.automatic?)))
                 .collect(),
             standing: snapshot.status.standing.map(standing),
-            by: snapshot.by,
+            by,
             lower_bound: snapshot.list.lower_bound,
             remembered: snapshot.list.remembered,
             forgotten: snapshot.list.forgotten,

@@ -6,10 +6,13 @@ use std::net::IpAddr;
 
 use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::{Datapath, DatapathError, Refilled};
-use limiter_policy::config::nearest::UnknownName;
+use limiter_policy::{
+    config::nearest::UnknownName,
+    policy::{AskedFor, QuestionNames},
+};
 use thiserror::Error;
 
-use super::named::{NamedBucket, bucket_named, limit_named};
+use super::named::{NamedBucket, bucket_named, limit_named, names_of};
 use crate::protocol::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery};
 
 /// Nothing was given back.
@@ -28,6 +31,22 @@ pub(super) enum RefillError {
         /// The address.
         address: IpAddr,
     },
+    /// The limit counts by what is asked for, and nobody says what that is.
+    #[error("{limit} counts packets by what they ask for: add {option} NAME")]
+    Nameless {
+        /// The limit's name.
+        limit: String,
+        /// The option that says it.
+        option: &'static str,
+    },
+    /// No limit has a bucket of the name.
+    #[error(
+        "no such limit has a bucket of {0} for all sources together: add an address, if it has one for each"
+    )]
+    NotOfName(AskedFor),
+    /// Neither an address nor a name was given.
+    #[error("nobody is named: give an address, --dns-name or --server-name")]
+    Nobody,
     /// No limit applies to the address.
     #[error("no limit applies to {0}: there is nothing to give back")]
     Unlimited(IpAddr),
@@ -45,10 +64,13 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillLis
         Some(name) => Some(limit_named(&datapath.manifest().policy, name)?),
         None => None,
     };
+    let asked_for = query.asked_for.as_ref();
     let buckets = match query.whose {
         BucketSelector::Address(address) => {
-            return of_address(datapath, address, query.to, limit, None);
+            let found = datapath.refill(address, query.to, asked_for, limit, None)?;
+            return told(datapath, &found, (Some(address), asked_for), limit);
         }
+        BucketSelector::Name => return of_name(datapath, asked_for, limit, None),
         BucketSelector::Prefix(prefix) => prefix::reset(datapath, prefix.trunc(), limit)?,
         BucketSelector::All => datapath.reset_all(limit)?,
     };
@@ -58,48 +80,82 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillLis
     })
 }
 
-/// Gives tokens back to an address.
+/// Gives tokens back to an address or a name.
 pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<RefillList, RefillError> {
     let limit = limit_named(&datapath.manifest().policy, &query.limit)?;
-    let cost = Some(query.cost);
-    of_address(datapath, query.address, query.to, Some(limit), cost)
+    let (limit, cost) = (Some(limit), Some(query.cost));
+    let asked_for = query.asked_for.as_ref();
+    let Some(address) = query.address else {
+        return of_name(datapath, asked_for, limit, cost);
+    };
+    let found = datapath.refill(address, query.to, asked_for, limit, cost)?;
+    told(datapath, &found, (Some(address), asked_for), limit)
 }
 
-fn of_address(
+/// Fills the buckets that what is asked for has for all sources together, or gives tokens back in them.
+fn of_name(
     datapath: &Datapath,
-    address: IpAddr,
-    to: Option<IpAddr>,
+    asked_for: Option<&AskedFor>,
     limit: Option<LimitId>,
     cost: Option<u64>,
 ) -> Result<RefillList, RefillError> {
-    let refilled = datapath.refill(address, to, limit, cost)?;
+    let found = match asked_for {
+        Some(asked_for) => datapath.refill_name(asked_for, limit, cost)?,
+        None => Vec::new(),
+    };
+    told(datapath, &found, (None, asked_for), limit)
+}
+
+/// Tells what became of the buckets of an address and of what it asks for, by one limit or by all.
+fn told(
+    datapath: &Datapath,
+    refilled: &[Refilled],
+    (address, asked_for): (Option<IpAddr>, Option<&AskedFor>),
+    limit: Option<LimitId>,
+) -> Result<RefillList, RefillError> {
     if refilled.is_empty() {
         let mut limits = datapath.manifest().policy.limits.iter();
-        return Err(match limits.find(|known| Some(known.id) == limit) {
-            Some(limit) => RefillError::NotApplying {
+        let limit = limits.find(|known| Some(known.id) == limit);
+        let nameless = limit.filter(|_| asked_for.is_none());
+        let option = nameless.and_then(|limit| {
+            if limit.counts_by_server_name() {
+                Some("--server-name")
+            } else {
+                limit.counts_by_question().then_some("--dns-name")
+            }
+        });
+        return Err(match (address, asked_for, limit, option) {
+            (_, _, Some(limit), Some(option)) => RefillError::Nameless {
+                limit: limit.name.clone(),
+                option,
+            },
+            (None, Some(asked_for), ..) => RefillError::NotOfName(asked_for.clone()),
+            (Some(address), _, Some(limit), None) => RefillError::NotApplying {
                 limit: limit.name.clone(),
                 address,
             },
-            None => RefillError::Unlimited(address),
+            (Some(address), ..) => RefillError::Unlimited(address),
+            (None, None, ..) => RefillError::Nobody,
         });
     }
+    let asked = asked_for.and_then(|asked_for| names_of(datapath, asked_for));
     let in_debt = refilled.iter().filter(|bucket| bucket.was_in_debt());
     Ok(RefillList {
         buckets: in_debt.count() as u64,
         of_address: refilled
             .iter()
-            .filter_map(|bucket| tell(datapath, bucket))
+            .filter_map(|bucket| tell(datapath, bucket, asked.as_ref()))
             .collect(),
     })
 }
 
-fn tell(datapath: &Datapath, bucket: &Refilled) -> Option<Refill> {
+fn tell(datapath: &Datapath, bucket: &Refilled, asked: Option<&QuestionNames>) -> Option<Refill> {
     let limit_bucket = &bucket.before;
     let NamedBucket {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, limit_bucket, None)?;
+    } = bucket_named(datapath, limit_bucket, asked)?;
     let when_full = limit_bucket.parameters.when_full();
     let has_burst = limit.strategy.has_burst();
     Some(Refill {

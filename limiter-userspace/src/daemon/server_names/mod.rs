@@ -4,6 +4,7 @@
 
 mod namer;
 mod segment;
+mod status;
 
 use std::{
     io,
@@ -16,6 +17,7 @@ use std::{
 };
 
 use limiter_datapath::kernel::{Datapath, ReputationMaps, ServerNameMaps};
+use limiter_names::Followed as Outcomes;
 use limiter_policy::policy::ServerNames;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -24,6 +26,7 @@ use rustix::{
 use tracing::{info, warn};
 
 use self::namer::ConnectionNamer;
+pub(super) use self::status::status;
 use super::{
     pulse::{BEAT, Pulses},
     worker::Worker,
@@ -42,6 +45,8 @@ pub(in crate::daemon) struct Naming {
     changed: Condvar,
     /// How often the names of open connections were written down anew.
     renamed: AtomicU64,
+    /// The outcomes of connections since the daemon started, or since limits count by their names.
+    outcomes: Mutex<Outcomes>,
 }
 
 /// Locked only for as long as it takes to store or take something.
@@ -88,6 +93,11 @@ impl Naming {
     /// Returns how often the names of open connections were written down anew: they count otherwise since then.
     pub(in crate::daemon) fn renamed(&self) -> u64 {
         self.renamed.load(Ordering::Acquire)
+    }
+
+    /// Returns what came of connections.
+    fn followed(&self) -> Outcomes {
+        *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locked(&self) -> MutexGuard<'_, Shared> {
@@ -143,6 +153,9 @@ fn keep(naming: &Naming, pulses: &Pulses) {
             wait(readable, pause);
         }
         let error = done.and_then(|()| namer.work()).err();
+        let mut outcomes = (naming.outcomes.lock()).unwrap_or_else(PoisonError::into_inner);
+        *outcomes = namer.outcomes();
+        drop(outcomes);
         let error = error.map(|error| error.to_string());
         if error != before {
             if let Some(error) = &error {

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, net::IpAddr, os::fd::BorrowedFd, sync::Arc};
 
 use limiter_common::{connection::Ends, packet::Asked, server_name::Flow as Noted};
 use limiter_datapath::kernel::{DatapathError, Namer, ServerNameMaps, monotonic_now};
-use limiter_names::{Change, Flow, Follower, FollowerSettings, Name, Protocol, Segment};
+use limiter_names::{Change, Flow, Followed, Follower, FollowerSettings, Name, Protocol, Segment};
 use limiter_policy::policy::{DnsName, ServerNames};
 
 use super::segment::TcpSegment;
@@ -54,6 +54,14 @@ impl ConnectionNamer {
     /// Returns whether the policy asks for no names.
     pub(super) const fn is_idle(&self) -> bool {
         self.current.is_none()
+    }
+
+    /// Returns what came of connections.
+    pub(super) fn outcomes(&self) -> Followed {
+        let follower = self.follower.as_ref();
+        follower.map_or_else(Followed::default, |follower| {
+            follower.followed(Protocol::Tcp)
+        })
     }
 
     /// Returns whether first bytes wait for the end of a handshake.

@@ -24,7 +24,7 @@ pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
                     @if offenders.list.offenders.is_empty() {
                         p { "No limit or sieve has dropped anybody in the last minute." }
                     } @else {
-                        (rows(offenders, "Dropped most, of those dropped in the last minute"))
+                        (rows(offenders, Grouping::Address, "Dropped most, of those dropped in the last minute"))
                     }
                     p { (kept(&offenders.list)) " " a href="/offenders" { "All of them" } }
                 }
@@ -42,6 +42,7 @@ pub(in crate::page) fn page(
     let by = |by| match by {
         Grouping::Address => "address",
         Grouping::Range => "range",
+        Grouping::Name => "name",
     };
     let grouping = asked.by.unwrap_or(Grouping::Address);
     let link = |from: usize, grouping| {
@@ -57,16 +58,16 @@ pub(in crate::page) fn page(
             }
             p {
                 "By "
-                @for (other, name) in [(Grouping::Address, "address"), (Grouping::Range, "range")] {
-                    @if other == grouping { strong { (name) } " " }
-                    @else { a href=(link(0, other)) { (name) } " " }
+                @for other in [Grouping::Address, Grouping::Range, Grouping::Name] {
+                    @if other == grouping { strong { (by(other)) } " " }
+                    @else { a href=(link(0, other)) { (by(other)) } " " }
                 }
             }
             div #rows data-live {
                 @if offenders.list.offenders.is_empty() {
                     p { "No drops are remembered here." }
                 } @else {
-                    (rows(offenders, "Dropped most"))
+                    (rows(offenders, grouping, "Dropped most"))
                 }
                 p { (kept(&offenders.list)) " The thousand that were dropped most are shown." }
             }
@@ -88,9 +89,10 @@ fn kept(list: &OffenderList) -> String {
     )
 }
 
-fn rows(offenders: &Offenders, caption: &str) -> Markup {
+fn rows(offenders: &Offenders, by: Grouping, caption: &str) -> Markup {
+    let is_name = by == Grouping::Name;
     let columns = [
-        Column("Source", Kind::Text),
+        Column(if is_name { "Name" } else { "Source" }, Kind::Text),
         Column("By", Kind::Text),
         Column("Drops", Kind::Number),
         Column("Last drop", Kind::Number),
@@ -100,7 +102,12 @@ fn rows(offenders: &Offenders, caption: &str) -> Markup {
     let rows: Vec<_> = (list.offenders.iter().zip(&offenders.holds))
         .map(|(offender, hold)| {
             vec![
-                source(&offender.id),
+                // A name may look like an address.
+                if is_name {
+                    text(&offender.id)
+                } else {
+                    source(&offender.id)
+                },
                 text(offender.dropper()),
                 text(at_least(offender.drops, list.lower_bound)),
                 text(ago(offender.last_drop_ago_ns)),

@@ -200,6 +200,15 @@ fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
     client.is_slowed(limit, "https://b.example", &[])?;
     let status = limiter.status()?;
     ensure!(status["server_names_error"] == Value::Null, "{status:#}");
+    ensure!(
+        status["server_names"]["named"].as_u64() >= Some(3),
+        "{status:#}"
+    );
+    let attacked = limiter.show(&["offenders", "--by", "name"])?;
+    ensure!(
+        attacked.contains("a.example") && attacked.contains("b.example"),
+        "{attacked}"
+    );
     let other = "  Other: {id: total, cost: packets, rate: 100k/s}\n";
     limiter.configure(&configuration(other))?;
     limiter.show(&["reload"])?;

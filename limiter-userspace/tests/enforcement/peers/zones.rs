@@ -139,5 +139,7 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
         dropped > 0 && passed <= others + RATE * (1 + seconds),
         "{status:#}"
     );
+    let attacked = limiter.show(&["offenders", "--by", "name", "--count", "1"])?;
+    ensure!(attacked.contains(&zone(ATTACKED)), "{attacked}");
     Ok(())
 }

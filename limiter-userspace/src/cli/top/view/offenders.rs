@@ -125,6 +125,7 @@ const fn title_of(by: Grouping) -> &'static str {
     match by {
         Grouping::Address => "address",
         Grouping::Range => "range",
+        Grouping::Name => "name",
     }
 }
 

@@ -71,6 +71,7 @@ impl Scene {
         let dropped: Vec<_> = self.dropped.clone().into_iter().collect();
         let recorded = self.incidents.is_news(&dropped).then(|| Recorded {
             offenders: self.offenders.clone().into_iter().collect(),
+            names: Vec::new(),
             counts: self.counts,
         });
         self.incidents
@@ -278,6 +279,7 @@ fn flood(sources: u32) -> Recorded {
     });
     Recorded {
         offenders: offenders.collect(),
+        names: Vec::new(),
         counts: Counts {
             inserted: sources.into(),
             ..Counts::default()

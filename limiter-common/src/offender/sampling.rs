@@ -1,0 +1,49 @@
+//! How many questions of refused packets a CPU tells userspace in a time.
+//!
+//! The first in each time step are told, whatever they ask for. So a name that has a share of the refused
+//! packets has about that share of those told, and no flood of other names keeps it from being told for long.
+
+/// The time step, in bits of nanoseconds: 134 ms.
+const TICK_BITS: u32 = 27;
+
+/// The most questions in a tick.
+const MOST: u64 = 16;
+
+/// The number that a CPU has told in the present tick. It consists of plain numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sampling {
+    tick: u64,
+    told: u64,
+}
+
+impl Sampling {
+    /// Returns whether one more question may be told at the time `now`, in nanoseconds, and counts it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn take(&mut self, now: u64) -> bool {
+        let tick = now >> TICK_BITS;
+        if self.tick != tick {
+            self.tick = tick;
+            self.told = 0;
+        }
+        let has_room = self.told < MOST;
+        self.told += has_room as u64;
+        has_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tick_has_its_questions() {
+        let mut sampling = Sampling::default();
+        let last = (1 << TICK_BITS) - 1;
+        for (now, told) in [(0, MOST), (last, 0), (last + 1, MOST), (5 * last, MOST)] {
+            let count = (0..100).filter(|_| sampling.take(now)).count() as u64;
+            assert_eq!(count, told, "{now}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The names that packets may ask for, by which limits count them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DnsName, Question};
+
+/// A name that packets may ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AskedFor {
+    /// The question of DNS queries.
+    Question(Question),
+    /// The name of the server, at the beginning of a connection.
+    ServerName(DnsName),
+}
+
+impl AskedFor {
+    /// Returns the question; `None`: it is something else.
+    #[must_use]
+    pub const fn question(&self) -> Option<&Question> {
+        match self {
+            Self::Question(question) => Some(question),
+            Self::ServerName(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for AskedFor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Question(question) => question.fmt(formatter),
+            Self::ServerName(name) => name.fmt(formatter),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The texts that are known, of which those that are told often stay.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use limiter_common::limit::NameKind;
+use limiter_datapath::kernel::{Datapath, ReputationMaps};
+use limiter_policy::policy::HashedName;
+
+/// The most texts.
+const MOST: usize = 4096;
+
+/// The texts that are known.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct Texts(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known(HashMap<(NameKind, u64), Text>);
+
+#[derive(Debug)]
+struct Text {
+    text: String,
+    /// How often it was told, halved each time that there was no room.
+    told: u32,
+}
+
+impl Texts {
+    /// Reads what the programs have told.
+    pub(in crate::daemon) fn read(&self, datapath: &Datapath) {
+        let maps = datapath.reputation();
+        if let Some(maps) = maps.map(ReputationMaps::refused_questions) {
+            let mut known = self.known();
+            maps.take(|message| {
+                for name in datapath.hashed_names(message) {
+                    known.learn(name);
+                }
+            });
+        }
+    }
+
+    /// Returns the text of the name of a kind with that number; `None`: it is not known.
+    pub(in crate::daemon) fn get(&self, kind: NameKind, number: u64) -> Option<String> {
+        let known = self.known();
+        known.0.get(&(kind, number)).map(|known| known.text.clone())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn learn(&mut self, name: HashedName) {
+        let HashedName { kind, number, text } = name;
+        if let Some(known) = self.0.get_mut(&(kind, number)) {
+            known.told = known.told.saturating_add(1);
+            return;
+        }
+        while self.0.len() >= MOST {
+            self.0.retain(|_, known| {
+                known.told /= 2;
+                known.told > 0
+            });
+        }
+        self.0.insert((kind, number), Text { text, told: 1 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learn(known: &mut Known, number: u64) {
+        known.learn(HashedName {
+            kind: NameKind::Domain,
+            number,
+            text: number.to_string(),
+        });
+    }
+
+    #[test]
+    fn a_flood_of_names_drives_out_none_that_is_often_asked_for() {
+        let mut known = Known::default();
+        let most = MOST as u64;
+        // One in a thousand refused packets asks for the same.
+        for number in 0..40 * most {
+            let often = number % 1000 == 0;
+            learn(&mut known, if often { 0 } else { number });
+            assert!(known.0.len() <= MOST);
+            if number > most {
+                assert!(known.0.contains_key(&(NameKind::Domain, 0)), "{number}");
+            }
+        }
+        // Nobody asks for it any more: others take its place.
+        for number in 0..20 * most {
+            learn(&mut known, 1000 * most + number);
+        }
+        assert!(!known.0.contains_key(&(NameKind::Domain, 0)));
+    }
+
+    #[test]
+    fn texts_that_were_all_told_often_give_way() {
+        let mut known = Known::default();
+        for number in 0..MOST as u64 {
+            learn(&mut known, number);
+            for text in known.0.values_mut() {
+                text.told = u32::MAX;
+            }
+        }
+        learn(&mut known, u64::MAX);
+        assert_eq!(known.0.len(), 1);
+    }
+}
