@@ -162,7 +162,8 @@ fn tags_hide_nothing(data: &[u8], facts: Result<Facts, Reason>) {
         if tags + more > MAX_TAGS {
             assert_eq!(tagged, Err(Reason::MalformedVlan));
         } else {
-            assert_same(facts, tagged, around.len() as u32);
+            let later = u32::try_from(around.len()).expect("a small number");
+            assert_same(facts, tagged, later);
         }
     }
 }

@@ -28,7 +28,7 @@ pub fn sum<L: NameLoops>(keys: &NameKeys, message: &mut Message, start: u32, end
     // Those over no words are never written, and so stay zeros.
     let mut sums = message.sums(0);
     // The verifier needs a constant bound.
-    for number in 0..MOST_WORDS as u32 {
+    for number in 0..MOST_WORDS {
         if number >= whole {
             break;
         }

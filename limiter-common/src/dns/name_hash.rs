@@ -11,7 +11,7 @@ use super::message::Sums;
 use crate::{siphash::SipHash, table::HashKey};
 
 /// The most words of a name.
-pub(super) const MOST_WORDS: usize = 32;
+pub(super) const MOST_WORDS: u32 = 32;
 
 /// A one in every byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -23,7 +23,7 @@ const LOWER_HALF: u64 = 0xffff_ffff;
 #[repr(C)]
 pub struct NameKeys {
     /// Those of each word, from the end: of its lower and its upper half, for each of the two hashes.
-    words: [[[u64; 2]; 2]; MOST_WORDS],
+    words: [[[u64; 2]; 2]; MOST_WORDS as usize],
     /// Those of the length.
     length: [u64; 2],
 }
@@ -31,7 +31,7 @@ pub struct NameKeys {
 impl NameKeys {
     /// No secrets.
     pub const NONE: Self = Self {
-        words: [[[0; 2]; 2]; MOST_WORDS],
+        words: [[[0; 2]; 2]; MOST_WORDS as usize],
         length: [0; 2],
     };
 
@@ -84,7 +84,7 @@ pub(super) const fn offset(end: u32, number: u32) -> u32 {
 pub(super) const fn with_word(keys: &NameKeys, sums: Sums, number: u32, word: u64) -> Sums {
     let word = folded(word);
     let (low, high) = (word & LOWER_HALF, word >> 32);
-    let [first, second] = &keys.words[number as usize % MOST_WORDS];
+    let [first, second] = &keys.words[(number % MOST_WORDS) as usize];
     [
         sums[0].wrapping_add(
             low.wrapping_add(first[0])

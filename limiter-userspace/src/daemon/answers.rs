@@ -331,7 +331,7 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
 
 /// What packets ask for that an operator asks about.
 pub(super) struct Asked<'a> {
-    asked_for: &'a AskedFor,
+    what: &'a AskedFor,
     /// The texts of a question.
     names: Option<QuestionNames>,
     /// Those of the policy in force.
@@ -343,7 +343,7 @@ impl<'a> Asked<'a> {
         let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
         let question = asked_for.question();
         Self {
-            asked_for,
+            what: asked_for,
             names: question.map(|question| question.names(&suffixes)),
             suffixes,
         }
@@ -356,7 +356,7 @@ impl<'a> Asked<'a> {
         limit: &'l Limit,
         address: IpAddr,
     ) -> Option<&'l Override> {
-        match policy.name_charged(limit, self.asked_for, &self.suffixes) {
+        match policy.name_charged(limit, self.what, &self.suffixes) {
             Some(name) => policy.override_by_name(limit, address, &name),
             None => policy.override_of(limit, address),
         }

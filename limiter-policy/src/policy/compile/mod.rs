@@ -84,7 +84,7 @@ pub struct CompiledPolicy {
     /// apart.
     pub server_names_by_number: HashMap<u64, DnsName>,
     /// The secrets of the hash of names, from the shape's key.
-    pub name_keys: NameKeys,
+    pub name_keys: Arc<NameKeys>,
     /// The slots of its names, by those.
     pub name_slots: Vec<NameSlot>,
     /// The sieves, in the policy's order.
@@ -192,7 +192,7 @@ impl CompiledPolicy {
             zones: zones_by_number(policy),
             server_names: Arc::new(server_names),
             server_names_by_number: server_names_by_number(policy),
-            name_keys,
+            name_keys: Arc::new(name_keys),
             name_slots,
             names,
             sieves,
@@ -205,7 +205,7 @@ impl CompiledPolicy {
     /// do.
     #[must_use]
     pub fn keyed(mut self, hash_key: HashKey) -> Self {
-        self.name_keys = NameKeys::new(&hash_key);
+        self.name_keys = Arc::new(NameKeys::new(&hash_key));
         self.name_slots = self.names.slots(&self.name_keys);
         self.shape.name_slots = index(self.name_slots.len());
         self.shape.hash_key = hash_key;
