@@ -67,6 +67,10 @@ fn main() -> Result<()> {
         ),
         ("a long name", frame.udp(4321, 53, &query(&long)?)?),
         (
+            "www.other.co.uk",
+            frame.udp(4321, 53, &query("www.other.co.uk")?)?,
+        ),
+        (
             "another domain",
             frame.udp(4321, 53, &query("www.other.test")?)?,
         ),

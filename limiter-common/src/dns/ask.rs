@@ -175,7 +175,7 @@ pub fn ask<T: Tables, L: NameLoops>(
                 limits &= set_of_number(tables, set);
                 asked.zone = slot.zone;
                 asked.overrides = slot.overrides;
-                domain_labels = slot.domain_labels;
+                domain_labels = slot.domain_labels.into();
             }
             None => limits &= shape.of_any_name,
         }

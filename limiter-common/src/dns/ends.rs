@@ -55,6 +55,9 @@ pub(super) fn hash<L: NameLoops>(
 /// Looks for the end of a name with the most labels that the policy has: of the name with `count`
 /// labels, which ends at `end`. Returns the index of its slot, and one in the upper half if that is the
 /// whole name; `None`, as `u64::MAX`, if the policy has none.
+///
+/// It goes from the shortest to the longest, since the policy has all ends of its names that have as many labels
+/// as any of them: where it misses one, there is no longer one.
 #[must_use]
 #[inline(always)]
 pub fn find_name<T: Tables, L: NameLoops>(
@@ -64,29 +67,27 @@ pub fn find_name<T: Tables, L: NameLoops>(
     end: u32,
     loops: &L,
 ) -> u64 {
-    let shape = tables.shape();
+    let keys = tables.name_keys();
     let count = u64::from(count);
-    let most = shape.most_labels.min(count);
-    // The verifier needs a constant bound, and a loop that goes up.
-    for fewer in 0..MOST_ENDS {
+    let mut labels = tables.shape().fewest_labels;
+    let mut found = u64::MAX;
+    // The verifier needs a constant bound.
+    for _ in 0..MOST_ENDS {
         // What the verifier learns of the numbers in one round would contradict what it learns in another.
-        let (count, most) = (tables.opaque(count), tables.opaque(most));
-        let Some(labels) = most.checked_sub(u64::from(fewer)) else {
+        let (count, these) = (tables.opaque(count), tables.opaque(labels));
+        if these > count {
+            break;
+        }
+        let start = start_of(message, count, these, end);
+        let index = find_slot(tables, hash(keys, message, start, end, loops), loops);
+        let Some(slot) = tables.name(index) else {
             break;
         };
-        if shape.label_counts >> (labels % 64) & 1 == 0 {
-            continue;
+        found = u64::from(these == count) << 32 | u64::from(index);
+        if slot.next_labels == 0 {
+            break;
         }
-        let start = start_of(message, count, labels, end);
-        let slot = find_slot(
-            tables,
-            hash(tables.name_keys(), message, start, end, loops),
-            loops,
-        );
-        if slot != u32::MAX {
-            let is_whole = u64::from(labels == count);
-            return is_whole << 32 | u64::from(slot);
-        }
+        labels = slot.next_labels.into();
     }
-    u64::MAX
+    found
 }

@@ -18,7 +18,9 @@ pub struct NameSlot {
     pub below: u32,
     /// How many labels the registered domain of it and of the names below it has, as far as they have
     /// so many.
-    pub domain_labels: u32,
+    pub domain_labels: u16,
+    /// How many labels the shortest names below it in the table have; 0: there are none.
+    pub next_labels: u16,
     /// Which overrides hold for it and for the names below it: one more than the index of the child in which
     /// the look-up of their class by an IPv4 source starts. That for IPv6 is the next. 0: none hold.
     pub overrides: u32,

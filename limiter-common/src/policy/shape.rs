@@ -74,12 +74,10 @@ pub struct Shape {
     pub sieve_uses: u32,
     /// 1: some limits have another strategy than GCRA.
     pub windows: u32,
-    /// The most labels of a name in it.
-    pub most_labels: u64,
-    /// The numbers of labels, as bits, that names in it have: at most 63.
-    pub label_counts: u64,
-    /// How many labels at the end of a name are hashed at most: those of the longest domain, more than
-    /// `most_labels` if owners are domains, all if they are questions; 0: none.
+    /// The fewest labels of a name in the table of names; `u64::MAX`: it has none.
+    pub fewest_labels: u64,
+    /// How many labels at the end of a question's name are hashed at most: as many as names in the table, and
+    /// domains if owners are domains, have; all if they are questions.
     pub hashed_labels: u64,
     /// The limits that count packets by their question: none without one.
     pub by_name: u64,
@@ -176,8 +174,7 @@ impl Shape {
         sieve_uses: 0,
         windows: 0,
         name_slots: 0,
-        most_labels: 0,
-        label_counts: 0,
+        fewest_labels: u64::MAX,
         hashed_labels: 0,
         by_name: 0,
         by_zone: 0,

@@ -25,10 +25,19 @@ pub enum CompileError {
          the maximum is {MOST_RANGES}"
     )]
     TooManyRanges(usize),
+    /// The table of names would take too much memory.
+    #[error(
+        "zones, names in matches and public suffixes have so many different numbers of labels that {0} names \
+         must be kept, but the maximum is {MOST_NAMES}"
+    )]
+    TooManyNames(usize),
     /// There are more units than numbers.
     #[error(transparent)]
     TooManyUnits(#[from] TooManyUnits),
 }
+
+/// The most names in the table of names: each takes at most 128 bytes.
+pub(super) const MOST_NAMES: usize = 1 << 20;
 
 /// The most ranges, all dimensions together.
 pub(super) const MOST_RANGES: usize = 1 << 24;

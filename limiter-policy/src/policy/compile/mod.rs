@@ -27,8 +27,15 @@ use std::{
 };
 
 use self::{
-    answers::AnswerLimits, classes::Classes, error::MOST_RANGES, index::Indexed,
-    limit_sets::LimitSets, masks::Sets, number::index, overridden::Overridden, rates::Rates,
+    answers::AnswerLimits,
+    classes::Classes,
+    error::{MOST_NAMES, MOST_RANGES},
+    index::Indexed,
+    limit_sets::LimitSets,
+    masks::Sets,
+    number::index,
+    overridden::Overridden,
+    rates::Rates,
 };
 pub use self::{
     error::CompileError,
@@ -118,6 +125,9 @@ impl CompiledPolicy {
         let mut indexed = Indexed::default();
         let overridden = Overridden::new(policy, &mut rates)?;
         let (names, mut ranges) = NameTable::new(policy, overridden, &mut classes, &mut indexed);
+        if names.len() > MOST_NAMES {
+            return Err(CompileError::TooManyNames(names.len()));
+        }
         let (classes, of_limits, mut sets) = classes.into_tables();
         let reserves = standing::reserves(&policy.limits, &of_limits);
         let mut parameters: Vec<Parameters> = of_limits

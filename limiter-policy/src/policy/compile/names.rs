@@ -1,6 +1,6 @@
 //! What the policy says of DNS names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limiter_common::{
     dns::{DOMAIN_LABELS, MOST_PROBES, NameKeys, hash_of_name, question_number, zone_number},
@@ -84,6 +84,11 @@ impl NameTable {
         for name in &overridden_domains {
             names.entry(&name.name).or_default();
         }
+        let between = between(names.keys().copied());
+        for name in &between {
+            names.entry(name).or_default();
+        }
+        let next_labels = next_labels(&names);
         let everything = set_of(limits, |limit| limit.matching.dns.names.is_empty());
         let with = |pattern: NamePattern| {
             set_of(limits, |limit| limit.matching.dns.names.contains(&pattern))
@@ -130,7 +135,8 @@ impl NameTable {
                 zone: zone.map_or(0, |zone| zone_number(&zone.wire())),
                 of_name: classes.sets().index_of(of_name),
                 below: classes.sets().index_of(below),
-                domain_labels: domain_labels.of(name),
+                domain_labels: u16::try_from(domain_labels.of(name)).unwrap_or(u16::MAX),
+                next_labels: next_labels.get(*name).copied().unwrap_or(0),
                 overrides: overridden.of(owners_of(name, None), classes, indexed),
                 hash: 0,
             };
@@ -158,6 +164,11 @@ impl NameTable {
             slots.push((hashed, slot));
         }
         (Self { names: slots }, overridden.ranges)
+    }
+
+    /// Returns the number of names in it.
+    pub(super) const fn len(&self) -> usize {
+        self.names.len()
     }
 
     /// Returns the slots by hashes with these secrets: a power of two, or none.
@@ -196,8 +207,8 @@ impl NameTable {
             Hashed::Name(wire) => Some(label_count(wire)),
             Hashed::Question(..) | Hashed::ServerName(_) => None,
         });
-        let (most_labels, label_counts) = counts.fold((0, 0), |(most, counts), count| {
-            (count.max(most), counts | 1 << count)
+        let (fewest_labels, most_labels) = counts.fold((u64::MAX, 0), |(fewest, most), count| {
+            (count.min(fewest), count.max(most))
         });
         let by_domain = set_of(limits, is_of_domains);
         let by_question = set_of(limits, |limit| is_of(limit, NameKind::Question));
@@ -206,14 +217,14 @@ impl NameTable {
         } else if by_domain != 0 {
             // A domain has one label more than its suffix, which may have one more than its rule's name.
             let of_domains = self.names.iter().map(|(_, slot)| slot.domain_labels);
-            u64::from(of_domains.fold(DOMAIN_LABELS, u32::max)).max(most_labels)
+            let of_domains = of_domains.fold(DOMAIN_LABELS, |most, labels| most.max(labels.into()));
+            u64::from(of_domains).max(most_labels)
         } else {
             most_labels
         };
         Shape {
             name_slots: index(slot_count),
-            most_labels,
-            label_counts,
+            fewest_labels,
             hashed_labels,
             by_name: set_of(limits, |limit| {
                 limit.counts_by_question() && limit.mode != Mode::Off
@@ -264,6 +275,31 @@ fn is_of_domains(limit: &Limit) -> bool {
 /// Returns whether a name of that kind names the owners of a limit.
 fn is_of(limit: &Limit, name_kind: NameKind) -> bool {
     limit.name_kind() == Some(name_kind)
+}
+
+/// Returns the names above others that have as many labels as any of these. A search that goes from the
+/// shortest to the longest stops where it misses one.
+fn between<'n>(names: impl Iterator<Item = &'n DnsName> + Clone) -> BTreeSet<DnsName> {
+    let counts: BTreeSet<usize> = names.clone().map(DnsName::label_count).collect();
+    names
+        .flat_map(DnsName::ancestors)
+        .filter(|name| counts.contains(&name.label_count()))
+        .collect()
+}
+
+/// Returns how many labels the shortest names below each of some names have, if there are any.
+fn next_labels<'n>(names: &BTreeMap<&'n DnsName, Said>) -> HashMap<&'n DnsName, u16> {
+    let mut next = HashMap::new();
+    for name in names.keys() {
+        // A name has at most 63 labels.
+        let labels = u16::try_from(name.label_count()).unwrap_or(u16::MAX);
+        let mut above = name.ancestors();
+        if let Some((above, _)) = above.find_map(|one| names.get_key_value(&one)) {
+            let fewest = next.entry(*above).or_insert(labels);
+            *fewest = labels.min(*fewest);
+        }
+    }
+    next
 }
 
 /// Returns how many labels a name on the wire has.

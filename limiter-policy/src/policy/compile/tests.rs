@@ -12,6 +12,7 @@ use super::*;
 use crate::policy::{Limit, List, Match, Override, OverrideId, PortRange, Rate};
 
 mod listed;
+mod names;
 mod standing;
 
 /// These tests compile no sieves.
