@@ -90,16 +90,8 @@ impl NameTable {
         }
         let next_labels = next_labels(&names);
         let everything = set_of(limits, |limit| limit.matching.dns.names.is_empty());
-        let with = |pattern: NamePattern| {
-            set_of(limits, |limit| limit.matching.dns.names.contains(&pattern))
-        };
         for (name, said) in &mut names {
-            let name = (*name).clone();
-            said.of_name = with(NamePattern {
-                name: name.clone(),
-                below: false,
-            });
-            said.below = with(NamePattern { name, below: true });
+            said.note_limits(name, limits);
         }
         let owners_of = |name: &DnsName, question: Option<&OverriddenName>| {
             if limits.iter().all(|limit| limit.overrides.is_empty()) {
@@ -262,6 +254,19 @@ struct Said {
     is_zone: bool,
     of_name: u64,
     below: u64,
+}
+
+impl Said {
+    /// Notes which limits count questions for the name, and for those below it.
+    fn note_limits(&mut self, name: &DnsName, limits: &[Limit]) {
+        let with = |below| {
+            let name = name.clone();
+            let pattern = NamePattern { name, below };
+            set_of(limits, |limit| limit.matching.dns.names.contains(&pattern))
+        };
+        self.of_name = with(false);
+        self.below = with(true);
+    }
 }
 
 fn is_of_zones(limit: &Limit) -> bool {
