@@ -265,7 +265,7 @@ extern "C" fn limiter_tell_of_flow(
     u32::from(flow.tell(sequence)) * TOLD + u32::from(held) * HELD
 }
 
-/// What becomes of a segment whose connection's name is not known.
+/// The fate of a segment whose connection's name is not known.
 struct Fate {
     /// Whether userspace is told of it.
     is_told: bool,

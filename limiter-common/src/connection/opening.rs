@@ -17,7 +17,7 @@ pub struct Opening<'a> {
     facts: &'a Facts,
     /// The class of its source.
     class: &'a Class,
-    /// What the policy says of the name that its client asks for.
+    /// The limits on the name that its client asks for, and that name's number.
     asked: &'a Asked,
     /// The limits that count it.
     matched: u64,

@@ -135,7 +135,7 @@ fn check_server_name(
     error: &mut impl FnMut(&'static str, String),
 ) {
     if cost == Some(Cost::Connections) {
-        // What else these do not have is told of all.
+        // The rest that these lack is told of all.
         return;
     }
     if !is_tcp(matching) {

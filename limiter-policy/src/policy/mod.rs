@@ -101,7 +101,7 @@ pub struct Policy {
     /// What becomes of packets of TCP connections that the host itself began.
     #[serde(default, skip_serializing_if = "OwnConnections::is_default")]
     pub own_connections: OwnConnections,
-    /// What becomes of data of connections until their names are known.
+    /// The fate of data of connections until their names are known.
     #[serde(default, skip_serializing_if = "UntilKnown::is_default")]
     pub until_known: UntilKnown,
     /// Which TCP connections limits on connections open at once count.

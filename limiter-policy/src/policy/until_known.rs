@@ -1,8 +1,8 @@
-//! What becomes of data of a connection until the name is known that its client asks for.
+//! The fate of a connection's data until the name is known that its client asks for.
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of data of a connection until the name is known that its client asks for.
+/// The fate of a connection's data until the name is known that its client asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UntilKnown {

@@ -329,7 +329,7 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
     Ok(Some(count as u64))
 }
 
-/// What packets ask for that an operator asks about.
+/// The question or server name that an operator asks about.
 pub(super) struct Asked<'a> {
     what: &'a AskedFor,
     /// The texts of a question.

@@ -95,7 +95,7 @@ impl ServerNames {
     pub fn asked(&self, name: Option<&DnsName>) -> Asked {
         let mut limits = name.map_or(0, |_| self.of_any);
         let mut owner = None;
-        // What is below the root is everything.
+        // Everything is below the root.
         let root = DnsName::default();
         let with_ancestors = name.into_iter().cloned();
         let ancestors = name.map_or_else(|| vec![root], |name| name.ancestors().collect());

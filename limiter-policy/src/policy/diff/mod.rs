@@ -52,7 +52,7 @@ pub struct Diff {
     pub malformed: Option<MalformedDiff>,
     /// What becomes of packets of connections that the host began; `None`: the same.
     pub own_connections: Option<OwnConnectionsDiff>,
-    /// What becomes of data of connections until their names are known; `None`: the same.
+    /// The fate of data of connections until their names are known; `None`: the same.
     pub until_known: Option<UntilKnownDiff>,
     /// Which connections are counted; `None`: the same.
     pub connections: Option<ConnectionsDiff>,
