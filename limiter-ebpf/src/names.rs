@@ -123,8 +123,15 @@ impl NameLoops for Outlined {
     }
 
     #[inline(always)]
-    fn find_name<T: Tables>(&self, _tables: &T, message: &Message, count: u32, end: u32) -> u64 {
-        limiter_find_name(message, count, end)
+    fn find_longer<T: Tables>(
+        &self,
+        _tables: &T,
+        message: &Message,
+        count: u32,
+        end: u32,
+        labels: u32,
+    ) -> u64 {
+        limiter_find_longer(message, count, end, labels)
     }
 
     #[inline(always)]
@@ -191,12 +198,17 @@ extern "C" fn limiter_probe_further(hash: u64) -> u32 {
     dns::probe_further(&MapTables, hash)
 }
 
-/// Calls [`dns::find_name`]. It is a global function of the BPF object, as the one above.
+/// Calls [`dns::find_longer`]. It is a global function of the BPF object, as the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_name(message: *const Message, count: u32, end: u32) -> u64 {
+extern "C" fn limiter_find_longer(
+    message: *const Message,
+    count: u32,
+    end: u32,
+    labels: u32,
+) -> u64 {
     match read(message) {
-        Some(message) => dns::find_name(&MapTables, message, count, end, &Outlined),
+        Some(message) => dns::find_longer(&MapTables, message, count, end, labels, &Outlined),
         None => u64::MAX,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{
     Message, NameKeys,
-    ends::{find_name, hash, start_of, sum},
-    message::{HEADER, TYPE_AND_CLASS},
+    ends::{find_longer, find_name, hash, start_of, sum},
+    message::{HEADER, RECORD, TYPE_AND_CLASS},
     probe_further,
     slot::find_slot,
     walk,
@@ -13,16 +13,26 @@ use crate::packet::Asked;
 use crate::packet::{Datagram, Frame};
 use crate::policy::{Dimension, Masks, Tables, set_of_number, set_of_value};
 
+/// Where a message has its flags and the numbers of its questions, answers and authorities: eight bytes, which
+/// the masks below take as a little-endian number.
+pub(super) const HEAD: u32 = 2;
+
 /// The flags that say that it is an answer, its kind, and that recursion is desired.
-const ANSWER: u16 = 0x8000;
-const OPCODE: u16 = 0x7800;
-const RECURSION_DESIRED: u16 = 0x0100;
+const ANSWER: u64 = 0x80;
+const OPCODE: u64 = 0x78;
+const RECURSION_DESIRED: u64 = 0x01;
 
-/// The number of a kind of message, and the flags by which limits tell messages apart, in
-/// [`Masks::DNS`].
-const KIND_SHIFT: u32 = 11;
+/// The number of the kind, by which limits tell messages apart, in [`Masks::DNS`].
+const OPCODE_SHIFT: u32 = 3;
 
-const OPT: u16 = 41;
+/// The number of questions, and that of one question; the numbers of answers and authorities.
+const QUESTIONS: u64 = 0xffff_0000;
+const ONE_QUESTION: u64 = 0x0100_0000;
+const RECORDS: u64 = 0xffff_ffff_0000_0000;
+
+/// The name and the type of a record, and those of `OPT`, which has the root's.
+const ROOT_AND_TYPE: u64 = 0xff_ffff;
+const OPT: u64 = 41 << 16;
 
 /// The labels of a registered domain below a suffix that no rule names: of the suffix's one, and its own.
 pub const DOMAIN_LABELS: u32 = 2;
@@ -48,10 +58,17 @@ pub trait NameLoops: Sized {
         probe_further(tables, hash)
     }
 
-    /// Calls [`find_name`].
+    /// Calls [`find_longer`].
     #[inline(always)]
-    fn find_name<T: Tables>(&self, tables: &T, message: &Message, count: u32, end: u32) -> u64 {
-        find_name(tables, message, count, end, self)
+    fn find_longer<T: Tables>(
+        &self,
+        tables: &T,
+        message: &Message,
+        count: u32,
+        end: u32,
+        labels: u32,
+    ) -> u64 {
+        find_longer(tables, message, count, end, labels, self)
     }
 
     /// Returns the eight bytes of a message at an offset as a little-endian number.
@@ -113,12 +130,10 @@ pub const fn question_number(name_hash: u64, of_type: u16, class: u16) -> u64 {
     name_hash ^ ((of_type as u64) << 16 | class as u64)
 }
 
-/// Returns whether a message is no answer, and has exactly one question.
+/// Returns whether a message is no answer, and has exactly one question. `head` are its flags and counts.
 #[inline(always)]
-pub(super) const fn has_question(message: &Message) -> bool {
-    let flags = message.u16(2);
-    let questions = message.u16(4);
-    message.length() >= HEADER as u64 && flags & ANSWER == 0 && questions == 1
+pub(super) const fn has_question(message: &Message, head: u64) -> bool {
+    message.length() >= HEADER as u64 && head & (ANSWER | QUESTIONS) == ONE_QUESTION
 }
 
 /// Finds the question of a message, and writes what the policy says of it.
@@ -134,10 +149,10 @@ pub fn ask<T: Tables, L: NameLoops>(
     asked: &mut Asked,
 ) {
     *asked = nothing(tables);
-    if !has_question(message) {
+    let head = loops.word(message, HEAD);
+    if !has_question(message, head) {
         return;
     }
-    let flags = message.u16(2);
     let walked = loops.walk(message);
     if walked == 0 {
         return;
@@ -145,18 +160,19 @@ pub fn ask<T: Tables, L: NameLoops>(
     // The verifier would walk the rest once for each length.
     let end = tables.opaque(walked >> 32) as u32;
     let count = tables.opaque(walked & 0xffff_ffff) as u32;
-    let at = end as usize;
-    let (asked_type, class) = (message.u16(at), message.u16(at + 2));
-    let behind = at + TYPE_AND_CLASS;
+    let behind = loops.word(message, end);
+    let (asked_type, class) = (
+        (behind as u16).swap_bytes(),
+        ((behind >> 16) as u16).swap_bytes(),
+    );
     // Answers and authorities come before it: without them the first record is an additional one.
-    let has_opt = message.u16(6) | message.u16(8) == 0
+    let has_opt = head & RECORDS == 0
         && message.u16(10) != 0
-        && behind as u64 + 3 <= message.length()
-        && message.byte(behind) == 0
-        && message.u16(behind + 1) == OPT;
-    let kind = (flags & OPCODE) >> KIND_SHIFT;
+        && u64::from(end) + (TYPE_AND_CLASS + RECORD) as u64 <= message.length()
+        && behind >> 32 & ROOT_AND_TYPE == OPT;
+    let kind = (head & OPCODE) >> OPCODE_SHIFT;
     let number =
-        u32::from(kind) << 2 | u32::from(flags & RECURSION_DESIRED != 0) << 1 | u32::from(has_opt);
+        (kind as u32) << 2 | u32::from(head & RECURSION_DESIRED != 0) << 1 | u32::from(has_opt);
     let (shape, keys) = (tables.shape(), tables.name_keys());
     let mut limits = set_of_number(tables, Masks::DNS + number);
     limits &= set_of_value(tables, Dimension::DnsType, asked_type.into());
@@ -167,10 +183,8 @@ pub fn ask<T: Tables, L: NameLoops>(
     }
     let mut domain_labels = DOMAIN_LABELS;
     if shape.name_slots != 0 {
-        let found = loops.find_name(tables, message, count as u32, end);
-        match tables.name(found as u32) {
-            Some(slot) => {
-                let is_whole = found >> 32 == 1;
+        match find_name(tables, message, count, end, loops) {
+            Some((slot, is_whole)) => {
                 let set = if is_whole { slot.of_name } else { slot.below };
                 limits &= set_of_number(tables, set);
                 asked.zone = slot.zone;

@@ -5,7 +5,7 @@ use super::{
     name_hash::{MOST_WORDS, finish, offset, whole_words, with_word},
     slot::find_slot,
 };
-use crate::policy::Tables;
+use crate::policy::{NameSlot, Tables};
 
 /// The most labels of a name in a policy, and the empty one.
 const MOST_ENDS: u32 = 64;
@@ -53,33 +53,54 @@ pub(super) fn hash<L: NameLoops>(
 }
 
 /// Looks for the end of a name with the most labels that the policy has: of the name with `count`
-/// labels, which ends at `end`. Returns the index of its slot, and one in the upper half if that is the
-/// whole name; `None`, as `u64::MAX`, if the policy has none.
+/// labels, which ends at `end`. Returns its slot, and whether that is the whole name.
 ///
 /// It goes from the shortest to the longest, since the policy has all ends of its names that have as many labels
-/// as any of them: where it misses one, there is no longer one.
+/// as any of them: where it misses one, there is no longer one. Most searches end at the first, and so call no
+/// function.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a number of labels, and the half of a number"
+)]
+pub(super) fn find_name<'t, T: Tables, L: NameLoops>(
+    tables: &'t T,
+    message: &Message,
+    count: u64,
+    end: u32,
+    loops: &L,
+) -> Option<(&'t NameSlot, bool)> {
+    let fewest = tables.opaque(tables.shape().fewest_labels);
+    let slot = tables.name(find_end(tables, message, [count, fewest], end, loops))?;
+    if slot.next_labels != 0 {
+        let next = slot.next_labels.into();
+        let found = loops.find_longer(tables, message, count as u32, end, next);
+        if let Some(longer) = tables.name(found as u32) {
+            return Some((longer, found >> 32 == 1));
+        }
+    }
+    Some((slot, fewest == count))
+}
+
+/// Looks for longer ends than the shortest, from that with so many labels on. Returns the index of the slot of the
+/// last, and one in the upper half if that is the whole name; `u64::MAX`: the policy has none.
 #[must_use]
 #[inline(always)]
-pub fn find_name<T: Tables, L: NameLoops>(
+pub fn find_longer<T: Tables, L: NameLoops>(
     tables: &T,
     message: &Message,
     count: u32,
     end: u32,
+    labels: u32,
     loops: &L,
 ) -> u64 {
-    let keys = tables.name_keys();
-    let count = u64::from(count);
-    let mut labels = tables.shape().fewest_labels;
+    let (count, mut labels) = (u64::from(count), u64::from(labels));
     let mut found = u64::MAX;
     // The verifier needs a constant bound.
     for _ in 0..MOST_ENDS {
         // What the verifier learns of the numbers in one round would contradict what it learns in another.
         let (count, these) = (tables.opaque(count), tables.opaque(labels));
-        if these > count {
-            break;
-        }
-        let start = start_of(message, count, these, end);
-        let index = find_slot(tables, hash(keys, message, start, end, loops), loops);
+        let index = find_end(tables, message, [count, these], end, loops);
         let Some(slot) = tables.name(index) else {
             break;
         };
@@ -90,4 +111,22 @@ pub fn find_name<T: Tables, L: NameLoops>(
         labels = slot.next_labels.into();
     }
     found
+}
+
+/// Returns the index of the slot of the last `labels` of the `count` labels of a name; `u32::MAX`: it has not so
+/// many, or the policy has no such name.
+#[inline(always)]
+fn find_end<T: Tables, L: NameLoops>(
+    tables: &T,
+    message: &Message,
+    [count, labels]: [u64; 2],
+    end: u32,
+    loops: &L,
+) -> u32 {
+    if labels > count {
+        return u32::MAX;
+    }
+    let start = start_of(message, count, labels, end);
+    let hash = hash(tables.name_keys(), message, start, end, loops);
+    find_slot(tables, hash, loops)
 }

@@ -13,7 +13,7 @@ pub(super) const LONGEST_NAME: usize = 255;
 pub(super) const TYPE_AND_CLASS: usize = 4;
 
 /// The name and the type of a record behind the question.
-const RECORD: usize = 3;
+pub(super) const RECORD: usize = 3;
 
 /// The most bytes of a message that are looked at.
 pub const MOST_BYTES: usize = HEADER + LONGEST_NAME + TYPE_AND_CLASS + RECORD;

@@ -23,7 +23,7 @@ pub(crate) use self::ask::InlineNameLoops;
 pub(crate) use self::ask::nothing;
 pub use self::{
     ask::{DOMAIN_LABELS, NameLoops, ask, question_number},
-    ends::{find_name, sum},
+    ends::{find_longer, sum},
     message::{MOST_BYTES, Message},
     name_hash::NameKeys,
     slot::{MOST_PROBES, find_slot, probe_further},

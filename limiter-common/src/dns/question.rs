@@ -1,6 +1,11 @@
 //! The question of a message as it is on the wire, for people: packets are decided on by its hashes.
 
-use super::{Message, ask::has_question, message::HEADER, walk};
+use super::{
+    Message,
+    ask::{HEAD, has_question},
+    message::HEADER,
+    walk,
+};
 
 /// A question by which limits count packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +22,7 @@ impl Message {
     /// Returns the question by which limits count the message; `None`: they do not, as it has none or
     /// several, or the name is none.
     pub fn question(&mut self) -> Option<WireQuestion<'_>> {
-        if !has_question(self) {
+        if !has_question(self, self.le_u64(HEAD as usize)) {
             return None;
         }
         // The upper half is where the name ends; 0: nowhere.
