@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use limiter_common::{
     answer::Answer,
     limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
+    owner::MOST_BITS_BESIDE_NAMES,
     packet::TcpState,
     reason::Action,
     standing::Standing,
@@ -150,8 +151,12 @@ fn limit() -> impl Strategy<Value = Limit> {
                     None | Some(NamedBy::Subscriber) => true,
                     Some(_) => false,
                 };
-                let per_name = per_name.filter(|_| is_of_sources);
-                let mut overrides = distinct(id_format, overrides);
+                let per_name = per_name.filter(|_| is_of_sources && fits_beside_names(id_format));
+                let overrides = overrides.into_iter().map(|(prefix, number, rate)| {
+                    let beside_names = per_name.map_or(prefix, |_| beside_names(prefix));
+                    (beside_names, number, rate)
+                });
+                let mut overrides = distinct(id_format, overrides.collect());
                 if let Some(kind) = per_name.or(id_format.name_kind()) {
                     overrides = with_names(kind, &overrides, by_name);
                 }
@@ -374,6 +379,21 @@ fn with_names(
         }
     }
     all
+}
+
+/// Returns whether a bucket's id has room for a name beside a source in that format.
+fn fits_beside_names(format: IdFormat) -> bool {
+    !matches!(format, IdFormat::Ipv6RangeCidr { prefix_length } if prefix_length > MOST_BITS_BESIDE_NAMES)
+}
+
+/// Returns a prefix none of whose addresses share a bucket with others, if there is one for each name.
+fn beside_names(prefix: IpNet) -> IpNet {
+    let longest = match prefix {
+        IpNet::V4(_) => prefix.prefix_len(),
+        IpNet::V6(_) => prefix.prefix_len().min(MOST_BITS_BESIDE_NAMES),
+    };
+    let shorter = IpNet::new(prefix.addr(), longest).expect("no longer than it was");
+    shorter.trunc()
 }
 
 /// Returns the overrides in the id format, each id once.
