@@ -24,7 +24,7 @@ const SHORTEST: u32 = 17;
 /// The most words that are copied one by one, a power of two. Most queries have no more.
 const WORDS: u32 = 8;
 
-/// No datagram's content begins there or further.
+/// The content of a datagram is copied by the helper if it begins there or further.
 const MAX_START: usize = 0x4000;
 
 #[btf_map]
@@ -55,7 +55,8 @@ fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message
     // a CPU, and each calls this once.
     let message = unsafe { &mut *message };
     let to = message.begin(length.into()).as_mut_ptr();
-    if length <= 8 * WORDS && copy_words(context, start, length, to) {
+    if length <= 8 * WORDS && (start as usize) < MAX_START && copy_words(context, start, length, to)
+    {
         return Some(message);
     }
     // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
@@ -65,7 +66,7 @@ fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message
 }
 
 /// Copies some words from the frame's first piece, and the last one once more, which ends where the content
-/// does. It takes a third of the time that the helper does. Returns false if the piece ends before.
+/// does. A call of the helper costs more. Returns false if the piece ends before.
 #[inline(always)]
 fn copy_words(context: &XdpContext, start: u32, length: u32, to: *mut u8) -> bool {
     let last = length.wrapping_sub(8) % (8 * WORDS);

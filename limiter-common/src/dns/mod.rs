@@ -5,9 +5,9 @@
 //! A compressed name, one that is too long or endless, or a question that the datagram cuts short is
 //! none: the packet has no name.
 //!
-//! Names are looked up by a keyed hash of their last labels, the most that the policy has first
+//! Names are looked up by a keyed hash of their last labels, the fewest that the policy has first
 //! ([`NameSlot`](crate::policy::NameSlot)). An entry has all that the policy says of its name and of those below it, so that the
-//! first one that is found is the only one.
+//! last one that is found is the only one that counts.
 
 mod ask;
 mod ends;
