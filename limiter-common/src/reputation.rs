@@ -33,11 +33,15 @@ pub trait Reputation {
 
     /// Returns whether the name with that keyed hash is known. Not called under a policy without limits on new
     /// names.
-    fn knows_name(&self, shape: &Shape, hash: u64, now_ns: u64) -> bool;
+    #[inline(always)]
+    fn knows_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) -> bool {
+        false
+    }
 
     /// Enters the name with that keyed hash among those that are known. Not called under a policy without limits
     /// on new names.
-    fn enter_name(&self, shape: &Shape, hash: u64, now_ns: u64);
+    #[inline(always)]
+    fn enter_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) {}
 
     /// Returns whether the address may be one of the host's own. Not called under a policy that
     /// answers nothing.
@@ -117,14 +121,6 @@ impl Reputation for () {
     fn sift<T: Tables>(&self, _tables: &T, _packet: &Packet, _verdict: &mut Verdict) -> bool {
         false
     }
-
-    #[inline(always)]
-    fn knows_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn enter_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) {}
 
     #[inline(always)]
     fn may_be_own(&self, _address: &Address) -> bool {

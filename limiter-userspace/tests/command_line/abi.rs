@@ -90,6 +90,7 @@ const SHAPES: [Shape<'static>; 41] = [
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FULL_AT", MapType::Array, 4, 8, 1, 0),
     shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
+    shape("KNOWN_NAMES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape(
         "OWN_ADDRESSES",
         MapType::Hash,
