@@ -283,6 +283,14 @@ impl Datapath {
         self.kept.reputation()
     }
 
+    /// Returns how many names are known to limits on new ones; `None`: the policy in force has no such limits.
+    #[must_use]
+    pub fn known_names(&self) -> Option<usize> {
+        let shape = &self.policy.shape;
+        let maps = self.reputation().filter(|_| shape.by_new_name != 0)?;
+        Some(maps.known_names().count(shape.names_known_for_ns))
+    }
+
     /// Returns how many queries said what by their DNS cookies; nothing: none are looked for.
     pub fn cookie_checks(&self) -> Result<Vec<(CookieCheck, u64)>, DatapathError> {
         let maps = self.reputation().map(ReputationMaps::cookies);
