@@ -48,6 +48,7 @@ pub mod dns;
 pub mod judged;
 pub mod known_names;
 pub mod limit;
+pub mod name_hash;
 mod numbered;
 pub mod offender;
 pub mod owner;
