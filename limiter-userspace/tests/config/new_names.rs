@@ -66,12 +66,12 @@ fn ids_with_a_bucket_for_whatever_a_forger_makes_up() {
 fn matches_and_rates_that_new_names_have_not() {
     check(
         "limits: {New: {id: total, cost: new-names, burst: 9, count: 9, period: 1s, match: {protocol: tcp}}}\n",
-        &["1:95: DNS questions are read in udp alone: leave 'protocol' out"],
+        &["1:94: DNS questions are read in udp alone: leave 'protocol' out"],
     );
     check(
-        "limits: {New: {id: total, cost: new-names, rate: automatic, floor: 9, ceiling: 99}}\n",
+        "limits: {New: {id: total, cost: new-names, count: auto}}\n",
         &[
-            "1:50: automatic rates are not for cost new-names: a host in distress loses packets, whatever \
+            "1:44: 'count: auto' is not for cost new-names: a host in distress loses packets, whatever \
              they ask for",
         ],
     );
@@ -85,7 +85,11 @@ fn how_many_names_are_known_and_for_how_long() {
         ("{capacity: 9000, for: 30d}", 9_000, 720, 2_048),
         ("{capacity: 134217728, for: 2h}", 1 << 27, 2, 1 << 24),
     ] {
-        let known_names = read(&format!("names: {{known: {known}}}\n")).known_names;
+        let known_names = read(&format!(
+            "{}names: {{known: {known}}}\n",
+            limit("total", "")
+        ))
+        .known_names;
         let known_for_ns = hours * 3_600_000_000_000;
         assert_eq!(
             known_names,
@@ -106,7 +110,7 @@ fn how_many_names_are_known_and_for_how_long() {
         ),
         (
             "names: {known: 5}\n",
-            &["1:16: expected a map such as {capacity: 1048576, for: 24h}, but found a number"],
+            &["1:16: expected a map such as {capacity: 1048576, for: 24h}, found the number '5'"],
         ),
     ] {
         check(text, expected);
