@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fmt::Write as _,
+    fs,
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     num::NonZeroU32,
     thread,
@@ -10,9 +11,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, Sent};
+use testbed::{
+    CLIENT_INTERFACE, Frame, Limiter, Load, Pair, PinDirectory, RawSender, SERVER_INTERFACE, Sent,
+};
 
-use super::{server::Server, start};
+use super::{binary, server::Server};
 use crate::{pair, take_turn};
 
 const ZONES: usize = 1_000;
@@ -122,8 +125,8 @@ fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(Sent, BT
     })
 }
 
-/// Starts a server with all zones, and the limiter with these limits before it.
-fn serve(pair: &Pair, limits: &str) -> Result<(Server, Limiter)> {
+/// Starts a server with all zones, and the limiter with these limits before it, pinned.
+fn serve(pair: &Pair, pins: &PinDirectory, limits: &str) -> Result<(Server, Limiter)> {
     let zones: Vec<String> = (0..ZONES).map(zone).collect();
     // The attacker's names are answered, too: NSD sends several answers at once, and loses those behind one
     // that has nowhere to go.
@@ -134,7 +137,10 @@ fn serve(pair: &Pair, limits: &str) -> Result<(Server, Limiter)> {
     for zone in &zones {
         writeln!(configuration, "- {zone}")?;
     }
-    Ok((nsd, start(pair, &configuration, "native")?))
+    pair.compute_checksums()?;
+    let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &pins.argument()];
+    let limiter = Limiter::start(binary(), &pair.server, &configuration, &arguments)?;
+    Ok((nsd, limiter))
 }
 
 #[test]
@@ -145,7 +151,8 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
         "  Zones: {{id: zone, cost: packets, burst: {RATE}, count: {RATE}, period: 1s, \
          match: {{protocol: udp, destination-port: 53}}}}"
     );
-    let (_nsd, limiter) = serve(&pair, &limits)?;
+    let pins = PinDirectory::new()?;
+    let (_nsd, limiter) = serve(&pair, &pins, &limits)?;
     // Few names, which the attacker repeats.
     let frames = flood(20_000)?;
     let names: Vec<String> = names_of_others(QUERIES.into()).collect();
@@ -179,7 +186,8 @@ fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result
     let limits = format!(
         "  New: {{id: zone, cost: new-names, burst: {KNOWN_NAMES}, count: {NEW_RATE}, period: 1s}}"
     );
-    let (_nsd, limiter) = serve(&pair, &limits)?;
+    let pins = PinDirectory::new()?;
+    let (_nsd, mut limiter) = serve(&pair, &pins, &limits)?;
     let known: Vec<String> = (0..KNOWN_NAMES)
         .map(|number| format!("host{number}.{}", zone(ATTACKED)))
         .collect();
@@ -190,6 +198,13 @@ fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result
         .collect();
     let learned = answered(&pair, &before)?.len();
     ensure!(learned == before.len(), "{learned} of {}", before.len());
+    // The next daemon and another policy know the same names.
+    limiter.kill()?;
+    limiter.restart()?;
+    let text = fs::read_to_string(limiter.configuration())?;
+    let text = text.replace("1s}", "1000ms, mode: enforce, deny: drop}");
+    limiter.configure(&text)?;
+    limiter.show(&["reload"])?;
     // So many that hardly any is repeated: what has passed once is known.
     let frames = flood(400_000)?;
     // Those of the attacked zone have even positions.
