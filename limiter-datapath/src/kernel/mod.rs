@@ -85,7 +85,7 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, Namer, OwnAddressMap,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, Namer, OwnAddressMap,
         OwnConnectionMap, PressureMaps, QueueMaps, RateMap, RefusedQuestionMap, ReputationMaps,
         RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
     },

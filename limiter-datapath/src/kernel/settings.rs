@@ -41,6 +41,8 @@ pub struct Settings {
     pub(super) own_connections: u32,
     /// How many connections are noted that limits may count by their names; 0: none.
     pub(super) server_flows: u32,
+    /// How many QUIC flows are noted with their names; 0: none.
+    pub(super) quic_flows: u32,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
@@ -85,6 +87,7 @@ impl Settings {
             connections: ConnectionSizes::default(),
             own_connections: 0,
             server_flows: 0,
+            quic_flows: 0,
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -157,6 +160,7 @@ impl Settings {
             connections: ConnectionSizes::of(&policy.shape),
             own_connections: own_connections::capacity(&policy.shape),
             server_flows: server_names::capacity(&policy.shape),
+            quic_flows: server_names::quic_capacity(&policy.server_names),
             ..self
         }
     }
