@@ -41,7 +41,7 @@ fn each_name_has_a_bucket_for_both_protocols_and_overrides() -> Result<()> {
     let text = format!(
         "server-names: [a.example, b.example]\n\
          limits: {{Names: {{id: server-name, {RATE}}}}}\n\
-         overrides: [{{'Names:b.example': {{burst: 2, count: 1, period: 1h}}}}]\n"
+         overrides: [{{Names: {{burst: 2, count: 1, period: 1h, ids: [b.example]}}}}]\n"
     );
     scenes(&text, |mut scene| {
         for port in [1, 2] {

@@ -17,11 +17,11 @@ use limiter_common::{
     connection::Ends,
     decide::Workspace,
     packet::{Datagram, PROTOCOL_UDP},
-    server_name::{INITIAL_MARK, Loss, QuicFlow, SHORTEST_INITIAL, begins_with_initial},
+    server_name::{INITIAL_MARK, Loss, Meaning, QuicFlow, SHORTEST_INITIAL, begins_with_initial},
 };
 
 use super::{ALLOWANCE, FIRST_BYTES, Told, are_asked_for, lose, tell};
-use crate::{buckets::BucketLocation, names::find_slot, socket, tables::MapTables, trial};
+use crate::{buckets::BucketLocation, globals, names::find_slot, socket, tables::MapTables, trial};
 
 /// The QUIC flows whose names are known. The loader sets the capacity.
 #[btf_map]
@@ -50,7 +50,8 @@ pub(super) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocatio
     }
 }
 
-/// Writes to the workspace what the policy says of its packet's flow; returns 1 if that is noted, else 0.
+/// Writes to the workspace what the policy says of its packet's flow; returns 1 if that is noted by this policy,
+/// else 0.
 ///
 /// It is a global function of the BPF object, as [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
@@ -74,7 +75,8 @@ extern "C" fn limiter_find_quic_flow(workspace: *mut Workspace<BucketLocation>) 
         .map(|flow| unsafe { &mut *flow });
     let meaning = flow.and_then(|flow| flow.see(now_ns));
     workspace.note_flow(&MapTables, meaning, find_slot);
-    u64::from(meaning.is_some())
+    let is_meant = |meaning: &Meaning| meaning.known_by == globals::shape().server_names;
+    u64::from(meaning.is_some_and(is_meant))
 }
 
 /// Returns whether a datagram whose content is there in the frame begins with an Initial packet.
