@@ -3,7 +3,7 @@
 //! The network stack knows no connections of UDP, so userspace is told each datagram that begins with an
 //! Initial packet of an unknown flow, if a socket takes it; and it notes the flow once it has read the name.
 //! Anybody can forge such a datagram. So programs note nothing, and what is told has an allowance of its own
-//! and half of the room.
+//! and a part of the room.
 
 use core::ffi::c_void;
 
@@ -26,6 +26,10 @@ use crate::{buckets::BucketLocation, globals, names::find_slot, socket, tables::
 /// The QUIC flows whose names are known. The loader sets the capacity.
 #[btf_map]
 static QUIC_FLOWS: LruHashMap<Ends, QuicFlow, 1> = LruHashMap::new();
+
+/// Datagrams are told while less than such a part of the room is taken: segments have the rest, and never wait for
+/// many datagrams to be read.
+const PART_OF_ROOM: u64 = 8;
 
 /// As in linux/bpf.h: how many bytes have not been read, and how many there may be.
 const BPF_RB_AVAIL_DATA: u64 = 0;
@@ -116,5 +120,5 @@ fn has_room() -> bool {
             bpf_ringbuf_query(ring, BPF_RB_RING_SIZE),
         ]
     };
-    unread < all / 2
+    unread < all / PART_OF_ROOM
 }
