@@ -215,6 +215,16 @@ impl Engines {
         self.trial.reputation().server_names().add_quic(ends, flow)
     }
 
+    /// Notes a QUIC flow in the kernel alone, where places are few.
+    pub(crate) fn name_quic_in_kernel(
+        &self,
+        ends: Ends,
+        meaning: Meaning,
+    ) -> Result<(), DatapathError> {
+        let flow = QuicFlow::new(meaning, self.now);
+        self.trial.reputation().server_names().add_quic(ends, flow)
+    }
+
     /// Returns what the policy says of a name of a QUIC flow.
     pub(crate) fn named_by_quic(&self, name: &str) -> Meaning {
         let name: DnsName = name.parse().expect("a name");

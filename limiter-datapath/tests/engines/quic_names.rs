@@ -1,9 +1,14 @@
 //! Limits that count datagrams by the name of their QUIC flow: both engines do it alike, whatever reads names.
 
 use anyhow::Result;
-use limiter_common::reason::Reason::{OverLimit, Unlimited, WithinLimits};
+use limiter_common::{
+    address::Address,
+    connection::Ends,
+    reason::Reason::{OverLimit, Unlimited, WithinLimits},
+};
+use limiter_policy::config::Store;
 
-use crate::server_names::scenes;
+use crate::server_names::{ENDS, Scene, scenes};
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
@@ -117,4 +122,29 @@ fn a_flow_ends_when_nothing_was_heard_of_it_for_two_minutes() -> Result<()> {
         assert_eq!(scene.send_datagram(1)?, OverLimit);
         Ok(())
     })
+}
+
+/// More flows than there are places for, of which nothing is heard again, as a forger makes them: those that live
+/// keep theirs.
+#[test]
+fn forged_flows_do_not_drive_out_those_that_live() -> Result<()> {
+    let text = format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n");
+    let mut scene = Scene::new(&text, Store::Table, ENDS[0])?;
+    for port in 1..=100 {
+        scene.ask_by_quic(port, "b.example")?;
+    }
+    scene.send_datagram(1)?;
+    let meaning = scene.engines.named_by_quic("b.example");
+    let server = Address::v4([198, 51, 100, 1]);
+    for number in 0..400_000_u32 {
+        let peer = Address::v4((0x0b00_0000 + number).to_be_bytes());
+        let ends = Ends::new(&peer, 4000, &server, 443);
+        scene.engines.name_quic_in_kernel(ends, meaning)?;
+        // Each is heard of three times while all places are taken anew.
+        if number % 400 == 0 {
+            let port = u16::try_from(number / 400 % 100)? + 1;
+            assert_eq!(scene.send_datagram(port)?, OverLimit, "{port}, {number}");
+        }
+    }
+    Ok(())
 }

@@ -22,7 +22,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    fn new(text: &str, store: Store, ends: [&str; 2]) -> Result<Self> {
+    pub(crate) fn new(text: &str, store: Store, ends: [&str; 2]) -> Result<Self> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
         let [client, server]: [IpAddr; 2] = [ends[0].parse()?, ends[1].parse()?];
         Ok(Self {
@@ -69,7 +69,7 @@ impl Scene {
     }
 }
 
-const ENDS: [[&str; 2]; 2] = [
+pub(crate) const ENDS: [[&str; 2]; 2] = [
     ["192.0.2.7", "198.51.100.1"],
     ["2001:db8:1::7", "2001:db8:f::1"],
 ];
