@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    dns::{unkeyed_hash, zone_number},
     limit::NamedBy,
+    name_hash::{unkeyed_hash, zone_number},
     packet::{Asked, PROTOCOL_TCP, PROTOCOL_UDP},
     policy::Shape,
     table::HashKey,
