@@ -70,7 +70,7 @@ fn flow(number: u32, protocol: Protocol) -> Flow {
     }
 }
 
-/// What clients send of whom only the first half comes.
+/// The packets of clients of whom only the first half comes.
 struct Halves {
     /// A hello in TLS.
     stream: Vec<u8>,

@@ -10,7 +10,7 @@ use crate::{packet::Asked, policy::Shape};
 pub struct Flow {
     /// The cookie of its socket.
     pub cookie: u64,
-    /// What a policy says of its name.
+    /// The meaning of its name.
     pub meaning: Meaning,
     /// When its data was first held, in nanoseconds; 0: never.
     held_ns: u64,

@@ -1,8 +1,8 @@
-//! What a policy says of a name.
+//! The meaning of a name to a policy.
 
 use crate::packet::Asked;
 
-/// What a policy says of the name that a client asks for. It consists of plain numbers.
+/// The meaning of the name that a client asks for, to a policy. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meaning {

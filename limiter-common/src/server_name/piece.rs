@@ -18,7 +18,7 @@ pub struct Piece {
     pub whole_length: u32,
     /// The number of the IP protocol: TCP or UDP.
     pub protocol: u32,
-    /// What is told of it: the segment from the TCP header on, or the datagram's content.
+    /// As much as is told of it: the segment from the TCP header on, or the datagram's content.
     pub segment: [u8; LONGEST_SEGMENT],
 }
 

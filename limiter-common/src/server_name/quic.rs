@@ -9,7 +9,7 @@ use super::Meaning;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct QuicFlow {
-    /// What a policy says of the name.
+    /// The meaning of the name.
     pub meaning: Meaning,
     /// When its client was last heard of, in nanoseconds, up to [`STEP_NS`] too early.
     seen_ns: u64,

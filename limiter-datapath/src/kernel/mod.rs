@@ -269,7 +269,7 @@ impl Datapath {
     ///
     /// # Errors
     ///
-    /// They should be by the policy in force, but cannot: those limits count nothing.
+    /// They should be by the policy in force, but cannot: those limits count no TCP.
     pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.by_server_name == 0 {
             return Ok(false);

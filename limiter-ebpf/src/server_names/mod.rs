@@ -335,9 +335,9 @@ fn lose(loss: Loss) -> bool {
     false
 }
 
-/// What userspace is told of a frame.
+/// The part of a frame that userspace is told.
 struct Told {
-    /// Of which protocol it is.
+    /// The number of its protocol.
     protocol: u8,
     /// Where it begins in the frame.
     start: usize,

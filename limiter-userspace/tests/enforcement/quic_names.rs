@@ -151,7 +151,7 @@ fn a_limit_holds_for_the_flows_of_its_name_alone() -> Result<()> {
             let expected = if named == 2 { BURST } else { 0 };
             let arrived = scene.send_ten(&counted)?;
             ensure!(arrived == expected, "{mode} {address}: {arrived}");
-            // What a client says later, or somebody else in its name, changes nothing.
+            // A later hello of the client's, or of somebody else's in its name, changes nothing.
             for datagram in hello(Version::One, "other.example", 0) {
                 counted.send(&datagram)?;
             }

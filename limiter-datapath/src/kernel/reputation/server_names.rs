@@ -146,7 +146,7 @@ impl ServerNameMaps {
     }
 }
 
-/// What the kernel's programs tell of a flow.
+/// First bytes of a flow, as the kernel's programs tell them.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstBytes<'p> {
     /// The ends of the flow.

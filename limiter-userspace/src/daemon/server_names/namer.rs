@@ -22,7 +22,7 @@ const MOST_WAITING: usize = 1024;
 /// The most pieces that are read before others have their turn.
 const AT_ONCE: usize = 4096;
 
-/// What came of connections and of QUIC flows.
+/// The outcomes of connections and of QUIC flows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcomes {
     pub(super) tcp: Followed,
@@ -38,7 +38,7 @@ pub(super) struct ConnectionNamer {
     waiting: VecDeque<Waiting>,
 }
 
-/// What a policy says of names, and where connections and QUIC flows have theirs.
+/// The meaning of names to a policy, and where connections and QUIC flows have theirs.
 pub(super) struct Current {
     pub(super) names: Arc<ServerNames>,
     pub(super) number: u64,

@@ -32,7 +32,7 @@ pub(super) fn read(
     let mut name = None;
     let segment = Segment::Udp { payload: datagram };
     follower.feed(now_ns, flow, segment, |change| {
-        // What gives way here keeps what the policy in force says of it.
+        // A flow that gives way here keeps what the policy in force says of it.
         if let Change::Named(_, found) = change {
             name = Some(found.name);
         }
