@@ -6,7 +6,7 @@ use limiter_common::{
 };
 
 use super::{
-    automatic_ban, connections, contradictions, deny,
+    automatic_ban, boulder, connections, contradictions, deny,
     diagnostics::FilePosition,
     flat_metrics, group,
     ip_rep::NamedSieve,
@@ -444,6 +444,10 @@ fn read_rates<'n>(
 
 /// Notes that no limit has this name.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
+    if let Some(message) = boulder::undefined(name.text) {
+        reader.error(name.at, message);
+        return;
+    }
     let known = BUILT_IN.map(|limit| limit.name);
     let message = match nearest::nearest(name.text, &known) {
         Some(near) => format!(
