@@ -354,26 +354,22 @@ fn check_cost<'n>(
     id: Option<LimitOwners>,
     cost: Option<Cost>,
 ) {
-    let named = id.and_then(|id| match id.name_kind() {
-        Some(name_kind) => Some((name_kind.name(), "with a DNS question", "packets or bytes")),
-        None if id.format == IdFormat::ServerName => Some((
-            id.format.name(),
-            "of connections with a server name",
-            "packets, bytes or connections",
-        )),
-        None => None,
-    });
-    if let Some(node) = fields.get(ID)
-        && let Some((name, what, costs)) = named
-        && let Some(cost) =
-            cost.filter(|cost| !costs.split([' ', ',']).any(|one| one == cost.name()))
-    {
-        let message = format!(
-            "id {name} is of packets {what}, which cost {} does not count: set '{COST}' to {costs}",
+    let (Some(node), Some(id), Some(cost)) = (fields.get(ID), id, cost) else {
+        return;
+    };
+    let message = match id.name_kind() {
+        Some(name_kind) if !matches!(cost, Cost::Packets | Cost::Bytes) => format!(
+            "id {} is of packets with a DNS question, which cost {} does not count: set '{COST}' to packets \
+             or bytes",
+            name_kind.name(),
             cost.name()
-        );
-        reader.error(node.at, message);
-    }
+        ),
+        None if id.format == IdFormat::ServerName && contradictions::precedes_server_name(cost) => {
+            contradictions::no_server_name_yet(cost)
+        }
+        _ => return,
+    };
+    reader.error(node.at, message);
 }
 
 /// Reads the rest of a limit on connections.
