@@ -160,9 +160,9 @@ fn what_is_wrong_in_a_selector() {
         "- {sni: a, error: 429}\n",
         &["2:12: 'error' has no meaning here: it is an HTTP status, and packets get no answer"],
     );
-    let nine: String = (1..=9).map(|one| format!("- {{sni: a{one}}}\n")).collect();
+    let nine: Vec<_> = (1..=9).map(|one| format!("- {{sni: a{one}}}\n")).collect();
     wrong(
-        &nine,
+        &nine.concat(),
         &["10:9: a9 is one too many: at most 8 limits have cost connections"],
     );
     wrong(
