@@ -32,6 +32,7 @@ mod question;
 mod random;
 mod refill;
 mod restore;
+mod server_name;
 mod server_names;
 mod sieve;
 mod sources;
