@@ -19,7 +19,7 @@ use limiter_common::{
 use limiter_datapath::native::BytesFrame;
 use limiter_policy::{
     config::Store,
-    policy::{CompiledPolicy, DnsName, Policy, automatic::interval_of},
+    policy::{CompiledPolicy, Policy, automatic::interval_of},
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -27,7 +27,8 @@ use crate::{
     engine::{Engines, START, classified, flow_of},
     model,
     question::Question,
-    random, server_name,
+    random,
+    server_name::{self, Known},
 };
 
 /// The environment variable that overrides the number of policies of a run.
@@ -208,8 +209,8 @@ fn send(
 /// The connection of a frame, if it is a segment of one.
 struct Connection {
     ends: Ends,
-    /// What is known of its name: nothing, or perhaps that it has none.
-    name: Option<Option<DnsName>>,
+    /// What is known of its name.
+    name: Known,
 }
 
 impl Connection {
@@ -217,16 +218,21 @@ impl Connection {
         let mut facts = Facts::NONE;
         let is_good = parse(&BytesFrame(frame), &mut facts).is_ok();
         let is_noted = is_good && engines.notes_connections();
+        let name = if is_noted {
+            random::server_name(&facts)
+        } else {
+            Known::Nothing
+        };
         Self {
             ends: Ends::of_facts(&facts),
-            name: is_noted.then(|| random::server_name(&facts)).flatten(),
+            name,
         }
     }
 
     /// Returns what a policy says of it; `None`: nothing is known.
     fn flow(&self, tables: &CompiledPolicy) -> Option<Flow> {
-        let name = self.name.as_ref()?;
-        Some(flow_of(tables, name.as_ref()))
+        let is_noted = !matches!(self.name, Known::Nothing);
+        is_noted.then(|| flow_of(tables, self.name.name()))
     }
 
     /// Returns the packet of a frame of it, if that is well-formed.
@@ -254,7 +260,7 @@ fn meant(
     let question = Question::of(frame);
     let wish = model::Wish {
         question: question.as_ref(),
-        server_name: connection.name.as_ref(),
+        server_name: &connection.name,
     };
     let mut meant = 0;
     for (limit_index, limit) in (0..).zip(&policy.limits) {

@@ -7,30 +7,36 @@ use limiter_common::{
     limit::{Cost, IdFormat},
     packet::{Facts, TcpState, Transport},
 };
-use limiter_policy::policy::{DnsName, Fragments, Limit, Mode, OverrideId, Policy, Rate};
+use limiter_policy::policy::{Fragments, Limit, Mode, OverrideId, Policy, Rate};
 
 use super::{
     question::{self, Question},
-    server_name,
+    server_name::{self, Known},
 };
 
 /// What a packet asks for.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Wish<'w> {
     /// `None`: it has no question.
     pub(crate) question: Option<&'w Question>,
-    /// What is known of its connection's name: nothing, or perhaps that it has none.
-    pub(crate) server_name: Option<&'w Option<DnsName>>,
+    /// What is known of its connection's name.
+    pub(crate) server_name: &'w Known,
 }
 
 impl Wish<'_> {
+    /// Nothing.
+    const NONE: Self = Self {
+        question: None,
+        server_name: &Known::Nothing,
+    };
+
     /// Returns whether an override with that id is for what the packet asks for.
     fn is_for(self, policy: &Policy, limit: &Limit, id: &OverrideId) -> bool {
         let Some(owner) = id.name() else {
             return false;
         };
         let mut question = self.question.into_iter();
-        let name = self.server_name.and_then(Option::as_ref);
+        let name = self.server_name.name();
         match limit.id_format {
             IdFormat::ServerName => name
                 .and_then(|name| server_name::owner(policy, name))
@@ -109,7 +115,7 @@ fn counts_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> bool {
     let source = IpAddr::from(facts.source);
     let mut overrides = limit.overrides.iter();
     let may_have_rate = overrides.any(|other| other.id.name().is_some())
-        || rate_of(policy, limit, source, Wish::default()).is_some();
+        || rate_of(policy, limit, source, Wish::NONE).is_some();
     may_have_rate && is_on(policy, limit, source) && counts(limit, facts)
 }
 

@@ -10,22 +10,42 @@ use limiter_common::{
 };
 use limiter_policy::policy::{CompiledPolicy, DnsName, Limit, Policy};
 
+/// What is known of the name of a connection.
+pub(crate) enum Known {
+    /// Nothing.
+    Nothing,
+    /// That it has none.
+    Nameless,
+    /// Its name.
+    Name(DnsName),
+}
+
+impl Known {
+    /// Returns the name, if it is known.
+    pub(crate) const fn name(&self) -> Option<&DnsName> {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::Nothing | Self::Nameless => None,
+        }
+    }
+}
+
 /// Returns whether a limit counts segments of a connection of whose name that is known, as far as that matters to
-/// it: `None`: nothing; `Some(None)`: that it has none.
-pub(crate) fn counts(policy: &Policy, limit: &Limit, known: Option<&Option<DnsName>>) -> bool {
+/// it.
+pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &Known) -> bool {
     if !limit.counts_by_server_name() {
         return true;
     }
     let patterns = &limit.matching.server_names;
     match known {
-        None => false,
+        Known::Nothing => false,
         // Only `'*'` is for it, and no owner is.
-        Some(None) => {
+        Known::Nameless => {
             let mut below = patterns.iter().filter(|pattern| pattern.below);
             limit.id_format != IdFormat::ServerName
                 && below.any(|pattern| pattern.name == DnsName::default())
         }
-        Some(Some(name)) => {
+        Known::Name(name) => {
             let is_wanted = patterns.iter().any(|pattern| {
                 let is_it = pattern.name == *name;
                 if pattern.below {

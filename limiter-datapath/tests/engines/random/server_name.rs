@@ -5,22 +5,23 @@ use limiter_policy::policy::{DnsName, NamePattern};
 use proptest::{prelude::*, sample::subsequence};
 
 use super::question::{NAMES, name_of, names_of};
+use crate::server_name::Known;
 
-/// Returns what is known of the name of a segment's connection: `None`: nothing; `Some(None)`: that it has none.
-pub(crate) fn server_name(facts: &Facts) -> Option<Option<DnsName>> {
+/// Returns what is known of the name of a segment's connection.
+pub(crate) fn server_name(facts: &Facts) -> Known {
     let ports = [facts.source_port, facts.destination_port];
     // No connection has port 0, but what a later fragment shows has.
     if facts.transport != Transport::Tcp || ports.contains(&0) {
-        return None;
+        return Known::Nothing;
     }
     let named = &NAMES[1..];
     let number = u64::from(ports[0] ^ ports[1]) + facts.source.low;
     match number % (named.len() as u64 + 2) {
-        0 => None,
-        1 => Some(None),
+        0 => Known::Nothing,
+        1 => Known::Nameless,
         other => {
             let name = usize::try_from(other - 2).expect("a few names");
-            Some(Some(name_of(named[name])))
+            Known::Name(name_of(named[name]))
         }
     }
 }

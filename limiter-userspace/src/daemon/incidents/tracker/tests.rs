@@ -82,7 +82,7 @@ impl Scene {
         let dropped: Vec<_> = self.dropped.clone().into_iter().collect();
         let is_name = |(key, _): &(OffenderKey, Offender)| key.name().is_some();
         let (names, offenders) = self.offenders.clone().into_iter().partition(is_name);
-        let recorded = self.incidents.is_news(&dropped).then(|| Recorded {
+        let recorded = self.incidents.is_news(&dropped).then_some(Recorded {
             offenders,
             names,
             counts: self.counts,
