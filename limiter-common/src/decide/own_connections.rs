@@ -6,11 +6,7 @@
 
 use super::{Outline, Pipeline, Workspace};
 use crate::{
-    clock::Clock,
-    offender::OffenderStore,
-    packet::{FLAG_ACK, FLAG_SYN, Transport},
-    policy::Tables,
-    reason::Reason,
+    clock::Clock, offender::OffenderStore, packet::Transport, policy::Tables, reason::Reason,
     reputation::Reputation,
 };
 
@@ -29,7 +25,7 @@ where
         let packet = &workspace.packet;
         self.tables.shape().own_connections != 0
             && matches!(packet.facts.transport, Transport::Tcp)
-            && packet.facts.tcp_flags & (FLAG_SYN | FLAG_ACK) != FLAG_SYN
+            && !packet.facts.is_first_segment()
             && self.reputation.is_of_own_connection(packet)
     }
 }

@@ -6,12 +6,17 @@ use std::{collections::BTreeSet, env, net::IpAddr, thread};
 use anyhow::{Context as _, Result};
 use limiter_common::{
     answer::Answer,
+    connection::Ends,
     cookie::CookieCheck,
     decide::account,
+    judged::Packet,
+    packet::{Facts, parse},
     reason::{Action, Reason},
+    server_name::Flow,
     standing::Standing,
     strategy::{Parameters, Strategy as Rule, gcra::CurrentRate},
 };
+use limiter_datapath::native::BytesFrame;
 use limiter_policy::{
     config::Store,
     policy::{CompiledPolicy, Policy, automatic::interval_of},
@@ -19,10 +24,11 @@ use limiter_policy::{
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 use crate::{
-    engine::{Engines, START, classified},
+    engine::{Engines, START, classified, flow_of},
     model,
     question::Question,
     random,
+    server_name::{self, Known},
 };
 
 /// The environment variable that overrides the number of policies of a run.
@@ -143,15 +149,26 @@ fn send(
                 engines.set_rate(limit.id, rate)?;
             }
         }
+        let connection = Connection::of(engines, frame);
+        let flow = connection.flow(engines.tables());
+        if let Some(flow) = flow.filter(|flow| flow.known_by != 0) {
+            engines.name(connection.ends, flow)?;
+        }
         let verdict = engines.verdict(*now, frame);
-        let matched = meant(policy, engines.tables(), frame, verdict.standing());
+        let matched = meant(
+            policy,
+            engines.tables(),
+            frame,
+            &connection,
+            verdict.standing(),
+        );
         match verdict.action(engines.tables()) {
             Action::Pass => seen.passed += u64::from(matched != 0),
             Action::Drop => seen.dropped += u64::from(matched != 0),
         }
         seen.would_drop += u64::from(verdict.would_drop != 0);
         let is_answered = verdict.answer() != Answer::Drop;
-        let packet = classified(engines.tables(), frame);
+        let packet = connection.packet(engines.tables(), frame);
         let is_own =
             (packet.as_ref()).is_some_and(|packet| own.contains(&packet.facts.source.into()));
         let overridden_by_name = packet.map_or(0, |packet| packet.asked.overridden);
@@ -177,6 +194,9 @@ fn send(
             if overridden_by_name & (1 << limit_index) != 0 {
                 seen.overridden_by_name.add(&did);
             }
+            if limit.counts_by_server_name() {
+                seen.by_server_name.add(&did);
+            }
         }
         assert_eq!(
             verdict.matched, matched,
@@ -186,21 +206,65 @@ fn send(
     Ok(())
 }
 
+/// The connection of a frame, if it is a segment of one.
+struct Connection {
+    ends: Ends,
+    /// What is known of its name.
+    name: Known,
+}
+
+impl Connection {
+    fn of(engines: &Engines, frame: &[u8]) -> Self {
+        let mut facts = Facts::NONE;
+        let is_good = parse(&BytesFrame(frame), &mut facts).is_ok();
+        let is_noted = is_good && engines.notes_connections();
+        let name = if is_noted {
+            random::server_name(&facts)
+        } else {
+            Known::Nothing
+        };
+        Self {
+            ends: Ends::of_facts(&facts),
+            name,
+        }
+    }
+
+    /// Returns what a policy says of it; `None`: nothing is known.
+    fn flow(&self, tables: &CompiledPolicy) -> Option<Flow> {
+        let is_noted = !matches!(self.name, Known::Nothing);
+        is_noted.then(|| flow_of(tables, self.name.name()))
+    }
+
+    /// Returns the packet of a frame of it, if that is well-formed.
+    fn packet(&self, tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
+        let mut packet = classified(tables, frame)?;
+        if let Some(flow) = self.flow(tables) {
+            server_name::ask(tables, &mut packet, &flow);
+        }
+        Some(packet)
+    }
+}
+
 /// Returns the limits that count a frame of a source of that standing by the model, which must
 /// agree with the tables on rates.
 fn meant(
     policy: &Policy,
     tables: &CompiledPolicy,
     frame: &[u8],
+    connection: &Connection,
     standing: Option<Standing>,
 ) -> u64 {
-    let Some(packet) = classified(tables, frame) else {
+    let Some(packet) = connection.packet(tables, frame) else {
         return 0;
     };
     let question = Question::of(frame);
+    let wish = model::Wish {
+        question: question.as_ref(),
+        server_name: &connection.name,
+    };
     let mut meant = 0;
     for (limit_index, limit) in (0..).zip(&policy.limits) {
-        let Some(rate) = model::rate(policy, limit, &packet.facts, question.as_ref()) else {
+        let Some(rate) = model::rate(policy, limit, &packet.facts, wish) else {
             continue;
         };
         let of_standing = &limit.matching.standing;
@@ -247,6 +311,8 @@ struct Seen {
     automatic: Did,
     /// By limits with an override for what the packets ask for.
     overridden_by_name: Did,
+    /// By limits that count connections by their names.
+    by_server_name: Did,
 }
 
 /// What some limits did with packets.
@@ -266,7 +332,11 @@ impl Did {
 impl Seen {
     /// Returns whether everything occurred.
     fn is_everything(&self) -> bool {
-        let others = [&self.automatic, &self.overridden_by_name];
+        let others = [
+            &self.automatic,
+            &self.overridden_by_name,
+            &self.by_server_name,
+        ];
         let all = self.strategies.iter().chain(others);
         let both = |did: &Did| did.admitted > 0 && did.refused > 0;
         self.events().into_iter().all(|seen| seen > 0) && all.into_iter().all(both)
@@ -296,6 +366,7 @@ impl Seen {
             strategies,
             automatic,
             overridden_by_name,
+            by_server_name,
         } = self;
         println!("limited frames: {passed} passed, {dropped} dropped; {would_drop} observed");
         println!("{answered} answered, {to_socket} to a socket; {own} in the host's own name");
@@ -305,6 +376,7 @@ impl Seen {
         let others = [
             ("automatic", automatic),
             ("override by name", overridden_by_name),
+            ("server name", by_server_name),
         ];
         let all = names.zip(strategies).chain(others);
         for (name, Did { admitted, refused }) in all {

@@ -78,6 +78,12 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
     })
 }
 
+/// Returns what a policy says of a connection whose client asks for that name, or for none.
+pub(crate) fn flow_of(tables: &CompiledPolicy, name: Option<&DnsName>) -> Flow {
+    let names = &tables.server_names;
+    Flow::new(1, 0).read(Meaning::new(names.number(), &names.asked_by_tcp(name)))
+}
+
 fn compiled(policy: &Policy) -> CompiledPolicy {
     CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles")
 }
@@ -113,6 +119,7 @@ pub(crate) struct Engines {
     /// How many packets passed after a refusal, if not by a bucket, then to give way to others.
     perhaps_refused: u64,
     trial: Trial,
+    notes_connections: bool,
 }
 
 impl Engines {
@@ -153,6 +160,7 @@ impl Engines {
         };
         Ok(Self {
             trial,
+            notes_connections: tables.shape.by_server_name != 0,
             by_limit: BTreeMap::new(),
             by_standing: BTreeMap::new(),
             refused: 0,
@@ -197,6 +205,11 @@ impl Engines {
         self.trial.reputation().own_connections().add(ends)
     }
 
+    /// Returns whether connections can be noted: there is room for them if the first policy asks for their names.
+    pub(crate) const fn notes_connections(&self) -> bool {
+        self.notes_connections
+    }
+
     /// Notes in both what is known of the name of a connection.
     pub(crate) fn name(&mut self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
         self.reputation.flows.set(ends, flow);
@@ -234,10 +247,7 @@ impl Engines {
 
     /// Returns what the policy says of a name, as those who read names write it down.
     pub(crate) fn named(&self, name: &str) -> Flow {
-        let name: DnsName = name.parse().expect("a name");
-        let names = &self.tables.server_names;
-        let asked = names.asked_by_tcp(Some(&name));
-        Flow::new(1, 0).read(Meaning::new(names.number(), &asked))
+        flow_of(&self.tables, Some(&name.parse().expect("a name")))
     }
 
     /// Counts an open connection of a source by the limit with that index in both.

@@ -34,6 +34,7 @@ mod quic_names;
 mod random;
 mod refill;
 mod restore;
+mod server_name;
 mod server_names;
 mod sieve;
 mod sources;

@@ -9,15 +9,45 @@ use limiter_common::{
 };
 use limiter_policy::policy::{Fragments, Limit, Mode, OverrideId, Policy, Rate};
 
-use super::question::{self, Question};
+use super::{
+    question::{self, Question},
+    server_name::{self, Known},
+};
+
+/// What a packet asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wish<'w> {
+    /// `None`: it has no question.
+    pub(crate) question: Option<&'w Question>,
+    /// What is known of its connection's name.
+    pub(crate) server_name: &'w Known,
+}
+
+impl Wish<'_> {
+    /// Nothing.
+    const NONE: Self = Self {
+        question: None,
+        server_name: &Known::Nothing,
+    };
+
+    /// Returns whether an override with that id is for what the packet asks for.
+    fn is_for(self, policy: &Policy, limit: &Limit, id: &OverrideId) -> bool {
+        let Some(owner) = id.name() else {
+            return false;
+        };
+        let mut question = self.question.into_iter();
+        let name = self.server_name.name();
+        match limit.id_format {
+            IdFormat::ServerName => name
+                .and_then(|name| server_name::owner(policy, name))
+                .is_some_and(|one| *one == owner.name),
+            _ => question.any(|question| question.is_charged_to(policy, limit, owner)),
+        }
+    }
+}
 
 /// Returns the rate at which a limit holds a packet; `None`: the limit does not count it.
-pub(crate) fn rate(
-    policy: &Policy,
-    limit: &Limit,
-    facts: &Facts,
-    question: Option<&Question>,
-) -> Option<Rate> {
+pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts, wish: Wish<'_>) -> Option<Rate> {
     let is_counted = |other: &Limit| {
         !other.matching.otherwise
             && (limit.mode == Mode::Observe || other.mode == Mode::Enforce)
@@ -33,22 +63,19 @@ pub(crate) fn rate(
     if !states.is_empty() && !states.contains(&assumed_state(facts)) {
         return None;
     }
-    if !question::counts(policy, limit, question) {
+    if !question::counts(policy, limit, wish.question)
+        || !server_name::counts(policy, limit, wish.server_name)
+    {
         return None;
     }
     let source = IpAddr::from(facts.source);
     let counts = is_on(policy, limit, source) && counts(limit, facts);
-    counts.then(|| rate_of(policy, limit, source, question))?
+    counts.then(|| rate_of(policy, limit, source, wish))?
 }
 
 /// Returns the rate at which a limit holds a source that asks so: that of the override for it and the name,
 /// for the name, or for it, or its own; `None`: it has none.
-fn rate_of(
-    policy: &Policy,
-    limit: &Limit,
-    source: IpAddr,
-    question: Option<&Question>,
-) -> Option<Rate> {
+fn rate_of(policy: &Policy, limit: &Limit, source: IpAddr, wish: Wish<'_>) -> Option<Rate> {
     let subscriber = policy.subscriber_of(source);
     let among = |is_of: &dyn Fn(&OverrideId) -> bool| {
         let overrides = limit.overrides.iter().filter(|other| is_of(&other.id));
@@ -65,10 +92,7 @@ fn rate_of(
         let longest = for_it.max_by_key(|(length, _)| *length);
         longest.map(|(_, rate)| rate)
     };
-    let asks_for = |id: &OverrideId| {
-        let asked = question.zip(id.name());
-        asked.is_some_and(|(question, name)| question.is_charged_to(policy, limit, name))
-    };
+    let asks_for = |id: &OverrideId| wish.is_for(policy, limit, id);
     among(&|id| id.source().is_some() && asks_for(id))
         .or_else(|| among(&|id| id.source().is_none() && asks_for(id)))
         .or_else(|| among(&|id| id.name().is_none()))
@@ -91,7 +115,7 @@ fn counts_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> bool {
     let source = IpAddr::from(facts.source);
     let mut overrides = limit.overrides.iter();
     let may_have_rate = overrides.any(|other| other.id.name().is_some())
-        || rate_of(policy, limit, source, None).is_some();
+        || rate_of(policy, limit, source, Wish::NONE).is_some();
     may_have_rate && is_on(policy, limit, source) && counts(limit, facts)
 }
 
@@ -133,6 +157,9 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
         return false;
     }
     if !wanted.tcp_states.is_empty() && facts.transport != Transport::Tcp {
+        return false;
+    }
+    if limit.counts_by_server_name() && facts.transport != Transport::Tcp {
         return false;
     }
     if limit.counts_by_question()

@@ -157,16 +157,23 @@ fn check_server_name(
         FRAGMENTS,
         format!("'{FRAGMENTS}' has no effect: later fragments are of no known connection"),
     );
-    if let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes)) {
-        error(
-            SERVER_NAME,
-            format!(
-                "the server name is not known yet when cost {} is decided on: set 'cost' to packets, \
-                 bytes or connections",
-                cost.name()
-            ),
-        );
+    if let Some(cost) = cost.filter(|cost| precedes_server_name(*cost)) {
+        error(SERVER_NAME, no_server_name_yet(cost));
     }
+}
+
+/// Returns whether what costs is over before a connection has its server name: its SYN, and its handshake.
+pub(super) const fn precedes_server_name(cost: Cost) -> bool {
+    matches!(cost, Cost::NewConnections | Cost::Handshakes)
+}
+
+/// Returns the error for a limit by server name with such a cost.
+pub(super) fn no_server_name_yet(cost: Cost) -> String {
+    format!(
+        "the server name is not known yet when cost {} is decided on: set 'cost' to packets, bytes or \
+         connections",
+        cost.name()
+    )
 }
 
 /// Notes a match that no DNS question fits.

@@ -6,7 +6,7 @@ use limiter_common::{
 };
 
 use super::{
-    automatic_ban, connections, contradictions, deny,
+    automatic_ban, boulder, connections, contradictions, deny,
     diagnostics::FilePosition,
     flat_metrics, group,
     ip_rep::NamedSieve,
@@ -365,30 +365,30 @@ fn check_cost<'n>(
     id: Option<LimitOwners>,
     cost: Option<Cost>,
 ) {
-    let named = id.and_then(|id| match id.name_kind() {
-        Some(name_kind) => Some((
-            name_kind.name(),
-            "with a DNS question",
-            "packets, bytes or new-names",
-        )),
-        None if id.format == IdFormat::ServerName => Some((
+    let (Some(node), Some(id), Some(cost)) = (fields.get(ID), id, cost) else {
+        return;
+    };
+    let message = match id.name_kind() {
+        Some(name_kind) if !matches!(cost, Cost::Packets | Cost::Bytes | Cost::NewNames) => {
+            format!(
+                "id {} is of packets with a DNS question, which cost {} does not count: set '{COST}' to packets, \
+             bytes or new-names",
+                name_kind.name(),
+                cost.name()
+            )
+        }
+        None if id.format == IdFormat::ServerName && contradictions::precedes_server_name(cost) => {
+            contradictions::no_server_name_yet(cost)
+        }
+        None if id.format == IdFormat::ServerName && cost == Cost::NewNames => format!(
+            "id {} is of connections with a server name, which cost {} does not count: set '{COST}' to packets, \
+             bytes or connections",
             id.format.name(),
-            "of connections with a server name",
-            "packets, bytes or connections",
-        )),
-        None => None,
-    });
-    if let Some(node) = fields.get(ID)
-        && let Some((name, what, costs)) = named
-        && let Some(cost) =
-            cost.filter(|cost| !costs.split([' ', ',']).any(|one| one == cost.name()))
-    {
-        let message = format!(
-            "id {name} is of packets {what}, which cost {} does not count: set '{COST}' to {costs}",
             cost.name()
-        );
-        reader.error(node.at, message);
-    }
+        ),
+        _ => return,
+    };
+    reader.error(node.at, message);
 }
 
 /// Reads the rest of a limit on connections.
@@ -459,6 +459,10 @@ fn read_rates<'n>(
 
 /// Notes that no limit has this name.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
+    if let Some(message) = boulder::undefined(name.text) {
+        reader.error(name.at, message);
+        return;
+    }
     let known = BUILT_IN.map(|limit| limit.name);
     let message = match nearest::nearest(name.text, &known) {
         Some(near) => format!(

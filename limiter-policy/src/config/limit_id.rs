@@ -6,7 +6,7 @@ use limiter_common::{
 };
 
 use super::{
-    nearest,
+    boulder, nearest,
     node::{Node, Value},
     reader::{Fields, Reader},
 };
@@ -14,6 +14,18 @@ use crate::policy::named_by;
 
 pub(super) const ID: &str = "id";
 pub(super) const PREFIX_LENGTH: &str = "prefix-length";
+
+/// Boulder's spellings of ids.
+const BOULDER_IDS: [(&str, LimitOwners); 2] = [
+    (boulder::FQDN_SET, LimitOwners::of(IdFormat::Question)),
+    (
+        boulder::REG_ID_DOMAIN,
+        LimitOwners {
+            format: IdFormat::RegId,
+            per_name: Some(NameKind::Domain),
+        },
+    ),
+];
 
 /// The owners of a limit's budgets.
 #[derive(Clone, Copy)]
@@ -45,9 +57,13 @@ impl LimitOwners {
 
 /// Reads a format, or a list of one for sources and of what has a name.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<LimitOwners> {
-    let formats = IdFormat::ALL.map(|format| (format.name(), format));
     let Value::Sequence(items) = &node.value else {
-        return reader.choice(node, ID, formats).map(LimitOwners::of);
+        if let Value::Text(text) = &node.value
+            && let Some((_, owners)) = BOULDER_IDS.iter().find(|(id, _)| id == text)
+        {
+            return Some(*owners);
+        }
+        return reader.choice(node, ID, formats()).map(LimitOwners::of);
     };
     let [source, name] = &items[..] else {
         let message = format!(
@@ -57,7 +73,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         reader.error(node.at, message);
         return None;
     };
-    let format = reader.choice(source, ID, formats);
+    let format = reader.choice(source, ID, formats());
     let kinds = NameKind::ALL.map(|kind| (kind.name(), kind));
     let per_name = reader.choice(name, ID, kinds);
     let format = format?;
@@ -76,6 +92,11 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         format,
         per_name: Some(per_name?),
     })
+}
+
+/// Returns every format by its name.
+fn formats() -> [(&'static str, IdFormat); IdFormat::ALL.len()] {
+    IdFormat::ALL.map(|format| (format.name(), format))
 }
 
 /// Returns whether the source names the owners.

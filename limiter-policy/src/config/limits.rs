@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use limiter_common::limit::{ANSWER_LIMITS, BUILT_IN, MAX_LIMITS};
 
 use super::{
+    boulder,
     diagnostics::Problems,
     limit::{self, Definition},
     nearest,
@@ -121,8 +122,9 @@ impl Limits {
                 );
                 reader.error(name.at, message);
             } else if !self.unreadable {
-                let known = self.known();
-                reader.error(name.at, nearest::unknown("limit", name.text, &known));
+                let message = boulder::undefined(name.text)
+                    .unwrap_or_else(|| nearest::unknown("limit", name.text, &self.known()));
+                reader.error(name.at, message);
             }
             return None;
         };

@@ -8,6 +8,7 @@ mod answers;
 mod assemble;
 mod automatic_ban;
 mod bans;
+mod boulder;
 mod buckets;
 mod connections;
 mod contradictions;

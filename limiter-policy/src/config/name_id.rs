@@ -75,6 +75,11 @@ fn is_meant_as_source(text: &str, format: IdFormat) -> bool {
 /// Parses the name of an owner.
 fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
     let invalid = |why: String| Err(format!("invalid id '{text}', {why}"));
+    if named_by == NamedBy::Question && text.contains(',') {
+        // Boulder's spelling of a set of names.
+        let why = "a query asks for one name: give each an override of its own, such as 'www.example.com A'";
+        return invalid(why.to_owned());
+    }
     match text.parse::<OverriddenName>() {
         Ok(name) if name.question.is_some() == (named_by == NamedBy::Question) => Ok(name),
         Ok(_) => invalid(format!("expected {}", name_expectation(named_by))),

@@ -84,7 +84,7 @@ pub(super) fn list(
                 Some(OffenderStatus {
                     limit,
                     sieve,
-                    id: id(datapath, texts, &group.owner),
+                    id: shown(datapath, texts, &group.owner),
                     addresses: group.addresses,
                     drops: group.total.drops,
                     first_drop_ago_ns: now.saturating_sub(group.total.first_drop_ns),
@@ -95,8 +95,8 @@ pub(super) fn list(
     })
 }
 
-/// Names an owner of a group: a name by its text, if it is known.
-fn id(datapath: &Datapath, texts: Option<&Texts>, owner: &Owner) -> String {
+/// Formats the owner of dropped packets: a name by its text, in visible ASCII, if it is known.
+pub(super) fn shown(datapath: &Datapath, texts: Option<&Texts>, owner: &Owner) -> String {
     let text = match owner {
         Owner::Number(named_by, number) => named_by
             .name_kind()

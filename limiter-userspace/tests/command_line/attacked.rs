@@ -93,22 +93,22 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
     let mut pinned = Pinned::start(&format!("{LIMITS}public-suffixes: {{file: {file}}}\n"))?;
     ensure!(rows(&pinned, &[])?.is_empty());
     let all = [
-        (vec![query(&[b"www", b"Example", b"com"], A)?; 40], "zone"),
+        (vec![query(&[b"www", b"Example", b"com"], A)?; 50], "zone"),
         (
-            vec![query(&[b"x", b"y", b"example", b"org"], TXT)?; 21],
+            vec![query(&[b"x", b"y", b"example", b"org"], TXT)?; 31],
             "domain",
         ),
         // It could be taken for another name, or move a terminal's cursor.
-        (vec![query(&[b"a.b\x1b[2J", b"org"], MX)?; 9], "question"),
+        (vec![query(&[b"a.b\x1b[2J", b"org"], MX)?; 24], "question"),
     ];
     for (frames, kind) in &all {
         // Each has a tick of its own, in which some questions are told.
         thread::sleep(TICK);
         send(&pinned, frames).context(*kind)?;
     }
-    let zones = json!(["Zones", "example.com", 30]);
-    let domains = json!(["Domains", "example.org", 20]);
-    let questions = json!(["Questions", r"a\.b\027[2j.org MX", 5]);
+    let zones = json!(["Zones", "example.com", 40]);
+    let domains = json!(["Domains", "example.org", 30]);
+    let questions = json!(["Questions", r"a\.b\027[2j.org MX", 20]);
     let found = rows(&pinned, &[])?;
     ensure!(
         found == [zones.clone(), domains.clone(), questions],
@@ -128,6 +128,15 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
         top["by"] == "name" && top["offenders"][0]["id"] == "example.com",
         "{top}"
     );
+    for (limit, name) in [
+        ("Zones", "example.com"),
+        ("Domains", "example.org"),
+        ("Questions", r"a\.b\027[2j.org MX"),
+    ] {
+        let line = format!("{limit} began to drop packets for {name}\n");
+        pinned.limiter.wait_for_log(&line)?;
+    }
+    ensure!(!pinned.limiter.log()?.contains('\x1b'));
     // Without a daemon the policy still tells zones, and nobody the others.
     pinned.limiter.kill()?;
     let found = rows(&pinned, &[])?;

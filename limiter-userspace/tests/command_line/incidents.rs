@@ -1,8 +1,9 @@
-//! The log of sources whose drops begin and end.
+//! The log of sources and names whose drops begin and end.
 
 use std::{net::IpAddr, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use limiter_policy::policy::Question;
 use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
@@ -11,12 +12,15 @@ use crate::{BINARY, pair, wait_for};
 const CONFIGURATION: &str =
     "limits: {PacketsPerIPAddress: {burst: 3, count: 1, period: 1h}}\noffenders: {capacity: ";
 
-/// Starts a daemon whose incidents end after one quiet second.
 fn start(pair: &Pair, capacity: u32) -> Result<Limiter> {
+    start_with(pair, &format!("{CONFIGURATION}{capacity}}}\n"))
+}
+
+/// Starts a daemon whose incidents end after one quiet second.
+fn start_with(pair: &Pair, configuration: &str) -> Result<Limiter> {
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
     let arguments = [&arguments[..], &["--incident-quiet", "1"]].concat();
-    let configuration = format!("{CONFIGURATION}{capacity}}}\n");
-    Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)
+    Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
 }
 
 fn send(pair: &Pair, sources: impl Iterator<Item = IpAddr>, count: usize) -> Result<()> {
@@ -84,6 +88,38 @@ fn a_range_is_told_as_one() -> Result<()> {
     ensure!(message.starts_with(beginning), "{events:?}");
     let ended = events.last().context("no end")?;
     assert_eq!(ended["range"], "203.0.113.0/24");
+    Ok(())
+}
+
+/// Forged sources that are refused once each: what they have in common is the name.
+#[test]
+fn a_name_is_told_where_no_source_is() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start_with(
+        &pair,
+        "zones: [example.com]\n\
+         limits: {Zones: {id: zone, cost: packets, burst: 3, count: 1, period: 1h}}\n",
+    )?;
+    let question = Question {
+        name: "www.example.com".parse()?,
+        of_type: 1,
+    };
+    let query = question.messages().next().context("no message")?;
+    let frame = |number: u8| {
+        let source = IpAddr::from([198, 51, number, 7]);
+        Frame::new(source, "10.77.0.1".parse()?).udp(40_000, 53, &query)
+    };
+    let frames: Vec<_> = (0..100).map(frame).collect::<Result<_>>()?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&frames)?;
+    let events = incidents(&limiter, 2)?;
+    ensure!(events.len() == 2, "{events:?}");
+    for event in &events {
+        assert_eq!(event["name"], "example.com");
+        assert_eq!((event.get("address"), event.get("range")), (None, None));
+    }
+    let message = "Zones began to drop packets for example.com";
+    assert_eq!(events[0]["message"], message);
+    assert_eq!(events[1]["drops"], 97);
     Ok(())
 }
 

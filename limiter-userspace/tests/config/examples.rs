@@ -35,7 +35,7 @@ fn the_example_configurations_load() {
             );
         }
     }
-    assert_eq!(loaded, 9);
+    assert_eq!(loaded, 10);
 }
 
 /// Fails if an example would slow down the host's own downloads: limits of sources may only count

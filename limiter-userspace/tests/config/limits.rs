@@ -21,20 +21,20 @@ fn names() {
         "limits:
   PacketPerIPAdress: {burst: 1, count: 1, period: 1s}
   bytesperipv6range: {burst: 1, count: 1, period: 1s}
-  NewOrdersPerAccount: {burst: 0, count: 1, period: 1s, x: 1}
+  PacketsPerAccount: {burst: 0, count: 1, period: 1s, x: 1}
 ",
         &[
             "2:3: unknown limit 'PacketPerIPAdress', did you mean 'PacketsPerIPAddress'? (A limit \
              of your own needs 'id' and 'cost')",
             "3:3: unknown limit 'bytesperipv6range', did you mean 'BytesPerIPv6Range'? (A limit of \
              your own needs 'id' and 'cost')",
-            "4:3: unknown limit 'NewOrdersPerAccount': a limit of your own needs 'id' and 'cost'; \
+            "4:3: unknown limit 'PacketsPerAccount': a limit of your own needs 'id' and 'cost'; \
              the built-in limits are PacketsPerIPAddress, PacketsPerIPv6Range, BytesPerIPAddress, \
              BytesPerIPv6Range, NewConnectionsPerIPAddress, NewConnectionsPerIPv6Range, \
              PacketsPerIPv4Range, BytesPerIPv4Range, NewConnectionsPerIPv4Range, \
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
-            "4:32: invalid burst '0', must be > 0",
-            "4:57: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, prefix-length, \
+            "4:30: invalid burst '0', must be > 0",
+            "4:55: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, prefix-length, \
              exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
         ],
     );

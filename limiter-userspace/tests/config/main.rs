@@ -3,6 +3,7 @@
 mod answers;
 mod automatic_bans;
 mod automatic_rates;
+mod boulder;
 mod connections;
 mod dns_cookies;
 mod examples;

@@ -110,6 +110,27 @@ fn the_fallback_counts_what_no_other_does() {
     );
 }
 
+/// More names than there may be selectors, each with a bound of its own.
+#[test]
+fn one_limit_for_many_names() {
+    let names: Vec<_> = (1..=20).map(|one| format!("a{one}")).collect();
+    let policy = read(&format!(
+        "server-names: [{}]\n\
+         limits: {{Each: {{id: server-name, cost: connections, limit: 5}}}}\n\
+         overrides: {{'Each:a20': {{limit: 9}}}}\n",
+        names.join(", ")
+    ))
+    .policy;
+    let [limit] = &policy.limits[..] else {
+        panic!("{:?}", policy.limits);
+    };
+    let [one] = &limit.overrides[..] else {
+        panic!("{:?}", limit.overrides);
+    };
+    assert_eq!(one.id.to_string(), "a20");
+    assert_eq!(one.rate, Rate::of_connections(9));
+}
+
 #[test]
 fn what_is_wrong_in_a_selector() {
     let wrong = |text: &str, expected: &[&str]| check(&format!("selector:\n{text}"), expected);
@@ -138,6 +159,11 @@ fn what_is_wrong_in_a_selector() {
     wrong(
         "- {sni: a, error: 429}\n",
         &["2:12: 'error' has no meaning here: it is an HTTP status, and packets get no answer"],
+    );
+    let nine: Vec<_> = (1..=9).map(|one| format!("- {{sni: a{one}}}\n")).collect();
+    wrong(
+        &nine.concat(),
+        &["10:9: a9 is one too many: at most 8 limits have cost connections"],
     );
     wrong(
         "- {sni: a}\nlimits: {a: {id: total, cost: packets, rate: 9/s}}\n",

@@ -106,18 +106,32 @@ fn what_has_no_server_name() {
             "2:36: no packet has both a DNS question and a server name",
         ],
     );
-    check(
-        "limits: {Web: {id: ipAddress, cost: new-connections, rate: 5/s,\n match: {server-name: a}}}\n",
-        &[
-            "2:23: the server name is not known yet when cost new-connections is decided on: set 'cost' to \
-             packets, bytes or connections",
-        ],
-    );
-    check(
-        "server-names: [a]\nlimits: {Web: {id: server-name, cost: handshakes, rate: 9/s}}\n",
-        &[
-            "2:20: id server-name is of packets of connections with a server name, which cost handshakes \
-             does not count: set 'cost' to packets, bytes or connections",
-        ],
-    );
+}
+
+/// A SYN has no name, and the handshake that it begins is over before the client says one.
+#[test]
+fn what_is_decided_before_the_name_is_known() {
+    for cost in ["new-connections", "handshakes"] {
+        let why = format!(
+            "the server name is not known yet when cost {cost} is decided on: set 'cost' to packets, bytes or \
+             connections"
+        );
+        for (names, id, matching, place) in [
+            ("", "ipAddress", "server-name: a", "2:23"),
+            ("", "total", "server-name: '*'", "2:23"),
+            (
+                "server-names: [a]",
+                "server-name",
+                "destination-port: 443",
+                "1:20",
+            ),
+        ] {
+            check(
+                &format!(
+                    "limits: {{Web: {{id: {id}, cost: {cost}, rate: 5/s,\n match: {{{matching}}}}}}}\n{names}\n"
+                ),
+                &[&format!("{place}: {why}")],
+            );
+        }
+    }
 }

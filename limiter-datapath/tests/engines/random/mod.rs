@@ -4,6 +4,7 @@ mod dns_cookie;
 mod frame;
 mod policy;
 mod question;
+mod server_name;
 
 use std::net::IpAddr;
 
@@ -14,6 +15,7 @@ pub(crate) use self::{
     dns_cookie::{COOKIE_LENGTH_BEFORE_END, cookie_keys, cookie_query, secret},
     frame::{QUERY, frame},
     policy::{PERIODS, policy, successive},
+    server_name::server_name,
 };
 
 /// A host in one of a few networks.

@@ -16,12 +16,13 @@ use limiter_common::{
     strategy::{Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_policy::policy::{
-    Deny, DnsCookies, DomainLabels, Fragments, Limit, Match, Mode, OverriddenName, Override,
-    OverrideId, Policy, PortRange, Rate, Reserve, Reserved, TcpFlags, automatic::at_floor,
+    Deny, DnsCookies, DnsMatch, DomainLabels, Fragments, Limit, Match, Mode, OverriddenName,
+    Override, OverrideId, Policy, PortRange, Rate, Reserve, Reserved, TcpFlags,
+    automatic::at_floor,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-use super::{port, prefix, question};
+use super::{port, prefix, question, server_name};
 
 /// The periods of rates, in nanoseconds.
 pub(crate) const PERIODS: [u64; 3] = [1_000_000, 1_000_000_000, 7_777_777];
@@ -31,10 +32,14 @@ const SUBSCRIBERS: std::ops::Range<u64> = 1..4;
 pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let malformed = prop_oneof![3 => Just(Action::Drop), 1 => Just(Action::Pass)];
     let cookies = option::weighted(0.5, Just(DnsCookies::DEFAULT_PORT));
-    let names = (question::zones(), question::public_suffixes());
+    let names = (
+        question::zones(),
+        question::public_suffixes(),
+        server_name::server_names(),
+    );
     let parts = (vec(limit(), 1..9), subscribers(), malformed, cookies, names);
     parts.prop_map(|(limits, subscribers, malformed, cookies, names)| {
-        let (zones, public_suffixes) = names;
+        let (zones, public_suffixes, server_names) = names;
         let suffixes = DomainLabels::new(&public_suffixes);
         let numbered = (32..).zip(limits).map(|(id, mut limit)| {
             let is_domain = limit.name_kind() == Some(NameKind::Domain);
@@ -54,6 +59,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
             malformed,
             zones,
             public_suffixes,
+            server_names,
             dns_cookies: cookies.map(|port| DnsCookies {
                 secret_file: PathBuf::new(),
                 port,
@@ -157,9 +163,12 @@ fn limit() -> impl Strategy<Value = Limit> {
                     (beside_names, number, rate)
                 });
                 let mut overrides = distinct(id_format, overrides.collect());
-                if let Some(kind) = per_name.or(id_format.name_kind()) {
-                    overrides = with_names(kind, &overrides, by_name);
+                let name_kind = per_name.or(id_format.name_kind());
+                if name_kind.is_some() || id_format == IdFormat::ServerName {
+                    let are_questions = name_kind == Some(NameKind::Question);
+                    overrides = with_names(are_questions, &overrides, by_name);
                 }
+                let matching = by_one_name(id_format, name_kind, matching);
                 countable(Limit {
                     name: String::new(),
                     id: LimitId(0),
@@ -278,6 +287,7 @@ fn id_format() -> impl Strategy<Value = IdFormat> {
         1 => Just(IdFormat::Zone),
         1 => Just(IdFormat::Domain),
         1 => Just(IdFormat::Question),
+        1 => Just(IdFormat::ServerName),
         1 => Just(IdFormat::Total),
     ]
 }
@@ -311,6 +321,7 @@ fn matching() -> impl Strategy<Value = Match> {
         option::weighted(0.1, prop::sample::subsequence(TcpState::ALL.to_vec(), 1..3)),
         prop::bool::weighted(0.05),
         option::weighted(0.15, question::matching()),
+        option::weighted(0.15, server_name::patterns()),
     )
         .prop_map(
             |(
@@ -324,6 +335,7 @@ fn matching() -> impl Strategy<Value = Match> {
                 tcp_states,
                 otherwise,
                 dns,
+                server_names,
             )| {
                 Match {
                     protocols,
@@ -334,12 +346,37 @@ fn matching() -> impl Strategy<Value = Match> {
                     fragments,
                     standing: standing.unwrap_or_default(),
                     tcp_states: tcp_states.unwrap_or_default(),
-                    server_names: Vec::new(),
+                    server_names: server_names.unwrap_or_default(),
                     dns: dns.unwrap_or_default(),
                     otherwise,
                 }
             },
         )
+}
+
+/// Returns a match by questions, which UDP has, or else by server names, which TCP has, or by neither: of no packet
+/// are both asked.
+fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -> Match {
+    let is_by_owner = format == IdFormat::ServerName;
+    if name_kind.is_some() || !is_by_owner && !matching.dns.is_everything() {
+        Match {
+            protocols: vec![Match::UDP],
+            tcp_flags: None,
+            tcp_states: Vec::new(),
+            server_names: Vec::new(),
+            ..matching
+        }
+    } else if is_by_owner || !matching.server_names.is_empty() {
+        Match {
+            protocols: vec![Match::TCP],
+            dns: DnsMatch::default(),
+            // Names decide between these, by sets of their own.
+            otherwise: false,
+            ..matching
+        }
+    } else {
+        matching
+    }
 }
 
 fn ports() -> impl Strategy<Value = Vec<PortRange>> {
@@ -354,15 +391,15 @@ fn rarely<T: std::fmt::Debug + Clone>(
     option::weighted(0.25, values).prop_map(Option::unwrap_or_default)
 }
 
-/// Returns overrides and those for names of a kind, alone or beside the sources of the others.
+/// Returns overrides and those for questions or other names, alone or beside the sources of the others.
 fn with_names(
-    kind: NameKind,
+    are_questions: bool,
     overrides: &[Override],
     by_name: Vec<(OverriddenName, bool, Rate)>,
 ) -> Vec<Override> {
     let mut all = overrides.to_vec();
     for ((mut name, is_alone, rate), number) in by_name.into_iter().zip(0..) {
-        if kind != NameKind::Question {
+        if !are_questions {
             name.question = None;
         }
         let source = overrides.get(number).filter(|_| !is_alone);

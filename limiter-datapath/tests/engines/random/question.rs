@@ -13,7 +13,7 @@ use proptest::{
 use super::policy::rate;
 
 /// Names that are asked for and named by policies; the last is below most of the others.
-const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 6] = [
     ".",
     "com",
     "example.com",
@@ -65,10 +65,15 @@ pub(super) fn message() -> impl Strategy<Value = Vec<u8>> {
 
 /// Returns the zones of a policy, perhaps none.
 pub(super) fn zones() -> impl Strategy<Value = Vec<DnsName>> {
-    subsequence(NAMES[1..].to_vec(), 0..5).prop_map(|zones| {
-        let mut zones: Vec<DnsName> = zones.into_iter().map(name_of).collect();
-        zones.sort_unstable();
-        zones
+    names_of(0..5)
+}
+
+/// Returns that many of the names, sorted.
+pub(super) fn names_of(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<DnsName>> {
+    subsequence(NAMES[1..].to_vec(), count).prop_map(|names| {
+        let mut names: Vec<DnsName> = names.into_iter().map(name_of).collect();
+        names.sort_unstable();
+        names
     })
 }
 
@@ -125,6 +130,6 @@ pub(super) fn matching() -> impl Strategy<Value = DnsMatch> {
         )
 }
 
-fn name_of(text: &str) -> DnsName {
+pub(super) fn name_of(text: &str) -> DnsName {
     text.parse().expect("a name")
 }

@@ -2,29 +2,38 @@
 
 use std::time::Duration;
 
-use limiter_common::{address::Address, limit::LimitId, owner::Owner};
-use limiter_policy::policy::{OwnerNames, Policy, owner_id};
+use limiter_common::{
+    address::Address,
+    limit::{LimitId, NamedBy},
+    owner::Owner,
+};
+use limiter_datapath::kernel::Datapath;
 use tracing::{info, warn};
 
 use crate::{
-    daemon::offenders::{limit_name, prefix_length},
+    daemon::{
+        offenders::{limit_name, prefix_length, shown},
+        texts::Texts,
+    },
     protocol::Grouping,
 };
 
-/// A source of dropped packets, and the limit that drops them.
+/// A source of dropped packets or the name that they ask for, and the limit that drops them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     pub(super) limit: LimitId,
     pub(super) source: Source,
 }
 
-/// The source of dropped packets.
+/// The source of dropped packets, or the name that they ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// An address's.
     Address(Address),
     /// Those of many addresses of an IPv4 /24 or IPv6 /64, whose first address this is.
     Range(Address),
+    /// Those that ask for the name with that number.
+    Name(NamedBy, u64),
     /// Those of unknown sources, or of many that are seldom dropped.
     Any,
 }
@@ -35,7 +44,7 @@ pub(super) enum Event {
     /// Packets begin to be dropped.
     Began {
         subject: Subject,
-        /// How many addresses send them; 0: unknown.
+        /// How many addresses send them; 0: unknown, also if they ask for a name.
         addresses: u64,
         /// How many packets were dropped so far, at least.
         drops: u64,
@@ -50,7 +59,7 @@ pub(super) enum Event {
         /// From the first drop to the last.
         duration_ns: u64,
     },
-    /// So many more sources began to be dropped, without a line for each.
+    /// So many more sources and names began to be dropped, without a line for each.
     More { sources: u64 },
 }
 
@@ -60,20 +69,29 @@ impl Source {
         Self::Range(address.masked(prefix_length(Grouping::Range, address.family)))
     }
 
-    fn named(self) -> (Option<String>, Option<String>) {
-        let name = |by, address: Address| {
-            let owner = Owner::Source {
-                address,
-                prefix_length: prefix_length(by, address.family),
-            };
-            Some(owner_id(&owner, &OwnerNames::default()))
+    /// Returns the owner of such packets; `None`: they have none.
+    const fn owner(self) -> Option<Owner> {
+        let (by, address) = match self {
+            Self::Address(address) => (Grouping::Address, address),
+            Self::Range(address) => (Grouping::Range, address),
+            Self::Name(named_by, number) => return Some(Owner::Number(named_by, number)),
+            Self::Any => return None,
         };
-        match self {
-            Self::Address(address) => (name(Grouping::Address, address), None),
-            Self::Range(address) => (None, name(Grouping::Range, address)),
-            Self::Any => (None, None),
-        }
+        Some(Owner::Source {
+            address,
+            prefix_length: prefix_length(by, address.family),
+        })
     }
+}
+
+/// A subject in words.
+struct Words {
+    limit: String,
+    address: Option<String>,
+    range: Option<String>,
+    name: Option<String>,
+    /// What is dropped, behind the verb.
+    whom: String,
 }
 
 impl Event {
@@ -82,23 +100,38 @@ impl Event {
         !matches!(self, Self::Ended { .. })
     }
 
-    /// Logs the event, with the names that limits have in this policy. Returns it in words.
-    pub(super) fn log(&self, policy: &Policy) -> String {
+    /// Whether it tells of a name.
+    pub(super) const fn is_of_name(&self) -> bool {
+        match self {
+            Self::Began { subject, .. } | Self::Ended { subject, .. } => {
+                matches!(subject.source, Source::Name(..))
+            }
+            Self::More { .. } => false,
+        }
+    }
+
+    /// Logs the event, with the names that limits have in this datapath's policy, and those of these texts.
+    /// Returns it in words.
+    pub(super) fn log(&self, datapath: &Datapath, texts: &Texts) -> String {
         match self {
             Self::Began {
                 subject,
                 addresses,
                 drops,
             } => {
-                let (address, range, limit) = subject.named(policy);
-                let message = match (&address, &range) {
-                    (Some(address), _) => format!("{limit} began to drop {address}"),
-                    (_, Some(range)) => {
-                        format!("{limit} began to drop {range}: {addresses} addresses")
-                    }
-                    _ => format!("{limit} began to drop"),
+                let Words {
+                    limit,
+                    address,
+                    range,
+                    name,
+                    whom,
+                } = subject.named(datapath, texts);
+                let of_many = match range {
+                    Some(_) => format!(": {addresses} addresses"),
+                    None => String::new(),
                 };
-                warn!(limit, address, range, addresses, drops, "{message}");
+                let message = format!("{limit} began to drop{whom}{of_many}");
+                warn!(limit, address, range, name, addresses, drops, "{message}");
                 message
             }
             Self::Ended {
@@ -107,9 +140,13 @@ impl Event {
                 is_lower_bound,
                 duration_ns,
             } => {
-                let (address, range, limit) = subject.named(policy);
-                let whom = address.as_ref().or(range.as_ref());
-                let whom = whom.map_or_else(String::new, |whom| format!(" {whom}"));
+                let Words {
+                    limit,
+                    address,
+                    range,
+                    name,
+                    whom,
+                } = subject.named(datapath, texts);
                 let at_least = if *is_lower_bound { "at least " } else { "" };
                 let duration = Duration::from_nanos(*duration_ns);
                 let message = format!(
@@ -117,28 +154,47 @@ impl Event {
                 );
                 info!(
                     limit,
-                    address, range, drops, is_lower_bound, duration_ns, "{message}"
+                    address, range, name, drops, is_lower_bound, duration_ns, "{message}"
                 );
                 message
             }
             Self::More { sources } => {
                 warn!(
                     sources,
-                    "and {sources} more sources began to be dropped: see `limiter offenders`"
+                    "and {sources} more sources or names began to be dropped: see `limiter offenders`"
                 );
-                format!("and {sources} more sources began to be dropped")
+                format!("and {sources} more sources or names began to be dropped")
             }
         }
     }
 }
 
 impl Subject {
-    /// Returns the address, the range, and the limit's name.
-    fn named(&self, policy: &Policy) -> (Option<String>, Option<String>, String) {
-        let (address, range) = self.source.named();
+    /// Returns it in words, with the names of this datapath's policy and of these texts.
+    fn named(&self, datapath: &Datapath, texts: &Texts) -> Words {
         // A limit that has left the policy meanwhile has no name.
-        let limit = limit_name(policy, self.limit.0);
+        let limit = limit_name(&datapath.manifest().policy, self.limit.0);
         let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));
-        (address, range, limit)
+        let owner = self.source.owner();
+        let owner = owner.map(|owner| shown(datapath, Some(texts), &owner));
+        let whom = match (&owner, self.source) {
+            (Some(name), Source::Name(..)) => format!(" packets for {name}"),
+            (Some(source), _) => format!(" {source}"),
+            (None, _) => String::new(),
+        };
+        let mut words = Words {
+            limit,
+            address: None,
+            range: None,
+            name: None,
+            whom,
+        };
+        match self.source {
+            Source::Address(_) => words.address = owner,
+            Source::Range(_) => words.range = owner,
+            Source::Name(..) => words.name = owner,
+            Source::Any => {}
+        }
+        words
     }
 }

@@ -1,4 +1,5 @@
-//! Logs incidents: a source begins to be dropped, and later is dropped no more.
+//! Logs incidents: a source, or a name that packets ask for, begins to be dropped, and later is dropped no
+//! more.
 //!
 //! The limits' counters tell whether anything was dropped. Only then are the offenders read, and so
 //! seldom that even a flood costs no more than a hundredth of a CPU. [`tracker`] decides what to
@@ -55,8 +56,12 @@ fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
     let pause = match look(daemon, &mut incidents) {
         Ok(events) => {
             let datapath = daemon.datapath();
+            if events.iter().any(Event::is_of_name) {
+                // The first packets that are refused may have told what they ask for.
+                daemon.texts.read(&datapath);
+            }
             for event in events {
-                let text = event.log(&datapath.manifest().policy);
+                let text = event.log(&datapath, &daemon.texts);
                 daemon.incidents.add(IncidentNote {
                     at: wall_clock_now(),
                     began: event.is_beginning(),

@@ -72,7 +72,7 @@ struct Incident {
 /// An incident that begins.
 struct Beginning {
     subject: Subject,
-    /// How many addresses it has; 0: unknown.
+    /// How many addresses it has; 0: unknown, or it is of a name.
     addresses: u64,
     /// How many of them were not already counted as left out for lack of room.
     uncounted: u64,
@@ -120,8 +120,8 @@ impl Incidents {
         told
     }
 
-    /// Adds the offenders' drops since the last look to their incidents, and returns those that
-    /// begin.
+    /// Adds the drops of the offenders, and of the names that they ask for, since the last look to their
+    /// incidents, and returns those that begin.
     fn add_offenders(&mut self, now_ns: u64, recorded: &Recorded) -> Vec<Beginning> {
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
         // An offender that the last look did not read was not busy.
@@ -130,13 +130,10 @@ impl Incidents {
         let is_lower_bound = mem::replace(&mut self.missed, missed) != missed;
         let before = mem::take(&mut self.seen);
         let mut ranges = HashMap::<Subject, Vec<Beginning>>::new();
-        self.seen.reserve(recorded.offenders.len());
+        let all = || recorded.offenders.iter().chain(&recorded.names);
+        self.seen.reserve(all().count());
         // Drops by a sieve belong to its limit's incident: its single sources are no news.
-        let by_budgets = recorded
-            .offenders
-            .iter()
-            .filter(|(key, _)| key.dropper() == Dropper::Budget);
-        for (key, offender) in by_budgets {
+        for (key, offender) in all().filter(|(key, _)| key.dropper() == Dropper::Budget) {
             let before = before.get(key);
             let drops = new_drops(before, offender, read_ns);
             let is_busy = drops >= LEAST_DROPS;
@@ -149,10 +146,16 @@ impl Incidents {
             if drops == 0 {
                 continue;
             }
-            let (limit, address) = (LimitId(key.limit), key.address());
+            let limit = LimitId(key.limit);
             let subject = |source| Subject { limit, source };
-            let alone = subject(Source::Address(address));
-            let range = subject(Source::range_of(address));
+            // A name is of no range.
+            let (alone, range) = match key.name() {
+                Some((named_by, number)) => [subject(Source::Name(named_by, number)); 2].into(),
+                None => (
+                    subject(Source::Address(key.address())),
+                    subject(Source::range_of(key.address())),
+                ),
+            };
             if let Some(incident) = self.open_incident(&alone, &range) {
                 incident.add(drops, offender.last_drop_ns, is_lower_bound);
             } else if is_busy {
@@ -160,7 +163,7 @@ impl Incidents {
                 incident.is_lower_bound = is_lower_bound;
                 ranges.entry(range).or_default().push(Beginning {
                     subject: alone,
-                    addresses: 1,
+                    addresses: u64::from(key.name().is_none()),
                     uncounted: u64::from(!was_busy),
                     incident,
                 });
@@ -338,12 +341,13 @@ fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
 }
 
 /// A key that makes the order the same each time.
-fn order(subject: &Subject) -> (LimitId, Option<IpAddr>) {
-    let address = match subject.source {
-        Source::Address(address) | Source::Range(address) => Some(address.into()),
-        Source::Any => None,
+fn order(subject: &Subject) -> (LimitId, Option<IpAddr>, Option<u64>) {
+    let (address, number) = match subject.source {
+        Source::Address(address) | Source::Range(address) => (Some(address.into()), None),
+        Source::Name(_, number) => (None, Some(number)),
+        Source::Any => (None, None),
     };
-    (subject.limit, address)
+    (subject.limit, address, number)
 }
 
 #[cfg(test)]

@@ -82,12 +82,10 @@ proptest! {
     #[test]
     fn lists_say_what_each_of_their_prefixes_says(
         listing in listing(),
-        overrides in prop::collection::vec(prop::collection::hash_set(prefix(), 0..8), LIMITS),
+        overrides in prop::collection::vec(distinct_prefixes(8), LIMITS),
         subscribers in prop::collection::hash_set(prefix(), 0..6),
         defaults in prop::collection::vec(any::<bool>(), LIMITS),
     ) {
-        let overrides: Vec<Vec<IpNet>> =
-            overrides.into_iter().map(|set| set.into_iter().collect()).collect();
         let mut policy = policy(&overrides);
         for (limit, default) in policy.limits.iter_mut().zip(defaults) {
             limit.default = limit.default.filter(|_| default);

@@ -50,13 +50,11 @@ const LIMITS: usize = 3;
 proptest! {
     #[test]
     fn standing_is_compiled_as_configured(
-        overrides in prop::collection::vec(prop::collection::hash_set(prefix(), 0..8), LIMITS),
+        overrides in prop::collection::vec(distinct_prefixes(8), LIMITS),
         uses in prop::collection::vec(a_use(), LIMITS),
         office in prop::collection::vec(prefix(), 0..8),
         blocked in prop::collection::vec(prefix(), 0..3),
     ) {
-        let overrides: Vec<Vec<IpNet>> =
-            overrides.into_iter().map(|set| set.into_iter().collect()).collect();
         let mut policy = policy(&overrides);
         for (limit, one) in policy.limits.iter_mut().zip(&uses) {
             limit.reserve = one.reserve;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use limiter_common::{address::Address, offender::Counts};
+use limiter_common::{address::Address, limit::NamedBy, offender::Counts};
 
 use super::*;
 use crate::daemon::incidents::lines::LINES_PER_MINUTE;
@@ -45,6 +45,17 @@ impl Scene {
         let limit = LimitId(limit);
         *self.dropped.entry(limit).or_default() += drops;
         let key = OffenderKey::new(limit, Dropper::Budget, &Address::from(source));
+        self.record(key, drops);
+    }
+
+    /// Drops of a source are those of a name, too.
+    fn drop_for_name(&mut self, limit: u16, source: IpAddr, zone: u64, drops: u64) {
+        self.drop_by(limit, source, drops);
+        let key = OffenderKey::of_name(LimitId(limit), NamedBy::Zone, zone);
+        self.record(key, drops);
+    }
+
+    fn record(&mut self, key: OffenderKey, drops: u64) {
         let offender = self.offenders.entry(key).or_insert_with(|| {
             self.counts.inserted += 1;
             Offender {
@@ -69,9 +80,11 @@ impl Scene {
 
     fn events(&mut self) -> Vec<Event> {
         let dropped: Vec<_> = self.dropped.clone().into_iter().collect();
-        let recorded = self.incidents.is_news(&dropped).then(|| Recorded {
-            offenders: self.offenders.clone().into_iter().collect(),
-            names: Vec::new(),
+        let is_name = |(key, _): &(OffenderKey, Offender)| key.name().is_some();
+        let (names, offenders) = self.offenders.clone().into_iter().partition(is_name);
+        let recorded = self.incidents.is_news(&dropped).then_some(Recorded {
+            offenders,
+            names,
             counts: self.counts,
         });
         self.incidents
@@ -90,6 +103,7 @@ fn words(event: &Event) -> String {
         match subject.source {
             Source::Address(address) => format!("{limit} {}", IpAddr::from(address)),
             Source::Range(address) => format!("{limit} range {}", IpAddr::from(address)),
+            Source::Name(_, number) => format!("{limit} name {number}"),
             Source::Any => limit.to_string(),
         }
     };
@@ -211,6 +225,36 @@ fn many_of_a_range_are_one() {
     }
     let told = scene.wait(60).look();
     assert_eq!(told, ["1 range 2001:db8:0:1::: 8 began, 80"]);
+}
+
+#[test]
+fn names_have_incidents_of_their_own() {
+    let mut scene = Scene::new();
+    // A forged flood for one name: no source is dropped often, and another name is not attacked.
+    for address in scattered(500) {
+        scene.drop_for_name(1, address, 7, 1);
+    }
+    scene.drop_for_name(1, IpAddr::from([192, 0, 2, 1]), 8, 9);
+    assert_eq!(scene.look(), ["1 name 7: 0 began, 500"]);
+    scene.wait(1);
+    scene.drop_for_name(1, IpAddr::from([192, 0, 2, 1]), 7, 30);
+    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 39"]);
+    assert_eq!(
+        scene.wait(30).look(),
+        [
+            "1 name 7: ended, 530 in 1 s",
+            "1 192.0.2.1: ended, 39 in 1 s"
+        ]
+    );
+    // Many names are never told as one.
+    scene.wait(1);
+    for name in 0..9 {
+        let from = IpAddr::from([192, 0, 2, 7]);
+        scene.drop_for_name(2, from, name, 10);
+    }
+    let told = scene.look();
+    assert_eq!(told[0], "2 192.0.2.7: 1 began, 90");
+    assert_eq!(told.len(), 10, "{told:?}");
 }
 
 #[test]
