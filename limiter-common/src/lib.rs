@@ -47,6 +47,7 @@ pub mod decide;
 pub mod dns;
 pub mod judged;
 pub mod limit;
+pub mod name_hash;
 mod numbered;
 pub mod offender;
 pub mod owner;

@@ -4,7 +4,7 @@
 use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
-use limiter_common::{answer::SocketFields, dns::NameKeys, policy::Shape};
+use limiter_common::{answer::SocketFields, name_hash::NameKeys, policy::Shape};
 
 /// The shape of the policy.
 #[unsafe(no_mangle)]

@@ -7,7 +7,8 @@ use aya_ebpf::{
 };
 use limiter_common::{
     decide::Workspace,
-    dns::{self, MOST_BYTES, Message, NameKeys, NameLoops},
+    dns::{self, MOST_BYTES, Message, NameLoops},
+    name_hash::NameKeys,
     packet::Datagram,
     policy::Tables,
 };

@@ -9,8 +9,8 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    dns::NameKeys,
     limit::{LimitId, MAX_LIMIT_IDS, MAX_LIMITS},
+    name_hash::NameKeys,
     policy::NameSlot,
     policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
     sieve::{Sieve, SieveUse},

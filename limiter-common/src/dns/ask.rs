@@ -1,17 +1,15 @@
 //! What a policy says of a message's question.
 
 use super::{
-    Message, NameKeys,
-    ends::{find_longer, find_name, hash, start_of, sum},
+    Message, NameLoops,
+    ends::{find_name, hash, start_of},
     message::{HEADER, RECORD, TYPE_AND_CLASS},
-    probe_further,
     slot::find_slot,
-    walk,
 };
-use crate::packet::Asked;
-#[cfg(not(target_arch = "bpf"))]
-use crate::packet::{Datagram, Frame};
-use crate::policy::{Dimension, Masks, Tables, set_of_number, set_of_value};
+use crate::{
+    packet::Asked,
+    policy::{Dimension, Masks, Tables, set_of_number, set_of_value},
+};
 
 /// Where a message has its flags and the numbers of its questions, answers and authorities: eight bytes, which
 /// the masks below take as a little-endian number.
@@ -36,75 +34,6 @@ const OPT: u64 = 41 << 16;
 
 /// The labels of a registered domain below a suffix that no rule names: of the suffix's one, and its own.
 pub const DOMAIN_LABELS: u32 = 2;
-
-/// The loops. The kernel's program makes each a function of its own, which the verifier walks once,
-/// and not once for each path that leads to it.
-pub trait NameLoops: Sized {
-    /// Calls [`walk`].
-    #[inline(always)]
-    fn walk(&self, message: &mut Message) -> u64 {
-        walk(message)
-    }
-
-    /// Calls [`sum`].
-    #[inline(always)]
-    fn sum(&self, keys: &NameKeys, message: &mut Message, start: u32, end: u32) {
-        sum(keys, message, start, end, self);
-    }
-
-    /// Calls [`probe_further`].
-    #[inline(always)]
-    fn probe_further<T: Tables>(&self, tables: &T, hash: u64) -> u32 {
-        probe_further(tables, hash)
-    }
-
-    /// Calls [`find_longer`].
-    #[inline(always)]
-    fn find_longer<T: Tables>(
-        &self,
-        tables: &T,
-        message: &Message,
-        count: u32,
-        end: u32,
-        labels: u32,
-    ) -> u64 {
-        find_longer(tables, message, count, end, labels, self)
-    }
-
-    /// Returns the eight bytes of a message at an offset as a little-endian number.
-    fn word(&self, message: &Message, at: u32) -> u64;
-}
-
-/// Loops where they are asked for.
-#[cfg(not(target_arch = "bpf"))]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InlineNameLoops;
-
-#[cfg(not(target_arch = "bpf"))]
-impl NameLoops for InlineNameLoops {
-    fn word(&self, message: &Message, at: u32) -> u64 {
-        message.le_u64(at as usize)
-    }
-}
-
-/// Returns what a policy says of the question in a frame's datagram.
-#[cfg(not(target_arch = "bpf"))]
-pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> Asked {
-    let mut message = Message::EMPTY;
-    if message.read(frame, datagram) {
-        ask_message(tables, &mut message)
-    } else {
-        Asked::NOTHING
-    }
-}
-
-/// Returns what a policy says of the question of a message.
-#[cfg(not(target_arch = "bpf"))]
-pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
-    let mut asked = Asked::NOTHING;
-    ask(tables, message, &InlineNameLoops, &mut asked);
-    asked
-}
 
 /// Returns what a policy says of a packet without a question. LLVM would write zeros that it knows by a
 /// call of `memset`, whose loop in BPF costs more than the walk over a name.

@@ -1,11 +1,10 @@
 //! The ends of a question's name: their hashes, and which of them a policy has.
 
-use super::{
-    Message, NameKeys, NameLoops,
-    name_hash::{MOST_WORDS, finish, offset, whole_words, with_word},
-    slot::find_slot,
+use super::{Message, NameLoops, slot::find_slot};
+use crate::{
+    name_hash::{MOST_WORDS, NameKeys, finish, offset, whole_words, with_word},
+    policy::{NameSlot, Tables},
 };
-use crate::policy::{NameSlot, Tables};
 
 /// The most labels of a name in a policy, and the empty one.
 const MOST_ENDS: u32 = 64;

@@ -1,5 +1,6 @@
 //! The memory that a DNS message is read from.
 
+use crate::name_hash::Sums;
 #[cfg(not(target_arch = "bpf"))]
 use crate::packet::{Datagram, Frame};
 
@@ -26,9 +27,6 @@ const LABELS: usize = 128;
 
 /// The number of sums that are noted: a power of two above the most that a name has.
 const SUMS: usize = 64;
-
-/// The sums, of each of the two hashes, over words at a name's end.
-pub(super) type Sums = [u64; 2];
 
 /// The start of a DNS message, and where the labels of its first name begin.
 ///

@@ -11,30 +11,30 @@
 
 mod ask;
 mod ends;
+#[cfg(not(target_arch = "bpf"))]
+mod inline;
+mod loops;
 mod message;
-mod name_hash;
 #[cfg(not(target_arch = "bpf"))]
 mod question;
 mod slot;
 mod walk;
 
-#[cfg(not(target_arch = "bpf"))]
-pub(crate) use self::ask::InlineNameLoops;
 pub(crate) use self::ask::nothing;
+#[cfg(not(target_arch = "bpf"))]
+pub(crate) use self::inline::InlineNameLoops;
 pub use self::{
-    ask::{DOMAIN_LABELS, NameLoops, ask, question_number},
+    ask::{DOMAIN_LABELS, ask, question_number},
     ends::{find_longer, sum},
+    loops::NameLoops,
     message::{MOST_BYTES, Message},
-    name_hash::NameKeys,
     slot::{MOST_PROBES, find_slot, probe_further},
     walk::walk,
 };
 #[cfg(not(target_arch = "bpf"))]
 pub use self::{
-    ask::{ask_frame, ask_message},
-    name_hash::{hash_of_name, unkeyed_hash, zone_number},
+    inline::{ask_frame, ask_message, slot_of},
     question::WireQuestion,
-    slot::slot_of,
 };
 
 #[cfg(test)]

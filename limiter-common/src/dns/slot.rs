@@ -1,10 +1,6 @@
 //! The table of a policy's names.
 
-#[cfg(not(target_arch = "bpf"))]
-use super::InlineNameLoops;
 use super::NameLoops;
-#[cfg(not(target_arch = "bpf"))]
-use crate::policy::NameSlot;
 use crate::policy::Tables;
 
 /// The most slots that a look-up reads.
@@ -24,12 +20,6 @@ pub fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u
         Some(slot) if slot.hash != 0 => loops.probe_further(tables, hash),
         _ => u32::MAX,
     }
-}
-
-/// Returns the slot of a hash, or of a number of a question or server name.
-#[cfg(not(target_arch = "bpf"))]
-pub fn slot_of<T: Tables>(tables: &T, hash: u64) -> Option<&NameSlot> {
-    tables.name(find_slot(tables, hash, &InlineNameLoops))
 }
 
 /// Returns the same as [`find_slot`] from the second slot on.

@@ -7,12 +7,14 @@ use std::{vec, vec::Vec};
 use proptest::prelude::*;
 
 use super::{
-    MOST_BYTES, Message, NameKeys,
-    ask::InlineNameLoops,
+    InlineNameLoops, MOST_BYTES, Message,
     ends::{hash, sum},
-    hash_of_name, unkeyed_hash, walk,
+    walk,
 };
-use crate::table::HashKey;
+use crate::{
+    name_hash::{NameKeys, hash_of_name, unkeyed_hash},
+    table::HashKey,
+};
 
 const KEY: HashKey = HashKey {
     first: 0x0706_0504_0302_0100,

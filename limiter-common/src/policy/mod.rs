@@ -36,8 +36,8 @@ pub(crate) use self::{
 };
 use crate::{
     address::{Address, Family},
-    dns::NameKeys,
     limit::LimitId,
+    name_hash::NameKeys,
     sieve::{Sieve, SieveUse},
     standing::Reserves,
     strategy::{Parameters, gcra::CurrentRate},

@@ -13,7 +13,7 @@ use aya::{
 use limiter_common::{
     answer::{MORE_BYTES, SHORTEST_FRAME, SocketFields},
     decide::Verdict,
-    dns::NameKeys,
+    name_hash::NameKeys,
     packet::TcpState,
     policy::Shape,
     reason::Action,

@@ -11,7 +11,7 @@ use limiter_common::{
     cookie::{CookieKeys, MAX_SECRETS},
     counters::{LimitTraffic, Traffic},
     decide::Verdict,
-    dns::NameKeys,
+    name_hash::NameKeys,
     offender::{Offender, OffenderKey, Recording},
     owner::BucketKey,
     policy::NameSlot,

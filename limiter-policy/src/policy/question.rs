@@ -3,8 +3,9 @@
 use std::fmt;
 
 use limiter_common::{
-    dns::{Message, WireQuestion, ask_message, hash_of_name},
+    dns::{Message, WireQuestion, ask_message},
     limit::NameKind,
+    name_hash::hash_of_name,
     policy::Tables,
 };
 use serde::{Deserialize, Serialize};

@@ -44,8 +44,8 @@ pub use self::{
 };
 use super::{DnsName, Policy, Units};
 use limiter_common::{
-    dns::NameKeys,
     limit::{ANSWER_LIMITS, LimitId, MAX_LIMITS},
+    name_hash::NameKeys,
     policy::NameSlot,
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,

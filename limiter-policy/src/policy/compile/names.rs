@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limiter_common::{
-    dns::{DOMAIN_LABELS, MOST_PROBES, NameKeys, hash_of_name, question_number, zone_number},
+    dns::{DOMAIN_LABELS, MOST_PROBES, question_number},
     limit::{NameKind, NamedBy},
+    name_hash::{NameKeys, hash_of_name, zone_number},
     policy::NameSlot,
     policy::Shape,
 };

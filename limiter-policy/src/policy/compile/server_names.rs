@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    dns::{unkeyed_hash, zone_number},
     limit::NamedBy,
+    name_hash::{unkeyed_hash, zone_number},
     packet::Asked,
     policy::Shape,
     table::HashKey,

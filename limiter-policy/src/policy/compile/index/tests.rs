@@ -1,8 +1,8 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use limiter_common::{
-    dns::NameKeys,
     limit::LimitId,
+    name_hash::NameKeys,
     policy::NameSlot,
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
     sieve::{Sieve, SieveUse},

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use limiter_common::dns::{Message, ask_message, zone_number};
+use limiter_common::{
+    dns::{Message, ask_message},
+    name_hash::zone_number,
+};
 use proptest::prelude::*;
 
 use crate::{config, policy::CompiledPolicy};

@@ -6,12 +6,14 @@
 //! both by a chance of about 2^-64. Words are counted from the end, so the sums over a name's words are
 //! those over the words of each of its ends, too.
 
-use super::message::Sums;
 #[cfg(not(target_arch = "bpf"))]
 use crate::{siphash::SipHash, table::HashKey};
 
 /// The most words of a name.
-pub(super) const MOST_WORDS: u32 = 32;
+pub(crate) const MOST_WORDS: u32 = 32;
+
+/// The sums, of each of the two hashes, over words at a name's end.
+pub(crate) type Sums = [u64; 2];
 
 /// A one in every byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -69,19 +71,19 @@ const fn folded(word: u64) -> u64 {
 
 /// Returns the number of whole words between two offsets.
 #[inline(always)]
-pub(super) const fn whole_words(start: u32, end: u32) -> u32 {
+pub(crate) const fn whole_words(start: u32, end: u32) -> u32 {
     end.wrapping_sub(start) / 8
 }
 
 /// Returns the offset of a word, by its number from `end`.
 #[inline(always)]
-pub(super) const fn offset(end: u32, number: u32) -> u32 {
+pub(crate) const fn offset(end: u32, number: u32) -> u32 {
     end.wrapping_sub(8 * (number + 1))
 }
 
 /// Returns the sums with one more word, by its number from the end.
 #[inline(always)]
-pub(super) const fn with_word(keys: &NameKeys, sums: Sums, number: u32, word: u64) -> Sums {
+pub(crate) const fn with_word(keys: &NameKeys, sums: Sums, number: u32, word: u64) -> Sums {
     let word = folded(word);
     let (low, high) = (word & LOWER_HALF, word >> 32);
     let [first, second] = &keys.words[(number % MOST_WORDS) as usize];
@@ -100,7 +102,7 @@ pub(super) const fn with_word(keys: &NameKeys, sums: Sums, number: u32, word: u6
 /// Returns the keyed hash of whole labels from `start` to before `end`, letters in lower case: of the sums
 /// over their whole words, and of the word before these, little endian, whose upper bytes are the rest.
 #[inline(always)]
-pub(super) fn finish(keys: &NameKeys, sums: Sums, start: u32, end: u32, word: u64) -> u64 {
+pub(crate) fn finish(keys: &NameKeys, sums: Sums, start: u32, end: u32, word: u64) -> u64 {
     let length = end.wrapping_sub(start);
     let rest = word >> (8 * (7 - length % 8)) >> 8;
     let [first, second] = with_word(keys, sums, whole_words(start, end), rest);

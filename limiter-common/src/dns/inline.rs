@@ -1,0 +1,69 @@
+//! Questions and names outside the kernel: each loop runs where it is asked for.
+
+use super::{
+    Message, NameLoops,
+    ask::ask,
+    ends::{find_longer, sum},
+    slot::{find_slot, probe_further},
+    walk::walk,
+};
+use crate::{
+    name_hash::NameKeys,
+    packet::{Asked, Datagram, Frame},
+    policy::{NameSlot, Tables},
+};
+
+/// Loops where they are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InlineNameLoops;
+
+impl NameLoops for InlineNameLoops {
+    fn walk(&self, message: &mut Message) -> u64 {
+        walk(message)
+    }
+
+    fn sum(&self, keys: &NameKeys, message: &mut Message, start: u32, end: u32) {
+        sum(keys, message, start, end, self);
+    }
+
+    fn probe_further<T: Tables>(&self, tables: &T, hash: u64) -> u32 {
+        probe_further(tables, hash)
+    }
+
+    fn find_longer<T: Tables>(
+        &self,
+        tables: &T,
+        message: &Message,
+        count: u32,
+        end: u32,
+        labels: u32,
+    ) -> u64 {
+        find_longer(tables, message, count, end, labels, self)
+    }
+
+    fn word(&self, message: &Message, at: u32) -> u64 {
+        message.le_u64(at as usize)
+    }
+}
+
+/// Returns what a policy says of the question in a frame's datagram.
+pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> Asked {
+    let mut message = Message::EMPTY;
+    if message.read(frame, datagram) {
+        ask_message(tables, &mut message)
+    } else {
+        Asked::NOTHING
+    }
+}
+
+/// Returns what a policy says of the question of a message.
+pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
+    let mut asked = Asked::NOTHING;
+    ask(tables, message, &InlineNameLoops, &mut asked);
+    asked
+}
+
+/// Returns the slot of a hash, or of a number of a question or server name.
+pub fn slot_of<T: Tables>(tables: &T, hash: u64) -> Option<&NameSlot> {
+    tables.name(find_slot(tables, hash, &InlineNameLoops))
+}
