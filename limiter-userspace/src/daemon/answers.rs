@@ -31,6 +31,9 @@ use crate::{
     reputation::pressure::Measured,
 };
 
+/// Said where no daemon is.
+const NEEDS_DAEMON: &str = "only a daemon can do that: start one with `limiter run`";
+
 /// Answers a request.
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     match request {
@@ -108,6 +111,13 @@ pub(super) fn read(
             let list = sieves::list(datapath, name.as_deref(), measured);
             Answer::told(list.map(Answer::Sieves))
         }
+        Request::Fleet => match daemon.map(Daemon::fleet_status) {
+            Some(Some(status)) => Answer::Fleet(status),
+            Some(None) => Answer::Error(
+                "the daemon belongs to no fleet: configure `fleet`, and start it again".to_owned(),
+            ),
+            None => Answer::Error(NEEDS_DAEMON.to_owned()),
+        },
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
         Request::Reset(query) => Answer::told(refill::reset(datapath, query).map(Answer::Refilled)),
         Request::Refund(query) => {
@@ -119,9 +129,7 @@ pub(super) fn read(
         | Request::Detach
         | Request::ChangeBans(_)
         | Request::LiftBans { .. }
-        | Request::ChangeKnown(_) => {
-            Answer::Error("only a daemon can do that: start one with `limiter run`".to_owned())
-        }
+        | Request::ChangeKnown(_) => Answer::Error(NEEDS_DAEMON.to_owned()),
     }
 }
 

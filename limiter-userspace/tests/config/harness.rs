@@ -23,7 +23,10 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     for (name, content) in files {
         let file = directory.path().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, content).unwrap();
+        fs::write(&file, content).unwrap();
+        if name.ends_with(".key") || name.ends_with(".password") {
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        }
     }
     let prefix = format!("{}/", directory.path().display());
     let lines = |error: Diagnostics| {

@@ -7,6 +7,7 @@ mod connections;
 mod dns_cookies;
 mod examples;
 mod files;
+mod fleet;
 mod folder;
 mod handshakes;
 mod harness;
