@@ -9,10 +9,10 @@ use redis::{
 use thiserror::Error;
 
 /// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT: Duration = Duration::from_secs(3);
 
 /// How long an answer may take: longer than a read waits for news.
-const ANSWER: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(8);
 
 /// How the store is reached.
 #[derive(Clone)]

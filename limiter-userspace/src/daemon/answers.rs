@@ -15,7 +15,9 @@ use limiter_policy::{
 use tokio::task::spawn_blocking;
 
 use super::{
-    bans, capacity, confirm, connections, known,
+    bans, capacity, confirm, connections,
+    fleet::NoFleet,
+    known,
     named::{NamedBucket, bucket_named},
     offenders, owners, queues, refill,
     requests::Accept,
@@ -111,11 +113,11 @@ pub(super) fn read(
             let list = sieves::list(datapath, name.as_deref(), measured);
             Answer::told(list.map(Answer::Sieves))
         }
-        Request::Fleet => match daemon.map(Daemon::fleet_status) {
-            Some(Some(status)) => Answer::Fleet(status),
-            Some(None) => Answer::Error(
-                "the daemon belongs to no fleet: configure `fleet`, and start it again".to_owned(),
-            ),
+        Request::Fleet => match daemon {
+            Some(daemon) => {
+                let status = daemon.fleet_status().ok_or(NoFleet);
+                Answer::told(status.map(Answer::Fleet))
+            }
             None => Answer::Error(NEEDS_DAEMON.to_owned()),
         },
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),

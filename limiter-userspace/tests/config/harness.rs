@@ -1,6 +1,11 @@
 //! Helpers that load files and compare the result.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::Command,
+};
 
 use jiff::Timestamp;
 use limiter_common::{

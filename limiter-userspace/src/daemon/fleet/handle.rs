@@ -11,6 +11,11 @@ use tokio::sync::Notify;
 
 use crate::protocol::{FleetBrief, FleetNode, FleetStatus};
 
+/// The daemon has no part in a fleet.
+#[derive(Debug, thiserror::Error)]
+#[error("the daemon belongs to no fleet: configure `fleet`, then start it again")]
+pub(in crate::daemon) struct NoFleet;
+
 /// A daemon's part in a fleet.
 pub(in crate::daemon) struct Fleet {
     /// As it was configured when the daemon started.

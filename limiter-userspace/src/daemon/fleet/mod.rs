@@ -26,7 +26,7 @@ use limiter_fleet::Keys;
 use tokio::runtime::{Builder, Handle};
 use tracing::{info, warn};
 
-pub(super) use self::handle::Fleet;
+pub(super) use self::handle::{Fleet, NoFleet};
 use self::{node::Node, session::Over};
 use super::{shared::Daemon, worker::Worker};
 
@@ -34,7 +34,7 @@ use super::{shared::Daemon, worker::Worker};
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// How long to wait at most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// Starts the thread, from the runtime of the rest of the daemon. The store need not be there.
 pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io::Result<Worker> {
@@ -69,6 +69,8 @@ async fn live(node: &mut Node) {
             Err(error) => error,
         };
         let was_connected = note_lost(node, &error);
+        // What was under way was not sent.
+        node.tell();
         if was_connected {
             pause = FIRST_PAUSE;
         }

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use testbed::{Limiter, Namespace};
+use testbed::Limiter;
 
 use self::store::Store;
 use super::{PASSES, binary};
