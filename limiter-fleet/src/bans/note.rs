@@ -282,7 +282,7 @@ mod tests {
         });
         check(Err(WrongNote::End), |note| note.ends_ms = u64::MAX - 1);
         check(Err(WrongNote::Ahead), |note| {
-            note.stamp.ms += MOST_AHEAD_MS + 1
+            note.stamp.ms += MOST_AHEAD_MS + 1;
         });
     }
 }

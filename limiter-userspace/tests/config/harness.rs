@@ -29,7 +29,11 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
         let file = directory.path().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, content).unwrap();
-        if name.ends_with(".key") || name.ends_with(".password") {
+        // Secrets are refused that others may read.
+        if [".key", ".password"]
+            .iter()
+            .any(|kind| name.ends_with(kind))
+        {
             fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         }
     }

@@ -92,9 +92,8 @@ fn a_thousand_bans_a_second_are_in_force_on_all_nodes() -> Result<()> {
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
     };
-    let prefixes: String = (0..5_000)
-        .map(|number| format!("198.18.{}.{}\n", number / 250, number % 250))
-        .collect();
+    let prefixes = (0..5_000).map(|number| format!("198.18.{}.{}", number / 250, number % 250));
+    let prefixes = prefixes.collect::<Vec<_>>().join("\n");
     let file = fleet.store.directory().join("many");
     fs::write(&file, prefixes)?;
     let begun = Instant::now();
