@@ -128,7 +128,7 @@ impl NameLoops for Outlined {
     fn find_longer<T: Tables>(
         &self,
         _tables: &T,
-        message: &Message,
+        message: &mut Message,
         count: u32,
         end: u32,
         labels: u32,
@@ -147,25 +147,14 @@ impl NameLoops for Outlined {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_walk_name(message: *mut Message) -> u64 {
-    if !asks() {
-        return 0;
-    }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's.
-    match unsafe { message.as_mut() } {
-        Some(message) => dns::walk(message),
-        None => 0,
-    }
+    passed(message).map_or(0, dns::walk)
 }
 
 /// Calls [`dns::sum`]. It is a global function of the BPF object, as the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_sum_words(message: *mut Message, start: u32, end: u32) -> u64 {
-    if !asks() {
-        return 0;
-    }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's.
-    if let Some(message) = unsafe { message.as_mut() } {
+    if let Some(message) = passed(message) {
         dns::sum(MapTables.name_keys(), message, start, end, &Outlined);
     }
     // The kernel wants a number of a global function.
@@ -203,13 +192,8 @@ extern "C" fn limiter_probe_further(hash: u64) -> u32 {
 /// Calls [`dns::find_longer`]. It is a global function of the BPF object, as the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_longer(
-    message: *const Message,
-    count: u32,
-    end: u32,
-    labels: u32,
-) -> u64 {
-    match read(message) {
+extern "C" fn limiter_find_longer(message: *mut Message, count: u32, end: u32, labels: u32) -> u64 {
+    match passed(message) {
         Some(message) => dns::find_longer(&MapTables, message, count, end, labels, &Outlined),
         None => u64::MAX,
     }
@@ -218,13 +202,13 @@ extern "C" fn limiter_find_longer(
 /// Returns what a global function's caller passed; nothing if no limit asks for a question, because
 /// older verifiers walk these functions even then.
 #[inline(always)]
-fn read<'a>(message: *const Message) -> Option<&'a Message> {
+fn passed<'a>(message: *mut Message) -> Option<&'a mut Message> {
     if !asks() {
         return None;
     }
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's, and
-    // does not change meanwhile.
-    unsafe { message.as_ref() }
+    // nobody else changes it meanwhile.
+    unsafe { message.as_mut() }
 }
 
 /// Returns whether any limit asks for a question.

@@ -129,9 +129,16 @@ pub fn ask<T: Tables, L: NameLoops>(
     asked.limits = limits;
     if shape.by_domain != 0 {
         // A public suffix itself has fewer.
-        let labels = tables.opaque(u64::from(domain_labels).min(count));
-        let start = start_of(message, count, labels, end);
-        asked.domain = hash(keys, message, start, end, loops);
+        let labels = u64::from(domain_labels).min(count);
+        let [hashed_labels, hash_of_end] = message.hashed();
+        asked.domain = if hashed_labels == labels {
+            // The search missed it.
+            hash_of_end
+        } else {
+            let labels = tables.opaque(labels);
+            let start = start_of(message, count, labels, end);
+            hash(keys, message, start, end, loops)
+        };
     }
     if shape.by_question != 0 {
         let name = hash(keys, message, HEADER as u32, end, loops);

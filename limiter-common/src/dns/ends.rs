@@ -54,9 +54,9 @@ pub(super) fn hash<L: NameLoops>(
 /// Looks for the end of a name with the most labels that the policy has: of the name with `count`
 /// labels, which ends at `end`. Returns its slot, and whether that is the whole name.
 ///
-/// It goes from the shortest to the longest, since the policy has all ends of its names that have as many labels
-/// as any of them: where it misses one, there is no longer one. Most searches end at the first, and so call no
-/// function.
+/// It goes from short ends to long ones, since the policy has all ends of its names that have as many labels as any of
+/// them: where it misses one, there is no longer one. Most searches end at the first, or at the only one below it, and
+/// so call no function.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -64,13 +64,24 @@ pub(super) fn hash<L: NameLoops>(
 )]
 pub(super) fn find_name<'t, T: Tables, L: NameLoops>(
     tables: &'t T,
-    message: &Message,
+    message: &mut Message,
     count: u64,
     end: u32,
     loops: &L,
 ) -> Option<(&'t NameSlot, bool)> {
-    let fewest = tables.opaque(tables.shape().fewest_labels);
-    let slot = tables.name(find_end(tables, message, [count, fewest], end, loops))?;
+    let shape = tables.shape();
+    let first = tables.opaque(shape.first_labels);
+    let Some(slot) = tables.name(find_end(tables, message, [count, first], end, loops)) else {
+        if shape.fewest_labels == shape.first_labels {
+            return None;
+        }
+        // The registered domain is most often what was missed.
+        let missed = message.hashed();
+        let fewest = tables.opaque(shape.fewest_labels);
+        let found = find_end(tables, message, [count, fewest], end, loops);
+        message.note_hash(missed);
+        return Some((tables.name(found)?, fewest == count));
+    };
     if slot.next_labels != 0 {
         let next = slot.next_labels.into();
         let found = loops.find_longer(tables, message, count as u32, end, next);
@@ -78,16 +89,16 @@ pub(super) fn find_name<'t, T: Tables, L: NameLoops>(
             return Some((longer, found >> 32 == 1));
         }
     }
-    Some((slot, fewest == count))
+    Some((slot, first == count))
 }
 
-/// Looks for longer ends than the shortest, from that with so many labels on. Returns the index of the slot of the
+/// Looks for longer ends than the first, from that with so many labels on. Returns the index of the slot of the
 /// last, and one in the upper half if that is the whole name; `u64::MAX`: the policy has none.
 #[must_use]
 #[inline(always)]
 pub fn find_longer<T: Tables, L: NameLoops>(
     tables: &T,
-    message: &Message,
+    message: &mut Message,
     count: u32,
     end: u32,
     labels: u32,
@@ -117,7 +128,7 @@ pub fn find_longer<T: Tables, L: NameLoops>(
 #[inline(always)]
 fn find_end<T: Tables, L: NameLoops>(
     tables: &T,
-    message: &Message,
+    message: &mut Message,
     [count, labels]: [u64; 2],
     end: u32,
     loops: &L,
@@ -127,5 +138,6 @@ fn find_end<T: Tables, L: NameLoops>(
     }
     let start = start_of(message, count, labels, end);
     let hash = hash(tables.name_keys(), message, start, end, loops);
+    message.note_hash([labels, hash]);
     find_slot(tables, hash, loops)
 }

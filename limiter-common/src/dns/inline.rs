@@ -33,7 +33,7 @@ impl NameLoops for InlineNameLoops {
     fn find_longer<T: Tables>(
         &self,
         tables: &T,
-        message: &Message,
+        message: &mut Message,
         count: u32,
         end: u32,
         labels: u32,

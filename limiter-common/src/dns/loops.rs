@@ -19,7 +19,7 @@ pub trait NameLoops: Sized {
     fn find_longer<T: Tables>(
         &self,
         tables: &T,
-        message: &Message,
+        message: &mut Message,
         count: u32,
         end: u32,
         labels: u32,

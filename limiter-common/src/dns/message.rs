@@ -28,6 +28,9 @@ const LABELS: usize = 128;
 /// The number of sums that are noted: a power of two above the most that a name has.
 const SUMS: usize = 64;
 
+/// No name has so many labels.
+const NOT_HASHED: [u64; 2] = [u64::MAX, 0];
+
 /// The start of a DNS message, and where the labels of its first name begin.
 ///
 /// It consists of plain numbers, because the kernel's program has it in a map.
@@ -41,6 +44,8 @@ pub struct Message {
     sums: [Sums; SUMS],
     /// The number of bytes that are the message's.
     length: u64,
+    /// An end of the name that was looked up: its number of labels, and its hash.
+    hashed: [u64; 2],
 }
 
 const _: () = assert!(MOST_BYTES < BOUND, "every offset is below the bound");
@@ -52,6 +57,7 @@ impl Message {
         labels: [0; LABELS],
         sums: [[0; 2]; SUMS],
         length: 0,
+        hashed: NOT_HASHED,
     };
 
     /// Returns the memory of the message, whose first `length` bytes, at most [`MOST_BYTES`], must be
@@ -59,6 +65,7 @@ impl Message {
     #[inline(always)]
     pub const fn begin(&mut self, length: u64) -> &mut [u8; BOUND + 8] {
         self.length = length;
+        self.hashed = NOT_HASHED;
         &mut self.bytes
     }
 
@@ -137,6 +144,18 @@ impl Message {
     #[inline(always)]
     pub(super) const fn sums(&self, words: u32) -> Sums {
         self.sums[words as usize % SUMS]
+    }
+
+    /// Notes the number of labels, and the hash, of an end of the name.
+    #[inline(always)]
+    pub(super) const fn note_hash(&mut self, hashed: [u64; 2]) {
+        self.hashed = hashed;
+    }
+
+    /// Returns the number of labels, and the hash, of the end that was noted last.
+    #[inline(always)]
+    pub(super) const fn hashed(&self) -> [u64; 2] {
+        self.hashed
     }
 
     /// Returns where the label with that number begins.

@@ -76,6 +76,8 @@ pub struct Shape {
     pub windows: u32,
     /// The fewest labels of a name in the table of names; `u64::MAX`: it has none.
     pub fewest_labels: u64,
+    /// How many labels the end of a question's name has that is looked up first: the fewest, or the next more.
+    pub first_labels: u64,
     /// How many labels at the end of a question's name are hashed at most: as many as names in the table, and
     /// domains if owners are domains, have; all if they are questions.
     pub hashed_labels: u64,
@@ -175,6 +177,7 @@ impl Shape {
         windows: 0,
         name_slots: 0,
         fewest_labels: u64::MAX,
+        first_labels: u64::MAX,
         hashed_labels: 0,
         by_name: 0,
         by_zone: 0,

@@ -200,10 +200,15 @@ impl NameTable {
             Hashed::Name(wire) => Some(label_count(wire)),
             Hashed::Question(..) | Hashed::ServerName(_) => None,
         });
-        let (fewest_labels, most_labels) = counts.fold((u64::MAX, 0), |(fewest, most), count| {
-            (count.min(fewest), count.max(most))
-        });
+        let counts: BTreeSet<u64> = counts.collect();
+        let mut from_fewest = counts.iter().copied();
+        let fewest_labels = from_fewest.next().unwrap_or(u64::MAX);
+        let most_labels = counts.last().copied().unwrap_or(0);
         let by_domain = set_of(limits, is_of_domains);
+        // Most public suffixes of one label have longer ones below them. So a search from the next more labels
+        // takes at most two steps for nearly all domains.
+        let next = from_fewest.next().filter(|_| by_domain != 0);
+        let first_labels = next.unwrap_or(fewest_labels);
         let by_question = set_of(limits, |limit| is_of(limit, NameKind::Question));
         let hashed_labels = if by_question != 0 {
             MOST_LABELS
@@ -218,6 +223,7 @@ impl NameTable {
         Shape {
             name_slots: index(slot_count),
             fewest_labels,
+            first_labels,
             hashed_labels,
             by_name: set_of(limits, |limit| {
                 limit.counts_by_question() && limit.mode != Mode::Off
