@@ -130,13 +130,13 @@ mod tests {
         assert_eq!(
             shown(&status),
             "fleet edge, node a\n\
-             store redis://store:6379/0: connecting for 2s\n\
+             store redis://store:6379/0: connecting for 2 s\n\
              bans of other nodes: none\n\
              known 1 234, unsent 3, refused here 0\n\
              0 nodes\n"
         );
         status.error = Some("Connection refused".to_owned());
-        assert!(shown(&status).contains("not there for 2s: Connection refused\n"));
+        assert!(shown(&status).contains("not there for 2 s: Connection refused\n"));
         status.connected = true;
         status.delay_ns = Some(3_000_000);
         status.bans = BTreeMap::from([("automatic".to_owned(), 7), ("operator".to_owned(), 1)]);
@@ -153,15 +153,15 @@ mod tests {
         assert_eq!(
             shown(&status),
             "fleet edge, node a\n\
-             store redis://store:6379/0: connected for 2s\n\
+             store redis://store:6379/0: connected for 2 s\n\
              bans of other nodes: automatic 7, operator 1\n\
              known 1 234, unsent 3, refused here 0\n\
-             last note under way for 3ms\n\
+             last note under way for 3 ms\n\
              notes refused: seal 2\n\
              2 nodes, which have 2 different policies\n\
              node  version  policy            sign of life\n\
-             a     0.1.0    00000000000000aa  1s ago\n\
-             b     0.1.0    00000000000000bb  1s ago\n"
+             a     0.1.0    00000000000000aa  1 s ago\n\
+             b     0.1.0    00000000000000bb  1 s ago\n"
         );
     }
 }
