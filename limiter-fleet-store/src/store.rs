@@ -33,7 +33,7 @@ pub struct Store {
     nodes: String,
 }
 
-/// What was read of the stream.
+/// Messages of the stream.
 #[derive(Debug, Default)]
 pub struct News {
     /// The messages, the oldest first.

@@ -79,7 +79,7 @@ pub enum SecretFileError {
     /// It is not text.
     #[error("is not UTF-8 text")]
     NotText,
-    /// What it holds is no key.
+    /// A line is no key.
     #[error("has no key of a fleet in line {0}: {1}")]
     Key(usize, #[source] KeyError),
 }

@@ -20,13 +20,13 @@ const AFTERWARDS_MS: u64 = 3_600_000;
 pub struct Entry {
     /// When it was said, and by whom.
     pub stamp: Stamp,
-    /// What was said.
+    /// The word.
     pub said: Said,
     /// When the last ends of all that was said, in milliseconds since 1970.
     pub ends_ms: u64,
 }
 
-/// What became of a note.
+/// The fate of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// It is the last word now.
@@ -273,7 +273,7 @@ mod tests {
             prop_assert_eq!(map.get(&id(0)).unwrap().ends_ms, before);
         }
 
-        /// What was lifted does not come back, whatever is repeated.
+        /// No repeated note brings a lifted ban back.
         #[test]
         fn nothing_repeated_brings_a_ban_back(notes in vec(any_note(), 1..12), later in 0_u64..9_000_000) {
             let mut map = BanMap::default();

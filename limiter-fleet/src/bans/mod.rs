@@ -1,7 +1,7 @@
 //! Bans that all nodes have in common: a map of the last that was said of each, by whom and when.
 //!
 //! Every node has the map, and tells the others what its operators, programs and limits change
-//! ([`BanNote`]). Of two notes about one ban the later counts, and of two of one time that of the
+//! ([`BanNote`]). The later of two notes about one ban counts; among two of one time, that of the
 //! node whose name is greater ([`Stamp`]): so all nodes that have heard the same notes, in any order
 //! and however often, have the same map ([`BanMap`]). A lifted ban stays in it as lifted until the ban
 //! would have ended, so that nothing kept back brings it to life again.

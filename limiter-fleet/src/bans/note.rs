@@ -1,4 +1,4 @@
-//! What a node says of a ban, and what of that is believed.
+//! A node's word about a ban, and whether it is believed.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub struct Stamp {
     pub node: Name,
 }
 
-/// What is said of a ban.
+/// A word about a ban.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Said {
     /// It is lifted.
@@ -63,7 +63,7 @@ pub struct BanNote {
     pub id: BanId,
     /// When it was said, and by whom.
     pub stamp: Stamp,
-    /// What is said.
+    /// The word.
     pub said: Said,
     /// When the last ends of all that was ever said of the ban, in milliseconds since 1970;
     /// [`u64::MAX`]: it was without an end once.

@@ -162,7 +162,7 @@ mod tests {
     }
 
     proptest! {
-        /// What somebody with the key says is notes or none, and never a panic.
+        /// Whatever somebody with the key says is notes or none, and never a panic.
         #[test]
         fn any_sealed_bytes_are_notes_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
             let seal = seal("edge", 1, None);

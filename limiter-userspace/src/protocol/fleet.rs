@@ -1,4 +1,4 @@
-//! What a node tells of its fleet.
+//! A node's answer about its fleet.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct FleetBrief {
     pub store: String,
 }
 
-/// What a node knows of its fleet.
+/// A node's knowledge of its fleet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetStatus {
     /// Which fleet, and which node.
@@ -29,7 +29,7 @@ pub struct FleetStatus {
     pub since_ns: u64,
     /// The bans and liftings that the store has not heard of yet.
     pub unsent: u64,
-    /// What is known of bans, with those that were lifted.
+    /// The bans that are known, with those that were lifted.
     pub held: u64,
     /// The bans of other nodes that hold, by origin.
     pub bans: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! What was done with bans, for those to whom it is told: the nodes of a fleet.
+//! Changes of bans, for those to whom they are told: the nodes of a fleet.
 
 use std::{mem, sync::Arc};
 

@@ -87,7 +87,7 @@ pub(in crate::daemon) struct BanStore {
     earliest_ns: u64,
     /// Before this time no ban in the table is to be forgotten.
     quiet_until_ns: u64,
-    /// What was done; `None`: nobody is told.
+    /// The changes; `None`: nobody is told.
     journal: Option<Journal>,
 }
 

@@ -17,7 +17,7 @@ const LONGEST_MS: u64 = 24 * 3_600_000;
 /// The signs of life over one connection.
 #[derive(Default)]
 pub(super) struct Beats {
-    /// What this node said last; `None`: nothing yet.
+    /// This node's last; `None`: none yet.
     last: Option<Beat>,
     /// Another host has this node's name, and the log says so.
     is_double: bool,

@@ -28,7 +28,7 @@ pub(super) struct Refused {
     why: String,
 }
 
-/// What was done with what others said.
+/// The fate of others' words.
 #[derive(Default)]
 pub(super) struct Enforced {
     /// The bans that are refused here.

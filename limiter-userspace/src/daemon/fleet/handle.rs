@@ -1,4 +1,4 @@
-//! What the daemon and the thread that is the fleet's node have in common.
+//! The daemon and the thread that is the fleet's node share this.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ pub(in crate::daemon) struct Fleet {
     told: Mutex<Told>,
 }
 
-/// What the node tells.
+/// The node's news.
 pub(super) struct Told {
     pub(super) is_connected: bool,
     pub(super) error: Option<String>,

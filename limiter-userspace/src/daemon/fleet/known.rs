@@ -1,4 +1,4 @@
-//! What a node knows of the fleet's bans, and what of it the store has yet to hear.
+//! A node's knowledge of the fleet's bans, and the part that the store has yet to hear.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,11 +18,11 @@ const SAME_END_MS: u64 = 2_000;
 pub(super) struct Seed {
     /// When it was made, in milliseconds since 1970.
     pub(super) since_ms: u64,
-    /// What is to be said of it.
+    /// The word about it.
     pub(super) said: Said,
 }
 
-/// What becomes of a note.
+/// The fate of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It is to be put in force.
@@ -39,15 +39,15 @@ pub(super) enum Taken {
     Full,
 }
 
-/// What a node knows.
+/// A node's knowledge.
 pub(super) struct Known {
     node: Name,
     pub(super) map: BanMap,
     /// The bans in force here of which nothing was heard yet.
     pub(super) seeds: HashMap<BanId, Seed>,
-    /// What the store has yet to hear.
+    /// The bans of which the store has yet to hear.
     pub(super) unsent: HashSet<BanId>,
-    /// What the store may lack.
+    /// The bans of which the store may lack the last word.
     pub(super) doubted: HashSet<BanId>,
 }
 

@@ -69,7 +69,7 @@ async fn live(node: &mut Node) {
             Err(error) => error,
         };
         let was_connected = note_lost(node, &error);
-        // What was under way was not sent.
+        // Notes that were under way wait again.
         node.tell();
         if was_connected {
             pause = FIRST_PAUSE;

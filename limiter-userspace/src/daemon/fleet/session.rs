@@ -1,8 +1,8 @@
 //! A connection to the store, from its beginning to its loss.
 //!
 //! It begins with where the stream ends, then all that the hash has, and goes on with the stream from
-//! there: so nothing is missed, and what is heard twice is known already. What is known here and the
-//! store lacks is then sent, from whichever node finds it first.
+//! there: so nothing is missed, and what is heard twice is known already. Then is sent what is known here and
+//! the store lacks, from whichever node finds it first.
 
 use std::{
     collections::HashSet,

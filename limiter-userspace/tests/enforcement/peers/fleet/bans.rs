@@ -111,7 +111,7 @@ fn a_thousand_bans_a_second_are_in_force_on_all_nodes() -> Result<()> {
     fleet.stop()
 }
 
-/// What a node misses it hears when it is back: bans and liftings, its own included.
+/// A node hears what it missed when it is back: bans and liftings, its own included.
 #[test]
 fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     let _turn = take_turn();
@@ -201,7 +201,7 @@ fn a_store_that_was_lost_is_filled_again() -> Result<()> {
     fleet.stop()
 }
 
-/// Who can write to the store and has no key bans nobody and lifts nothing.
+/// Whoever can write to the store and has no key bans nobody and lifts nothing.
 #[test]
 fn forged_messages_do_nothing() -> Result<()> {
     let _turn = take_turn();
@@ -230,7 +230,7 @@ fn forged_messages_do_nothing() -> Result<()> {
     store.command(&["xadd", news, "*", "other", "x"])?;
     store.command(&["hdel", "limiter:{edge}:bans", "192.0.2.1/32 operator"])?;
     wait_until(b, |status| status["refused"]["seal"].as_u64() >= Some(1))?;
-    // What they say thereafter is heard all the same.
+    // The nodes hear each other thereafter all the same.
     a.show(&["ban", "192.0.2.2", "--for", "1h"])?;
     wait_for(b, "192.0.2.2", 1)?;
     for node in [a, b] {
