@@ -57,7 +57,7 @@ mod tests {
     fn only_what_is_limited_counts() {
         let policy = |text: &str| config::parse(text, "test").unwrap().policy;
         let rate = "{burst: 9, count: 9, period: 1s}";
-        let two = format!("limits: {{PacketsPerIPAddress: {rate}, BytesPerIPAddress: {rate}}}");
+        let two = format!("limits: {{PacketsPerIPAddress: {rate}, PacketsPerIPv6Range: {rate}}}");
         let one = policy(&two);
         let (names, _) = one.clone().with_names(&Names::default(), &[]).unwrap();
         assert_eq!(digest(&one), digest(&names));
