@@ -18,6 +18,7 @@ mod dns_name;
 mod exempt;
 mod forgeable;
 mod implied;
+mod known_names;
 mod limit;
 mod list;
 mod listing;
@@ -63,6 +64,7 @@ pub use self::{
     dns_name::{DnsName, InvalidDnsName, NamePattern},
     forgeable::Forgeable,
     implied::Implied,
+    known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
     list::List,
     listing::{Listing, NeverBanned},
@@ -106,6 +108,9 @@ pub struct Policy {
     /// The fate of data of connections until their names are known.
     #[serde(default, skip_serializing_if = "UntilKnown::is_default")]
     pub until_known: UntilKnown,
+    /// How many names are known to limits on new ones, and for how long.
+    #[serde(default, skip_serializing_if = "KnownNames::is_default")]
+    pub known_names: KnownNames,
     /// Which TCP connections limits on connections open at once count.
     #[serde(default, skip_serializing_if = "CountedConnections::is_default")]
     pub connections: CountedConnections,
@@ -151,6 +156,7 @@ impl From<Vec<Limit>> for Policy {
             malformed: Action::Drop,
             own_connections: OwnConnections::default(),
             until_known: UntilKnown::default(),
+            known_names: KnownNames::default(),
             connections: CountedConnections::default(),
             lists: Vec::new(),
             exclude: Vec::new(),
