@@ -18,19 +18,24 @@
 //! with what all nodes must have alike ([`Seal`]): whoever has another key, other names or other terms
 //! is not heard.
 //!
+//! Besides budgets, nodes share [bans]: what one makes or lifts, all do.
+//!
 //! What must not exist here: a clock, a network, a file, a limit's name. Time is an argument, in
 //! nanoseconds of a clock of the node's own that never goes back.
 
 #![forbid(unsafe_code)]
 
 mod bank;
+pub mod bans;
 mod borrower;
 mod bucket;
+mod envelope;
 mod fair;
 mod key;
 mod letter;
 mod members;
 mod message;
+mod name;
 mod node;
 mod seal;
 mod share;
@@ -38,12 +43,14 @@ mod terms;
 
 pub use self::{
     bucket::Bucket,
+    envelope::{Keys, OpenError},
     key::{Key, KeyError},
     letter::{Budget, Message, Note},
     members::{Members, MembersError, NodeId, Stakes},
     message::{Ask, Boot, Loan},
+    name::{InvalidName, Name},
     node::{InForce, Node},
-    seal::{Keys, MOST_BYTES, MOST_NOTES, OpenError, Seal},
+    seal::{MOST_BYTES, MOST_NOTES, Seal},
     share::Share,
     terms::Terms,
 };

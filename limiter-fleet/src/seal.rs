@@ -5,21 +5,15 @@
 //! protocol's assumption that all nodes have the same names and terms is not one: a node that has others
 //! cannot make itself heard.
 
-use std::fmt;
-
-use hmac::digest::{CtOutput, Output};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Key, Members, Note, Terms};
-
-/// The version of the format.
-const VERSION: u8 = 1;
+use crate::{
+    Members, Note, Terms,
+    envelope::{Envelope, Keys, OpenError, SEAL},
+};
 
 /// What no other use of the key is over.
 const PURPOSE: &[u8] = b"limiter fleet, letters";
-
-/// The length of a seal, in bytes.
-const SEAL: usize = 32;
 
 /// The most notes of a letter.
 pub const MOST_NOTES: usize = 512;
@@ -31,51 +25,9 @@ pub const MOST_BYTES: usize = 1 + SEAL + MOST_NOTES * LONGEST_NOTE + 2;
 /// 64, of which postcard writes seven bits a byte.
 const LONGEST_NOTE: usize = 16 + 1 + 2 * 5 + 5 * 10;
 
-/// The keys that a node knows. To change the key of a fleet that runs, have all nodes first open letters
-/// with the new one, too, then seal with it, and then forget the old one.
-#[derive(Clone, Debug)]
-pub struct Keys {
-    /// The key that letters are sealed with.
-    pub current: Key,
-    /// One more that seals are taken of, while the fleet's key changes.
-    pub other: Option<Key>,
-}
-
 /// Seals and opens the letters of one fleet.
 #[derive(Clone, Debug)]
-pub struct Seal {
-    keys: Keys,
-    alike: Output<Sha256>,
-}
-
-/// Bytes that are no letter of the fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenError {
-    /// They are too long for one.
-    TooLong,
-    /// They have another version of the format.
-    Version,
-    /// They are not sealed: with none of the keys, or by a node that has other names or terms.
-    Seal,
-    /// What is sealed is no notes.
-    Notes,
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::TooLong => "it is too long",
-            Self::Version => "another version of limiter wrote it",
-            Self::Seal => {
-                "its seal is wrong: its node has another key, other nodes in its list, or another \
-                 name of the fleet"
-            }
-            Self::Notes => "it cannot be read",
-        })
-    }
-}
-
-impl std::error::Error for OpenError {}
+pub struct Seal(Envelope);
 
 impl Seal {
     /// Returns the seal of the fleet with that name.
@@ -90,10 +42,12 @@ impl Seal {
         for number in [terms.loan_ns, terms.drift_ppm, terms.patience_ns] {
             alike.update(number.to_be_bytes());
         }
-        Self {
+        Self(Envelope {
             keys,
+            purpose: PURPOSE,
             alike: alike.finalize(),
-        }
+            most_bytes: MOST_BYTES,
+        })
     }
 
     /// Writes letters with these notes: as many as they need.
@@ -103,10 +57,7 @@ impl Seal {
 
     fn letter(&self, notes: &[Note]) -> Vec<u8> {
         let body = postcard::to_stdvec(notes).expect("memory takes all notes");
-        let mut letter = vec![VERSION];
-        letter.extend(self.of(&self.keys.current, &body).into_bytes());
-        letter.extend(body);
-        letter
+        self.0.close(&body)
     }
 
     /// Reads a letter.
@@ -115,27 +66,11 @@ impl Seal {
     ///
     /// No node of the fleet, as this one knows it, has written it.
     pub fn open(&self, letter: &[u8]) -> Result<Vec<Note>, OpenError> {
-        if letter.len() > MOST_BYTES {
-            return Err(OpenError::TooLong);
-        }
-        let (version, rest) = letter.split_first().ok_or(OpenError::Seal)?;
-        if *version != VERSION {
-            return Err(OpenError::Version);
-        }
-        let (seal, body) = rest.split_first_chunk::<SEAL>().ok_or(OpenError::Seal)?;
-        let seal = CtOutput::new((*seal).into());
-        let mut keys = [&self.keys.current].into_iter().chain(&self.keys.other);
-        if !keys.any(|key| self.of(key, body) == seal) {
-            return Err(OpenError::Seal);
-        }
+        let body = self.0.open(letter)?;
         match postcard::take_from_bytes::<Vec<Note>>(body) {
             Ok((notes, [])) if notes.len() <= MOST_NOTES => Ok(notes),
             _ => Err(OpenError::Notes),
         }
-    }
-
-    fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
-        key.seal(&[PURPOSE, &self.alike, body])
     }
 }
 
@@ -144,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Ask, Boot, Budget, Loan, Message, NodeId, Share};
+    use crate::{Ask, Boot, Budget, Key, Loan, Message, NodeId, Share};
 
     fn key(byte: u8) -> Key {
         Key::new(&[byte; 32]).unwrap()
@@ -261,9 +196,7 @@ mod tests {
             share..=share,
             [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         );
-        let mut letter = vec![VERSION];
-        letter.extend(seal.of(&key(1), &body).into_bytes());
-        letter.extend(body);
+        let mut letter = seal.0.close(&body);
         let notes = seal.open(&letter).unwrap();
         let Message::Loan(loan) = notes[0].message else {
             panic!("{notes:?}")
@@ -282,9 +215,7 @@ mod tests {
         #[test]
         fn any_sealed_bytes_are_notes_or_none(body in prop::collection::vec(any::<u8>(), 0..200)) {
             let seal = seal(keys(1, None));
-            let mut letter = vec![VERSION];
-            letter.extend(seal.of(&key(1), &body).into_bytes());
-            letter.extend(&body);
+            let letter = seal.0.close(&body);
             match seal.open(&letter) {
                 Ok(notes) => prop_assert!(notes.len() <= MOST_NOTES),
                 Err(error) => prop_assert_eq!(error, OpenError::Notes),

@@ -8,6 +8,7 @@
 
 pub mod config;
 pub mod file;
+pub mod fleet;
 pub mod lists;
 pub mod policy;
 pub mod prefix;

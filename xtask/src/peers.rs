@@ -1,4 +1,4 @@
-//! What the tests ask limited servers with, the servers, what bans, what checks the metrics and the
+//! What the tests ask limited servers with, the servers, what bans, the store of a fleet, what checks the metrics and the
 //! monitoring, and the browser that shows the page: installed, or unpacked for the tests alone, so
 //! that none starts as a service.
 
@@ -11,12 +11,12 @@ pub(crate) const PEERS: Unpacked = Unpacked {
     directory: "peers",
     packages: "nginx nsd unbound bind9-dnsutils knot-dnsutils prometheus jsonnet fail2ban \
                crowdsec-custom-bouncer chromium chromium-driver fonts-dejavu-core \
-               publicsuffix",
+               publicsuffix redis-server redis-tools",
     architecture: Architecture::Own,
 };
 
 /// The programs of these packages that the tests start.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 13] = [
     "nginx",
     "nsd",
     "unbound",
@@ -28,6 +28,8 @@ const PROGRAMS: [&str; 11] = [
     "fail2ban-client",
     "crowdsec-custom-bouncer",
     "chromedriver",
+    "redis-server",
+    "redis-cli",
 ];
 
 /// The public suffix list.

@@ -156,6 +156,9 @@ impl Ban {
     /// In place of a limit: no limit caused the ban.
     pub const BY_HAND: u16 = u16::MAX;
 
+    /// In place of a limit: one of another node of the fleet, which this one does not have.
+    pub const ELSEWHERE: u16 = Self::BY_HAND - 1;
+
     /// Returns whether a limit caused the ban.
     #[must_use]
     pub const fn is_automatic(&self) -> bool {

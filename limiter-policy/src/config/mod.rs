@@ -20,6 +20,7 @@ mod dns_name;
 pub mod duration;
 mod flags;
 mod flat_metrics;
+mod fleet;
 mod folder;
 mod group;
 mod groups;
@@ -61,6 +62,7 @@ mod selector;
 mod settings;
 mod spelling;
 mod standing;
+mod store_url;
 mod strategy;
 mod subscribers;
 mod surroundings;
@@ -81,6 +83,7 @@ pub use self::{
 use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
 use crate::{
     file,
+    fleet::Fleet,
     lists::{Feeds, ListSource},
     policy::Policy,
     secrets::Secrets,
@@ -111,6 +114,8 @@ pub struct Config {
     pub page: Page,
     /// The users that may ask the daemon.
     pub control: Control,
+    /// The fleet that this host belongs to; `None`: it is alone.
+    pub fleet: Option<Fleet>,
     /// Where the policy's lists get their addresses, in the policy's order.
     pub lists: Vec<ListSource>,
     /// The content of each list's files, by the list's name, in the order of the files.

@@ -7,7 +7,7 @@ use limiter_common::reason::Action;
 use super::{
     Config, answers, assemble, bans, buckets,
     diagnostics::Problems,
-    dns_cookies,
+    dns_cookies, fleet,
     ip_rep::{self, IpRep},
     joined::{Sections, Texts},
     limits::{self, Limits},
@@ -51,8 +51,9 @@ const STATE: &str = "state";
 const METRICS: &str = "metrics";
 const PAGE: &str = "page";
 const CONTROL: &str = "control";
+const FLEET: &str = "fleet";
 
-const SECTIONS: [&str; 28] = [
+const SECTIONS: [&str; 29] = [
     LIMITS,
     SELECTOR,
     OVERRIDES,
@@ -81,6 +82,7 @@ const SECTIONS: [&str; 28] = [
     METRICS,
     PAGE,
     CONTROL,
+    FLEET,
 ];
 
 /// The sections that several files of a configuration may have: maps and lists of what has a name.
@@ -186,6 +188,7 @@ pub(super) fn read(
     let metrics = setting(&mut reader, &fields, METRICS, settings::read_metrics);
     let page = setting(&mut reader, &fields, PAGE, page::read);
     let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
+    let fleet = (fields.get(FLEET)).and_then(|node| fleet::read(&mut reader, node, directory));
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     assemble::check_scope(&parts.limits, buckets, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
@@ -200,6 +203,7 @@ pub(super) fn read(
         metrics,
         page,
         control,
+        fleet,
         lists: lists.sources,
         feeds: lists.feeds,
         secrets,

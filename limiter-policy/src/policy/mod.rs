@@ -11,6 +11,7 @@ mod counted;
 mod counted_connections;
 mod deny;
 pub mod diff;
+mod digest;
 mod dns_cookies;
 mod dns_match;
 mod dns_name;
@@ -57,6 +58,7 @@ pub use self::{
     },
     counted_connections::CountedConnections,
     deny::Deny,
+    digest::digest,
     dns_cookies::DnsCookies,
     dns_match::DnsMatch,
     dns_name::{DnsName, InvalidDnsName, NamePattern},

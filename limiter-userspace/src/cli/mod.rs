@@ -10,6 +10,7 @@ pub(crate) mod connections;
 mod conversation;
 mod detach;
 pub(crate) mod explain;
+mod fleet;
 mod known;
 pub(crate) mod lists;
 pub mod manual;
@@ -77,6 +78,8 @@ enum Command {
     Forget(known::forget::ForgetArgs),
     /// Show how many sources are known, by standing, and the newest, or one
     Known(known::list::KnownArgs),
+    /// Show the fleet that the daemon belongs to
+    Fleet(fleet::FleetArgs),
     /// Show the sieves: their busiest addresses, their pressure and which lists they reject
     Sieve(sieve::SieveArgs),
     /// Show every counter on its own line, also under the names of Traffic Server's plugin
@@ -142,6 +145,7 @@ impl Cli {
             Command::Know(args) => known::know::know(&args),
             Command::Forget(args) => known::forget::forget(&args),
             Command::Known(args) => known::list::known(&args),
+            Command::Fleet(args) => fleet::fleet(&args),
             Command::Sieve(args) => sieve::sieve(&args),
             Command::Stats(args) => stats::stats(&args),
             Command::Reload(args) => reload::reload(&args),

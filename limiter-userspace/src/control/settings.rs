@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 use limiter_datapath::kernel::AttachedMode;
 use limiter_policy::config::{AttachMode, Config, Place};
 
-use crate::protocol::{InterfaceStatus, SettingDiff, Status};
+use crate::protocol::{FleetBrief, InterfaceStatus, SettingDiff, Status};
 
 /// The attach mode, as a [`SettingDiff::setting`].
 pub const MODE: &str = "mode";
@@ -94,12 +94,29 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
             text(wanted.listen.as_ref(), &wanted.hosts),
         )
     });
+    let fleet = status.daemon.as_ref().and_then(|daemon| {
+        let wanted = config.fleet.as_ref().map(|fleet| FleetBrief {
+            name: fleet.name.to_string(),
+            node: fleet.node.to_string(),
+            store: fleet.store.to_string(),
+        });
+        let text = |fleet: Option<&FleetBrief>| {
+            fleet.map_or_else(
+                || "none".to_owned(),
+                |fleet| format!("{}, node {}, {}", fleet.name, fleet.node, fleet.store),
+            )
+        };
+        let running = daemon.fleet.as_ref();
+        let same = running == wanted.as_ref();
+        difference("fleet", same, text(running), text(wanted.as_ref()))
+    });
     let settings = [
         mode(config.mode, &status.interfaces),
         state,
         metrics,
         page,
         control,
+        fleet,
     ];
     settings.into_iter().flatten().collect()
 }
@@ -164,7 +181,10 @@ fn listening(place: Option<impl fmt::Display>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::config::{self, Store};
+    use limiter_policy::{
+        config::{self, Store},
+        fleet::{Fleet, StoreAddress},
+    };
 
     use super::*;
     use crate::protocol::testing::status;
@@ -182,6 +202,23 @@ mod tests {
         let found = reloaded.iter().chain(&restarted);
         let shown: Vec<String> = found.map(ToString::to_string).collect();
         assert_eq!(shown, expected);
+    }
+
+    fn fleet() -> Fleet {
+        Fleet {
+            name: "edge".try_into().unwrap(),
+            node: "a".try_into().unwrap(),
+            store: StoreAddress {
+                tls: false,
+                user: None,
+                host: "store".to_owned(),
+                port: 6379,
+                database: 0,
+            },
+            password_file: None,
+            key_file: "fleet.key".into(),
+            ca_file: None,
+        }
     }
 
     #[test]
@@ -214,6 +251,7 @@ mod tests {
                 config.control.group = Some("adm".to_owned());
                 config.page.listen = Some(Place::Address(([127, 0, 0, 1], 9471).into()));
                 config.page.hosts = vec!["limiter.example".to_owned()];
+                config.fleet = Some(fleet());
                 status.daemon.as_mut().unwrap().metrics = None;
             },
             &[
@@ -226,6 +264,7 @@ mod tests {
                 "metrics     off → 127.0.0.1:9470",
                 "page        off → 127.0.0.1:9471, limiter.example",
                 "control     root alone → adm",
+                "fleet       none → edge, node a, redis://store:6379/0",
             ],
         );
         check(

@@ -15,7 +15,9 @@ use limiter_policy::{
 use tokio::task::spawn_blocking;
 
 use super::{
-    bans, capacity, confirm, connections, known,
+    bans, capacity, confirm, connections,
+    fleet::NoFleet,
+    known,
     named::{NamedBucket, bucket_named},
     offenders, owners, queues, refill,
     requests::Accept,
@@ -30,6 +32,9 @@ use crate::{
     },
     reputation::pressure::Measured,
 };
+
+/// Said where no daemon is.
+const NEEDS_DAEMON: &str = "only a daemon can do that: start one with `limiter run`";
 
 /// Answers a request.
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
@@ -108,6 +113,13 @@ pub(super) fn read(
             let list = sieves::list(datapath, name.as_deref(), measured);
             Answer::told(list.map(Answer::Sieves))
         }
+        Request::Fleet => match daemon {
+            Some(daemon) => {
+                let status = daemon.fleet_status().ok_or(NoFleet);
+                Answer::told(status.map(Answer::Fleet))
+            }
+            None => Answer::Error(NEEDS_DAEMON.to_owned()),
+        },
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
         Request::Reset(query) => Answer::told(refill::reset(datapath, query).map(Answer::Refilled)),
         Request::Refund(query) => {
@@ -119,9 +131,7 @@ pub(super) fn read(
         | Request::Detach
         | Request::ChangeBans(_)
         | Request::LiftBans { .. }
-        | Request::ChangeKnown(_) => {
-            Answer::Error("only a daemon can do that: start one with `limiter run`".to_owned())
-        }
+        | Request::ChangeKnown(_) => Answer::Error(NEEDS_DAEMON.to_owned()),
     }
 }
 

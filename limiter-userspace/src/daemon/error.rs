@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 use limiter_datapath::kernel::{
     DatapathError, interface::InterfaceError, pins::PinsError, preflight::PreflightError,
 };
-use limiter_policy::{config::Place, policy::CompileError};
+use limiter_policy::{config::Place, fleet::SecretFileError, policy::CompileError};
 use thiserror::Error;
 use tokio::task::JoinError;
 
@@ -75,6 +75,14 @@ pub enum StartupError {
         address: SocketAddr,
         /// What the system said.
         source: io::Error,
+    },
+    /// The fleet's key cannot be read.
+    #[error("the file '{}' {source}", file.display())]
+    FleetKeys {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: SecretFileError,
     },
     /// The kernel refused.
     #[error(transparent)]

@@ -14,6 +14,7 @@ mod enforce;
 mod error;
 mod exporter;
 mod feeds;
+mod fleet;
 mod forwarded;
 mod guard;
 pub mod incidents;

@@ -55,6 +55,8 @@ pub struct Pulses {
     pub page: Pulse,
     /// Reads server names.
     pub server_names: Pulse,
+    /// Hears the other nodes of the fleet.
+    pub fleet: Pulse,
 }
 
 impl Pulses {
@@ -68,6 +70,7 @@ impl Pulses {
             ("serves the metrics", &self.metrics),
             ("serves the page", &self.page),
             ("reads server names", &self.server_names),
+            ("hears the fleet", &self.fleet),
         ];
         let late = threads
             .into_iter()

@@ -19,6 +19,7 @@ use super::{
     changes::Changes,
     connections::Owners,
     dns_cookies::CookieSecrets,
+    fleet::Fleet,
     forwarded::Forwarded,
     guard::Guard,
     incidents::{IncidentNote, Recent},
@@ -33,8 +34,8 @@ use super::{
     troubles::Troubles,
 };
 use crate::protocol::{
-    AutomaticRate, DaemonStatus, GuardStatus, History, PageStatus, ServerNamesStatus, StateStatus,
-    sieves::SieveBrief,
+    AutomaticRate, DaemonStatus, FleetStatus, GuardStatus, History, PageStatus, ServerNamesStatus,
+    StateStatus, sieves::SieveBrief,
 };
 
 /// The state that the daemon's parts share and answer from.
@@ -47,6 +48,8 @@ pub struct Daemon {
     datapath: RwLock<Datapath>,
     /// The counts of bans, beside the kernel's map.
     pub(super) bans: BanKeeper,
+    /// Its part in a fleet; `None`: it is alone.
+    pub(super) fleet: Option<Arc<Fleet>>,
     /// Knows the addresses that must not be banned.
     pub(super) guard: Guard,
     /// What was logged of incidents.
@@ -105,6 +108,7 @@ impl Daemon {
         options: Options,
         told: Told,
         state: Option<StateKeeper>,
+        fleet: Option<Arc<Fleet>>,
         reloads: Requests,
         datapath: Datapath,
     ) -> Self {
@@ -115,6 +119,7 @@ impl Daemon {
             state,
             datapath: RwLock::new(datapath),
             bans: BanKeeper::default(),
+            fleet,
             guard: Guard::default(),
             incidents: Recent::default(),
             automatic: Outcomes::default(),
@@ -174,6 +179,12 @@ impl Daemon {
         self.state.as_ref().map(StateKeeper::status)
     }
 
+    /// Returns what is known of the fleet; `None`: the daemon is alone.
+    #[must_use]
+    pub fn fleet_status(&self) -> Option<FleetStatus> {
+        self.fleet.as_ref().map(|fleet| fleet.status())
+    }
+
     /// Returns how many bans there are, and what was done with them since the daemon started.
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
@@ -215,6 +226,7 @@ impl Daemon {
             secrets_error: self.cookies.error(),
             syn_cookies: self.syn_cookies.troubles(),
             tracking: self.forwarded.status(),
+            fleet: self.fleet.as_ref().map(|fleet| fleet.brief()),
         }
     }
 

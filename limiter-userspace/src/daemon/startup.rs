@@ -5,9 +5,11 @@
 use std::{io, mem, sync::Arc};
 
 use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
+use limiter_fleet::Keys;
 use limiter_policy::{
     config::{Page, Place},
     file,
+    fleet::read_keys,
     lists::Feeds,
     policy::CompileError,
 };
@@ -16,12 +18,13 @@ use tracing::info;
 
 use super::{
     automatic_rates,
-    candidate::{CandidateError, Inherited, Read},
+    candidate::{Candidate, CandidateError, Inherited, Read},
     confirm,
     enforce::put_in_force,
     error::StartupError,
     exporter::{Exporters, Placed},
     feeds::FeedKeeper,
+    fleet::{self, Fleet},
     options::Options,
     own_addresses::OwnAddressKeeper,
     requests::{PolicyRequest, Requests},
@@ -112,10 +115,15 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
         }),
         group,
     };
-    let daemon = Arc::new(Daemon::new(options, told, state, reloads, datapath));
+    let (fleet, keys) = read_fleet(&candidate)?.unzip();
+    let daemon = Arc::new(Daemon::new(options, told, state, fleet, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     put_in_force(&daemon, candidate, resumed).await?;
+    // Now that the bans are there from before.
+    if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
+        threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
+    }
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
     for listener in [listener, page_listener].into_iter().flatten() {
         let serving = listener.serve(Arc::clone(&daemon));
@@ -147,6 +155,19 @@ fn bind_page(
         place: place.clone(),
         source,
     })
+}
+
+/// Returns the daemon's part in a fleet, with the keys; `None`: it is alone.
+fn read_fleet(candidate: &Candidate) -> Result<Option<(Arc<Fleet>, Keys)>, StartupError> {
+    let Some(settings) = candidate.config.fleet.clone() else {
+        return Ok(None);
+    };
+    // They may have changed since the configuration was checked.
+    let keys = read_keys(&settings.key_file).map_err(|source| StartupError::FleetKeys {
+        file: settings.key_file.clone(),
+        source,
+    })?;
+    Ok(Some((Arc::new(Fleet::new(settings)), keys)))
 }
 
 /// Starts the threads that run beside the rest, but for those that serve over HTTP.

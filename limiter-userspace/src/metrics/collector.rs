@@ -3,6 +3,7 @@
 mod answers;
 mod automatic_bans;
 mod bans;
+mod fleet;
 mod labelled;
 mod server_names;
 
@@ -146,6 +147,9 @@ impl Collector for DaemonCollector {
         bans::encode(&self.daemon.ban_counts(), datapath, &mut encoder)?;
         automatic_bans::encode(self.daemon.automatic_bans(), &manifest.policy, &mut encoder)?;
         automatic_bans::guard(&self.daemon.guard_status(), &mut encoder)?;
+        if let Some(status) = self.daemon.fleet_status() {
+            fleet::encode(&status, &mut encoder)?;
+        }
         sieves::limit_info(&manifest.policy, &mut encoder)?;
         let briefs = self.read(self.daemon.sieves(datapath))?;
         sieves::sieves(&briefs, &mut encoder)?;

@@ -4,6 +4,7 @@
 pub mod bans;
 mod connections;
 mod explanation;
+mod fleet;
 pub mod known;
 mod offenders;
 mod refill;
@@ -34,6 +35,7 @@ pub use self::{
         QueueStatus, TrackingStatus,
     },
     explanation::{Explanation, LastDrop, LimitExplanation},
+    fleet::{FleetBrief, FleetNode, FleetStatus},
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
     },
@@ -145,6 +147,8 @@ pub enum Request {
         /// The sieve's name; `None`: all.
         name: Option<String>,
     },
+    /// Get what is known of the fleet.
+    Fleet,
     /// Get the whole policy in force.
     Policy,
     /// Read the configuration again and put it in force.
@@ -170,6 +174,7 @@ impl Request {
             | Self::Lists
             | Self::TestLists { .. }
             | Self::Sieves { .. }
+            | Self::Fleet
             | Self::Policy => true,
             Self::ChangeBans(_)
             | Self::LiftBans { .. }
@@ -222,6 +227,8 @@ pub enum Answer {
     KnownChanged(KnownChanged),
     /// To [`Request::Sieves`].
     Sieves(Vec<SieveStatus>),
+    /// To [`Request::Fleet`].
+    Fleet(FleetStatus),
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     connections::{ConnectionsStatus, QueueStatus, TrackingStatus},
+    fleet::FleetBrief,
     reload::History,
     sieves::SieveBrief,
     standing::StandingStatus,
@@ -118,6 +119,9 @@ pub struct DaemonStatus {
     /// How connections are counted that this host forwards; `None`: they are not to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking: Option<TrackingStatus>,
+    /// The fleet that it belongs to; `None`: it is alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetBrief>,
 }
 
 /// The page.

@@ -53,6 +53,7 @@ pub(crate) fn status() -> Status {
             secrets_error: None,
             syn_cookies: BTreeMap::new(),
             tracking: None,
+            fleet: None,
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),

@@ -1,6 +1,11 @@
 //! Helpers that load files and compare the result.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::Command,
+};
 
 use jiff::Timestamp;
 use limiter_common::{
@@ -23,7 +28,14 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     for (name, content) in files {
         let file = directory.path().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, content).unwrap();
+        fs::write(&file, content).unwrap();
+        // Secrets are refused that others may read.
+        if [".key", ".password"]
+            .iter()
+            .any(|kind| name.ends_with(kind))
+        {
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        }
     }
     let prefix = format!("{}/", directory.path().display());
     let lines = |error: Diagnostics| {

@@ -8,6 +8,7 @@ mod connections;
 mod dns_cookies;
 mod examples;
 mod files;
+mod fleet;
 mod folder;
 mod handshakes;
 mod harness;

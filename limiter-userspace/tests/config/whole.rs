@@ -66,6 +66,7 @@ overrides:
         control: Control {
             group: Some("adm".to_owned()),
         },
+        fleet: None,
         lists: vec![],
         feeds: BTreeMap::new(),
         secrets: None,

@@ -88,8 +88,9 @@ fn every_command_is_told() {
 
 /// A page, the heading above a table of fields, and a configuration with a field that does not
 /// exist there.
-const FIELDS: [(&str, &str, &str); 14] = [
+const FIELDS: [(&str, &str, &str); 15] = [
     ("configure.md", "## Sections", "qqqqqqqqqq: 1"),
+    ("configure.md", "### `fleet`", "fleet: {qqqqqqqqqq: 1}"),
     (
         "configure.md",
         "### `limits`",

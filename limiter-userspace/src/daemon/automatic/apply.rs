@@ -66,6 +66,8 @@ pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
         if policy.never_ban.is_empty() {
             return Ok(());
         }
+        // Other nodes may have other policies.
+        bans.tell_nobody();
         let lifted = bans.unban_chosen(|prefix, ban| {
             ban.is_automatic() && policy.never_banned(prefix).is_some()
         })?;

@@ -159,8 +159,11 @@ impl<'d> Teller<'d> {
             origin: Origin::of(ban),
             limit: ban.is_automatic().then(|| {
                 // Also a limit that the policy no longer has, unless its id was given to another.
-                let name = self.names.name(LimitId(ban.limit));
-                name.map_or_else(|| format!("limit {}", ban.limit), ToOwned::to_owned)
+                match self.names.name(LimitId(ban.limit)) {
+                    Some(name) => name.to_owned(),
+                    None if ban.limit == Ban::ELSEWHERE => "a limit of another node".to_owned(),
+                    None => format!("limit {}", ban.limit),
+                }
             }),
             reason: String::from_utf8_lossy(ban.text.reason()).into_owned(),
             since: self.now.saturating_sub(ago).unwrap_or(self.now),

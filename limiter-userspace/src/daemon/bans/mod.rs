@@ -2,6 +2,7 @@
 //! module changes it and counts what is in it.
 
 mod change;
+mod journal;
 mod keeper;
 mod list;
 mod maker;
@@ -24,6 +25,7 @@ use tracing::{error, warn};
 use self::keeper::with_bans_of;
 pub(super) use self::{
     change::{change, lift_all},
+    journal::Changed,
     keeper::BanKeeper,
     list::{count, of_address, page},
     new::{BanError, By, NewBan},

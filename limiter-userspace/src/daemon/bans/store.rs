@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     mem,
+    sync::Arc,
 };
 
 use ipnet::IpNet;
@@ -13,7 +14,10 @@ use limiter_common::{
 use limiter_datapath::kernel::DatapathError;
 use limiter_policy::policy::bans::{MOST_ORIGINS, Origin, forgotten_at, prefix_of, with, without};
 
+use tokio::sync::Notify;
+
 use super::{
+    journal::{Changed, Journal},
     maker::Maker,
     new::{BanError, Banned, NewBan},
     prefix,
@@ -83,6 +87,8 @@ pub(in crate::daemon) struct BanStore {
     earliest_ns: u64,
     /// Before this time no ban in the table is to be forgotten.
     quiet_until_ns: u64,
+    /// The changes; `None`: nobody is told.
+    journal: Option<Journal>,
 }
 
 impl BanStore {
@@ -105,7 +111,18 @@ impl BanStore {
             store: self,
             table,
             now_ns,
+            are_told: true,
         })
+    }
+
+    /// Notes from now on what is done, for those to whom it is told; `written` is notified of it.
+    pub(in crate::daemon) fn keep_journal(&mut self, written: Arc<Notify>) {
+        self.journal = Some(Journal::new(written));
+    }
+
+    /// Takes what was done since the last time, the oldest first, and how many changes were lost.
+    pub(in crate::daemon) fn take_changes(&mut self) -> (Vec<Changed>, u64) {
+        (self.journal.as_mut()).map_or_else(|| (Vec::new(), 0), Journal::take)
     }
 
     /// Returns how many bans held, by family, when they were last opened; an ended ban counts for
@@ -171,9 +188,17 @@ pub(in crate::daemon) struct Bans<'s, T> {
     store: &'s mut BanStore,
     table: &'s T,
     now_ns: u64,
+    /// Whether what is done is noted in the journal.
+    are_told: bool,
 }
 
 impl<T: BanTable> Bans<'_, T> {
+    /// Keeps out of the journal what is done from now on: others said it, or it concerns this host
+    /// alone.
+    pub(in crate::daemon) const fn tell_nobody(&mut self) {
+        self.are_told = false;
+    }
+
     /// Bans a prefix; replaces a ban that it has of the same origin.
     pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
@@ -200,6 +225,7 @@ impl<T: BanTable> Bans<'_, T> {
             self.store.look_again(moved);
         }
         self.done(&ban).made += 1;
+        self.tell(&key, &ban, false);
         let last = others.max_by_key(|other| other.until_ns).copied();
         Ok(Banned {
             ban,
@@ -388,6 +414,7 @@ impl<T: BanTable> Bans<'_, T> {
         bans.retain(|ban| ban.holds(self.now_ns));
         for ban in &bans {
             self.done(ban).lifted += 1;
+            self.tell(key, ban, true);
         }
         Ok(bans)
     }
@@ -413,6 +440,16 @@ impl<T: BanTable> Bans<'_, T> {
             self.store.removed = 0;
         }
         Ok(())
+    }
+
+    fn tell(&mut self, key: &BanKey, ban: &Ban, is_lifted: bool) {
+        if let Some(journal) = self.store.journal.as_mut().filter(|_| self.are_told) {
+            journal.write(Changed {
+                prefix: prefix_of(key),
+                ban: *ban,
+                is_lifted,
+            });
+        }
     }
 
     fn done(&mut self, ban: &Ban) -> &mut BansDone {

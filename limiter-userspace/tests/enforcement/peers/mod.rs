@@ -5,6 +5,7 @@
 mod bans;
 mod cookies;
 mod dns;
+mod fleet;
 mod metrics;
 mod monitoring;
 mod named_connections;

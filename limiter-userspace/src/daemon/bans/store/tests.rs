@@ -526,3 +526,34 @@ fn what_stands_twice_or_behind_a_gap_is_put_right() {
         assert_eq!(store.holding(), [2, 0]);
     }
 }
+
+#[test]
+fn what_is_done_is_told_unless_others_said_it() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let written = Arc::new(Notify::new());
+    store.keep_journal(written);
+    let act = |store: &mut BanStore, are_told: bool, act: fn(&mut Bans<'_, Memory>)| {
+        let mut bans = store.open(&table, SECOND).unwrap();
+        if !are_told {
+            bans.tell_nobody();
+        }
+        act(&mut bans);
+        let (changes, lost) = store.take_changes();
+        assert_eq!(lost, 0);
+        let changes = changes.into_iter();
+        changes
+            .map(|changed| (changed.prefix, changed.is_lifted))
+            .collect::<Vec<_>>()
+    };
+    let ban = |bans: &mut Bans<'_, Memory>| {
+        bans.ban(&new(prefix_of_test(), Some(9))).unwrap();
+    };
+    let lift = |bans: &mut Bans<'_, Memory>| {
+        bans.unban(prefix_of_test(), None).unwrap();
+    };
+    assert_eq!(act(&mut store, true, ban), [(prefix_of_test(), false)]);
+    assert_eq!(act(&mut store, true, lift), [(prefix_of_test(), true)]);
+    assert_eq!(act(&mut store, true, lift), []);
+    assert_eq!(act(&mut store, false, ban), []);
+    assert_eq!(act(&mut store, false, lift), []);
+}

@@ -1,0 +1,45 @@
+//! Positions in the stream.
+
+use std::fmt;
+
+/// The position of a message in the stream: a time in milliseconds, and a number among those of that
+/// time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    ms: u64,
+    number: u64,
+}
+
+impl Position {
+    /// Reads a position as the store writes it; `None`: it is none.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let (ms, number) = std::str::from_utf8(text).ok()?.split_once('-')?;
+        Some(Self {
+            ms: ms.parse().ok()?,
+            number: number.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.ms, self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions() {
+        let position = Position::parse(b"1700000000000-3").unwrap();
+        assert_eq!(position.to_string(), "1700000000000-3");
+        assert!(position > Position::parse(b"1700000000000-2").unwrap());
+        assert!(Position::parse(b"9-0").unwrap() < Position::parse(b"10-0").unwrap());
+        assert_eq!(Position::default().to_string(), "0-0");
+        for text in [&b""[..], b"1", b"-1", b"1-", b"a-1", b"1-\xff"] {
+            assert_eq!(Position::parse(text), None);
+        }
+    }
+}

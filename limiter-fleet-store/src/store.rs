@@ -1,0 +1,312 @@
+//! All commands that are sent.
+
+use std::time::Duration;
+
+use redis::{
+    Cmd, FromRedisValue, Pipeline, RedisError, Value, aio::MultiplexedConnection, cmd, pipe,
+};
+use thiserror::Error;
+
+use super::{
+    access::{Access, ConnectError},
+    position::Position,
+};
+
+/// The most messages or fields that are asked for at once.
+pub const MOST_AT_ONCE: usize = 256;
+
+/// About how many messages the stream keeps.
+const KEPT: u32 = 20_000;
+
+/// How long a read waits for news.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The name of the only field of messages.
+const FIELD: &str = "m";
+
+/// A connection to the store.
+#[derive(Clone)]
+pub struct Store {
+    connection: MultiplexedConnection,
+    bans: String,
+    news: String,
+    nodes: String,
+}
+
+/// Messages of the stream.
+#[derive(Debug, Default)]
+pub struct News {
+    /// The messages, the oldest first.
+    pub messages: Vec<Vec<u8>>,
+    /// Where to go on; `None`: there was nothing.
+    pub next: Option<Position>,
+}
+
+/// A part of the hash of bans.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Some of the values.
+    pub values: Vec<Vec<u8>>,
+    /// Where to go on; 0: that was all.
+    pub cursor: u64,
+}
+
+/// The store has not done what it was asked.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// It says why, or it cannot be reached.
+    #[error("{0}")]
+    Store(String),
+    /// It answers what no store answers.
+    #[error("it answers what was not asked")]
+    Answer,
+}
+
+impl From<RedisError> for StoreError {
+    fn from(error: RedisError) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+impl From<redis::ParsingError> for StoreError {
+    fn from(_: redis::ParsingError) -> Self {
+        Self::Answer
+    }
+}
+
+impl Store {
+    /// Connects for the fleet of that name.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached, or refuses.
+    pub async fn connect(access: &Access, fleet: &str) -> Result<Self, ConnectError> {
+        // In braces: all of a fleet's keys are on one server of a cluster.
+        let key = |what: &str| format!("limiter:{{{fleet}}}:{what}");
+        Ok(Self {
+            connection: access.connect().await?,
+            bans: key("bans"),
+            news: key("news"),
+            nodes: key("nodes"),
+        })
+    }
+
+    /// Keeps values in the hash of bans, and tells a message to those that listen: both or neither.
+    ///
+    /// # Errors
+    ///
+    /// The store has not done it, or did and cannot say so.
+    pub async fn publish(
+        &mut self,
+        values: &[(Vec<u8>, Vec<u8>)],
+        message: &[u8],
+    ) -> Result<(), StoreError> {
+        let mut keep = cmd("HSET");
+        keep.arg(&self.bans);
+        for (field, value) in values {
+            keep.arg(field).arg(value);
+        }
+        let mut tell = cmd("XADD");
+        tell.arg(&self.news).arg("MAXLEN").arg("~").arg(KEPT);
+        tell.arg("*").arg(FIELD).arg(message);
+        let mut both = pipe();
+        both.atomic()
+            .add_command(keep)
+            .ignore()
+            .add_command(tell)
+            .ignore();
+        self.ask_all::<()>(&both).await
+    }
+
+    /// Returns the position of the newest message; the first of all positions if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn newest(&mut self) -> Result<Position, StoreError> {
+        let mut newest = cmd("XREVRANGE");
+        newest.arg(&self.news).arg("+").arg("-").arg("COUNT").arg(1);
+        let found = self.ask(&newest).await?;
+        Ok(messages(found)?.next.unwrap_or_default())
+    }
+
+    /// Returns whether messages after a position may be missing, because the stream was cut.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn is_cut_after(&mut self, position: Position) -> Result<bool, StoreError> {
+        let mut oldest = cmd("XRANGE");
+        oldest.arg(&self.news).arg("-").arg("+").arg("COUNT").arg(1);
+        let found = self.ask(&oldest).await?;
+        Ok(messages(found)?
+            .next
+            .is_some_and(|oldest| oldest > position))
+    }
+
+    /// Reads messages after a position; waits a second at most if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn news(&mut self, after: Position) -> Result<News, StoreError> {
+        let mut read = cmd("XREAD");
+        read.arg("COUNT").arg(MOST_AT_ONCE);
+        read.arg("BLOCK").arg(WAIT.as_millis().to_string());
+        read.arg("STREAMS").arg(&self.news).arg(after.to_string());
+        match self.ask(&read).await? {
+            Value::Nil => Ok(News::default()),
+            // A list with the stream's name and its messages, or a map of them.
+            Value::Array(mut streams) if streams.len() == 1 => match streams.remove(0) {
+                Value::Array(mut named) if named.len() == 2 => messages(named.remove(1)),
+                _ => Err(StoreError::Answer),
+            },
+            Value::Map(mut streams) if streams.len() == 1 => messages(streams.remove(0).1),
+            _ => Err(StoreError::Answer),
+        }
+    }
+
+    /// Reads a part of the hash of bans, from a cursor; 0: from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn snapshot(&mut self, cursor: u64) -> Result<Snapshot, StoreError> {
+        let mut scan = cmd("HSCAN");
+        scan.arg(&self.bans).arg(cursor);
+        scan.arg("COUNT").arg(MOST_AT_ONCE);
+        let (cursor, values) = self.scan(&scan).await?;
+        Ok(Snapshot { values, cursor })
+    }
+
+    /// Returns the values of fields of the hash of bans; `None`: there is no such field.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn values(&mut self, fields: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let mut get = cmd("HMGET");
+        get.arg(&self.bans).arg(fields);
+        let values = Vec::<Option<Vec<u8>>>::from_redis_value(self.ask(&get).await?)?;
+        if values.len() == fields.len() {
+            Ok(values)
+        } else {
+            Err(StoreError::Answer)
+        }
+    }
+
+    /// Removes fields of the hash of bans.
+    ///
+    /// # Errors
+    ///
+    /// The store has not done it, or did and cannot say so.
+    pub async fn forget(&mut self, fields: &[Vec<u8>]) -> Result<(), StoreError> {
+        let mut delete = cmd("HDEL");
+        delete.arg(&self.bans).arg(fields);
+        self.ask(&delete).await.map(|_| ())
+    }
+
+    /// Leaves a node's sign of life in place of its last one; returns whether there was none.
+    ///
+    /// # Errors
+    ///
+    /// The store has not done it, or did and cannot say so.
+    pub async fn beat(&mut self, node: &str, beat: &[u8]) -> Result<bool, StoreError> {
+        let mut keep = cmd("HSET");
+        keep.arg(&self.nodes).arg(node).arg(beat);
+        let added = u64::from_redis_value(self.ask(&keep).await?)?;
+        Ok(added > 0)
+    }
+
+    /// Returns the signs of life of about so many nodes.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn beats(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+        let (mut beats, mut cursor) = (Vec::new(), 0);
+        loop {
+            let mut scan = cmd("HSCAN");
+            scan.arg(&self.nodes).arg(cursor);
+            scan.arg("COUNT").arg(MOST_AT_ONCE);
+            let (next, some) = self.scan(&scan).await?;
+            beats.extend(some);
+            cursor = next;
+            if cursor == 0 || beats.len() >= most {
+                return Ok(beats);
+            }
+        }
+    }
+
+    /// Removes the sign of life of a node.
+    ///
+    /// # Errors
+    ///
+    /// The store has not done it, or did and cannot say so.
+    pub async fn forget_beat(&mut self, node: &str) -> Result<(), StoreError> {
+        let mut delete = cmd("HDEL");
+        delete.arg(&self.nodes).arg(node);
+        self.ask(&delete).await.map(|_| ())
+    }
+
+    /// Scans a hash; returns the next cursor, and the values.
+    async fn scan(&mut self, scan: &Cmd) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
+        let found = self.ask(scan).await?;
+        let (cursor, fields) = <(u64, Vec<Vec<u8>>)>::from_redis_value(found)?;
+        let values = fields.into_iter().skip(1).step_by(2);
+        Ok((cursor, values.collect()))
+    }
+
+    async fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        Ok(command.query_async(&mut self.connection).await?)
+    }
+
+    async fn ask_all<T: FromRedisValue>(&mut self, commands: &Pipeline) -> Result<T, StoreError> {
+        Ok(commands.query_async(&mut self.connection).await?)
+    }
+}
+
+/// Reads messages with their positions. One without the field is left out: somebody else wrote it.
+fn messages(found: Value) -> Result<News, StoreError> {
+    let Value::Array(all) = found else {
+        return Err(StoreError::Answer);
+    };
+    let mut news = News::default();
+    for one in all {
+        let (position, fields) = <(Vec<u8>, Vec<Vec<u8>>)>::from_redis_value(one)?;
+        news.next = Some(Position::parse(&position).ok_or(StoreError::Answer)?);
+        let mut fields = fields.into_iter();
+        if fields.next().is_some_and(|field| field == FIELD.as_bytes()) {
+            news.messages.extend(fields.next());
+        }
+    }
+    Ok(news)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn messages_of_others_are_left_out() {
+        let message = |id: &str, fields: &[&str]| {
+            let fields = fields.iter().map(|field| text(field)).collect();
+            Value::Array(vec![text(id), Value::Array(fields)])
+        };
+        let found = Value::Array(vec![
+            message("1-0", &["m", "one"]),
+            message("1-1", &["x", "other"]),
+            message("2-0", &["m", "two", "x", "more"]),
+            message("3-0", &[]),
+        ]);
+        let news = messages(found).unwrap();
+        assert_eq!(news.messages, [b"one", b"two"]);
+        assert_eq!(news.next.unwrap().to_string(), "3-0");
+        assert!(messages(Value::Nil).is_err());
+        assert!(messages(Value::Array(vec![message("x", &[])])).is_err());
+    }
+}

@@ -1,0 +1,346 @@
+//! The last word about each ban.
+
+use std::collections::{HashMap, hash_map};
+
+use super::note::{BanId, BanNote, Said, Stamp};
+use crate::Name;
+
+/// The most bans and lifted bans that a node knows of.
+pub const MOST_HELD: usize = 500_000;
+
+/// How long it is remembered that a ban was lifted, or has ended, at most, in milliseconds: 30 days.
+const LONGEST_MEMORY_MS: u64 = 30 * 24 * 3_600_000;
+
+/// How long a ban is remembered after its end, and what was said of it at least, in milliseconds: an
+/// hour, in which clocks may disagree and messages be under way.
+const AFTERWARDS_MS: u64 = 3_600_000;
+
+/// The last word about a ban.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was said, and by whom.
+    pub stamp: Stamp,
+    /// The word.
+    pub said: Said,
+    /// When the last ends of all that was said, in milliseconds since 1970.
+    pub ends_ms: u64,
+}
+
+/// The fate of a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// It is the last word now.
+    New,
+    /// It is what was known.
+    Known,
+    /// A later word is known.
+    Older,
+    /// It is over, and nothing is known of it.
+    Over,
+    /// There is no room for more.
+    Full,
+}
+
+/// The last word about each ban.
+#[derive(Debug, Default)]
+pub struct BanMap {
+    entries: HashMap<BanId, Entry>,
+}
+
+impl Entry {
+    /// Returns whether the ban holds at a time in milliseconds since 1970.
+    #[must_use]
+    pub const fn holds(&self, now_ms: u64) -> bool {
+        now_ms < self.said.ends_ms()
+    }
+
+    /// Returns when it may be forgotten, in milliseconds since 1970: nothing that was ever said of the
+    /// ban holds any more.
+    fn forgotten_at_ms(&self) -> u64 {
+        let own_ms = self.said.ends_ms();
+        if own_ms == u64::MAX {
+            return own_ms;
+        }
+        let longest_ms = self.stamp.ms.saturating_add(LONGEST_MEMORY_MS);
+        let past_ms = self.ends_ms.min(longest_ms);
+        let last_ms = past_ms.max(own_ms).max(self.stamp.ms);
+        last_ms.saturating_add(AFTERWARDS_MS)
+    }
+}
+
+impl BanMap {
+    /// Takes a note, at a time in milliseconds since 1970.
+    pub fn merge(&mut self, note: BanNote, now_ms: u64) -> Merged {
+        let BanNote {
+            id,
+            stamp,
+            said,
+            ends_ms,
+        } = note;
+        let entry = Entry {
+            stamp,
+            said,
+            ends_ms,
+        };
+        let room = self.entries.len() < MOST_HELD;
+        match self.entries.entry(id) {
+            hash_map::Entry::Vacant(_) if entry.forgotten_at_ms() <= now_ms => Merged::Over,
+            hash_map::Entry::Vacant(_) if !room => Merged::Full,
+            hash_map::Entry::Vacant(place) => {
+                place.insert(entry);
+                Merged::New
+            }
+            hash_map::Entry::Occupied(mut place) => {
+                let known = place.get_mut();
+                let ends_ms = known.ends_ms.max(entry.ends_ms);
+                // By what is said, too: one node that lies must not set the others at odds.
+                let order = (&entry.stamp, &entry.said).cmp(&(&known.stamp, &known.said));
+                if order.is_gt() {
+                    *known = entry;
+                }
+                known.ends_ms = ends_ms;
+                match order {
+                    std::cmp::Ordering::Greater => Merged::New,
+                    std::cmp::Ordering::Equal => Merged::Known,
+                    std::cmp::Ordering::Less => Merged::Older,
+                }
+            }
+        }
+    }
+
+    /// Notes what this node itself says, at a time in milliseconds since 1970: later than all that is
+    /// known of the ban. `ends_ms`: when what was lifted would have ended.
+    pub fn say(&mut self, id: BanId, said: Said, ends_ms: u64, node: &Name, now_ms: u64) -> Merged {
+        let known = self.entries.get(&id);
+        let after_ms = known.map_or(0, |known| known.stamp.ms.saturating_add(1));
+        let ends_ms = ends_ms
+            .max(said.ends_ms())
+            .max(known.map_or(0, |known| known.ends_ms));
+        let stamp = Stamp {
+            ms: now_ms.max(after_ms),
+            node: node.clone(),
+        };
+        let word = BanNote {
+            id,
+            stamp,
+            said,
+            ends_ms,
+        };
+        self.merge(word, now_ms)
+    }
+
+    /// Returns the last word about a ban.
+    #[must_use]
+    pub fn get(&self, id: &BanId) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    /// Returns the last word about a ban as a note; `None`: nothing is known of it.
+    #[must_use]
+    pub fn note(&self, id: &BanId) -> Option<BanNote> {
+        let entry = self.entries.get(id)?;
+        Some(BanNote {
+            id: id.clone(),
+            stamp: entry.stamp.clone(),
+            said: entry.said.clone(),
+            ends_ms: entry.ends_ms,
+        })
+    }
+
+    /// Returns all, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&BanId, &Entry)> {
+        self.entries.iter()
+    }
+
+    /// Returns how many are known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Forgets what holds no more, at a time in milliseconds since 1970; returns it.
+    pub fn forget(&mut self, now_ms: u64) -> Vec<BanId> {
+        let is_over = |_: &BanId, entry: &mut Entry| entry.forgotten_at_ms() <= now_ms;
+        let over = self.entries.extract_if(is_over);
+        over.map(|(id, _)| id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*, sample::Index};
+
+    use super::*;
+
+    const NOW: u64 = 1_700_000_000_000;
+
+    fn id(last: u8) -> BanId {
+        BanId {
+            prefix: format!("192.0.2.{last}/32").parse().unwrap(),
+            origin: "operator".into(),
+        }
+    }
+
+    fn name(node: u8) -> Name {
+        char::from(b'a' + node)
+            .to_string()
+            .as_str()
+            .try_into()
+            .unwrap()
+    }
+
+    fn said(until_ms: Option<u64>) -> Said {
+        Said::Banned {
+            until_ms,
+            reason: "why".into(),
+            limit: None,
+        }
+    }
+
+    fn any_note() -> impl Strategy<Value = BanNote> {
+        let said = prop_oneof![
+            Just(Said::Lifted),
+            (0_u64..4_000_000).prop_map(|more| said(Some(NOW + more))),
+            Just(said(None)),
+        ];
+        let ends = prop_oneof![Just(0), NOW..NOW + 5_000_000, Just(u64::MAX)];
+        (0_u8..3, NOW - 3..NOW, 0_u8..3, said, ends).prop_map(|(last, ms, node, said, ends_ms)| {
+            BanNote {
+                id: id(last),
+                stamp: Stamp {
+                    ms,
+                    node: name(node),
+                },
+                ends_ms: ends_ms.max(said.ends_ms()),
+                said,
+            }
+        })
+    }
+
+    fn merged(notes: impl IntoIterator<Item = BanNote>) -> HashMap<BanId, Entry> {
+        let mut map = BanMap::default();
+        for note in notes {
+            map.merge(note, NOW);
+        }
+        map.entries
+    }
+
+    proptest! {
+        /// Whatever the order, and however often each comes.
+        #[test]
+        fn nodes_that_heard_the_same_agree(
+            notes in vec(any_note(), 1..12),
+            order in vec(any::<Index>(), 0..40),
+        ) {
+            let again = order.iter().map(|index| index.get(&notes).clone());
+            let other = merged(again.chain(notes.iter().rev().cloned()));
+            prop_assert_eq!(merged(notes.iter().cloned()), other);
+        }
+
+        /// Through a snapshot that others wrote, too.
+        #[test]
+        fn a_node_that_begins_with_a_snapshot_agrees(
+            notes in vec(any_note(), 1..12),
+            missed in any::<Index>(),
+        ) {
+            let missed = missed.index(notes.len());
+            let mut snapshot = BanMap::default();
+            for note in &notes[..missed] {
+                snapshot.merge(note.clone(), NOW);
+            }
+            let ids = snapshot.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+            let begun = ids.iter().filter_map(|id| snapshot.note(id));
+            let late = merged(begun.chain(notes[missed..].iter().cloned()));
+            prop_assert_eq!(merged(notes), late);
+        }
+
+        /// A node's own word counts, however far others' clocks are ahead.
+        #[test]
+        fn the_own_word_is_the_last(notes in vec(any_note(), 1..12), behind in 0_u64..1_000_000) {
+            let mut map = BanMap::default();
+            for note in notes {
+                map.merge(note, NOW);
+            }
+            let before = map.get(&id(0)).map_or(0, |entry| entry.ends_ms);
+            prop_assert_eq!(map.say(id(0), Said::Lifted, 0, &name(0), NOW - behind), Merged::New);
+            prop_assert_eq!(&map.get(&id(0)).unwrap().said, &Said::Lifted);
+            prop_assert_eq!(map.get(&id(0)).unwrap().ends_ms, before);
+        }
+
+        /// No repeated note brings a lifted ban back.
+        #[test]
+        fn nothing_repeated_brings_a_ban_back(notes in vec(any_note(), 1..12), later in 0_u64..9_000_000) {
+            let mut map = BanMap::default();
+            for note in &notes {
+                map.merge(note.clone(), NOW);
+            }
+            for last in 0..3 {
+                map.say(id(last), Said::Lifted, 0, &name(0), NOW);
+            }
+            map.forget(NOW + later);
+            for note in notes {
+                map.merge(note, NOW + later);
+            }
+            let mut entries = map.iter();
+            prop_assert!(entries.all(|(_, entry)| !entry.holds(NOW + later)));
+        }
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten() {
+        let mut map = BanMap::default();
+        map.say(id(1), said(Some(NOW + 1_000)), 0, &name(0), NOW);
+        map.say(id(2), said(None), 0, &name(0), NOW);
+        assert!(map.get(&id(1)).unwrap().holds(NOW + 999));
+        assert!(!map.get(&id(1)).unwrap().holds(NOW + 1_000));
+        assert!(map.get(&id(2)).unwrap().holds(u64::MAX - 1));
+        assert_eq!(map.forget(NOW + 1_000 + AFTERWARDS_MS - 1), []);
+        let later = NOW + 1_000 + AFTERWARDS_MS;
+        assert_eq!(map.forget(later), [id(1)]);
+        assert_eq!(map.forget(u64::MAX - 1), []);
+        // That one without an end was lifted is remembered for a month.
+        map.say(id(2), Said::Lifted, 0, &name(0), later);
+        assert_eq!(map.forget(later + LONGEST_MEMORY_MS), []);
+        let month = later + LONGEST_MEMORY_MS + AFTERWARDS_MS;
+        assert_eq!(map.forget(month), [id(2)]);
+        assert!(map.is_empty());
+        let mut over = BanMap::default();
+        over.say(id(3), said(Some(NOW + 1)), 0, &name(0), NOW);
+        let note = over.note(&id(3)).unwrap();
+        assert_eq!(map.merge(note, month), Merged::Over);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many() {
+        let mut map = BanMap::default();
+        let of = |number: usize| {
+            let number = u32::try_from(number).unwrap();
+            BanId {
+                prefix: std::net::Ipv4Addr::from_bits(number)
+                    .to_string()
+                    .parse::<std::net::IpAddr>()
+                    .unwrap()
+                    .into(),
+                origin: "x".into(),
+            }
+        };
+        for number in 0..MOST_HELD {
+            assert_eq!(
+                map.say(of(number), said(None), 0, &name(0), NOW),
+                Merged::New
+            );
+        }
+        assert_eq!(
+            map.say(of(MOST_HELD), said(None), 0, &name(0), NOW),
+            Merged::Full
+        );
+        assert_eq!(map.say(of(7), Said::Lifted, 0, &name(0), NOW), Merged::New);
+        assert_eq!(map.len(), MOST_HELD);
+    }
+}

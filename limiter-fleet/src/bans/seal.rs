@@ -1,0 +1,187 @@
+//! Seals of what nodes say of bans, and of their signs of life.
+//!
+//! All nodes must have the fleet's name and its key alike, and nothing else: nodes come and go without
+//! a list of them.
+
+use serde::{Serialize, de::DeserializeOwned};
+use sha2::{Digest as _, Sha256};
+
+use super::{beat::Beat, note::BanNote};
+use crate::{
+    Name,
+    envelope::{Envelope, Keys, OpenError, SEAL},
+};
+
+/// The most notes about bans in a letter.
+pub const MOST_BAN_NOTES: usize = 256;
+
+/// The most bytes of a note: two prefixes' worth, the texts and the numbers, with room to spare.
+const LONGEST_NOTE: usize = 512;
+
+/// Seals and opens what nodes say of bans, and their signs of life.
+#[derive(Clone, Debug)]
+pub struct BanSeal {
+    bans: Envelope,
+    beats: Envelope,
+}
+
+impl BanSeal {
+    /// Returns the seal of the fleet with that name.
+    #[must_use]
+    pub fn new(fleet: &Name, keys: &Keys) -> Self {
+        let envelope = |purpose, notes: usize| Envelope {
+            keys: keys.clone(),
+            purpose,
+            alike: Sha256::digest(fleet.as_str()),
+            most_bytes: 1 + SEAL + 2 + notes * LONGEST_NOTE,
+        };
+        Self {
+            bans: envelope(b"limiter fleet, bans", MOST_BAN_NOTES),
+            beats: envelope(b"limiter fleet, beats", 1),
+        }
+    }
+
+    /// Writes a letter of at most [`MOST_BAN_NOTES`].
+    #[must_use]
+    pub fn letter(&self, notes: &[BanNote]) -> Vec<u8> {
+        debug_assert!(notes.len() <= MOST_BAN_NOTES, "{}", notes.len());
+        self.bans.close(&written(&notes))
+    }
+
+    /// Reads a letter. Its notes are [checked](BanNote::check) by nobody yet.
+    ///
+    /// # Errors
+    ///
+    /// No node of the fleet has written it.
+    pub fn open(&self, letter: &[u8]) -> Result<Vec<BanNote>, OpenError> {
+        let notes = read::<Vec<BanNote>>(self.bans.open(letter)?)?;
+        if notes.len() > MOST_BAN_NOTES {
+            return Err(OpenError::Notes);
+        }
+        Ok(notes)
+    }
+
+    /// Writes a sign of life.
+    #[must_use]
+    pub fn beat(&self, beat: &Beat) -> Vec<u8> {
+        self.beats.close(&written(beat))
+    }
+
+    /// Reads a sign of life.
+    ///
+    /// # Errors
+    ///
+    /// No node of the fleet has written it.
+    pub fn open_beat(&self, beat: &[u8]) -> Result<Beat, OpenError> {
+        let beat = read::<Beat>(self.beats.open(beat)?)?;
+        if beat.is_right() {
+            Ok(beat)
+        } else {
+            Err(OpenError::Notes)
+        }
+    }
+}
+
+fn written(what: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(what).expect("memory takes all notes")
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpenError> {
+    match postcard::take_from_bytes(body) {
+        Ok((read, [])) => Ok(read),
+        _ => Err(OpenError::Notes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        Key,
+        bans::note::{BanId, Said, Stamp},
+    };
+
+    fn seal(fleet: &str, current: u8, other: Option<u8>) -> BanSeal {
+        let key = |byte: u8| Key::new(&[byte; 32]).unwrap();
+        let keys = Keys {
+            current: key(current),
+            other: other.map(key),
+        };
+        BanSeal::new(&fleet.try_into().unwrap(), &keys)
+    }
+
+    fn longest() -> BanNote {
+        BanNote {
+            id: BanId {
+                prefix: "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff/128"
+                    .parse()
+                    .unwrap(),
+                origin: "o".repeat(16).into(),
+            },
+            stamp: Stamp {
+                ms: u64::MAX,
+                node: "n".repeat(63).as_str().try_into().unwrap(),
+            },
+            said: Said::Banned {
+                until_ms: Some(u64::MAX),
+                reason: "r".repeat(88).into(),
+                limit: Some("l".repeat(128).into()),
+            },
+            ends_ms: u64::MAX,
+        }
+    }
+
+    #[test]
+    fn a_letter_says_what_was_written() {
+        let seal = seal("edge", 1, None);
+        let notes = vec![longest(); MOST_BAN_NOTES];
+        assert_eq!(seal.open(&seal.letter(&notes)), Ok(notes));
+        let beat = Beat::new("a".try_into().unwrap(), "1.2.3", 7, 9);
+        assert_eq!(seal.open_beat(&seal.beat(&beat)), Ok(beat));
+    }
+
+    #[test]
+    fn only_nodes_of_the_fleet_are_heard() {
+        let own = seal("edge", 1, Some(2));
+        let notes = [longest()];
+        for (fleet, key, is_heard) in [
+            ("edge", 1, true),
+            ("edge", 2, true),
+            ("edge", 3, false),
+            ("core", 1, false),
+        ] {
+            let heard = own.open(&seal(fleet, key, None).letter(&notes));
+            assert_eq!(heard.is_ok(), is_heard, "{fleet} {key}");
+        }
+        // A sign of life is no letter.
+        let beat = Beat::new("a".try_into().unwrap(), "1", 7, 9);
+        assert_eq!(own.open(&own.beat(&beat)), Err(OpenError::Seal));
+        assert_eq!(own.open(&vec![1; 1_000_000]), Err(OpenError::TooLong));
+    }
+
+    proptest! {
+        /// Whatever somebody with the key says is notes or none, and never a panic.
+        #[test]
+        fn any_sealed_bytes_are_notes_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
+            let seal = seal("edge", 1, None);
+            if let Ok(notes) = seal.open(&seal.bans.close(&body)) {
+                for note in notes {
+                    let _ = note.check(0);
+                }
+            }
+            let _ = seal.open_beat(&seal.beats.close(&body));
+        }
+
+        #[test]
+        fn a_changed_letter_is_none(at in 1_usize..200, to: u8) {
+            let seal = seal("edge", 1, None);
+            let mut letter = seal.letter(&[longest()]);
+            let at = at % letter.len();
+            prop_assume!(at > 0 && letter[at] != to);
+            letter[at] = to;
+            prop_assert_eq!(seal.open(&letter), Err(OpenError::Seal));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The section `fleet`: where the store is, who this node is, and the files with the secrets.
+
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
+
+use limiter_fleet::Name;
+
+use super::{node::Node, reader::Fields, reader::Reader, store_url, surroundings::named_path};
+use crate::fleet::{self, Fleet};
+
+const STORE: &str = "store";
+const NAME: &str = "name";
+const NODE: &str = "node";
+const PASSWORD_FILE: &str = "password-file";
+const KEY_FILE: &str = "key-file";
+const CA_FILE: &str = "ca-file";
+
+/// Reads `fleet`, and looks whether the files that it names hold what they should.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    directory: Option<&Path>,
+) -> Option<Fleet> {
+    let known = [STORE, NAME, NODE, PASSWORD_FILE, KEY_FILE, CA_FILE];
+    let expected = "a map with 'store', 'name', 'node' and 'key-file'";
+    let fields = reader.fields(node, expected, &known)?;
+    for (field, what) in [
+        (STORE, "the address of Valkey or Redis"),
+        (NAME, "the fleet's name, the same on all nodes"),
+        (NODE, "this node's name, which no other node has"),
+        (KEY_FILE, "the file with the fleet's key"),
+    ] {
+        if fields.is_missing(field) {
+            reader.error(node.at, format!("needs '{field}', {what}"));
+        }
+    }
+    let store = (fields.get(STORE)).and_then(|node| store_url::read(reader, node));
+    let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
+    let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
+    let key_file = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
+    let password_file = read_file(
+        reader,
+        &fields,
+        PASSWORD_FILE,
+        directory,
+        fleet::read_password,
+    );
+    let ca_file = read_file(
+        reader,
+        &fields,
+        CA_FILE,
+        directory,
+        fleet::read_certificates,
+    );
+    let store = store?;
+    if store.user.is_some() && fields.is_missing(PASSWORD_FILE) {
+        reader.error(
+            node.at,
+            format!("needs '{PASSWORD_FILE}', the file with the password of the store's user"),
+        );
+    }
+    if let Some(node) = fields.get(CA_FILE)
+        && !store.tls
+    {
+        let message = "has no effect without TLS: begin the store's address with 'rediss://'";
+        reader.error(node.at, format!("{CA_FILE} {message}"));
+    }
+    Some(Fleet {
+        name: name?,
+        node: this?,
+        store,
+        password_file: password_file?,
+        key_file: key_file??,
+        ca_file: ca_file?,
+    })
+}
+
+fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) -> Option<Name> {
+    let text = reader.text(node, "a name")?;
+    match Name::try_from(text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            reader.error(node.at, format!("invalid {what} '{text}', {error}"));
+            None
+        }
+    }
+}
+
+/// Returns the path of a file that holds what it should; `None`, which is noted: it does not.
+#[expect(
+    clippy::option_option,
+    reason = "a file may be wrong, or not be named, which is right for some"
+)]
+fn read_file<'n, T, E: Display>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    field: &str,
+    directory: Option<&Path>,
+    read: impl FnOnce(&Path) -> Result<T, E>,
+) -> Option<Option<PathBuf>> {
+    let Some(node) = fields.get(field) else {
+        return Some(None);
+    };
+    let name = reader.text(node, "a file's name")?;
+    let path = named_path(reader, node.at, name, directory)?;
+    if let Err(error) = read(&path) {
+        reader.error(node.at, format!("the file '{}' {error}", path.display()));
+        return None;
+    }
+    Some(Some(path))
+}

@@ -1,0 +1,145 @@
+//! The fleet that a host belongs to: where its store is, and the files with its secrets.
+
+use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, path::PathBuf};
+
+use limiter_fleet::{Key, KeyError, Keys, Name};
+
+use crate::file::{Unreadable, read_at_most};
+
+/// The largest file with a secret or with certificates, in MiB.
+const MAX_MIB: u64 = 1;
+
+/// All permissions but those of the file's owner.
+const OTHERS: u32 = 0o077;
+
+/// The fleet that a host belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// Its name, which all nodes have alike.
+    pub name: Name,
+    /// This node's name, which no other has.
+    pub node: Name,
+    /// The store through which nodes hear of each other.
+    pub store: StoreAddress,
+    /// The file with the password of the store's user; `None`: the store asks for none.
+    pub password_file: Option<PathBuf>,
+    /// The file with the fleet's key.
+    pub key_file: PathBuf,
+    /// The file with the certificates that the store's is checked against; `None`: the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreAddress {
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// Its ACL user; `None`: the default one.
+    pub user: Option<String>,
+    /// The name or the address of its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The number of the database.
+    pub database: u16,
+}
+
+/// Formats the address as in a configuration.
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        write!(formatter, "{scheme}://")?;
+        if let Some(user) = &self.user {
+            write!(formatter, "{user}@")?;
+        }
+        let (host, port, database) = (&self.host, self.port, self.database);
+        if host.contains(':') {
+            write!(formatter, "[{host}]:{port}/{database}")
+        } else {
+            write!(formatter, "{host}:{port}/{database}")
+        }
+    }
+}
+
+/// A file holds no secret of the fleet's.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretFileError {
+    /// It cannot be read as a file.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// Others than its owner have rights on it.
+    #[error("is open to others than its owner (mode {0:04o}): `chmod 600` it")]
+    TooOpen(u32),
+    /// It has no line, or only empty ones.
+    #[error("is empty: expected a secret on its first line")]
+    Empty,
+    /// It has more lines than have a meaning.
+    #[error("has more than {0}")]
+    TooMany(&'static str),
+    /// It is not text.
+    #[error("is not UTF-8 text")]
+    NotText,
+    /// A line is no key.
+    #[error("has no key of a fleet in line {0}: {1}")]
+    Key(usize, #[source] KeyError),
+}
+
+/// Reads the fleet's keys: that on the first line seals, and one on the second, if there is one, is
+/// believed as well, while the fleet's key changes.
+///
+/// # Errors
+///
+/// The file cannot be read, is open to others, or holds no key.
+pub fn read_keys(path: &Path) -> Result<Keys, SecretFileError> {
+    let lines = lines(path)?;
+    if lines.len() > 2 {
+        return Err(SecretFileError::TooMany(
+            "two keys: that which seals, and one more that is believed",
+        ));
+    }
+    let keys = (1..).zip(&lines).map(|(number, line)| {
+        Key::new(line.as_bytes()).map_err(|error| SecretFileError::Key(number, error))
+    });
+    let mut keys = keys.collect::<Result<Vec<_>, _>>()?.into_iter();
+    let current = keys.next().ok_or(SecretFileError::Empty)?;
+    Ok(Keys {
+        current,
+        other: keys.next(),
+    })
+}
+
+/// Reads the password of the store's user.
+///
+/// # Errors
+///
+/// The file cannot be read, is open to others, or holds no password.
+pub fn read_password(path: &Path) -> Result<String, SecretFileError> {
+    let mut lines = lines(path)?;
+    match lines.len() {
+        0 => Err(SecretFileError::Empty),
+        1 => Ok(lines.remove(0)),
+        _ => Err(SecretFileError::TooMany("one line")),
+    }
+}
+
+/// Reads the certificates that the store's is checked against, as PEM.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn read_certificates(path: &Path) -> Result<Vec<u8>, Unreadable> {
+    Ok(read_at_most(path, MAX_MIB)?.bytes)
+}
+
+/// Returns the lines of a file that only its owner may read, without empty ones.
+fn lines(path: &Path) -> Result<Vec<String>, SecretFileError> {
+    let content = read_at_most(path, MAX_MIB)?;
+    let metadata = path.metadata().map_err(Unreadable::Io)?;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & OTHERS != 0 {
+        return Err(SecretFileError::TooOpen(mode));
+    }
+    let text = String::from_utf8(content.bytes).map_err(|_| SecretFileError::NotText)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(lines.map(ToOwned::to_owned).collect())
+}

@@ -1,0 +1,94 @@
+//! The nodes' signs of life.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use limiter_fleet::bans::Beat;
+use limiter_fleet_store::Store;
+use tracing::warn;
+
+use super::{handle::Seen, node::Node, session::Over, words::Now};
+
+/// The most nodes that are known at once.
+const MOST: usize = 10_000;
+
+/// How long a node without a sign of life is known, in milliseconds: a day.
+const LONGEST_MS: u64 = 24 * 3_600_000;
+
+/// The signs of life over one connection.
+#[derive(Default)]
+pub(super) struct Beats {
+    /// This node's last; `None`: none yet.
+    last: Option<Beat>,
+    /// Another host has this node's name, and the log says so.
+    is_double: bool,
+}
+
+impl Beats {
+    /// Reads those of all nodes, and leaves this node's.
+    pub(super) async fn exchange(
+        &mut self,
+        node: &mut Node,
+        store: &mut Store,
+    ) -> Result<(), Over> {
+        let beats = node.meanwhile(store.beats(MOST)).await??;
+        let now = Now::new();
+        let mut seen = BTreeMap::<String, Beat>::new();
+        for beat in beats.iter().take(MOST) {
+            let Ok(beat) = node.seal.open_beat(beat) else {
+                node.refuse("beat", "a sign of life is not sealed by the fleet's key");
+                continue;
+            };
+            if now.ms.saturating_sub(beat.ms) > LONGEST_MS {
+                node.meanwhile(store.forget_beat(beat.node.as_str()))
+                    .await??;
+                continue;
+            }
+            let name = beat.node.to_string();
+            if seen.get(&name).is_none_or(|other| other.ms < beat.ms) {
+                seen.insert(name, beat);
+            }
+        }
+        let own = node.fleet.settings.node.to_string();
+        self.look_for_double(seen.get(&own));
+        let beat = node.beat(now);
+        let written = node.seal.beat(&beat);
+        let is_new = node.meanwhile(store.beat(&own, &written)).await??;
+        let is_emptied = is_new && self.last.is_some();
+        seen.insert(own, beat.clone());
+        self.last = Some(beat);
+        let at = Instant::now();
+        node.fleet.told().nodes = seen
+            .into_iter()
+            .map(|(name, beat)| {
+                let seen = Seen {
+                    version: beat.version.into(),
+                    policy: beat.policy,
+                    age_ns: now.ms.saturating_sub(beat.ms).saturating_mul(1_000_000),
+                    at,
+                };
+                (name, seen)
+            })
+            .collect();
+        if is_emptied {
+            Err(Over::Emptied)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn look_for_double(&mut self, found: Option<&Beat>) {
+        let (Some(last), Some(found)) = (&self.last, found) else {
+            return;
+        };
+        let is_double = last != found;
+        if is_double && !self.is_double {
+            let node = &found.node;
+            warn!(
+                node = node.as_str(),
+                "another host says to be the fleet's node {node}, too: give each its own `fleet: \
+                 {{node: …}}`"
+            );
+        }
+        self.is_double = is_double;
+    }
+}

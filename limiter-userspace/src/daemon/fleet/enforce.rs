@@ -1,0 +1,154 @@
+//! Puts in force what other nodes say, unless this node's guard or policy is against it.
+
+use limiter_datapath::kernel::DatapathError;
+use limiter_fleet::bans::{BanId, Entry, Said};
+use limiter_policy::{
+    policy::bans::{Origin, prefix_of},
+    text::short,
+};
+use tracing::{debug, warn};
+
+use super::{
+    known::{Known, Seed},
+    words::{self, Now},
+};
+use crate::{
+    daemon::{bans::BanError, guard::GuardUnavailable, shared::Daemon},
+    guard::Protected,
+};
+
+/// How many refused bans the log names at once.
+const NAMED: usize = 5;
+
+/// A ban that holds elsewhere and not here.
+pub(super) struct Refused {
+    pub(super) id: BanId,
+    /// Its name in metrics.
+    pub(super) reason: &'static str,
+    why: String,
+}
+
+/// The fate of others' words.
+#[derive(Default)]
+pub(super) struct Enforced {
+    /// The bans that are refused here.
+    pub(super) refused: Vec<Refused>,
+    /// Those of which nothing stands in the way.
+    pub(super) allowed: Vec<BanId>,
+}
+
+/// Puts the last word about some bans in force.
+pub(super) fn enforce(
+    daemon: &Daemon,
+    known: &Known,
+    ids: &[BanId],
+    protected: &Result<Protected, GuardUnavailable>,
+) -> Result<Enforced, DatapathError> {
+    let now = Now::new();
+    daemon.with_bans(|datapath, bans| {
+        bans.tell_nobody();
+        let manifest = datapath.manifest();
+        let mut enforced = Enforced::default();
+        for id in ids {
+            let Some(entry) = known.map.get(id) else {
+                continue;
+            };
+            let new = words::new_ban(id, &entry.said, &manifest.names, now);
+            let Some(new) = new.filter(|_| entry.holds(now.ms)) else {
+                if let Ok(origin) = id.origin.parse::<Origin>() {
+                    bans.unban(id.prefix, Some(&origin))?;
+                }
+                enforced.allowed.push(id.clone());
+                continue;
+            };
+            let refuse = |reason, why| Refused {
+                id: id.clone(),
+                reason,
+                why,
+            };
+            let refusal = match protected {
+                Err(unavailable) => Some(refuse("guard_blind", unavailable.to_string())),
+                Ok(protected) => (protected.refusal(id.prefix))
+                    .map(|refusal| refuse("protected", refusal.to_string())),
+            };
+            let never = manifest.policy.never_banned(id.prefix);
+            let never = never.map(|never| refuse("never_ban", never.to_string()));
+            if let Some(refused) = never.or(refusal) {
+                enforced.refused.push(refused);
+                continue;
+            }
+            match bans.ban(&new) {
+                Ok(_) => {
+                    say(id, entry);
+                    enforced.allowed.push(id.clone());
+                }
+                Err(BanError::Datapath(error)) => return Err(error),
+                Err(error) => enforced.refused.push(refuse("no_room", error.to_string())),
+            }
+        }
+        Ok(enforced)
+    })
+}
+
+fn say(id: &BanId, entry: &Entry) {
+    let Said::Banned { reason, .. } = &entry.said else {
+        return;
+    };
+    let (prefix, node, origin) = (short(id.prefix), &entry.stamp.node, &id.origin);
+    debug!(
+        prefix,
+        node = node.as_str(),
+        origin = &**origin,
+        reason = &**reason,
+        "{prefix} is banned by the fleet's node {node} ({origin})"
+    );
+}
+
+/// Logs bans that are refused here.
+pub(super) fn log_refused(known: &Known, refused: &[Refused]) {
+    for Refused { id, why, .. } in refused.iter().take(NAMED) {
+        let prefix = short(id.prefix);
+        let node = known
+            .map
+            .get(id)
+            .map_or("?", |entry| entry.stamp.node.as_str());
+        warn!(
+            prefix,
+            node, why, "the fleet's ban of {prefix} by node {node} is not in force here: {why}"
+        );
+    }
+    let more = refused.len().saturating_sub(NAMED);
+    if more > 0 {
+        warn!(
+            more,
+            "more of the fleet's bans are not in force here (bans: {more})"
+        );
+    }
+}
+
+/// Returns the bans that hold here, before the fleet was heard.
+pub(super) fn seeds(daemon: &Daemon) -> Result<Vec<(BanId, Seed)>, DatapathError> {
+    let datapath = daemon.datapath();
+    let Some(maps) = datapath.reputation() else {
+        return Ok(Vec::new());
+    };
+    let names = &datapath.manifest().names;
+    let now = Now::new();
+    let (mut seeds, mut some, mut position) = (Vec::new(), Vec::new(), None);
+    loop {
+        position = maps.bans().read_some(position, &mut some)?;
+        let holding = some
+            .drain(..)
+            .filter(|(_, ban)| ban.holds(now.monotonic_ns));
+        seeds.extend(holding.map(|(key, ban)| {
+            let seed = Seed {
+                since_ms: now.since_ms(&ban),
+                said: words::made(&ban, now.until_ms(&ban), names),
+            };
+            (words::id(prefix_of(&key), &ban), seed)
+        }));
+        if position.is_none() {
+            return Ok(seeds);
+        }
+    }
+}

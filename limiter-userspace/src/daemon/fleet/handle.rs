@@ -1,0 +1,128 @@
+//! The daemon and the thread that is the fleet's node share this.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use limiter_policy::fleet::Fleet as Settings;
+use tokio::sync::Notify;
+
+use crate::protocol::{FleetBrief, FleetNode, FleetStatus};
+
+/// The daemon has no part in a fleet.
+#[derive(Debug, thiserror::Error)]
+#[error("the daemon belongs to no fleet: configure `fleet`, then start it again")]
+pub(in crate::daemon) struct NoFleet;
+
+/// A daemon's part in a fleet.
+pub(in crate::daemon) struct Fleet {
+    /// As it was configured when the daemon started.
+    pub(super) settings: Settings,
+    /// Notified when bans were made or lifted here.
+    pub(super) changed: Arc<Notify>,
+    /// Notified when the daemon ends.
+    pub(super) ending: Notify,
+    told: Mutex<Told>,
+}
+
+/// The node's news.
+pub(super) struct Told {
+    pub(super) is_connected: bool,
+    pub(super) error: Option<String>,
+    pub(super) since: Instant,
+    pub(super) unsent: usize,
+    pub(super) held: usize,
+    pub(super) bans: BTreeMap<String, u64>,
+    pub(super) refused_here: usize,
+    pub(super) delay_ns: Option<u64>,
+    pub(super) sent: u64,
+    pub(super) heard: u64,
+    pub(super) refused: BTreeMap<&'static str, u64>,
+    pub(super) nodes: BTreeMap<String, Seen>,
+}
+
+/// A node's last sign of life.
+pub(super) struct Seen {
+    pub(super) version: String,
+    pub(super) policy: u64,
+    /// How old it was when it was read, in nanoseconds.
+    pub(super) age_ns: u64,
+    pub(super) at: Instant,
+}
+
+impl Fleet {
+    pub(in crate::daemon) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            changed: Arc::default(),
+            ending: Notify::new(),
+            told: Mutex::new(Told {
+                is_connected: false,
+                error: None,
+                since: Instant::now(),
+                unsent: 0,
+                held: 0,
+                bans: BTreeMap::new(),
+                refused_here: 0,
+                delay_ns: None,
+                sent: 0,
+                heard: 0,
+                refused: BTreeMap::new(),
+                nodes: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// Returns which fleet it is.
+    pub(in crate::daemon) fn brief(&self) -> FleetBrief {
+        FleetBrief {
+            name: self.settings.name.to_string(),
+            node: self.settings.node.to_string(),
+            store: self.settings.store.to_string(),
+        }
+    }
+
+    /// Returns what is known of it.
+    pub(in crate::daemon) fn status(&self) -> FleetStatus {
+        let told = self.told();
+        let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nodes = told.nodes.iter().map(|(name, seen)| {
+            let node = FleetNode {
+                version: seen.version.clone(),
+                policy: format!("{:016x}", seen.policy),
+                ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
+            };
+            (name.clone(), node)
+        });
+        let refused = told.refused.iter();
+        FleetStatus {
+            fleet: self.brief(),
+            connected: told.is_connected,
+            error: told.error.clone(),
+            since_ns: ns(told.since),
+            unsent: told.unsent as u64,
+            held: told.held as u64,
+            bans: told.bans.clone(),
+            refused_here: told.refused_here as u64,
+            delay_ns: told.delay_ns,
+            sent: told.sent,
+            heard: told.heard,
+            refused: refused
+                .map(|(reason, count)| ((*reason).to_owned(), *count))
+                .collect(),
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// Counts notes that were refused.
+    pub(super) fn refuse(&self, reason: &'static str) {
+        *self.told().refused.entry(reason).or_default() += 1;
+    }
+
+    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+        // A panic elsewhere spoils no number.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,336 @@
+//! A connection to the store, from its beginning to its loss.
+//!
+//! It begins with where the stream ends, then all that the hash has, and goes on with the stream from
+//! there: so nothing is missed, and what is heard twice is known already. Then is sent what is known here and
+//! the store lacks, from whichever node finds it first.
+
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher as _, RandomState},
+    mem,
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use limiter_fleet::bans::{BanId, MOST_BAN_NOTES, MOST_HELD};
+use limiter_fleet_store::{Access, ConnectError, News, Position, Store, StoreError, Tls};
+use limiter_policy::fleet::{self, SecretFileError};
+use thiserror::Error;
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
+use tracing::info;
+
+use super::{beats::Beats, known::Taken, node::Node, words::Now};
+
+/// How often the thread gives a sign of life, at least.
+const ALIVE: Duration = Duration::from_millis(500);
+
+/// How many ticks of a second lie between two signs of life to the other nodes.
+const BEAT_TICKS: u64 = 5;
+
+/// How many ticks lie between two looks for what is over.
+const TIDY_TICKS: u64 = 60;
+
+/// How many fields are asked for at once.
+const SOME: usize = MOST_BAN_NOTES;
+
+/// Why a session is over.
+#[derive(Debug, Error)]
+pub(super) enum Over {
+    /// The daemon ends.
+    #[error("the daemon ends")]
+    Ending,
+    /// There is no connection.
+    #[error("{0}")]
+    Connect(#[from] ConnectError),
+    /// The store has not done what it was asked.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The store's password cannot be read.
+    #[error("the file with its password {0}")]
+    Password(#[source] SecretFileError),
+    /// The certificates cannot be read.
+    #[error("the file with certificates {0}")]
+    Certificates(String),
+    /// The store has lost what it had.
+    #[error("it has lost what it had")]
+    Emptied,
+    /// The stream was cut before it was read.
+    #[error("its stream was cut before it was read")]
+    Cut,
+}
+
+impl Node {
+    /// Connects, and stays connected as long as that goes well.
+    pub(super) async fn session(&mut self) -> Result<(), Over> {
+        let access = self.access()?;
+        let name = self.fleet.settings.name.to_string();
+        let mut store = self.meanwhile(Store::connect(&access, &name)).await??;
+        let reader = self.meanwhile(Store::connect(&access, &name)).await??;
+        let after = self.meanwhile(store.newest()).await??;
+        self.read_all(&mut store).await?;
+        self.connected();
+        let mut news = Reader::start(reader, after);
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut tick, mut beats) = (0_u64, Beats::default());
+        let fleet = Arc::clone(&self.fleet);
+        loop {
+            let has_work = !self.known.unsent.is_empty() || !self.known.doubted.is_empty();
+            tokio::select! {
+                biased;
+                () = fleet.ending.notified() => return Err(Over::Ending),
+                () = fleet.changed.notified() => self.note_changes(),
+                _ = ticks.tick() => {
+                    self.daemon.pulses.fleet.beat();
+                    if tick.is_multiple_of(BEAT_TICKS) {
+                        self.renew_keys();
+                        self.count();
+                        beats.exchange(self, &mut store).await?;
+                    }
+                    if tick % TIDY_TICKS == TIDY_TICKS - 1 {
+                        self.forget(&mut store).await?;
+                    }
+                    tick += 1;
+                }
+                heard = news.messages.recv() => {
+                    for message in heard.ok_or(StoreError::Answer)?? {
+                        let notes = self.open(&message);
+                        self.hear(notes).await;
+                    }
+                }
+                () = std::future::ready(()), if has_work => {}
+            }
+            self.send(&mut store).await?;
+            self.resolve(&mut store).await?;
+        }
+    }
+
+    /// Waits for the store, and meanwhile notes what is done here.
+    pub(super) async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Over> {
+        let mut work = pin!(work);
+        let fleet = Arc::clone(&self.fleet);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                () = fleet.ending.notified() => return Err(Over::Ending),
+                () = fleet.changed.notified() => self.note_changes(),
+                () = sleep(ALIVE) => {}
+            }
+            self.daemon.pulses.fleet.beat();
+        }
+    }
+
+    /// Waits without a store, and meanwhile notes what is done here.
+    pub(super) async fn rest(&mut self, pause: Duration) -> Result<(), Over> {
+        self.meanwhile(sleep(pause)).await
+    }
+
+    fn access(&self) -> Result<Access, Over> {
+        let settings = &self.fleet.settings;
+        let password = settings.password_file.as_deref().map(fleet::read_password);
+        let certificates = settings.ca_file.as_deref().map(fleet::read_certificates);
+        let certificates = certificates
+            .transpose()
+            .map_err(|error| Over::Certificates(error.to_string()))?;
+        let store = &settings.store;
+        Ok(Access {
+            host: store.host.clone(),
+            port: store.port,
+            database: store.database,
+            user: store.user.clone(),
+            password: password.transpose().map_err(Over::Password)?,
+            tls: store.tls.then_some(Tls { certificates }),
+        })
+    }
+
+    /// Reads all that the store has of bans, and notes what it lacks.
+    async fn read_all(&mut self, store: &mut Store) -> Result<(), Over> {
+        let hashes = RandomState::new();
+        let (mut there, mut over, mut cursor, mut read) = (HashSet::new(), Vec::new(), 0, 0);
+        loop {
+            let some = self.meanwhile(store.snapshot(cursor)).await??;
+            read += some.values.len();
+            let now = Now::new();
+            let mut due = Vec::new();
+            for value in &some.values {
+                for note in self.open(value) {
+                    let id = note.id.clone();
+                    let hash = hashes.hash_one(&id);
+                    let taken = self.take(note, now);
+                    match taken {
+                        Taken::Due => due.push(id),
+                        Taken::Over => over.push(id),
+                        Taken::InForce | Taken::Nothing | Taken::Older | Taken::Full => {}
+                    }
+                    if matches!(taken, Taken::Due | Taken::InForce | Taken::Nothing) {
+                        there.insert(hash);
+                    }
+                }
+            }
+            self.enforce(due).await;
+            self.drop_over(store, &mem::take(&mut over)).await?;
+            cursor = some.cursor;
+            // A scan may tell some twice, but somebody may also have filled the hash.
+            if cursor == 0 || read > 4 * MOST_HELD {
+                break;
+            }
+        }
+        self.known.say_seeds();
+        let known = self.known.map.iter().map(|(id, _)| id);
+        let lacking = known.filter(|id| !there.contains(&hashes.hash_one(id)));
+        self.known.doubted = lacking.cloned().collect();
+        Ok(())
+    }
+
+    /// Sends some of what the store has yet to hear.
+    async fn send(&mut self, store: &mut Store) -> Result<(), Over> {
+        let ids: Vec<_> = self.known.unsent.iter().take(SOME).cloned().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for id in &ids {
+            self.known.unsent.remove(id);
+        }
+        let notes: Vec<_> = ids
+            .iter()
+            .filter_map(|id| self.known.map.note(id))
+            .collect();
+        let values: Vec<_> = notes
+            .iter()
+            .map(|note| {
+                (
+                    field(&note.id),
+                    self.seal.letter(std::slice::from_ref(note)),
+                )
+            })
+            .collect();
+        let message = self.seal.letter(&notes);
+        let sent = self.meanwhile(store.publish(&values, &message)).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            self.known.unsent.extend(ids);
+        }
+        sent??;
+        self.fleet.told().sent += notes.len() as u64;
+        self.tell();
+        Ok(())
+    }
+
+    /// Asks whether the store has the last word about some bans of which that is not known, and has it
+    /// sent where it has not: another node may have done that meanwhile.
+    async fn resolve(&mut self, store: &mut Store) -> Result<(), Over> {
+        let ids: Vec<_> = self.known.doubted.iter().take(SOME).cloned().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let fields: Vec<_> = ids.iter().map(field).collect();
+        let values = self.meanwhile(store.values(&fields)).await??;
+        let now = Now::new();
+        let mut due = Vec::new();
+        for (id, value) in ids.into_iter().zip(values) {
+            self.known.doubted.remove(&id);
+            let notes = value.map(|value| self.open(&value)).unwrap_or_default();
+            let note = notes.into_iter().find(|note| note.id == id);
+            let taken = note.map(|note| self.take(note, now));
+            match taken {
+                Some(Taken::Due) => due.push(id),
+                Some(Taken::Older) | None if self.known.map.get(&id).is_some() => {
+                    self.known.unsent.insert(id);
+                }
+                _ => {}
+            }
+        }
+        self.enforce(due).await;
+        Ok(())
+    }
+
+    /// Forgets what is over, here and in the store.
+    async fn forget(&mut self, store: &mut Store) -> Result<(), Over> {
+        let over = self.tidy().await;
+        self.drop_over(store, &over).await
+    }
+
+    async fn drop_over(&mut self, store: &mut Store, over: &[BanId]) -> Result<(), Over> {
+        for some in over.chunks(SOME) {
+            let fields: Vec<_> = some.iter().map(field).collect();
+            self.meanwhile(store.forget(&fields)).await??;
+            // Somebody may have banned one of them again just then.
+            for id in some {
+                self.doubt(id.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn connected(&mut self) {
+        {
+            let mut told = self.fleet.told();
+            told.is_connected = true;
+            told.error = None;
+            told.since = std::time::Instant::now();
+        }
+        self.tell();
+        self.count();
+        let (store, held) = (&self.fleet.settings.store, self.known.map.len());
+        info!(
+            held,
+            "the fleet's store {store} is connected (bans known: {held})"
+        );
+    }
+}
+
+/// Returns the field of a ban in the store's hash.
+fn field(id: &BanId) -> Vec<u8> {
+    format!("{} {}", id.prefix, id.origin).into_bytes()
+}
+
+/// Reads the stream over a connection of its own, as a read waits for news.
+struct Reader {
+    messages: mpsc::Receiver<Result<Vec<Vec<u8>>, Over>>,
+    task: JoinHandle<()>,
+}
+
+impl Reader {
+    fn start(mut store: Store, mut after: Position) -> Self {
+        let (sender, messages) = mpsc::channel(4);
+        let task = tokio::spawn(async move {
+            loop {
+                let read = read(&mut store, after).await;
+                let is_over = read.is_err();
+                let read = read.map(|news| {
+                    after = news.next.unwrap_or(after);
+                    news.messages
+                });
+                if matches!(&read, Ok(messages) if messages.is_empty()) {
+                    continue;
+                }
+                if sender.send(read).await.is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        Self { messages, task }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn read(store: &mut Store, after: Position) -> Result<News, Over> {
+    let begun = Instant::now();
+    let news = store.news(after).await?;
+    // Only who does not keep up, or begins at nothing, can have missed what was cut off.
+    let is_behind = news.messages.len() >= limiter_fleet_store::MOST_AT_ONCE
+        || begun.elapsed() > Duration::from_secs(5);
+    if is_behind && after != Position::default() && store.is_cut_after(after).await? {
+        return Err(Over::Cut);
+    }
+    Ok(news)
+}

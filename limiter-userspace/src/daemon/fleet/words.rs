@@ -1,0 +1,178 @@
+//! A ban of the kernel's table in the fleet's words, and back.
+
+use std::time::Duration;
+
+use ipnet::IpNet;
+use limiter_common::{
+    ban::{Ban, FOREVER},
+    limit::LimitId,
+};
+use limiter_datapath::kernel::{monotonic_now, wall_clock_now};
+use limiter_fleet::bans::{BanId, Said};
+use limiter_policy::policy::{Names, bans::Origin};
+
+use crate::{
+    daemon::bans::{By, Changed, NewBan},
+    protocol::bans::BanReason,
+};
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// One moment by the kernel's clock and by the wall clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    pub(super) monotonic_ns: u64,
+    /// Since 1970; before that, it is 0.
+    pub(super) ms: u64,
+}
+
+impl Now {
+    pub(super) fn new() -> Self {
+        Self {
+            monotonic_ns: monotonic_now(),
+            ms: u64::try_from(wall_clock_now().as_millisecond()).unwrap_or_default(),
+        }
+    }
+
+    /// Returns when a ban ends, in milliseconds since 1970; `None`: not until it is lifted.
+    pub(super) const fn until_ms(self, ban: &Ban) -> Option<u64> {
+        if ban.until_ns == FOREVER {
+            return None;
+        }
+        let left_ns = ban.until_ns.saturating_sub(self.monotonic_ns);
+        Some(self.ms.saturating_add(left_ns / NS_PER_MS))
+    }
+
+    /// Returns when a ban was made, in milliseconds since 1970.
+    pub(super) const fn since_ms(self, ban: &Ban) -> u64 {
+        let age_ns = self.monotonic_ns.wrapping_sub(ban.since_ns);
+        self.ms.saturating_sub(age_ns / NS_PER_MS)
+    }
+
+    /// Returns how long a ban lasts from now on; `None`: until it is lifted.
+    fn left(self, until_ms: Option<u64>) -> Option<Duration> {
+        until_ms.map(|until_ms| Duration::from_millis(until_ms.saturating_sub(self.ms)))
+    }
+}
+
+/// Returns which ban of a prefix it is.
+pub(super) fn id(prefix: IpNet, ban: &Ban) -> BanId {
+    BanId {
+        prefix: prefix.trunc(),
+        origin: Origin::of(ban).as_str().into(),
+    }
+}
+
+/// Returns what is to be said of a change, and when what was changed would have ended.
+pub(super) fn said(changed: &Changed, names: &Names, now: Now) -> (BanId, Said, u64) {
+    let until_ms = now.until_ms(&changed.ban);
+    let id = id(changed.prefix, &changed.ban);
+    let said = if changed.is_lifted {
+        Said::Lifted
+    } else {
+        made(&changed.ban, until_ms, names)
+    };
+    (id, said, until_ms.unwrap_or(u64::MAX))
+}
+
+/// Returns what is to be said of a ban that holds.
+pub(super) fn made(ban: &Ban, until_ms: Option<u64>, names: &Names) -> Said {
+    let limit = ban.is_automatic().then(|| {
+        // One that another node's limit made, of which only that node knows the name, has none.
+        let name = names.name(LimitId(ban.limit));
+        name.unwrap_or_default().into()
+    });
+    let reason = String::from_utf8_lossy(ban.text.reason());
+    let reason = BanReason::cut(&reason).unwrap_or_default();
+    Said::Banned {
+        until_ms,
+        reason: reason.as_str().into(),
+        limit,
+    }
+}
+
+/// Returns the ban to be made here; `None`: it is lifted, or its origin is none.
+pub(super) fn new_ban(id: &BanId, said: &Said, names: &Names, now: Now) -> Option<NewBan> {
+    let Said::Banned {
+        until_ms,
+        reason,
+        limit,
+    } = said
+    else {
+        return None;
+    };
+    let by = match limit {
+        Some(name) => By::Limit(names.id(name).unwrap_or(LimitId(Ban::ELSEWHERE))),
+        None => By::Origin(id.origin.parse().ok()?),
+    };
+    let left = now.left(*until_ms);
+    Some(NewBan {
+        prefix: id.prefix,
+        for_ns: left.map(|left| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)),
+        reason: BanReason::cut(reason).unwrap_or_default(),
+        by,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Now = Now {
+        monotonic_ns: 50_000_000_000,
+        ms: 1_700_000_000_000,
+    };
+
+    fn ban(until_ns: u64, limit: u16, origin: &str, reason: &str) -> Ban {
+        Ban {
+            until_ns,
+            since_ns: 49_000_000_000,
+            times: 3,
+            limit,
+            text: origin.parse::<Origin>().unwrap().text(reason),
+        }
+    }
+
+    #[track_caller]
+    fn there_and_back(ban: Ban) -> NewBan {
+        let names = Names::default().intern(["Other", "Web"]).unwrap();
+        let changed = Changed {
+            prefix: "192.0.2.0/24".parse().unwrap(),
+            ban,
+            is_lifted: false,
+        };
+        let (id, said, _) = said(&changed, &names, NOW);
+        new_ban(&id, &said, &names, NOW).unwrap()
+    }
+
+    #[test]
+    fn bans_are_the_same_elsewhere() {
+        let new = there_and_back(ban(53_000_000_000, Ban::BY_HAND, "fail2ban", "sshd"));
+        assert_eq!(new.prefix, "192.0.2.0/24".parse().unwrap());
+        assert_eq!(new.for_ns, Some(3_000_000_000));
+        assert_eq!(new.reason.as_str(), "sshd");
+        assert!(matches!(new.by, By::Origin(origin) if origin == Origin::FAIL2BAN));
+        let new = there_and_back(ban(FOREVER, Ban::BY_HAND, "operator", ""));
+        assert_eq!(new.for_ns, None);
+        let names = Names::default().intern(["Other", "Web"]).unwrap();
+        let LimitId(web) = names.id("Web").unwrap();
+        let new = there_and_back(ban(FOREVER, web, "automatic", "9 drops"));
+        assert!(matches!(new.by, By::Limit(LimitId(limit)) if limit == web));
+        let unknown = there_and_back(ban(FOREVER, Ban::ELSEWHERE, "automatic", ""));
+        assert!(matches!(unknown.by, By::Limit(LimitId(Ban::ELSEWHERE))));
+    }
+
+    #[test]
+    fn times() {
+        let ended = ban(1, Ban::BY_HAND, "operator", "");
+        assert_eq!(NOW.until_ms(&ended), Some(NOW.ms));
+        assert_eq!(NOW.since_ms(&ended), NOW.ms - 1_000);
+        let lifted = Changed {
+            prefix: "192.0.2.0/24".parse().unwrap(),
+            ban: ban(53_000_000_000, Ban::BY_HAND, "operator", ""),
+            is_lifted: true,
+        };
+        let (_, said, ends_ms) = said(&lifted, &Names::default(), NOW);
+        assert_eq!((said, ends_ms), (Said::Lifted, NOW.ms + 3_000));
+    }
+}

@@ -1,0 +1,92 @@
+//! The metrics of the fleet.
+
+use std::{collections::BTreeMap, fmt};
+
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use super::labelled::{Labelled, counters};
+use crate::{metrics::number::gauge_of, protocol::FleetStatus};
+
+/// Encodes what a node knows of its fleet.
+pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    for (name, help, value) in [
+        (
+            "limiter_fleet_connected",
+            "1: the fleet's store is connected, and all that it has is known",
+            u64::from(status.connected),
+        ),
+        (
+            "limiter_fleet_unsent",
+            "Bans and liftings that the fleet's store has not heard of yet",
+            status.unsent,
+        ),
+        (
+            "limiter_fleet_held",
+            "Bans of the fleet that are known, with those that were lifted",
+            status.held,
+        ),
+        (
+            "limiter_fleet_refused_here",
+            "Bans of the fleet that hold elsewhere and are refused here",
+            status.refused_here,
+        ),
+        (
+            "limiter_fleet_nodes",
+            "Nodes of the fleet that gave a sign of life within a day",
+            status.nodes.len() as u64,
+        ),
+    ] {
+        let gauge = ConstGauge::new(gauge_of(value));
+        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+    }
+    if let Some(delay_ns) = status.delay_ns {
+        let seconds = std::time::Duration::from_nanos(delay_ns).as_secs_f64();
+        ConstGauge::new(seconds).encode(encoder.encode_descriptor(
+            "limiter_fleet_delay_seconds",
+            "How long what was last heard of another node was under way, by both nodes' clocks",
+            None,
+            MetricType::Gauge,
+        )?)?;
+    }
+    let mut family = encoder.encode_descriptor(
+        "limiter_fleet_bans",
+        "Bans of other nodes that are in force here, by origin",
+        None,
+        MetricType::Gauge,
+    )?;
+    for (origin, count) in &status.bans {
+        let labels = [("origin", origin.as_str())];
+        ConstGauge::new(gauge_of(*count)).encode(family.encode_family(&labels)?)?;
+    }
+    for (name, help, value) in [
+        (
+            "limiter_fleet_notes_sent",
+            "Notes of bans and liftings that were sent to the fleet's store",
+            status.sent,
+        ),
+        (
+            "limiter_fleet_notes_heard",
+            "Notes of other nodes that had something new",
+            status.heard,
+        ),
+    ] {
+        let counter = ConstCounter::new(value);
+        counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+    }
+    counters(
+        encoder,
+        "limiter_fleet_notes_refused",
+        "Notes of other nodes that were refused, by reason",
+        &rows(&status.refused),
+    )
+}
+
+fn rows(counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
+    let counts = counts.iter();
+    counts
+        .map(|(reason, count)| ([("reason", reason.clone())], *count))
+        .collect()
+}

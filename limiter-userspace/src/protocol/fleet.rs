@@ -1,0 +1,60 @@
+//! A node's answer about its fleet.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The fleet that a daemon belongs to, as it was configured when the daemon started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetBrief {
+    /// The fleet's name.
+    pub name: String,
+    /// This node's name.
+    pub node: String,
+    /// The address of the store.
+    pub store: String,
+}
+
+/// A node's knowledge of its fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetStatus {
+    /// Which fleet, and which node.
+    #[serde(flatten)]
+    pub fleet: FleetBrief,
+    /// Whether the store is connected and all that it has is known.
+    pub connected: bool,
+    /// Why there is no connection; `None`: there is one, or it was not tried yet.
+    pub error: Option<String>,
+    /// Nanoseconds since the connection began or was lost, or since the start.
+    pub since_ns: u64,
+    /// The bans and liftings that the store has not heard of yet.
+    pub unsent: u64,
+    /// The bans that are known, with those that were lifted.
+    pub held: u64,
+    /// The bans of other nodes that hold, by origin.
+    pub bans: BTreeMap<String, u64>,
+    /// The bans that hold elsewhere and are refused here.
+    pub refused_here: u64,
+    /// How long what was last heard of another node was under way, in nanoseconds, by both nodes' clocks;
+    /// `None`: nothing was heard since the start.
+    pub delay_ns: Option<u64>,
+    /// The notes that were sent since the start.
+    pub sent: u64,
+    /// The notes of other nodes that were heard since the start, and had something new.
+    pub heard: u64,
+    /// The notes that were refused since the start, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// The nodes that gave a sign of life within a day, by name.
+    pub nodes: BTreeMap<String, FleetNode>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetNode {
+    /// The version of its limiter.
+    pub version: String,
+    /// The digest of its policy.
+    pub policy: String,
+    /// Nanoseconds since its last sign of life, by both nodes' clocks.
+    pub ago_ns: u64,
+}

@@ -1,0 +1,150 @@
+//! The section `fleet`.
+
+use limiter_policy::{config::Config, fleet::read_keys};
+
+use crate::harness::{LIMIT, load};
+
+const KEY: &str = "0f0e0d0c0b0a09080706050403020100";
+
+/// Loads a section beside the files `fleet.key`, `store.password`, `ca.pem` and `open`, of which
+/// every user may read the last two.
+fn load_with(section: &str, key: &str) -> Result<Config, Vec<String>> {
+    let configuration = format!("{LIMIT}fleet: {section}\n");
+    load(&[
+        ("limiter.yaml", configuration.as_bytes()),
+        ("fleet.key", key.as_bytes()),
+        ("store.password", b"hush\n"),
+        ("empty.password", b"\n"),
+        ("ca.pem", b"-----BEGIN CERTIFICATE-----\n"),
+        ("open", key.as_bytes()),
+    ])
+}
+
+#[test]
+fn sections() {
+    let least = "{store: 'redis://127.0.0.1', name: edge, node: a, key-file: fleet.key}";
+    let fleet = load_with(least, KEY).unwrap().fleet.unwrap();
+    assert_eq!(fleet.store.to_string(), "redis://127.0.0.1:6379/0");
+    assert_eq!((fleet.name.as_str(), fleet.node.as_str()), ("edge", "a"));
+    assert_eq!((fleet.password_file, fleet.ca_file), (None, None));
+    assert!(fleet.key_file.is_absolute());
+
+    let most = "{store: 'rediss://edge@store:6380/1', name: edge, node: a.example, key-file: \
+                fleet.key, password-file: store.password, ca-file: ca.pem}";
+    let two = format!("{KEY}\n\n{}\n", KEY.to_uppercase());
+    let fleet = load_with(most, &two).unwrap().fleet.unwrap();
+    assert_eq!(fleet.store.to_string(), "rediss://edge@store:6380/1");
+    assert!(fleet.password_file.is_some() && fleet.ca_file.is_some());
+    assert_eq!(load_with("{}", KEY).unwrap_err().len(), 4);
+    assert!(read_keys(&fleet.key_file).is_err(), "it was removed");
+}
+
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' sections are wrong")]
+fn check(fields: &str, key: &str, expected: &[&str]) {
+    let errors = load_with(&format!("{{{fields}}}"), key).unwrap_err();
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|error| error.strip_prefix("limiter.yaml:2:").unwrap())
+        .map(|error| error.split_once(": ").unwrap().1)
+        .collect();
+    assert_eq!(errors, expected);
+    assert!(!errors.iter().any(|error| error.contains(&KEY[..8])));
+}
+
+#[test]
+fn wrong_sections() {
+    const REST: &str = "name: edge, node: a, key-file: fleet.key";
+    check(
+        &format!("stor: 'redis://store', {REST}"),
+        KEY,
+        &["unknown field 'stor', did you mean 'store'?"],
+    );
+    check(
+        "store: 'redis://store'",
+        KEY,
+        &[
+            "needs 'name', the fleet's name, the same on all nodes",
+            "needs 'node', this node's name, which no other node has",
+            "needs 'key-file', the file with the fleet's key",
+        ],
+    );
+    check(
+        &format!("store: 'http://store', {REST}"),
+        KEY,
+        &[
+            "invalid store 'http://store', expected an address, such as \
+             'rediss://user@store.example:6379/0'",
+        ],
+    );
+    check(
+        &format!("store: 'redis://user:0f0e0d0c@store', {REST}"),
+        KEY,
+        &["invalid store: its password belongs in 'password-file', not in its address"],
+    );
+    check(
+        &format!("store: 'redis://edge@store', {REST}"),
+        KEY,
+        &["needs 'password-file', the file with the password of the store's user"],
+    );
+    check(
+        &format!("store: 'redis://store', ca-file: ca.pem, {REST}"),
+        KEY,
+        &["ca-file has no effect without TLS: begin the store's address with 'rediss://'"],
+    );
+    check(
+        "store: 'redis://store', name: Edge, node: a, key-file: fleet.key",
+        KEY,
+        &[
+            "invalid name 'Edge', expected 1 to 63 characters of a-z, 0-9, '-', '_' and '.', of \
+             which the first is a letter or a digit",
+        ],
+    );
+}
+
+#[test]
+fn wrong_files() {
+    let with = |file: &str| format!("store: 'redis://store', name: edge, node: a, {file}");
+    check(
+        &with("key-file: none"),
+        KEY,
+        &["the file 'none' cannot be read: No such file or directory (os error 2)"],
+    );
+    check(
+        &with("key-file: open"),
+        KEY,
+        &["the file 'open' is open to others than its owner (mode 0644): `chmod 600` it"],
+    );
+    let file = "key-file: fleet.key";
+    check(
+        &with(file),
+        &KEY[1..],
+        &[
+            "the file 'fleet.key' has no key of a fleet in line 1: a fleet's key has at least 32 \
+             bytes, this one 31: make one with `openssl rand -hex 32`",
+        ],
+    );
+    check(
+        &with(file),
+        "",
+        &["the file 'fleet.key' is empty: expected a secret on its first line"],
+    );
+    check(
+        &with(file),
+        &format!("{KEY}\n").repeat(3),
+        &[
+            "the file 'fleet.key' has more than two keys: that which seals, and one more that is \
+             believed",
+        ],
+    );
+    check(
+        &with("key-file: fleet.key, password-file: empty.password"),
+        KEY,
+        &["the file 'empty.password' is empty: expected a secret on its first line"],
+    );
+    check(
+        &with("key-file: fleet.key, password-file: fleet.key"),
+        &format!("{KEY}\n").repeat(2),
+        &["the file 'fleet.key' has more than one line"],
+    );
+}

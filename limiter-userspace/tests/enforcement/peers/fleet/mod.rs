@@ -1,0 +1,133 @@
+//! A fleet of daemons in namespaces of their own, with a real store between them: over TLS, as an ACL
+//! user with no more rights than docs/fleet.md gives it.
+
+mod bans;
+mod store;
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::Limiter;
+
+use self::store::Store;
+use super::{PASSES, binary};
+
+/// How long something may take that does not depend on the fleet, such as starting a server.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const PACE: Duration = Duration::from_millis(5);
+
+/// A store and the nodes.
+struct Fleet {
+    store: Store,
+    nodes: Vec<Limiter>,
+}
+
+impl Fleet {
+    /// Starts a store and nodes that know it, and waits until they do.
+    fn start(nodes: &[&str]) -> Result<Self> {
+        let store = Store::start(nodes.len())?;
+        let nodes = (1..).zip(nodes);
+        let nodes = nodes.map(|(number, node)| start(&store, number, node));
+        let fleet = Self {
+            nodes: nodes.collect::<Result<_>>()?,
+            store,
+        };
+        for node in &fleet.nodes {
+            wait_until(node, |status| status["connected"] == true)?;
+        }
+        Ok(fleet)
+    }
+
+    fn stop(self) -> Result<()> {
+        for node in self.nodes {
+            ensure!(node.stop()?.success());
+        }
+        Ok(())
+    }
+}
+
+/// Starts a node.
+fn start(store: &Store, number: usize, node: &str) -> Result<Limiter> {
+    let directory = store.directory();
+    let file = |name: &str| directory.join(name).display().to_string();
+    let configuration = format!(
+        "{PASSES}\nstate: {}\nfleet: {{store: 'rediss://edge@{}:6380/0', name: edge, node: {node}, \
+         key-file: {}, password-file: {}, ca-file: {}}}\n",
+        file(&format!("state-{node}")),
+        store::address(number),
+        file("fleet.key"),
+        file("password"),
+        file("ca.pem"),
+    );
+    let arguments = ["-i", store::UPLINK, "--mode", "generic", "--metrics", "off"];
+    Limiter::start(
+        binary(),
+        &store.nodes[number - 1],
+        &configuration,
+        &arguments,
+    )
+}
+
+/// Returns `limiter fleet status --json`.
+fn status(node: &Limiter) -> Result<Value> {
+    Ok(serde_json::from_str(
+        &node.show(&["fleet", "status", "--json"])?,
+    )?)
+}
+
+/// Waits until a node's status is as it should be.
+fn wait_until(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<Value> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let status = status(node)?;
+        if is_right(&status) {
+            return Ok(status);
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "the fleet is not as it should be: {status:#}\n{}",
+            node.log()?
+        );
+        thread::sleep(PACE);
+    }
+}
+
+/// Returns the bans of a prefix that hold on a node.
+fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
+    let shown = node.show(&["bans", prefix, "--json"])?;
+    let mut list: Value = serde_json::from_str(&shown)?;
+    serde_json::from_value(list["bans"].take()).context("no bans")
+}
+
+/// Waits until so many bans of a prefix hold on a node; returns them.
+fn wait_for(node: &Limiter, prefix: &str, number: usize) -> Result<Vec<Value>> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let bans = bans_of(node, prefix)?;
+        if bans.len() == number {
+            return Ok(bans);
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "{prefix} has not {number} bans: {bans:?}\n{}\n{:#}",
+            node.log()?,
+            status(node)?
+        );
+        thread::sleep(PACE);
+    }
+}
+
+/// Writes a file that only its owner reads.
+fn write_secret(file: &Path, secret: &str) -> Result<()> {
+    fs::write(file, secret)?;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600))?;
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! redis-server in a namespace with a link to each node.
+
+use std::{
+    fs::{self, File},
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail};
+use tempfile::TempDir;
+use testbed::Namespace;
+
+use super::{PACE, PATIENCE, write_secret};
+use crate::peers::{program, succeed};
+
+/// The nodes' interface.
+pub(super) const UPLINK: &str = "up0";
+
+const KEY: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
+
+/// The rights that docs/fleet.md gives a node.
+const RIGHTS: &str = "~limiter:{edge}:* -@all +hset +hmget +hdel +hscan +xadd +xread +xrange \
+                      +xrevrange +multi +exec";
+
+/// A store that ends on drop.
+pub(super) struct Store {
+    namespace: Namespace,
+    /// The nodes' namespaces.
+    pub(super) nodes: Vec<Namespace>,
+    directory: TempDir,
+    child: Option<Child>,
+}
+
+/// Returns the store's address on the link to the node of a number, counted from 1.
+pub(super) fn address(number: usize) -> String {
+    format!("10.80.{number}.1")
+}
+
+/// Returns the address of the node of a number, counted from 1.
+pub(super) fn node_address(number: usize) -> String {
+    format!("10.80.{number}.2")
+}
+
+impl Store {
+    pub(super) fn start(nodes: usize) -> Result<Self> {
+        let namespace = Namespace::new()?;
+        let mut linked = Vec::new();
+        for number in 1..=nodes {
+            linked.push(link(&namespace, number)?);
+        }
+        let mut store = Self {
+            namespace,
+            nodes: linked,
+            directory: tempfile::tempdir()?,
+            child: None,
+        };
+        write_secret(&store.directory().join("fleet.key"), KEY)?;
+        write_secret(&store.directory().join("password"), "hush")?;
+        certify(store.directory(), nodes)?;
+        store.run()?;
+        Ok(store)
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Starts redis-server, which begins empty.
+    pub(super) fn run(&mut self) -> Result<()> {
+        let place = self.directory().display();
+        let configuration = format!(
+            "bind 0.0.0.0
+protected-mode no
+port 6379
+tls-port 6380
+tls-cert-file {place}/store.pem
+tls-key-file {place}/store.key
+tls-ca-cert-file {place}/ca.pem
+tls-auth-clients no
+save \"\"
+appendonly no
+proto-max-bulk-len 1mb
+dir {place}
+user edge on >hush {RIGHTS}
+"
+        );
+        let file = self.directory().join("redis.conf");
+        fs::write(&file, configuration)?;
+        let log = File::create(self.directory().join("redis.log"))?;
+        let mut command = program::command(&self.namespace, "redis-server")?;
+        let command = command.arg(file).stdin(Stdio::null());
+        let child = command.stdout(log.try_clone()?).stderr(log).spawn();
+        let child = self.child.insert(child.context("cannot run redis-server")?);
+        let address = SocketAddr::new("127.0.0.1".parse()?, 6380);
+        let deadline = Instant::now() + PATIENCE;
+        while !(self.namespace).enter(|| Ok(TcpStream::connect(address).is_ok()))? {
+            let ended = child.try_wait()?;
+            if ended.is_some() || Instant::now() > deadline {
+                let log = fs::read_to_string(self.directory.path().join("redis.log"))?;
+                bail!("no store at {address} ({ended:?}):\n{log}");
+            }
+            thread::sleep(PACE);
+        }
+        Ok(())
+    }
+
+    pub(super) fn kill(&mut self) -> Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Runs a command as somebody who may do all in the store, and has no key.
+    pub(super) fn command(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = program::command(&self.namespace, "redis-cli")?;
+        succeed(command.args(arguments))
+    }
+
+    /// Stops or lets through all that goes between the store and the node of a number.
+    pub(super) fn set_link(&self, number: usize, state: &str) -> Result<()> {
+        let name = format!("n{number}");
+        self.namespace.ip(&["link", "set", &name, state])?;
+        Ok(())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Fails if it has ended already.
+        let _ = self.kill();
+    }
+}
+
+fn link(store: &Namespace, number: usize) -> Result<Namespace> {
+    let node = Namespace::new()?;
+    let name = format!("n{number}");
+    let path = node.path();
+    store.ip(&[
+        "link", "add", &name, "type", "veth", "peer", "name", UPLINK, "netns", &path,
+    ])?;
+    store.ip(&[
+        "address",
+        "add",
+        &format!("{}/24", address(number)),
+        "dev",
+        &name,
+    ])?;
+    store.ip(&["link", "set", &name, "up"])?;
+    let own = format!("{}/24", node_address(number));
+    node.ip(&["address", "add", &own, "dev", UPLINK])?;
+    node.ip(&["link", "set", UPLINK, "up"])?;
+    Ok(node)
+}
+
+/// Makes a certificate for the store's addresses, and that which it is checked against.
+fn certify(directory: &Path, nodes: usize) -> Result<()> {
+    let openssl = |arguments: &str| {
+        let mut command = Command::new("openssl");
+        command.args(arguments.split(' ')).current_dir(directory);
+        succeed(&mut command)
+    };
+    let new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
+    openssl(&format!(
+        "{new} -x509 -subj /CN=test -keyout ca.key -out ca.pem"
+    ))?;
+    openssl(&format!(
+        "{new} -x509 -subj /CN=store -CA ca.pem -CAkey ca.key -keyout store.key \
+                      -out store.pem -addext basicConstraints=critical,CA:FALSE -addext \
+                      subjectAltName={}",
+        names(nodes)
+    ))?;
+    Ok(())
+}
+
+fn names(nodes: usize) -> String {
+    let names = (1..=nodes).map(|number| format!("IP:{}", address(number)));
+    names.collect::<Vec<_>>().join(",")
+}
