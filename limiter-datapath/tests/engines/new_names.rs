@@ -42,8 +42,8 @@ fn new_names_of_a_zone_share_its_bucket_and_known_ones_pass() -> Result<()> {
                 assert_eq!(scene.ask(name)?, reason, "{name}");
             }
             // The type is no part of the name.
-            let txt = query("a.example.com", TXT);
-            assert_eq!(scene.message(&txt)?, Unlimited);
+            let message = query("a.example.com", TXT);
+            assert_eq!(scene.message(&message)?, Unlimited);
             // What has no question has no new name.
             assert_eq!(scene.message(b"x")?, Unlimited);
         }
