@@ -84,6 +84,12 @@ pub trait Reputation {
         None
     }
 
+    /// Returns what is known of the name of the QUIC flow with these ends, and notes that its client was heard
+    /// of; `None`: nobody has noted it, or it is over. Only the native pipeline calls it.
+    fn quic_flow(&self, _ends: &Ends, _now_ns: u64) -> Option<server_name::Meaning> {
+        None
+    }
+
     /// Calls [`server_name::Flow::hold`] of a noted connection. Only the native pipeline calls it.
     fn hold(&self, _ends: &Ends, _now_ns: u64) -> bool {
         false

@@ -1,10 +1,10 @@
-//! The socket that the network stack has for a segment.
+//! The socket that the network stack has for a segment or a datagram.
 
 use core::ffi::c_void;
 
 use aya_ebpf::{
     bindings::{bpf_sock, bpf_sock_tuple},
-    helpers::{bpf_sk_release, bpf_skc_lookup_tcp},
+    helpers::{bpf_sk_lookup_udp, bpf_sk_release, bpf_skc_lookup_tcp},
     programs::XdpContext,
 };
 use limiter_common::{
@@ -60,13 +60,13 @@ struct Tuple([u32; 9]);
 const LENGTH_V4: u32 = 12;
 const LENGTH_V6: u32 = 36;
 
-/// Returns the state of the socket that a segment with these facts finds.
+/// Returns the addresses and ports of a packet with these facts, and their length.
 #[inline(always)]
-pub(crate) fn state(context: &XdpContext, facts: &Facts) -> State {
+fn tuple(facts: &Facts) -> (Tuple, u32) {
     let ports =
         u32::from(facts.source_port.to_be()) | u32::from(facts.destination_port.to_be()) << 16;
     let (source, destination_high) = (&facts.source, facts.destination_high);
-    let (tuple, length) = match source.family {
+    match source.family {
         Family::V4 => {
             let [peer, own] = [first(source.high), first(destination_high)];
             (Tuple([peer, own, ports, 0, 0, 0, 0, 0, 0]), LENGTH_V4)
@@ -76,7 +76,29 @@ pub(crate) fn state(context: &XdpContext, facts: &Facts) -> State {
             let [o0, o1, o2, o3] = words(destination_high, facts.destination_low);
             (Tuple([p0, p1, p2, p3, o0, o1, o2, o3, ports]), LENGTH_V6)
         }
-    };
+    }
+}
+
+/// Returns whether a socket takes a datagram with these facts.
+#[inline(always)]
+pub(crate) fn takes_datagram(context: &XdpContext, facts: &Facts) -> bool {
+    let (tuple, length) = tuple(facts);
+    let tuple = (&raw const tuple).cast_mut().cast::<bpf_sock_tuple>();
+    // SAFETY: as below.
+    let socket =
+        unsafe { bpf_sk_lookup_udp(context.ctx.cast(), tuple, length, OF_THIS_NAMESPACE, 0) };
+    if socket.is_null() {
+        return false;
+    }
+    // SAFETY: the socket was looked up, and nothing uses it after.
+    unsafe { bpf_sk_release(socket.cast()) };
+    true
+}
+
+/// Returns the state of the socket that a segment with these facts finds.
+#[inline(always)]
+pub(crate) fn state(context: &XdpContext, facts: &Facts) -> State {
+    let (tuple, length) = tuple(facts);
     let tuple = (&raw const tuple).cast_mut().cast::<bpf_sock_tuple>();
     // SAFETY: the context is the program's own; the tuple has the length that goes with its family.
     // The helper only reads it.

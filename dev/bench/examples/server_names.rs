@@ -5,7 +5,10 @@ mod scene;
 use std::net::IpAddr;
 
 use anyhow::Result;
-use limiter_common::{connection::Ends, server_name::Flow};
+use limiter_common::{
+    connection::Ends,
+    server_name::{Flow, Meaning},
+};
 use limiter_datapath::kernel::ReputationMaps;
 use limiter_policy::policy::{CompiledPolicy, DnsName};
 use testbed::Frame;
@@ -35,8 +38,8 @@ fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
     let [client, server] = [CLIENT.parse::<IpAddr>()?, SERVER.parse()?];
     let names = &tables.server_names;
     for (port, name) in NAMED {
-        let asked = names.asked(Some(&name.parse::<DnsName>()?));
-        let flow = Flow::new(1, 0).read(names.number(), &asked);
+        let asked = names.asked_by_tcp(Some(&name.parse::<DnsName>()?));
+        let flow = Flow::new(1, 0).read(Meaning::new(names.number(), &asked));
         let ends = Ends::new(&client.into(), port, &server.into(), 443);
         maps.server_names().add(ends, flow)?;
     }

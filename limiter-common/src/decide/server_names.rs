@@ -1,5 +1,5 @@
 //! The stage of server names: only those limits go on that count the packet by the name that its
-//! connection's client asks for. Data of a connection whose name is not known yet may be held: it is dropped, and
+//! connection's or QUIC flow's client asks for. Data of a connection whose name is not known yet may be held: it is dropped, and
 //! its client sends it again.
 
 use super::{Outline, Pipeline, Progress, Workspace};
@@ -7,10 +7,11 @@ use crate::{
     clock::Clock,
     dns::nothing,
     offender::OffenderStore,
+    packet::PROTOCOL_UDP,
     policy::{Shape, Tables},
     reason::Reason,
     reputation::Reputation,
-    server_name::Flow,
+    server_name::{Flow, Meaning},
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
@@ -47,18 +48,25 @@ impl<Location> Workspace<Location> {
     /// Returns whether the name of the packet's connection matters: if not, nobody need look for it.
     #[inline(always)]
     pub fn asks_for_server_name<T: Tables>(&self, tables: &T) -> bool {
-        // They count nothing but TCP segments.
+        // They count nothing but TCP segments and datagrams of UDP.
         self.verdict.matched & tables.shape().by_server_name != 0
     }
 
-    /// Notes what the policy says of the name of the packet's connection; `None`: nobody has noted the
-    /// connection. Limits on connections count no packet so far, and none is held. `find_slot` is
+    /// Returns whether the packet is a datagram of UDP, which has a name if it is of QUIC.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_datagram(&self) -> bool {
+        self.packet.facts.protocol == PROTOCOL_UDP
+    }
+
+    /// Notes what a policy says of the name of the packet's connection or QUIC flow; `None`: nobody has noted
+    /// it. Limits on connections count no packet so far, and none is held. `find_slot` is
     /// [`find_slot`](crate::dns::find_slot) in these tables.
     #[inline(always)]
     pub fn note_flow<T: Tables>(
         &mut self,
         tables: &T,
-        flow: Option<&Flow>,
+        meaning: Option<&Meaning>,
         find_slot: impl FnOnce(u64) -> u32,
     ) {
         let shape = tables.shape();
@@ -66,11 +74,11 @@ impl<Location> Workspace<Location> {
         self.waits = false;
         let asked = &mut self.packet.asked;
         *asked = nothing(tables);
-        if let Some(flow) = flow {
-            asked.limits = flow.limits_of(shape.server_names) & !shape.connections;
-            asked.zone = flow.name;
+        if let Some(meaning) = meaning {
+            asked.limits = meaning.limits_of(shape.server_names) & !shape.connections;
+            asked.zone = meaning.name;
             if shape.by_server_name & shape.overridden_by_name != 0
-                && let Some(slot) = tables.name(find_slot(flow.name))
+                && let Some(slot) = tables.name(find_slot(meaning.name))
             {
                 asked.overrides = slot.overrides;
             }
@@ -81,7 +89,7 @@ impl<Location> Workspace<Location> {
     /// these decide on it as others do on the first segment. Those on connections whatever their names do no more.
     #[inline(always)]
     pub const fn ask_for_place(&mut self, shape: &Shape, flow: &Flow) {
-        self.packet.asked.limits = flow.limits_of(shape.server_names);
+        self.packet.asked.limits = flow.meaning.limits_of(shape.server_names);
         self.waits = flow.waits();
         self.verdict.matched &= !shape.nameless_connections();
     }
@@ -106,7 +114,7 @@ impl<Location> Workspace<Location> {
         self.verdict.matched & shape.named_connections() != 0
     }
 
-    /// Finds the packet's connection, if its name matters.
+    /// Finds the packet's connection or QUIC flow, if its name matters.
     #[cfg(not(target_arch = "bpf"))]
     pub fn find_flow<F: Frame, T: Tables, R: Reputation>(
         &mut self,
@@ -119,10 +127,15 @@ impl<Location> Workspace<Location> {
         }
         let shape = tables.shape();
         let ends = Ends::of_facts(&self.packet.facts);
+        let find_slot = |number| find_slot(tables, number, &InlineNameLoops);
+        if self.is_datagram() {
+            let meaning = reputation.quic_flow(&ends, self.packet.now);
+            self.note_flow(tables, meaning.as_ref(), find_slot);
+            return;
+        }
         let flow = reputation.flow(&ends);
-        self.note_flow(tables, flow.as_ref(), |number| {
-            find_slot(tables, number, &InlineNameLoops)
-        });
+        let meaning = flow.as_ref().map(|flow| &flow.meaning);
+        self.note_flow(tables, meaning, find_slot);
         let Some(flow) = flow.filter(|_| !self.is_first_segment() && segment(frame).is_some())
         else {
             return;

@@ -1,4 +1,4 @@
-//! How many segments a CPU tells userspace in a time, and how many sockets it looks up for that.
+//! How many segments and datagrams a CPU tells userspace in a time, and how many sockets it looks up for that.
 
 /// The time step, in bits of nanoseconds: 134 ms.
 const TICK_BITS: u32 = 27;
@@ -10,6 +10,9 @@ const NOTED: u64 = 1024;
 /// with this one. A forger of SYNs can forge them, too. So they have an allowance of their own.
 const OTHERS: u64 = 128;
 
+/// The most datagrams in a tick. Anybody can forge them.
+const DATAGRAMS: u64 = 1024;
+
 /// The most look-ups of sockets for those in a tick.
 const LOOKS: u64 = 1024;
 
@@ -20,6 +23,7 @@ pub struct Allowance {
     tick: u64,
     noted: u64,
     others: u64,
+    datagrams: u64,
     looks: u64,
 }
 
@@ -41,6 +45,14 @@ impl Allowance {
         take(&mut self.others, OTHERS)
     }
 
+    /// Does the same for a datagram.
+    #[must_use]
+    #[inline(always)]
+    pub const fn take_datagram(&mut self, now: u64) -> bool {
+        self.begin(now);
+        take(&mut self.datagrams, DATAGRAMS)
+    }
+
     /// Does the same for the look-up of a socket.
     #[must_use]
     #[inline(always)]
@@ -56,6 +68,7 @@ impl Allowance {
             self.tick = tick;
             self.noted = 0;
             self.others = 0;
+            self.datagrams = 0;
             self.looks = 0;
         }
     }
@@ -87,6 +100,8 @@ mod tests {
                 all.clone().filter(|_| allowance.take_look(now)).count() as u64,
                 LOOKS,
             );
+            let datagrams = all.clone().filter(|_| allowance.take_datagram(now));
+            count(datagrams.count() as u64, DATAGRAMS);
             count(
                 all.filter(|_| allowance.take_noted(now)).count() as u64,
                 NOTED,

@@ -1,6 +1,6 @@
 //! The state of one connection.
 
-use super::MOST_FIRST_BYTES;
+use super::{MOST_FIRST_BYTES, Meaning};
 use crate::{packet::Asked, policy::Shape};
 
 /// A connection that the policy may count by the name that its client asks for. It consists of plain
@@ -10,13 +10,8 @@ use crate::{packet::Asked, policy::Shape};
 pub struct Flow {
     /// The cookie of its socket.
     pub cookie: u64,
-    /// The limits that count it by its name.
-    pub limits: u64,
-    /// The number of the server name of the policy that its name belongs to; 0: it belongs to none.
-    pub name: u64,
-    /// The policy that says so, by the [number](crate::policy::Shape::server_names) of its server names;
-    /// 0: nothing is known of its name.
-    pub known_by: u64,
+    /// The meaning of its name.
+    pub meaning: Meaning,
     /// When its data was first held, in nanoseconds; 0: never.
     held_ns: u64,
     /// [`NEW`], [`IN_SERVICE`] or [`WAITS`].
@@ -52,9 +47,7 @@ impl Flow {
     pub const fn new(cookie: u64, first: u32) -> Self {
         Self {
             cookie,
-            limits: 0,
-            name: 0,
-            known_by: 0,
+            meaning: Meaning::NONE,
             held_ns: 0,
             service: NEW,
             first,
@@ -62,14 +55,11 @@ impl Flow {
         }
     }
 
-    /// Returns the same connection once its name is read: what the policy whose server names have that
-    /// number says of it.
+    /// Returns the same connection once its name is read, of which a policy says that.
     #[must_use]
-    pub const fn read(self, known_by: u64, asked: &Asked) -> Self {
+    pub const fn read(self, meaning: Meaning) -> Self {
         Self {
-            limits: asked.limits,
-            name: asked.zone,
-            known_by,
+            meaning,
             told: READ,
             ..self
         }
@@ -141,22 +131,11 @@ impl Flow {
         is_told
     }
 
-    /// Returns the limits that count it by its name, by the policy whose server names have that number.
-    #[must_use]
-    #[inline(always)]
-    pub const fn limits_of(&self, server_names: u64) -> u64 {
-        if self.known_by == server_names {
-            self.limits
-        } else {
-            0
-        }
-    }
-
     /// Returns whether limits on connections of its name decide whether its data passes.
     #[must_use]
     #[inline(always)]
     pub const fn asks_for_place(&self, shape: &Shape) -> bool {
-        !self.is_in_service() && self.limits_of(shape.server_names) & shape.connections != 0
+        !self.is_in_service() && self.meaning.limits_of(shape.server_names) & shape.connections != 0
     }
 
     /// Returns what is asked of the limits that count the connection itself: nothing until it is in service.
@@ -165,8 +144,8 @@ impl Flow {
     pub const fn counted_as(&self, shape: &Shape) -> Asked {
         let is_counted = self.is_in_service() as u64;
         Asked {
-            limits: self.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
-            zone: self.name,
+            limits: self.meaning.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
+            zone: self.meaning.name,
             ..Asked::NOTHING
         }
     }
@@ -197,7 +176,7 @@ mod tests {
         let told = (0..100).filter(|_| flow.tell(2)).count();
         assert_eq!(told, MOST_TOLD as usize);
         assert!(!flow.is_read());
-        let mut read = Flow::new(7, 1).read(3, &Asked::NOTHING);
+        let mut read = Flow::new(7, 1).read(Meaning::NONE);
         assert!(!read.tell(2) && read.is_read());
     }
 
@@ -230,7 +209,7 @@ mod tests {
             zone: 9,
             ..Asked::NOTHING
         };
-        let flow = Flow::new(7, 1).read(3, &asked(0b101));
+        let flow = Flow::new(7, 1).read(Meaning::new(3, &asked(0b101)));
         let mut waiting = flow;
         waiting.make_wait();
         assert!(waiting.waits() && !flow.waits());
@@ -241,26 +220,8 @@ mod tests {
         served.make_wait();
         assert!(!served.asks_for_place(&shape));
         assert_eq!(served.counted_as(&shape), asked(0b101));
-        assert!(!Flow::new(7, 1).read(3, &asked(1)).asks_for_place(&shape));
-        assert!(
-            !Flow::new(7, 1)
-                .read(4, &asked(0b101))
-                .asks_for_place(&shape)
-        );
-    }
-
-    #[test]
-    fn what_one_policy_says_is_nothing_to_another() {
-        let asked = Asked {
-            limits: 0b101,
-            zone: 9,
-            ..Asked::NOTHING
-        };
-        let flow = Flow::new(7, 1).read(3, &asked);
-        assert_eq!(flow.limits_of(3), 0b101);
-        assert_eq!(flow.limits_of(4), 0);
-        let begun = Flow::new(7, 1);
-        assert_eq!(begun.limits_of(3), 0);
-        assert!(flow.is_read() && !begun.is_read());
+        for meaning in [Meaning::new(3, &asked(1)), Meaning::new(4, &asked(0b101))] {
+            assert!(!Flow::new(7, 1).read(meaning).asks_for_place(&shape));
+        }
     }
 }

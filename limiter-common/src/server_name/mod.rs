@@ -1,17 +1,24 @@
-//! Server names: what clients of live TCP connections ask for, as TLS and HTTP say it.
+//! Server names: what clients of live TCP connections ask for, as TLS and HTTP say it, and those of QUIC.
 //!
 //! Nothing here reads a name. The network stack notes each connection that the policy may count by its
 //! name; programs copy its first bytes to userspace, which reads them and writes down what the policy
 //! says of the name. From then on the connection's packets are counted by it.
+//!
+//! The network stack knows no connections of QUIC. So programs copy each datagram that begins with an Initial
+//! packet of an unknown flow, and userspace notes the flow once it has read the name.
 
 mod allowance;
 mod flow;
 mod loss;
+mod meaning;
 mod piece;
+mod quic;
 
 pub use self::{
     allowance::Allowance,
     flow::Flow,
     loss::Loss,
+    meaning::Meaning,
     piece::{LONGEST_SEGMENT, MOST_FIRST_BYTES, Piece},
+    quic::{INITIAL_MARK, QuicFlow, SHORTEST_INITIAL, begins_with_initial},
 };

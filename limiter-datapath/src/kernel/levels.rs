@@ -121,7 +121,7 @@ impl Datapath {
         let question = match asked_for {
             AskedFor::Question(question) => question,
             AskedFor::ServerName(name) => {
-                let asked = self.policy.server_names.asked(Some(name));
+                let asked = self.policy.server_names.asked(name);
                 let overrides = slot_of(&self.policy, asked.zone).map_or(0, |slot| slot.overrides);
                 return Asked { overrides, ..asked };
             }

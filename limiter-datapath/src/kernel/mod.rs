@@ -85,9 +85,9 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, KnownNameMap, Namer, OwnAddressMap,
-        OwnConnectionMap, PressureMaps, QueueMaps, RateMap, RefusedQuestionMap, ReputationMaps,
-        RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, KnownNameMap, Namer,
+        OwnAddressMap, OwnConnectionMap, PressureMaps, QueueMaps, RateMap, RefusedQuestionMap,
+        ReputationMaps, RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
@@ -269,7 +269,7 @@ impl Datapath {
     ///
     /// # Errors
     ///
-    /// They should be by the policy in force, but cannot: those limits count nothing.
+    /// They should be by the policy in force, but cannot: those limits count no TCP.
     pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.by_server_name == 0 {
             return Ok(false);

@@ -25,7 +25,7 @@ use limiter_common::{
         Action,
         Reason::{self},
     },
-    server_name::Flow,
+    server_name::{Flow, Meaning, QuicFlow},
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
     strategy::{
@@ -203,11 +203,41 @@ impl Engines {
         self.trial.reputation().server_names().add(ends, flow)
     }
 
+    /// Notes in both what is known of the name of a QUIC flow that was heard of `offset_ns` after [`START`].
+    pub(crate) fn name_quic(
+        &mut self,
+        ends: Ends,
+        meaning: Meaning,
+        offset_ns: u64,
+    ) -> Result<(), DatapathError> {
+        let flow = QuicFlow::new(meaning, START + offset_ns);
+        self.reputation.flows.set_quic(ends, flow);
+        self.trial.reputation().server_names().add_quic(ends, flow)
+    }
+
+    /// Notes a QUIC flow in the kernel alone, where places are few.
+    pub(crate) fn name_quic_in_kernel(
+        &self,
+        ends: Ends,
+        meaning: Meaning,
+    ) -> Result<(), DatapathError> {
+        let flow = QuicFlow::new(meaning, self.now);
+        self.trial.reputation().server_names().add_quic(ends, flow)
+    }
+
+    /// Returns what the policy says of a name of a QUIC flow.
+    pub(crate) fn named_by_quic(&self, name: &str) -> Meaning {
+        let name: DnsName = name.parse().expect("a name");
+        let names = &self.tables.server_names;
+        Meaning::new(names.number(), &names.asked_by_quic(Some(&name)))
+    }
+
     /// Returns what the policy says of a name, as those who read names write it down.
     pub(crate) fn named(&self, name: &str) -> Flow {
         let name: DnsName = name.parse().expect("a name");
         let names = &self.tables.server_names;
-        Flow::new(1, 0).read(names.number(), &names.asked(Some(&name)))
+        let asked = names.asked_by_tcp(Some(&name));
+        Flow::new(1, 0).read(Meaning::new(names.number(), &asked))
     }
 
     /// Counts an open connection of a source by the limit with that index in both.

@@ -30,6 +30,7 @@ mod overridden_names;
 mod own_connections;
 mod properties;
 mod question;
+mod quic_names;
 mod random;
 mod refill;
 mod restore;

@@ -14,15 +14,15 @@ use Reason::{NameAwaited, OverLimit, TooManyConnections, Unlimited, WithinLimits
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
 /// A client of a web server.
-struct Scene {
-    engines: Engines,
+pub(crate) struct Scene {
+    pub(crate) engines: Engines,
     frame: Frame,
     ends: [IpAddr; 2],
-    time: u64,
+    pub(crate) time: u64,
 }
 
 impl Scene {
-    fn new(text: &str, store: Store, ends: [&str; 2]) -> Result<Self> {
+    pub(crate) fn new(text: &str, store: Store, ends: [&str; 2]) -> Result<Self> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
         let [client, server]: [IpAddr; 2] = [ends[0].parse()?, ends[1].parse()?];
         Ok(Self {
@@ -33,13 +33,13 @@ impl Scene {
         })
     }
 
-    fn ends(&self, port: u16) -> Ends {
+    pub(crate) fn ends(&self, port: u16) -> Ends {
         let [client, server] = self.ends;
         Ends::new(&client.into(), port, &server.into(), 443)
     }
 
     /// Has a connection from a port ask for a name.
-    fn ask(&mut self, port: u16, name: &str) -> Result<()> {
+    pub(crate) fn ask(&mut self, port: u16, name: &str) -> Result<()> {
         let mut flow = self.engines.named(name);
         // Each has a socket of its own.
         flow.cookie = port.into();
@@ -47,19 +47,34 @@ impl Scene {
     }
 
     /// Returns what becomes of data from a port.
-    fn send(&mut self, port: u16) -> Result<Reason> {
+    pub(crate) fn send(&mut self, port: u16) -> Result<Reason> {
         let frame = self.frame.tcp_data(port, 443, (1, 1), b"x")?;
+        self.time += 1;
+        Ok(self.engines.judge(self.time, &frame))
+    }
+
+    /// Has a QUIC flow from a port ask for a name.
+    pub(crate) fn ask_by_quic(&mut self, port: u16, name: &str) -> Result<()> {
+        let meaning = self.engines.named_by_quic(name);
+        Ok(self
+            .engines
+            .name_quic(self.ends(port), meaning, self.time)?)
+    }
+
+    /// Returns what becomes of a datagram from a port.
+    pub(crate) fn send_datagram(&mut self, port: u16) -> Result<Reason> {
+        let frame = self.frame.udp(port, 443, b"x")?;
         self.time += 1;
         Ok(self.engines.judge(self.time, &frame))
     }
 }
 
-const ENDS: [[&str; 2]; 2] = [
+pub(crate) const ENDS: [[&str; 2]; 2] = [
     ["192.0.2.7", "198.51.100.1"],
     ["2001:db8:1::7", "2001:db8:f::1"],
 ];
 
-fn scenes(text: &str, mut each: impl FnMut(Scene) -> Result<()>) -> Result<()> {
+pub(crate) fn scenes(text: &str, mut each: impl FnMut(Scene) -> Result<()>) -> Result<()> {
     for ends in ENDS {
         for store in [Store::Table, Store::Hash] {
             each(Scene::new(text, store, ends)?)?;
@@ -83,9 +98,8 @@ fn a_limit_counts_the_connections_with_its_names() -> Result<()> {
         assert_eq!(scene.send(2)?, OverLimit);
         assert_eq!(scene.send(3)?, OverLimit);
         assert_eq!(scene.send(1)?, Unlimited);
-        // Datagrams have none.
-        let datagram = scene.frame.udp(2, 443, b"x")?;
-        assert_eq!(scene.engines.judge(99, &datagram), Unlimited);
+        // Datagrams are of no connection.
+        assert_eq!(scene.send_datagram(2)?, Unlimited);
         Ok(())
     })
 }
@@ -124,7 +138,7 @@ fn what_another_policy_said_of_a_name_counts_for_nothing() -> Result<()> {
     scenes(&text, |mut scene| {
         let flow = scene.engines.named("b.example");
         let mut of_another = flow;
-        of_another.known_by ^= 1;
+        of_another.meaning.known_by ^= 1;
         let ends = scene.ends(1);
         scene.engines.name(ends, of_another)?;
         assert_eq!(scene.send(1)?, Unlimited);
@@ -192,10 +206,18 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
     })
 }
 
-/// A model without a table of names: what each connection asks for, and what is left of each bucket.
+/// How a client talks to the server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum By {
+    Tcp,
+    Quic,
+}
+
+/// A model without a table of names: what each connection and each QUIC flow asks for, and what is left of each
+/// bucket.
 #[derive(Default)]
 struct Model {
-    asked: HashMap<u16, String>,
+    asked: HashMap<(By, u16), String>,
     spent: HashMap<String, u32>,
 }
 
@@ -209,8 +231,8 @@ impl Model {
     }
 
     /// Returns what becomes of data from a port.
-    fn send(&mut self, port: u16) -> Reason {
-        let asked = self.asked.get(&port).map_or("", String::as_str);
+    fn send(&mut self, from: (By, u16)) -> Reason {
+        let asked = self.asked.get(&from).map_or("", String::as_str);
         let mut owners = Self::NAMES
             .into_iter()
             .filter(|name| asked == *name || Self::is_below(asked, name));
@@ -236,7 +258,7 @@ impl Model {
     }
 }
 
-/// Connections that ask for random names, and for others when their ports are used again.
+/// Connections and QUIC flows that ask for random names, and for others when their ports are used again.
 #[test]
 fn random_names() -> Result<()> {
     let rate = "cost: packets, burst: 3, count: 1, period: 1h";
@@ -251,6 +273,7 @@ fn random_names() -> Result<()> {
             let mut model = Model::default();
             for _ in 0..100 {
                 let port = random.u16(1..12);
+                let by = if random.bool() { By::Tcp } else { By::Quic };
                 if random.u8(..4) == 0 {
                     let labels = ["a", "b", "c", "example", "other"];
                     let count = random.usize(1..5);
@@ -261,11 +284,18 @@ fn random_names() -> Result<()> {
                     if random.bool() {
                         name.push_str(".b.example");
                     }
-                    scene.ask(port, &name)?;
-                    model.asked.insert(port, name);
+                    match by {
+                        By::Tcp => scene.ask(port, &name)?,
+                        By::Quic => scene.ask_by_quic(port, &name)?,
+                    }
+                    model.asked.insert((by, port), name);
                 } else {
-                    let asked = model.asked.get(&port).cloned();
-                    assert_eq!(scene.send(port)?, model.send(port), "{asked:?}");
+                    let asked = model.asked.get(&(by, port)).cloned();
+                    let reason = match by {
+                        By::Tcp => scene.send(port)?,
+                        By::Quic => scene.send_datagram(port)?,
+                    };
+                    assert_eq!(reason, model.send((by, port)), "{asked:?}");
                 }
             }
             scene.engines.assert_same_state();

@@ -144,10 +144,13 @@ fn check_server_name(
         // The rest that these lack is told of all.
         return;
     }
-    if !is_tcp(matching) {
+    let has_names = |protocol: &u8| [Match::TCP, Match::UDP].contains(protocol);
+    if !matching.protocols.iter().all(has_names) {
         error(
             PROTOCOL,
-            format!("server names are read in tcp alone: leave '{PROTOCOL}' out"),
+            format!(
+                "server names are read in tcp and udp alone: leave '{PROTOCOL}' out, or name these"
+            ),
         );
     }
     error(

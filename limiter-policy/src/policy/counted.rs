@@ -4,7 +4,9 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Family,
     limit::{Cost, IdFormat},
-    packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, TcpState},
+    packet::{
+        FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS, TcpState,
+    },
     standing::Standing,
 };
 
@@ -16,6 +18,9 @@ const OPENS_CONNECTION: TcpFlags = TcpFlags {
     clear: FLAG_ACK,
 };
 
+/// The protocols whose flows have server names.
+const WITH_SERVER_NAMES: [u8; 2] = [PROTOCOL_TCP, PROTOCOL_UDP];
+
 impl Limit {
     /// Returns the protocols that it counts; empty: all.
     ///
@@ -25,8 +30,10 @@ impl Limit {
     pub fn protocols(&self) -> &[u8] {
         if !self.matching.protocols.is_empty() {
             &self.matching.protocols
-        } else if self.matching.needs_tcp() || self.counts_by_server_name() {
+        } else if self.matching.needs_tcp() {
             &[PROTOCOL_TCP]
+        } else if self.counts_by_server_name() {
+            &WITH_SERVER_NAMES
         } else if self.matching.needs_ports() {
             &PROTOCOLS_WITH_PORTS
         } else {
@@ -64,8 +71,8 @@ impl Limit {
             || self.cost == Cost::NewNames
     }
 
-    /// Returns whether it counts packets by the name that their connection's client asks for, so none of a
-    /// connection whose name is not known.
+    /// Returns whether it counts packets by the name that their connection's or QUIC flow's client asks for, so
+    /// none of one whose name is not known.
     #[must_use]
     pub fn counts_by_server_name(&self) -> bool {
         self.id_format == IdFormat::ServerName || !self.matching.server_names.is_empty()

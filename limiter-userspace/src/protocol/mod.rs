@@ -45,8 +45,8 @@ pub use self::{
     },
     status::{
         AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,
-        InterfaceStatus, LimitStatus, PageStatus, PolicyStatus, ServerNamesStatus, StateStatus,
-        Status,
+        InterfaceStatus, LimitStatus, PageStatus, PolicyStatus, QuicNamesStatus, ServerNamesStatus,
+        StateStatus, Status,
     },
 };
 

@@ -55,7 +55,7 @@ pub struct Status {
     /// `None`: they are as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_connections_error: Option<String>,
-    /// The outcomes of connections whose names limits count by; `None`: no limit does.
+    /// The outcomes of connections and QUIC flows whose names limits count by; `None`: no limit does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_names: Option<ServerNamesStatus>,
     /// Why connections get no server names, though limits count by them; `None`: they do, or no limit does.
@@ -72,6 +72,20 @@ pub struct ServerNamesStatus {
     pub nameless: BTreeMap<String, u64>,
     /// Segments that may have had first bytes of connections, and that the daemon did not read, by the reason.
     pub segments_lost: BTreeMap<String, u64>,
+    /// QUIC flows.
+    #[serde(default)]
+    pub quic: QuicNamesStatus,
+}
+
+/// The QUIC flows whose server names limits count by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuicNamesStatus {
+    /// Those for which the daemon read a name.
+    pub named: u64,
+    /// Datagrams that gave none, by the reason. Another may have given it later.
+    pub nameless: BTreeMap<String, u64>,
+    /// Datagrams that may say a name, and that the daemon did not read, by the reason.
+    pub datagrams_lost: BTreeMap<String, u64>,
 }
 
 /// The daemon.

@@ -18,7 +18,7 @@ struct Shape<'n> {
     value: u32,
     /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
     /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS`,
-    /// `TICKET_KEYS`, `SERVER_FLOWS` and `FIRST_BYTES`.
+    /// `TICKET_KEYS`, `SERVER_FLOWS`, `QUIC_FLOWS` and `FIRST_BYTES`.
     entries: u32,
     flags: u32,
 }
@@ -27,9 +27,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 17;
+const TABLE_OF: u32 = 18;
 
-const SHAPES: [Shape<'static>; 42] = [
+const SHAPES: [Shape<'static>; 43] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -85,7 +85,7 @@ const SHAPES: [Shape<'static>; 42] = [
         BPF_F_RDONLY_PROG,
     ),
     shape("FIRST_BYTES", MapType::RingBuf, 0, 0, 65_536, 0),
-    shape("FIRST_BYTES_LOST", MapType::PerCpuArray, 4, 8, 3, 0),
+    shape("FIRST_BYTES_LOST", MapType::PerCpuArray, 4, 8, 5, 0),
     shape("FIRST_SYNS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FULL_AT", MapType::Array, 4, 8, 1, 0),
@@ -103,6 +103,7 @@ const SHAPES: [Shape<'static>; 42] = [
     shape("PRESSURE", MapType::Array, 4, 16, 320, BPF_F_RDONLY_PROG),
     shape("QUEUES", MapType::Hash, 8, 32, 1, 0),
     shape("QUEUE_TRAFFIC", MapType::Array, 4, 128, 256, 0),
+    shape("QUIC_FLOWS", MapType::LruHash, 40, 32, 1, 0),
     shape("REFUSED_QUESTIONS", MapType::RingBuf, 0, 0, 65_536, 0),
     shape("RMEM_MAX", MapType::Array, 4, 8, 1, BPF_F_RDONLY_PROG),
     shape("SERVER_FLOWS", MapType::Hash, 40, 56, 1, BPF_F_NO_PREALLOC),

@@ -33,10 +33,10 @@ fn names_in_the_file_and_in_one_of_their_own() {
         load(&files).unwrap().policy.server_names,
         config.policy.server_names
     );
-    // The protocol and the port are those of HTTPS.
+    // The protocols and the port are those of HTTPS.
     let limit = &config.policy.limits[0];
     assert_eq!(limit.id_format, IdFormat::ServerName);
-    assert_eq!(limit.matching.to_string(), "tcp dport 443");
+    assert_eq!(limit.matching.to_string(), "tcp,udp dport 443");
 }
 
 #[test]
@@ -48,8 +48,30 @@ fn a_match_with_names() {
     let config = load(&[("limiter.yaml", text.as_bytes())]).unwrap();
     assert_eq!(
         config.policy.limits[0].matching.to_string(),
-        "tcp dport 80,443 server a.example,*.b.example"
+        "tcp,udp dport 80,443 server a.example,*.b.example"
     );
+}
+
+#[test]
+fn protocols_with_names() {
+    for (cost, more, protocols) in [
+        (RATE, "protocol: udp", "udp"),
+        (RATE, "protocol: tcp", "tcp"),
+        (RATE, "protocol: [tcp, udp]", "tcp,udp"),
+        (RATE, "state: established", "tcp"),
+        (
+            "cost: connections, limit: 9",
+            "destination-port: 443",
+            "tcp",
+        ),
+    ] {
+        let text = format!(
+            "limits: {{Web: {{id: total, {cost}, match: {{server-name: a.example, {more}}}}}}}\n"
+        );
+        let config = load(&[("limiter.yaml", text.as_bytes())]).unwrap();
+        let shown = config.policy.limits[0].matching.to_string();
+        assert_eq!(shown.split(' ').next(), Some(protocols), "{more}");
+    }
 }
 
 #[test]
@@ -71,10 +93,10 @@ fn what_has_no_server_name() {
         );
     };
     wrong(
-        "server-name: a, protocol: udp, fragments: count",
+        "server-name: a, protocol: icmp, fragments: count",
         &[
-            "2:36: server names are read in tcp alone: leave 'protocol' out",
-            "2:52: 'fragments' has no effect: later fragments are of no known connection",
+            "2:36: server names are read in tcp and udp alone: leave 'protocol' out, or name these",
+            "2:53: 'fragments' has no effect: later fragments are of no known connection",
         ],
     );
     wrong(

@@ -20,6 +20,7 @@ mod own_connections;
 mod packaged;
 mod peers;
 mod pressure;
+mod quic_names;
 mod sent_back;
 mod shared;
 mod strategies;

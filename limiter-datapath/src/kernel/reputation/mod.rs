@@ -36,7 +36,7 @@ pub use self::{
     rates::RateMap,
     refused_questions::RefusedQuestionMap,
     rmem_max::RmemMaxMap,
-    server_names::{Namer, ServerNameMaps},
+    server_names::{FirstBytes, Namer, ServerNameMaps},
     sieves::{PressureMaps, SieveMaps},
     standing::{StandingMaps, StandingSizes},
 };
@@ -52,7 +52,7 @@ use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use refused_questions::REFUSED_QUESTIONS;
 use rmem_max::RMEM_MAX;
-use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, SERVER_FLOWS};
+use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, QUIC_FLOWS, SERVER_FLOWS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
@@ -102,6 +102,7 @@ impl NamedMaps for ReputationMaps {
         QUEUE_TRAFFIC,
         OWN_CONNECTIONS,
         SERVER_FLOWS,
+        QUIC_FLOWS,
         FIRST_BYTES,
         FIRST_BYTES_LOST,
         REFUSED_QUESTIONS,
@@ -118,8 +119,13 @@ impl NamedMaps for ReputationMaps {
         connections::size(loader, settings.connections);
         loader.map_max_entries(OWN_CONNECTIONS, settings.own_connections.max(1));
         loader.map_max_entries(KNOWN_NAMES, settings.known_name_lines.max(1));
-        for map in [SERVER_FLOWS, FIRST_BYTES] {
-            let entries = server_names::entries(map, settings.server_flows);
+        for map in [SERVER_FLOWS, QUIC_FLOWS, FIRST_BYTES] {
+            let Settings {
+                server_flows,
+                quic_flows,
+                ..
+            } = settings;
+            let entries = server_names::entries(map, server_flows, quic_flows);
             loader.map_max_entries(map, entries.unwrap_or_default().max(1));
         }
     }
@@ -178,7 +184,7 @@ impl NamedMaps for ReputationMaps {
             _ => sieves::entries(map, settings.sieves)
                 .or_else(|| standing::entries(map, settings.standing))
                 .or_else(|| connections::entries(map, settings.connections))
-                .or_else(|| server_names::entries(map, settings.server_flows)),
+                .or_else(|| server_names::entries(map, settings.server_flows, settings.quic_flows)),
         }
     }
 }

@@ -1,41 +1,64 @@
-//! The connections with names that somebody has read.
+//! The connections and QUIC flows with names that somebody has read.
 
 use std::cell::RefCell;
 
-use limiter_common::{connection::Ends, server_name::Flow};
+use limiter_common::{
+    connection::Ends,
+    server_name::{Flow, Meaning, QuicFlow},
+};
 
-/// The connections; by default none.
+/// The connections and the QUIC flows; by default none.
 #[derive(Debug, Default)]
-pub struct MemoryFlows(RefCell<Vec<(Ends, Flow)>>);
+pub struct MemoryFlows {
+    connections: RefCell<Vec<(Ends, Flow)>>,
+    quic: RefCell<Vec<(Ends, QuicFlow)>>,
+}
 
 impl MemoryFlows {
     /// Notes a connection, or something else about it.
     pub fn set(&mut self, ends: Ends, flow: Flow) {
-        let flows = self.0.get_mut();
-        flows.retain(|(other, _)| *other != ends);
-        flows.push((ends, flow));
+        set(&mut self.connections, ends, flow);
+    }
+
+    /// Notes a QUIC flow, or something else about it.
+    pub fn set_quic(&mut self, ends: Ends, flow: QuicFlow) {
+        set(&mut self.quic, ends, flow);
     }
 
     pub(super) fn flow(&self, ends: &Ends) -> Option<Flow> {
-        self.change(ends, |flow| *flow)
+        change(&self.connections, ends, |flow| *flow)
     }
 
     pub(super) fn hold(&self, ends: &Ends, now_ns: u64) -> bool {
-        let held = self.change(ends, |flow| flow.hold(now_ns));
+        let held = change(&self.connections, ends, |flow| flow.hold(now_ns));
         held.unwrap_or_default()
     }
 
     pub(super) fn serve(&self, ends: &Ends) {
-        self.change(ends, Flow::serve);
+        change(&self.connections, ends, Flow::serve);
     }
 
     pub(super) fn make_wait(&self, ends: &Ends) {
-        self.change(ends, Flow::make_wait);
+        change(&self.connections, ends, Flow::make_wait);
     }
 
-    fn change<T>(&self, ends: &Ends, change: impl FnOnce(&mut Flow) -> T) -> Option<T> {
-        let mut flows = self.0.borrow_mut();
-        let found = flows.iter_mut().find(|(other, _)| other == ends);
-        found.map(|(_, flow)| change(flow))
+    pub(super) fn see_quic(&self, ends: &Ends, now_ns: u64) -> Option<Meaning> {
+        change(&self.quic, ends, |flow| flow.see(now_ns).copied()).flatten()
     }
+}
+
+fn set<F>(flows: &mut RefCell<Vec<(Ends, F)>>, ends: Ends, flow: F) {
+    let flows = flows.get_mut();
+    flows.retain(|(other, _)| *other != ends);
+    flows.push((ends, flow));
+}
+
+fn change<F, T>(
+    flows: &RefCell<Vec<(Ends, F)>>,
+    ends: &Ends,
+    change: impl FnOnce(&mut F) -> T,
+) -> Option<T> {
+    let mut flows = flows.borrow_mut();
+    let found = flows.iter_mut().find(|(other, _)| other == ends);
+    found.map(|(_, flow)| change(flow))
 }

@@ -54,7 +54,7 @@ pub struct MemoryReputation {
     pub connections: MemoryConnections,
     /// The connections that the host began.
     pub own_connections: MemoryOwnConnections,
-    /// The connections with names.
+    /// The connections and QUIC flows with names.
     pub flows: MemoryFlows,
     /// The known names.
     pub names: MemoryNames,
@@ -124,6 +124,10 @@ impl Reputation for MemoryReputation {
 
     fn flow(&self, ends: &Ends) -> Option<server_name::Flow> {
         self.flows.flow(ends)
+    }
+
+    fn quic_flow(&self, ends: &Ends, now_ns: u64) -> Option<server_name::Meaning> {
+        self.flows.see_quic(ends, now_ns)
     }
 
     fn hold(&self, ends: &Ends, now_ns: u64) -> bool {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use limiter_common::{
     limit::NamedBy,
     name_hash::{unkeyed_hash, zone_number},
-    packet::Asked,
+    packet::{Asked, PROTOCOL_TCP, PROTOCOL_UDP},
     policy::Shape,
     table::HashKey,
 };
@@ -19,8 +19,11 @@ use crate::policy::{DnsName, Limit, Mode, Policy, UntilKnown};
 pub struct ServerNames {
     /// The names in it.
     names: HashMap<DnsName, Said>,
-    /// The limits that count connections by their names.
+    /// The limits that count by names.
     all: u64,
+    /// Those that count connections of TCP, and those that count QUIC flows.
+    of_tcp: u64,
+    of_quic: u64,
     /// Those whose owners are names of the section `server-names`.
     by_owner: u64,
     /// Those that count any name.
@@ -74,6 +77,11 @@ impl ServerNames {
         Self {
             names,
             all,
+            of_tcp: all & set_of(limits, |limit| limit.protocols().contains(&PROTOCOL_TCP)),
+            of_quic: all
+                & set_of(limits, |limit| {
+                    !limit.counts_connections() && limit.protocols().contains(&PROTOCOL_UDP)
+                }),
             by_owner,
             of_any: all & set_of(limits, |limit| limit.matching.server_names.is_empty()),
             otherwise: otherwise(limits),
@@ -88,11 +96,33 @@ impl ServerNames {
         self.connections
     }
 
-    /// Returns what the policy says of a name: the limits that count it, and the number of the longest name
-    /// of the section `server-names` that it is or is below. `None`: of a connection without a name, which only
-    /// `'*'` counts.
+    /// Returns whether any limit counts QUIC flows.
     #[must_use]
-    pub fn asked(&self, name: Option<&DnsName>) -> Asked {
+    pub const fn are_of_quic(&self) -> bool {
+        self.of_quic != 0
+    }
+
+    /// Returns what the policy says of a name, whatever the protocol: the limits that count it, and the number
+    /// of the longest name of the section `server-names` that it is or is below.
+    #[must_use]
+    pub fn asked(&self, name: &DnsName) -> Asked {
+        self.asked_among(self.all, Some(name))
+    }
+
+    /// Returns what it says of the name of a connection of TCP. `None`: that has none, so only `'*'` counts it.
+    #[must_use]
+    pub fn asked_by_tcp(&self, name: Option<&DnsName>) -> Asked {
+        self.asked_among(self.of_tcp, name)
+    }
+
+    /// Returns what it says of the name of a QUIC flow.
+    #[must_use]
+    pub fn asked_by_quic(&self, name: Option<&DnsName>) -> Asked {
+        self.asked_among(self.of_quic, name)
+    }
+
+    /// Returns what it says of a name, as if it had only these limits.
+    fn asked_among(&self, these: u64, name: Option<&DnsName>) -> Asked {
         let mut limits = name.map_or(0, |_| self.of_any);
         let mut owner = None;
         // Everything is below the root.
@@ -116,7 +146,7 @@ impl ServerNames {
         if owner.is_none() {
             limits &= !self.by_owner;
         }
-        limits &= self.all;
+        limits &= these;
         for [these, others] in &self.otherwise {
             if limits & others != 0 {
                 limits &= !these;
@@ -153,7 +183,10 @@ impl ServerNames {
         let mut names: Vec<_> = self.names.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
         let key = HashKey::default();
-        let mut limits = key.words_hash(&[self.all, self.by_owner, self.of_any]);
+        let Self {
+            of_tcp, of_quic, ..
+        } = *self;
+        let mut limits = key.words_hash(&[of_tcp, of_quic, self.by_owner, self.of_any]);
         for [these, others] in &self.otherwise {
             limits = key.words_hash(&[limits, *these, *others]);
         }
@@ -225,7 +258,7 @@ mod tests {
             ("xb.example", 0b001, number("example")),
             ("other", 0, 0),
         ] {
-            let asked = names.asked(Some(&name.parse().unwrap()));
+            let asked = names.asked(&name.parse().unwrap());
             assert_eq!((asked.limits, asked.zone), (limits, owner), "{name}");
         }
     }
@@ -247,9 +280,36 @@ mod tests {
             (None, 0b1100),
         ] {
             let parsed = name.map(|name| name.parse().unwrap());
-            assert_eq!(names.asked(parsed.as_ref()).limits, limits, "{name:?}");
+            assert_eq!(
+                names.asked_by_tcp(parsed.as_ref()).limits,
+                limits,
+                "{name:?}"
+            );
         }
         assert_eq!(names.connections(), 0b0111);
+    }
+
+    #[test]
+    fn each_protocol_has_its_limits_and_what_is_left_by_them() {
+        let names = names(
+            "limits:\n  \
+             A: {id: total, cost: bytes, rate: 9k/s, match: {server-name: a.example, protocol: tcp}}\n  \
+             B: {id: total, cost: bytes, rate: 9k/s, match: {server-name: b.example}}\n  \
+             C: {id: total, cost: bytes, rate: 9k/s, otherwise: true, match: {server-name: '*'}}\n",
+        );
+        for (name, by_tcp, by_quic) in [
+            ("a.example", 0b001, 0b100),
+            ("b.example", 0b010, 0b010),
+            ("c.example", 0b100, 0b100),
+        ] {
+            let name = name.parse().unwrap();
+            let found = [
+                names.asked_by_tcp(Some(&name)),
+                names.asked_by_quic(Some(&name)),
+            ];
+            assert_eq!(found.map(|asked| asked.limits), [by_tcp, by_quic], "{name}");
+        }
+        assert!(names.are_of_quic());
     }
 
     #[test]
@@ -264,6 +324,10 @@ mod tests {
             limit("8k/s, match: {server-name: [b.example, a.example]}")
         );
         assert_ne!(one, limit("9k/s, match: {server-name: a.example}"));
+        assert_ne!(
+            one,
+            limit("9k/s, match: {server-name: [a.example, b.example], protocol: tcp}")
+        );
         assert_eq!(limit("9k/s"), 0);
         assert_eq!(
             limit("9k/s, mode: 'off', match: {server-name: a.example}"),

@@ -59,7 +59,7 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
         own.map(|error| format!("this host's own connections are limited like others: {error}")),
     );
     let names = status.server_names_error.iter();
-    warnings.extend(names.map(|error| format!("limits by server name count nothing: {error}")));
+    warnings.extend(names.map(|error| format!("limits by server name count no TCP: {error}")));
     for list in &status.lists {
         let of_list = troubles(list).into_iter();
         warnings.extend(of_list.map(|trouble| format!("list {}: {trouble}", list.list)));

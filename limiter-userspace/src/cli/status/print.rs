@@ -97,14 +97,17 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what came of connections whose names limits count by.
+/// Prints what came of connections and QUIC flows whose names limits count by.
 fn print_server_names(out: &mut impl Write, names: &ServerNamesStatus) -> anyhow::Result<()> {
     writeln!(
         out,
-        "server names: {} connections with one, {} without; {} segments that may say one not read\n",
+        "server names: {} connections with one, {} without; {} segments that may say one not read\n\
+         {} QUIC flows with one; {} datagrams that may say one not read\n",
         count(names.named),
         count(names.nameless.values().sum()),
         count(names.segments_lost.values().sum()),
+        count(names.quic.named),
+        count(names.quic.datagrams_lost.values().sum()),
     )?;
     Ok(())
 }

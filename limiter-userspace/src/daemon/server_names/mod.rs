@@ -1,8 +1,9 @@
-//! Reads the names that clients of live connections ask for, and tells the kernel's programs what the policy
+//! Reads the names that clients of live connections and QUIC flows ask for, and tells the kernel's programs what the policy
 //! says of them, on a thread that does nothing else, with its own maps. Connections get their
 //! names, whatever the rest of the daemon waits for.
 
 mod namer;
+mod quic;
 mod segment;
 mod status;
 
@@ -17,7 +18,6 @@ use std::{
 };
 
 use limiter_datapath::kernel::{Datapath, ReputationMaps, ServerNameMaps};
-use limiter_names::Followed as Outcomes;
 use limiter_policy::policy::ServerNames;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -25,7 +25,7 @@ use rustix::{
 };
 use tracing::{info, warn};
 
-use self::namer::ConnectionNamer;
+use self::namer::{ConnectionNamer, Outcomes};
 pub(super) use self::status::status;
 use super::{
     pulse::{BEAT, Pulses},
@@ -45,7 +45,7 @@ pub(in crate::daemon) struct Naming {
     changed: Condvar,
     /// How often the names of open connections were written down anew.
     renamed: AtomicU64,
-    /// The outcomes of connections since the daemon started, or since limits count by their names.
+    /// The outcomes of connections and QUIC flows since the daemon started, or since limits count by their names.
     outcomes: Mutex<Outcomes>,
 }
 
@@ -95,7 +95,7 @@ impl Naming {
         self.renamed.load(Ordering::Acquire)
     }
 
-    /// Returns what came of connections.
+    /// Returns what came of connections and QUIC flows.
     fn followed(&self) -> Outcomes {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }

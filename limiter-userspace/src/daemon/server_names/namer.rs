@@ -1,13 +1,17 @@
-//! Names the connections of one policy after another.
+//! Names the connections and QUIC flows of one policy after another.
 
 use std::{collections::VecDeque, net::IpAddr, os::fd::BorrowedFd, sync::Arc};
 
-use limiter_common::{connection::Ends, packet::Asked, server_name::Flow as Noted};
-use limiter_datapath::kernel::{DatapathError, Namer, ServerNameMaps, monotonic_now};
+use limiter_common::{
+    connection::Ends,
+    packet::PROTOCOL_UDP,
+    server_name::{Flow as Noted, Meaning},
+};
+use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{Change, Flow, Followed, Follower, FollowerSettings, Name, Protocol, Segment};
 use limiter_policy::policy::{DnsName, ServerNames};
 
-use super::segment::TcpSegment;
+use super::{quic, segment::TcpSegment};
 
 /// How long first bytes wait for the end of their connection's handshake, which is received with them.
 const PATIENCE_NS: u64 = 100_000_000;
@@ -18,7 +22,14 @@ const MOST_WAITING: usize = 1024;
 /// The most pieces that are read before others have their turn.
 const AT_ONCE: usize = 4096;
 
-/// Names connections.
+/// The outcomes of connections and of QUIC flows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcomes {
+    pub(super) tcp: Followed,
+    pub(super) quic: Followed,
+}
+
+/// Names connections and QUIC flows.
 #[derive(Default)]
 pub(super) struct ConnectionNamer {
     /// `None`: the policy asks for no names.
@@ -27,18 +38,24 @@ pub(super) struct ConnectionNamer {
     waiting: VecDeque<Waiting>,
 }
 
-/// What a policy says of names, and where connections have theirs.
-struct Current {
-    names: Arc<ServerNames>,
-    number: u64,
-    namer: Namer,
+/// The meaning of names to a policy, and where connections and QUIC flows have theirs.
+pub(super) struct Current {
+    pub(super) names: Arc<ServerNames>,
+    pub(super) number: u64,
+    pub(super) namer: Namer,
 }
 
 impl Current {
     /// Returns whether a connection waits for its place among those of its name.
     fn waits(&self, noted: &Noted) -> bool {
-        let asked = noted.limits_of(self.number);
+        let asked = noted.meaning.limits_of(self.number);
         !noted.is_in_service() && asked & self.names.connections() != 0
+    }
+
+    /// Returns what the policy says of the name of a connection; `None`: it has none.
+    fn meaning(&self, name: Option<&Name>) -> Meaning {
+        let name = name.and_then(dns_name);
+        Meaning::new(self.number, &self.names.asked_by_tcp(name.as_ref()))
     }
 }
 
@@ -56,11 +73,12 @@ impl ConnectionNamer {
         self.current.is_none()
     }
 
-    /// Returns what came of connections.
-    pub(super) fn outcomes(&self) -> Followed {
+    /// Returns what came of connections and of QUIC flows.
+    pub(super) fn outcomes(&self) -> Outcomes {
         let follower = self.follower.as_ref();
-        follower.map_or_else(Followed::default, |follower| {
-            follower.followed(Protocol::Tcp)
+        follower.map_or_else(Outcomes::default, |follower| Outcomes {
+            tcp: follower.followed(Protocol::Tcp),
+            quic: follower.followed(Protocol::Udp),
         })
     }
 
@@ -75,7 +93,7 @@ impl ConnectionNamer {
         current.map(|current| current.namer.readable())
     }
 
-    /// Names connections by a policy from now on, also those whose names are known.
+    /// Names connections and QUIC flows by a policy from now on, also those whose names are known.
     pub(super) fn follow(
         &mut self,
         next: Option<(Arc<ServerNames>, Arc<ServerNameMaps>)>,
@@ -97,12 +115,18 @@ impl ConnectionNamer {
             return Ok(());
         };
         let mut over = Vec::new();
+        let now_ns = monotonic_now();
         for (flow, name) in follower.flows() {
             let ends = ends(flow);
+            if flow.protocol == Protocol::Udp {
+                if !quic::rename(current, now_ns, &ends, name)? {
+                    over.push(*flow);
+                }
+                continue;
+            }
             match current.namer.flow(&ends)? {
                 Some(noted) if noted.is_read() => {
-                    let asked = asked(&current.names, name);
-                    let mut flow = noted.read(current.number, &asked);
+                    let mut flow = noted.read(current.meaning(name));
                     if !(before.as_ref()).is_some_and(|before| before.waits(&noted)) {
                         // It was not turned away, and goes on.
                         flow.serve();
@@ -122,13 +146,18 @@ impl ConnectionNamer {
     pub(super) fn work(&mut self) -> Result<(), DatapathError> {
         let now_ns = monotonic_now();
         let mut pieces: Vec<_> = self.waiting.drain(..).collect();
+        let mut datagrams: Vec<(Ends, Box<[u8]>)> = Vec::new();
         if let Some(current) = &mut self.current {
-            let mut take = |ends, length, segment: &[u8]| {
+            let mut take = |piece: FirstBytes<'_>| {
+                if piece.protocol == PROTOCOL_UDP {
+                    datagrams.push((piece.ends, piece.bytes.into()));
+                    return;
+                }
                 pieces.push(Waiting {
                     until_ns: now_ns.saturating_add(PATIENCE_NS),
-                    ends,
-                    length,
-                    segment: segment.into(),
+                    ends: piece.ends,
+                    length: piece.length,
+                    segment: piece.bytes.into(),
                 });
             };
             for _ in 0..AT_ONCE {
@@ -143,6 +172,11 @@ impl ConnectionNamer {
                 && self.waiting.len() < MOST_WAITING
             {
                 self.waiting.push_back(piece);
+            }
+        }
+        if let (Some(current), Some(follower)) = (&mut self.current, &mut self.follower) {
+            for (ends, datagram) in &datagrams {
+                quic::read(current, follower, now_ns, (ends, datagram))?;
             }
         }
         Ok(())
@@ -160,7 +194,7 @@ impl ConnectionNamer {
         let (false, Some(segment)) = (noted.is_read(), segment) else {
             return Ok(true);
         };
-        let flow = flow(&piece.ends);
+        let flow = flow(&piece.ends, Protocol::Tcp);
         if follower.is_known(&flow) {
             // An earlier connection of these ports had that name.
             follower.end(&flow);
@@ -178,28 +212,26 @@ impl ConnectionNamer {
             Change::GaveWay(_) => {}
         });
         if let Some(name) = read {
-            let asked = asked(&current.names, name.as_ref());
-            let named = noted.read(current.number, &asked);
+            let named = noted.read(current.meaning(name.as_ref()));
             current.namer.set(&piece.ends, named)?;
         }
         Ok(true)
     }
 }
 
-/// Returns what a policy says of a name; `None`: there is none.
-fn asked(names: &ServerNames, name: Option<&Name>) -> Asked {
-    let name = name.and_then(|name| name.as_str().parse::<DnsName>().ok());
-    names.asked(name.as_ref())
+/// Returns a name as policies have them; `None`: no policy can have it.
+pub(super) fn dns_name(name: &Name) -> Option<DnsName> {
+    name.as_str().parse().ok()
 }
 
-fn flow(ends: &Ends) -> Flow {
+pub(super) fn flow(ends: &Ends, protocol: Protocol) -> Flow {
     let facts = ends.facts();
     Flow {
         client: ends.peer().into(),
         server: ends.own().into(),
         client_port: facts.source_port,
         server_port: facts.destination_port,
-        protocol: Protocol::Tcp,
+        protocol,
     }
 }
 
@@ -225,7 +257,7 @@ mod tests {
                 server_port: 443,
                 protocol: Protocol::Tcp,
             };
-            assert_eq!(flow(&ends(&of)), of);
+            assert_eq!(flow(&ends(&of), Protocol::Tcp), of);
         }
     }
 }

@@ -1,16 +1,18 @@
-//! How many connections got names, and how much of what may say one was lost.
+//! How many connections and QUIC flows got names, and how much of what may say one was lost.
+
+use std::collections::BTreeMap;
 
 use limiter_common::server_name::Loss;
-use limiter_datapath::kernel::{Datapath, DatapathError, ReputationMaps};
-use limiter_names::NoName;
+use limiter_datapath::kernel::{Datapath, DatapathError, ReputationMaps, ServerNameMaps};
+use limiter_names::{Followed, NoName};
 
-use super::Naming;
-use crate::protocol::ServerNamesStatus;
+use super::{Naming, Outcomes};
+use crate::protocol::{QuicNamesStatus, ServerNamesStatus};
 
-/// The name of the reason for which this daemon does not read a segment.
+/// The name of the reason for which this daemon does not read a segment or a datagram.
 const BUDGET: &str = "budget";
 
-/// Returns what came of connections; `None`: no limit counts by server names. `naming`: the thread that reads
+/// Returns what came of connections and QUIC flows; `None`: no limit counts by server names. `naming`: the thread that reads
 /// names, if a daemon runs.
 pub(in crate::daemon) fn status(
     datapath: &Datapath,
@@ -21,17 +23,36 @@ pub(in crate::daemon) fn status(
         return Ok(None);
     };
     let followed = naming.map(Naming::followed).unwrap_or_default();
-    let mut lost = Vec::new();
-    for loss in Loss::ALL {
-        lost.push((loss.name().to_owned(), maps.lost(loss)?));
-    }
-    lost.push((BUDGET.to_owned(), followed.overrun));
-    let nameless = NoName::ALL.into_iter().zip(followed.nameless);
+    let Outcomes { tcp, quic } = followed;
     Ok(Some(ServerNamesStatus {
-        named: followed.named,
-        nameless: nameless
-            .map(|(reason, count)| (reason.name().to_owned(), count))
-            .collect(),
-        segments_lost: lost.into_iter().collect(),
+        named: tcp.named,
+        nameless: nameless(&tcp),
+        segments_lost: lost(maps, &Loss::OF_SEGMENTS, &tcp)?,
+        quic: QuicNamesStatus {
+            named: quic.named,
+            nameless: nameless(&quic),
+            datagrams_lost: lost(maps, &Loss::OF_DATAGRAMS, &quic)?,
+        },
     }))
+}
+
+/// Returns how often there was no name, by the reason.
+fn nameless(followed: &Followed) -> BTreeMap<String, u64> {
+    let reasons = NoName::ALL.into_iter().zip(followed.nameless);
+    reasons
+        .map(|(reason, count)| (reason.name().to_owned(), count))
+        .collect()
+}
+
+/// Returns how much was not read, by the reason.
+fn lost(
+    maps: &ServerNameMaps,
+    losses: &[Loss],
+    followed: &Followed,
+) -> Result<BTreeMap<String, u64>, DatapathError> {
+    let of_programs = losses
+        .iter()
+        .map(|loss| Ok((loss.name().to_owned(), maps.lost(*loss)?)));
+    let of_daemon = Ok((BUDGET.to_owned(), followed.overrun));
+    of_programs.chain([of_daemon]).collect()
 }

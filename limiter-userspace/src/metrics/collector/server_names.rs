@@ -1,4 +1,4 @@
-//! The metrics of connections' server names.
+//! The metrics of server names of connections and QUIC flows.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,15 +7,26 @@ use prometheus_client::encoding::DescriptorEncoder;
 use super::labelled::{Labelled, counters};
 use crate::protocol::ServerNamesStatus;
 
-/// Encodes what came of connections, under a policy that limits by server names.
+/// Encodes what came of connections and QUIC flows, under a policy that limits by server names.
 pub(super) fn encode(status: &ServerNamesStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
-    let mut outcomes = rows("outcome", &status.nameless);
-    outcomes.push(([("outcome", "named".to_owned())], status.named));
+    let quic = &status.quic;
     counters(
         encoder,
         "limiter_server_name_connections",
         "Connections whose first bytes were read for a server name: named, or why they have none",
-        &outcomes,
+        &outcomes(status.named, &status.nameless),
+    )?;
+    counters(
+        encoder,
+        "limiter_server_name_quic",
+        "QUIC flows whose server name was read, as named, and datagrams that say none, by why",
+        &outcomes(quic.named, &quic.nameless),
+    )?;
+    counters(
+        encoder,
+        "limiter_server_name_datagrams_lost",
+        "Datagrams that may say the server name of a QUIC flow and were not read, by reason",
+        &rows("reason", &quic.datagrams_lost),
     )?;
     counters(
         encoder,
@@ -23,6 +34,13 @@ pub(super) fn encode(status: &ServerNamesStatus, encoder: &mut DescriptorEncoder
         "Segments that may say a server name and were not read, by reason",
         &rows("reason", &status.segments_lost),
     )
+}
+
+/// Returns the rows of names that were read, and of reasons why there is none.
+fn outcomes(named: u64, nameless: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
+    let mut outcomes = rows("outcome", nameless);
+    outcomes.push(([("outcome", "named".to_owned())], named));
+    outcomes
 }
 
 fn rows(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {

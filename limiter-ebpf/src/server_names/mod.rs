@@ -6,6 +6,8 @@
 //! noted when its handshake ends; the segment behind may be received together with the last one of the
 //! handshake, so one is also told if a socket waits for that.
 
+mod datagrams;
+
 use core::slice;
 
 use aya_ebpf::{
@@ -18,7 +20,7 @@ use aya_ebpf::{
 use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
-    packet::{self, Asked, Segment},
+    packet::{self, Asked, PROTOCOL_TCP, Segment},
     server_name::{Allowance, Flow, LONGEST_SEGMENT, Loss, Piece},
 };
 
@@ -36,12 +38,12 @@ use crate::{
 #[btf_map]
 static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Segments with first bytes of connections, each a [`Piece`], of which libbpf must not know: it refuses
+/// Segments with first bytes of connections, and datagrams, each a [`Piece`], of which libbpf must not know: it refuses
 /// values of a ring buffer. The loader sets the size, in bytes.
 #[btf_map]
 static FIRST_BYTES: RingBuf<(), 65536> = RingBuf::new();
 
-/// The segments that userspace was not told, by the numbers of [`Loss`].
+/// The segments and datagrams that userspace was not told, by the numbers of [`Loss`].
 #[btf_map]
 static FIRST_BYTES_LOST: PerCpuArray<u64, { Loss::ALL.len() }> = PerCpuArray::new();
 
@@ -147,7 +149,7 @@ extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
     u32::from(counting != 0)
 }
 
-/// Finds what the policy says of the name of the connection of the workspace's packet, if that matters, and
+/// Finds what the policy says of the name of the connection or flow of the workspace's packet, if that matters, and
 /// tells userspace what may say the name.
 #[inline(always)]
 pub(crate) fn find<const FRAGS: bool>(
@@ -155,6 +157,10 @@ pub(crate) fn find<const FRAGS: bool>(
     workspace: &mut Workspace<BucketLocation>,
 ) {
     if !workspace.asks_for_server_name(&MapTables) {
+        return;
+    }
+    if workspace.is_datagram() {
+        datagrams::find(context, workspace);
         return;
     }
     let found = limiter_find_flow(workspace);
@@ -172,7 +178,12 @@ pub(crate) fn find<const FRAGS: bool>(
     let is_held = workspace.may_be_held(globals::shape());
     let Fate { is_told, is_held } = fate(context, workspace, found, is_held, &segment);
     if is_told {
-        tell(context, workspace, &segment);
+        let told = Told {
+            protocol: PROTOCOL_TCP,
+            start: segment.start,
+            length: segment.length,
+        };
+        tell(context, workspace, &told);
     }
     if is_held {
         workspace.hold();
@@ -198,7 +209,8 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     let ends = Ends::of_facts(workspace.facts());
     // SAFETY: the value is copied at once.
     let flow = unsafe { SERVER_FLOWS.get(ends) };
-    workspace.note_flow(&MapTables, flow, find_slot);
+    let meaning = flow.map(|flow| &flow.meaning);
+    workspace.note_flow(&MapTables, meaning, find_slot);
     match flow {
         Some(flow) if flow.asks_for_place(globals::shape()) => ASKING,
         Some(flow) if flow.is_read() => SILENT,
@@ -313,7 +325,7 @@ fn fate(
     }
 }
 
-/// Counts a segment that userspace is not told; returns false.
+/// Counts a segment or datagram that userspace is not told; returns false.
 #[inline(always)]
 fn lose(loss: Loss) -> bool {
     if let Some(count) = FIRST_BYTES_LOST.get_ptr_mut(loss as u32) {
@@ -323,29 +335,36 @@ fn lose(loss: Loss) -> bool {
     false
 }
 
-/// Tells userspace of a segment; if there is no room, not.
+/// The part of a frame that userspace is told.
+struct Told {
+    /// The number of its protocol.
+    protocol: u8,
+    /// Where it begins in the frame.
+    start: usize,
+    /// How many bytes it has.
+    length: usize,
+}
+
+/// Tells userspace of a segment or a datagram; if there is no room, not.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "lengths of frames and offsets in them are below 2^32"
 )]
-fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, segment: &Segment) {
+fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &Told) {
     let Some(piece) = PIECE.get_ptr_mut(0) else {
         return;
     };
     // SAFETY: as above.
     let piece = unsafe { &mut *piece };
     // LLVM knows the bounds, too, and would leave the arithmetic out by which the verifier sees them.
-    let (start, whole) = (
-        segment.start ^ unknown_zero(),
-        segment.length ^ unknown_zero(),
-    );
+    let (start, whole) = (what.start ^ unknown_zero(), what.length ^ unknown_zero());
     let most = LONGEST_SEGMENT - 1;
     let last = whole.wrapping_sub(1);
     let told = if last < most { last } else { most } + 1;
     piece.ends = Ends::of_facts(workspace.facts());
-    piece.segment_length = whole as u32;
-    piece.told = told as u32;
+    piece.whole_length = whole as u32;
+    piece.protocol = what.protocol.into();
     let to = piece.segment.as_mut_ptr();
     // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
     // checks the frame's end.
@@ -354,7 +373,7 @@ fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, segment: &S
         // SAFETY: the piece's own bytes, all of which are written: maps begin as zeros.
         let bytes =
             unsafe { slice::from_raw_parts((&raw const *piece).cast(), Piece::HEADER + told) };
-        // If it is full, the connection has no name.
+        // If it is full, the connection or flow has no name.
         if FIRST_BYTES.output_untyped::<[u8]>(bytes, 0).is_err() {
             lose(Loss::Room);
         }

@@ -1,0 +1,65 @@
+//! The meaning of a name to a policy.
+
+use crate::packet::Asked;
+
+/// The meaning of the name that a client asks for, to a policy. It consists of plain numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Meaning {
+    /// The limits that count by it.
+    pub limits: u64,
+    /// The number of the server name of the policy that it belongs to; 0: it belongs to none.
+    pub name: u64,
+    /// The policy that says so, by the [number](crate::policy::Shape::server_names) of its server names;
+    /// 0: nothing is known of the name.
+    pub known_by: u64,
+}
+
+impl Meaning {
+    /// That of a name that is not known.
+    pub const NONE: Self = Self {
+        limits: 0,
+        name: 0,
+        known_by: 0,
+    };
+
+    /// Makes what the policy whose server names have that number says.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(known_by: u64, asked: &Asked) -> Self {
+        Self {
+            limits: asked.limits,
+            name: asked.zone,
+            known_by,
+        }
+    }
+
+    /// Returns the limits that count by it, by the policy whose server names have that number.
+    #[must_use]
+    #[inline(always)]
+    pub const fn limits_of(&self, server_names: u64) -> u64 {
+        if self.known_by == server_names {
+            self.limits
+        } else {
+            0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_policy_says_is_nothing_to_another() {
+        let asked = Asked {
+            limits: 0b101,
+            zone: 9,
+            ..Asked::NOTHING
+        };
+        let meaning = Meaning::new(3, &asked);
+        assert_eq!(meaning.limits_of(3), 0b101);
+        assert_eq!(meaning.limits_of(4), 0);
+        assert_eq!(Meaning::NONE.limits_of(3), 0);
+    }
+}

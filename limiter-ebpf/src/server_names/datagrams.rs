@@ -1,0 +1,124 @@
+//! The server names of QUIC flows.
+//!
+//! The network stack knows no connections of UDP, so userspace is told each datagram that begins with an
+//! Initial packet of an unknown flow, if a socket takes it; and it notes the flow once it has read the name.
+//! Anybody can forge such a datagram. So programs note nothing, and what is told has an allowance of its own
+//! and a part of the room.
+
+use core::ffi::c_void;
+
+use aya_ebpf::{
+    btf_maps::LruHashMap,
+    helpers::{bpf_ringbuf_query, bpf_xdp_load_bytes},
+    macros::btf_map,
+    programs::XdpContext,
+};
+use limiter_common::{
+    connection::Ends,
+    decide::Workspace,
+    packet::{Datagram, PROTOCOL_UDP},
+    server_name::{INITIAL_MARK, Loss, Meaning, QuicFlow, SHORTEST_INITIAL, begins_with_initial},
+};
+
+use super::{ALLOWANCE, FIRST_BYTES, Told, are_asked_for, lose, tell};
+use crate::{buckets::BucketLocation, globals, names::find_slot, socket, tables::MapTables, trial};
+
+/// The QUIC flows whose names are known. The loader sets the capacity.
+#[btf_map]
+static QUIC_FLOWS: LruHashMap<Ends, QuicFlow, 1> = LruHashMap::new();
+
+/// Datagrams are told while less than such a part of the room is taken: segments have the rest, and never wait for
+/// many datagrams to be read.
+const PART_OF_ROOM: u64 = 8;
+
+/// As in linux/bpf.h: how many bytes have not been read, and how many there may be.
+const BPF_RB_AVAIL_DATA: u64 = 0;
+const BPF_RB_RING_SIZE: u64 = 1;
+
+/// Finds what the policy says of the name of the flow of the workspace's datagram, and tells userspace what
+/// may say the name.
+#[inline(always)]
+pub(super) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
+    let Datagram { start, length } = workspace.datagram();
+    if limiter_find_quic_flow(workspace) == 0
+        && length >= SHORTEST_INITIAL
+        && is_initial(context, start)
+        && may_be_told(context, workspace)
+    {
+        let told = Told {
+            protocol: PROTOCOL_UDP,
+            start: start as usize,
+            length: length as usize,
+        };
+        tell(context, workspace, &told);
+    }
+}
+
+/// Writes to the workspace what the policy says of its packet's flow; returns 1 if that is noted by this policy,
+/// else 0.
+///
+/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_find_quic_flow(workspace: *mut Workspace<BucketLocation>) -> u64 {
+    // Older verifiers walk this function even if no limit asks.
+    if !are_asked_for() {
+        return 1;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
+    // CPU's, and the caller does not use it meanwhile.
+    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+        return 1;
+    };
+    let ends = Ends::of_facts(workspace.facts());
+    let now_ns = workspace.now_ns();
+    // SAFETY: an element of the map, made of plain numbers. Another CPU may note at the same time that the
+    // client was heard of: both are right.
+    let flow = QUIC_FLOWS
+        .get_ptr_mut(ends)
+        .map(|flow| unsafe { &mut *flow });
+    let meaning = flow.and_then(|flow| flow.see(now_ns));
+    workspace.note_flow(&MapTables, meaning, find_slot);
+    let is_meant = |meaning: &Meaning| meaning.known_by == globals::shape().server_names;
+    u64::from(meaning.is_some_and(is_meant))
+}
+
+/// Returns whether a datagram whose content is there in the frame begins with an Initial packet.
+#[inline(always)]
+fn is_initial(context: &XdpContext, start: u32) -> bool {
+    let mut mark = [0_u8; INITIAL_MARK];
+    let to = (&raw mut mark).cast::<c_void>();
+    // SAFETY: the context is the program's own, and the memory has room for these bytes. The helper checks the
+    // frame's end.
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start, to, INITIAL_MARK as u32) };
+    error == 0 && begins_with_initial(mark)
+}
+
+/// Returns whether userspace is told of the workspace's datagram, which may say a name.
+#[inline(always)]
+fn may_be_told(context: &XdpContext, workspace: &Workspace<BucketLocation>) -> bool {
+    let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
+        return false;
+    };
+    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on a
+    // CPU, and each calls this once.
+    let allowance = unsafe { &mut *allowance };
+    !trial::is_on()
+        && (allowance.take_datagram(workspace.now_ns()) || lose(Loss::Datagrams))
+        && (has_room() || lose(Loss::DatagramRoom))
+        && socket::takes_datagram(context, workspace.facts())
+}
+
+/// Returns whether userspace has read so much that datagrams leave room for segments.
+#[inline(always)]
+fn has_room() -> bool {
+    let ring = (&raw const FIRST_BYTES).cast_mut().cast::<c_void>();
+    // SAFETY: a ring buffer, which the helper only reads.
+    let [unread, all] = unsafe {
+        [
+            bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA),
+            bpf_ringbuf_query(ring, BPF_RB_RING_SIZE),
+        ]
+    };
+    unread < all / PART_OF_ROOM
+}

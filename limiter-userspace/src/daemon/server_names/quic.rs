@@ -1,0 +1,68 @@
+//! Names QUIC flows, which nobody but their clients' first datagrams tells of.
+
+use limiter_common::{
+    connection::Ends,
+    server_name::{Meaning, QuicFlow},
+};
+use limiter_datapath::kernel::DatapathError;
+use limiter_names::{Change, Follower, Name, Protocol, Segment};
+
+use super::namer::{Current, dns_name, flow};
+
+/// Reads a datagram that may say the name of a flow. Its checksum does not matter: what was damaged does not
+/// open.
+pub(super) fn read(
+    current: &mut Current,
+    follower: &mut Follower,
+    now_ns: u64,
+    (ends, datagram): (&Ends, &[u8]),
+) -> Result<(), DatapathError> {
+    let noted = current.namer.quic_flow(ends)?;
+    let is_known =
+        |noted: QuicFlow| noted.meaning.known_by == current.number && !noted.is_over(now_ns);
+    if noted.is_some_and(is_known) {
+        // It came while an earlier one was read.
+        return Ok(());
+    }
+    let flow = flow(ends, Protocol::Udp);
+    if follower.is_known(&flow) {
+        // An earlier flow of these ports had that name.
+        follower.end(&flow);
+    }
+    let mut name = None;
+    let segment = Segment::Udp { payload: datagram };
+    follower.feed(now_ns, flow, segment, |change| {
+        // A flow that gives way here keeps what the policy in force says of it.
+        if let Change::Named(_, found) = change {
+            name = Some(found.name);
+        }
+    });
+    match name {
+        Some(name) => {
+            let meaning = meaning(current, &name);
+            (current.namer).set_quic(ends, QuicFlow::new(meaning, now_ns))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes down anew what the policy says of a flow's name; returns whether the flow still lives.
+pub(super) fn rename(
+    current: &mut Current,
+    now_ns: u64,
+    ends: &Ends,
+    name: Option<&Name>,
+) -> Result<bool, DatapathError> {
+    let noted = current.namer.quic_flow(ends)?;
+    let (Some(noted), Some(name)) = (noted.filter(|noted| !noted.is_over(now_ns)), name) else {
+        return Ok(false);
+    };
+    let meaning = meaning(current, name);
+    current.namer.set_quic(ends, noted.with(meaning))?;
+    Ok(true)
+}
+
+fn meaning(current: &Current, name: &Name) -> Meaning {
+    let name = dns_name(name);
+    Meaning::new(current.number, &current.names.asked_by_quic(name.as_ref()))
+}
