@@ -30,7 +30,7 @@ fn new_names_of_a_zone_share_its_bucket_and_known_ones_pass() -> Result<()> {
                 // The limit counts no known name, whatever its case.
                 ("A.example.COM", Unlimited),
                 ("b.example.com", Unlimited),
-                // What was refused is not known.
+                // A refused name stays new.
                 ("c.example.com", OverLimit),
                 ("a.a.example.com", OverLimit),
                 ("example.com", OverLimit),
@@ -42,9 +42,9 @@ fn new_names_of_a_zone_share_its_bucket_and_known_ones_pass() -> Result<()> {
                 assert_eq!(scene.ask(name)?, reason, "{name}");
             }
             // The type is no part of the name.
-            let txt = query("a.example.com", TXT);
-            assert_eq!(scene.message(&txt)?, Unlimited);
-            // What has no question has no new name.
+            let message = query("a.example.com", TXT);
+            assert_eq!(scene.message(&message)?, Unlimited);
+            // A packet without a question has no new name.
             assert_eq!(scene.message(b"x")?, Unlimited);
         }
     }
