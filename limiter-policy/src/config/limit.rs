@@ -12,7 +12,7 @@ use super::{
     ip_rep::NamedSieve,
     limit_id::{self, ID, LimitOwners},
     list_names::{self, ListNames},
-    matching, nearest,
+    matching, nearest, new_names,
     node::Node,
     otherwise, queue,
     rate::{self, RateContext, automatic},
@@ -223,6 +223,11 @@ pub(super) fn read<'n>(
     let block = list_names::read_field(reader, &fields, BLOCK, Some(name.text));
     let metrics = fields.get(METRICS);
     let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
+    if let Some(id) = id
+        && cost == Some(Cost::NewNames)
+    {
+        new_names::check_id(reader, &fields, id);
+    }
     if cost == Some(Cost::Connections) {
         let limit = Definition {
             matching,
@@ -328,7 +333,7 @@ fn read_match<'n>(
         otherwise: otherwise::read(reader, fields),
         ..matching.unwrap_or_default()
     };
-    if contradictions::counts_by_question(&matching, id) {
+    if contradictions::counts_by_question(&matching, id, cost) {
         with_service(matching, &[Match::UDP], DNS_PORT)
     } else if contradictions::counts_by_server_name(&matching, id.map(|id| id.format)) {
         let is_of_tcp = matching.needs_tcp() || cost == Some(Cost::Connections);
@@ -361,7 +366,11 @@ fn check_cost<'n>(
     cost: Option<Cost>,
 ) {
     let named = id.and_then(|id| match id.name_kind() {
-        Some(name_kind) => Some((name_kind.name(), "with a DNS question", "packets or bytes")),
+        Some(name_kind) => Some((
+            name_kind.name(),
+            "with a DNS question",
+            "packets, bytes or new-names",
+        )),
         None if id.format == IdFormat::ServerName => Some((
             id.format.name(),
             "of connections with a server name",
