@@ -27,6 +27,10 @@ use crate::{buckets::BucketLocation, globals, names::find_slot, socket, tables::
 #[btf_map]
 static QUIC_FLOWS: LruHashMap<Ends, QuicFlow, 1> = LruHashMap::new();
 
+/// How many bytes say whether an Initial packet is there.
+#[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
+const MARK: u32 = INITIAL_MARK as u32;
+
 /// Datagrams are told while less than such a part of the room is taken: segments have the rest, and never wait for
 /// many datagrams to be read.
 const PART_OF_ROOM: u64 = 8;
@@ -90,7 +94,7 @@ fn is_initial(context: &XdpContext, start: u32) -> bool {
     let to = (&raw mut mark).cast::<c_void>();
     // SAFETY: the context is the program's own, and the memory has room for these bytes. The helper checks the
     // frame's end.
-    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start, to, INITIAL_MARK as u32) };
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start, to, MARK) };
     error == 0 && begins_with_initial(mark)
 }
 
