@@ -1,6 +1,6 @@
 //! The sections of a configuration file, and the files that hold some of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use limiter_common::reason::Action;
 
@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     file::{self, Unreadable},
+    fleet::Fleet,
     policy::{CountedConnections, DnsName, OwnConnections},
 };
 
@@ -141,13 +142,11 @@ pub(super) fn read(
     let [exclude, block, never_ban] = [EXCLUDE, BLOCK, NEVER_BAN]
         .map(|field| list_names::read_field(&mut reader, &fields, field, None));
     let standing = (fields.get(STANDING)).map(|node| standing::read(&mut reader, node));
-    let of_limits = limits
-        .iter()
-        .flat_map(|(_, limit)| [&limit.exclude, &limit.block]);
+    let of_limits = limits.iter();
     let named = [&exclude, &block, &never_ban].into_iter();
     named
         .chain(standing.iter().map(|standing| &standing.proven))
-        .chain(of_limits)
+        .chain(of_limits.flat_map(|(_, limit)| [&limit.exclude, &limit.block]))
         .for_each(|named| lists.add_written(named));
     let (until_known, known_names) = setting(&mut reader, &fields, NAMES, names_section::read);
     let parts = assemble::Parts {
@@ -183,12 +182,11 @@ pub(super) fn read(
     let buckets = setting(&mut reader, &fields, BUCKETS, buckets::read);
     let offenders = setting(&mut reader, &fields, OFFENDERS, offenders::read);
     let bans = setting(&mut reader, &fields, BANS, bans::read);
-    let state = fields.get(STATE);
-    let state = state.and_then(|node| settings::read_state(&mut reader, node, directory));
+    let state = state(&mut reader, &fields, directory);
     let metrics = setting(&mut reader, &fields, METRICS, settings::read_metrics);
     let page = setting(&mut reader, &fields, PAGE, page::read);
     let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
-    let fleet = (fields.get(FLEET)).and_then(|node| fleet::read(&mut reader, node, directory));
+    let fleet = fleet(&mut reader, &fields, directory);
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     assemble::check_scope(&parts.limits, buckets, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
@@ -209,6 +207,25 @@ pub(super) fn read(
         secrets,
         policy,
     })
+}
+
+/// Reads where debts are kept; `None`: nowhere.
+fn state<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+) -> Option<PathBuf> {
+    let node = fields.get(STATE)?;
+    settings::read_state(reader, node, directory)
+}
+
+/// Reads the fleet that the host belongs to; `None`: it is alone, or an error is noted.
+fn fleet<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    directory: Option<&Path>,
+) -> Option<Fleet> {
+    fleet::read(reader, fields.get(FLEET)?, directory)
 }
 
 /// Reads a section of names; `None`: there is no such section.
