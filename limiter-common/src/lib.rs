@@ -46,6 +46,7 @@ pub mod counters;
 pub mod decide;
 pub mod dns;
 pub mod judged;
+pub mod known_names;
 pub mod limit;
 pub mod name_hash;
 mod numbered;

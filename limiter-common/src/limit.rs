@@ -51,16 +51,20 @@ pub enum Cost {
     /// One token per TCP handshake that is completed, as the network stack tells. Packets that may open a
     /// connection are asked of the bucket, and spend nothing.
     Handshakes = 4,
+    /// One token per DNS query for a name that is not [known](crate::known_names); other packets are not
+    /// counted.
+    NewNames = 5,
 }
 
 impl Cost {
     /// Every cost.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Packets,
         Self::Bytes,
         Self::NewConnections,
         Self::Connections,
         Self::Handshakes,
+        Self::NewNames,
     ];
 
     /// Returns the cost's name in configuration files and messages.
@@ -72,6 +76,7 @@ impl Cost {
             Self::NewConnections => "new-connections",
             Self::Connections => "connections",
             Self::Handshakes => "handshakes",
+            Self::NewNames => "new-names",
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     },
     cookie::{CookieCheck, CookieKeys},
     judged::Packet,
-    policy::Tables,
+    policy::{Shape, Tables},
     server_name,
     sources::StandingStore,
     verdict::Verdict,
@@ -30,6 +30,18 @@ pub trait Reputation {
     /// Scores a packet in the sieves that are under pressure; returns whether one of them drops it,
     /// and then sets the verdict. Not called under a policy that uses no sieve.
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
+
+    /// Returns whether the name with that keyed hash is known. Not called under a policy without limits on new
+    /// names.
+    #[inline(always)]
+    fn knows_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) -> bool {
+        false
+    }
+
+    /// Enters the name with that keyed hash among those that are known. Not called under a policy without limits
+    /// on new names.
+    #[inline(always)]
+    fn enter_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) {}
 
     /// Returns whether the address may be one of the host's own. Not called under a policy that
     /// answers nothing.

@@ -87,6 +87,7 @@ programs! {
     limiter_place limiter_place_linear Place;
     limiter_charge limiter_charge_linear Charge;
     limiter_observe limiter_observe_linear Observe;
+    limiter_enter_name limiter_enter_name_linear EnterName;
     limiter_answer limiter_answer_linear Answer;
     limiter_banned limiter_banned_linear Banned;
 }
@@ -134,6 +135,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
             | Stage::Place
             | Stage::Standing
             | Stage::Cookies
+            | Stage::EnterName
     ) {
         // Only limits of GCRA reserve, and most policies have few that do.
         pipeline::<false, 16>().run(stage, workspace)

@@ -80,7 +80,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
 
 /// Returns the policy with fewer limits, as many as there may be beside those of answers, which
 /// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be, which
-/// share a count and for which clients wait, and those before them on handshakes.
+/// share a count and for which clients wait, those before them on handshakes, and one on new names.
 #[must_use]
 pub fn answering(mut policy: Policy) -> Policy {
     policy
@@ -114,6 +114,10 @@ pub fn answering(mut policy: Policy) -> Policy {
     for limit in others.take(MAX_HANDSHAKE_LIMITS) {
         limit.cost = Cost::Handshakes;
         limit.strategy = Strategy::Gcra;
+    }
+    // The first has an automatic rate.
+    if let Some(limit) = policy.limits.get_mut(1) {
+        limit.cost = Cost::NewNames;
     }
     policy.dns_cookies = Some(DnsCookies {
         secret_file: PathBuf::new(),

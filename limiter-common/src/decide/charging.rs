@@ -67,14 +67,15 @@ where
     /// Charges the workspace's packet to the limits that only observe.
     #[inline(always)]
     pub(super) fn observe(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let before = workspace.verdict.would_drop;
+        // In the workspace: a variable would take stack.
+        workspace.blocking = workspace.verdict.would_drop;
         observe(self.buckets, self.tables, workspace);
-        let refused = workspace.verdict.would_drop & !before;
+        let refused = workspace.verdict.would_drop & !workspace.blocking;
         if refused != 0 && self.is_exempt(workspace) {
             let verdict = &mut workspace.verdict;
             verdict.reason = Reason::OwnConnection;
             verdict.matched &= !refused;
-            verdict.would_drop = before;
+            verdict.would_drop = workspace.blocking;
         }
         workspace.leave_handshakes(self.tables.shape());
         Progress::Undecided

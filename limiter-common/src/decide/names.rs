@@ -7,7 +7,9 @@ use crate::{
     offender::OffenderStore,
     packet::Datagram,
     policy::{Tables, note_overrides, with_rates},
+    reason::Reason,
     reputation::Reputation,
+    table::WhenFull,
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{dns::ask_frame, packet::Frame};
@@ -28,7 +30,46 @@ where
         if !workspace.asks_for_question(self.tables) {
             return Progress::Undecided;
         }
+        self.leave_known(workspace);
         self.select_by_name(workspace, by_name)
+    }
+
+    /// Has limits on new names not count the workspace's packet if its name is known.
+    #[inline(always)]
+    fn leave_known(&self, workspace: &mut Workspace<B::Location>) {
+        let shape = self.tables.shape();
+        let Workspace {
+            packet, verdict, ..
+        } = workspace;
+        let asking = verdict.matched & packet.asked.limits & shape.by_new_name;
+        if asking != 0
+            && self
+                .reputation
+                .knows_name(shape, packet.asked.name, packet.now)
+        {
+            packet.asked.limits &= !shape.by_new_name;
+        }
+    }
+
+    /// Enters the name that the workspace's packet asks for, which passes, if a limit on new names had a token
+    /// for it. So no more names enter than these limits let pass, whoever sends them.
+    #[inline(always)]
+    pub(super) fn enter_name(&self, workspace: &mut Workspace<B::Location>) -> Progress {
+        let shape = self.tables.shape();
+        let Workspace {
+            packet, verdict, ..
+        } = workspace;
+        let mut charged = verdict.matched & !verdict.would_drop & shape.by_new_name;
+        if shape.when_full == WhenFull::PassNew as u32 {
+            // Limits that observe do not say whether there was room for a bucket, and without one they bound
+            // nothing.
+            charged &= !shape.observing;
+        }
+        if charged != 0 && verdict.reason == Reason::WithinLimits {
+            self.reputation
+                .enter_name(shape, packet.asked.name, packet.now);
+        }
+        Progress::Undecided
     }
 
     /// Leaves those of the limits `by_name` that count the packet by what it asks for, and all others. One

@@ -97,6 +97,8 @@ stages! {
     Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
     Observe "observe" observe if |shape: &Shape| shape.charged_observing() != 0;
+    /// Enters the name that the packet asks for among those that are known.
+    EnterName "enter_name" enter_name if |shape: &Shape| shape.by_new_name != 0;
     /// Charges the answer to a refused packet, which is written, to the limits of answers. Only
     /// [`Progress::Answer`] leads to it.
     Answer "answer" answer if |shape: &Shape| shape.answers();
@@ -191,6 +193,7 @@ mod tests {
             connections: 0b100,
             of_tcp_state: [u64::MAX, u64::MAX, !0b100],
             by_name: 0b10,
+            by_new_name: 0b10,
             by_server_name: 0b1000,
             standing: Settings {
                 lines: 1,
@@ -214,9 +217,10 @@ mod tests {
             Stage::Connections,
             Stage::Charge,
             Stage::Observe,
+            Stage::EnterName,
         ];
-        assert_eq!(path(&all)[..8], stages.map(Some));
-        assert_eq!(path(&all)[8..], [None; STAGE_COUNT - 8]);
+        assert_eq!(path(&all)[..9], stages.map(Some));
+        assert_eq!(path(&all)[9..], [None; STAGE_COUNT - 9]);
         assert_eq!(Stage::first(&all, 0b101), Some(Stage::TcpState));
         assert_eq!(Stage::first(&all, 0b1001), Some(Stage::ServerNames));
         assert!(Stage::Cookies.is_used(&all) && Stage::Banned.is_used(&nothing));

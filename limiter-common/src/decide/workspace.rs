@@ -33,6 +33,9 @@ pub struct Workspace<Location> {
     pub(crate) strictest: Strictest,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
+    /// The indices of the limits that only observe and would drop the packet, whatever their buckets say; only in
+    /// the stage that charges them.
+    pub(crate) blocking: u64,
     /// The limits on connections that refuse the one that the packet would open; only in the stage that
     /// asks.
     pub(crate) refusals: Refusals,
@@ -72,6 +75,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             verdict: Verdict::without_limits(Reason::Unlimited),
             strictest: Strictest::NONE,
             refused: 0,
+            blocking: 0,
             refusals: Refusals::default(),
             banned_as: BannedAs::NOT,
             is_held: false,

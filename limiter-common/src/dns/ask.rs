@@ -46,6 +46,7 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
         zone: zero,
         domain: zero,
         question: zero,
+        name: zero,
         overridden: zero,
         first_override: zero as u32,
         overrides: zero as u32,
@@ -140,8 +141,11 @@ pub fn ask<T: Tables, L: NameLoops>(
             hash(keys, message, start, end, loops)
         };
     }
+    if shape.by_question | shape.by_new_name != 0 {
+        asked.name = hash(keys, message, HEADER as u32, end, loops);
+    }
     if shape.by_question != 0 {
-        let name = hash(keys, message, HEADER as u32, end, loops);
+        let name = asked.name;
         asked.question = question_number(name, asked_type, class);
         if shape.by_question & shape.overridden_by_name != 0
             && let Some(slot) = tables.name(find_slot(tables, asked.question, loops))

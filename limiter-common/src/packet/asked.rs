@@ -12,6 +12,8 @@ pub struct Asked {
     pub domain: u64,
     /// The number of the question: its name, type and class.
     pub question: u64,
+    /// The keyed hash of its name; 0: no limit asks for it.
+    pub name: u64,
     /// The limits that have an override for it. This and the next are written if any limit has overrides by
     /// name.
     pub overridden: u64,
@@ -28,6 +30,7 @@ impl Asked {
         zone: 0,
         domain: 0,
         question: 0,
+        name: 0,
         overridden: 0,
         first_override: 0,
         overrides: 0,

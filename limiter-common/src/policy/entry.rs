@@ -67,9 +67,11 @@ impl LimitEntry {
         Self {
             id: id.0,
             cost: match cost {
-                Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => {
-                    PACKETS
-                }
+                Cost::Packets
+                | Cost::NewConnections
+                | Cost::Connections
+                | Cost::Handshakes
+                | Cost::NewNames => PACKETS,
                 Cost::Bytes => BYTES,
             },
             named_by: match named_by {

@@ -89,6 +89,12 @@ pub struct Shape {
     pub by_domain: u64,
     /// Those whose owners are questions.
     pub by_question: u64,
+    /// Those that count questions for names that are not [known](crate::known_names), if they have tokens.
+    pub by_new_name: u64,
+    /// The number of lines of the table of known names, a power of two; 0: no limit asks for them.
+    pub name_lines: u64,
+    /// How long a name that was asked for is known, in nanoseconds.
+    pub names_known_for_ns: u64,
     /// Those that count questions for names that are not in the table, and others than `by_name`.
     pub of_any_name: u64,
     /// The limits that count packets by the name that their connection's client asks for: none of a
@@ -183,6 +189,9 @@ impl Shape {
         by_zone: 0,
         by_domain: 0,
         by_question: 0,
+        by_new_name: 0,
+        name_lines: 0,
+        names_known_for_ns: 0,
         of_any_name: u64::MAX,
         by_server_name: 0,
         server_names: 0,

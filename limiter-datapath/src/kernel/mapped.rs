@@ -11,7 +11,10 @@ use aya::{
     Pod,
     maps::{Array, IterableMap as _, MapData, MapError},
 };
-use limiter_common::sieve::{Entry, Shard, Word};
+use limiter_common::{
+    known_names::NameLine,
+    sieve::{Entry, Shard, Word},
+};
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::{DatapathError, batch};
@@ -40,6 +43,11 @@ unsafe impl Shared for Entry {
 
 // SAFETY: two such words, and bytes that are never accessed.
 unsafe impl Shared for Shard {
+    type Value = [u64; 8];
+}
+
+// SAFETY: eight such words.
+unsafe impl Shared for NameLine {
     type Value = [u64; 8];
 }
 

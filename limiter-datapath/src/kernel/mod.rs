@@ -85,7 +85,7 @@ pub use self::{
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, Namer, OwnAddressMap,
+        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, KnownNameMap, Namer, OwnAddressMap,
         OwnConnectionMap, PressureMaps, QueueMaps, RateMap, RefusedQuestionMap, ReputationMaps,
         RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
     },
@@ -281,6 +281,14 @@ impl Datapath {
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
         self.kept.reputation()
+    }
+
+    /// Returns how many names are known to limits on new ones; `None`: the policy in force has no such limits.
+    #[must_use]
+    pub fn known_names(&self) -> Option<usize> {
+        let shape = &self.policy.shape;
+        let maps = self.reputation().filter(|_| shape.by_new_name != 0)?;
+        Some(maps.known_names().count(shape.names_known_for_ns))
     }
 
     /// Returns how many queries said what by their DNS cookies; nothing: none are looked for.

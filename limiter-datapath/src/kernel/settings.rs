@@ -16,7 +16,7 @@ use super::{
     buckets::BucketSizes,
     error::DatapathError,
     object::{OBJECT, object_with_log},
-    reputation::{own_connections, server_names},
+    reputation::{known_names, own_connections, server_names},
 };
 use crate::state::{Debts, StoredDebts};
 
@@ -41,6 +41,8 @@ pub struct Settings {
     pub(super) own_connections: u32,
     /// How many connections are noted that limits may count by their names; 0: none.
     pub(super) server_flows: u32,
+    /// The number of lines of known names; 0: no limit asks for them.
+    pub(super) known_name_lines: u32,
     /// Whether each verdict is logged.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
@@ -85,6 +87,7 @@ impl Settings {
             connections: ConnectionSizes::default(),
             own_connections: 0,
             server_flows: 0,
+            known_name_lines: 0,
             log,
             hash_key: HashKey {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
@@ -157,6 +160,7 @@ impl Settings {
             connections: ConnectionSizes::of(&policy.shape),
             own_connections: own_connections::capacity(&policy.shape),
             server_flows: server_names::capacity(&policy.shape),
+            known_name_lines: known_names::lines(&policy.shape),
             ..self
         }
     }

@@ -23,7 +23,7 @@ pub use self::{
     line::{AtomicLine, bucket_in},
     offenders::MemoryOffenders,
     reputation::{
-        MemoryBans, MemoryConnections, MemoryCookies, MemoryFlows, MemoryOwnAddresses,
+        MemoryBans, MemoryConnections, MemoryCookies, MemoryFlows, MemoryNames, MemoryOwnAddresses,
         MemoryOwnConnections, MemoryQueues, MemoryReputation, MemorySieves,
     },
     sieve::{ShardLists, SieveMemory, SieveSnapshot},

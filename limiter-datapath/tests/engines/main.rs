@@ -23,6 +23,7 @@ mod locks;
 mod longest_prefix;
 mod model;
 mod names;
+mod new_names;
 mod object;
 mod offenders;
 mod overridden_names;

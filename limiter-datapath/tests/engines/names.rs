@@ -13,19 +13,20 @@ use testbed::Frame;
 use crate::engine::Engines;
 
 /// A source that asks questions.
-struct Scene {
+pub(crate) struct Scene {
     engines: Engines,
     own: IpAddr,
     frame: Frame,
-    time: u64,
+    /// When the last packet came, in nanoseconds.
+    pub(crate) time: u64,
 }
 
 impl Scene {
-    fn new(text: &str) -> Result<Self> {
+    pub(crate) fn new(text: &str) -> Result<Self> {
         Self::with(text, "192.0.2.7", "198.51.100.1", Store::Table)
     }
 
-    fn with(text: &str, source: &str, own: &str, store: Store) -> Result<Self> {
+    pub(crate) fn with(text: &str, source: &str, own: &str, store: Store) -> Result<Self> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
         Self::of(&config.policy, source, own, store)
     }
@@ -46,29 +47,29 @@ impl Scene {
     }
 
     /// Returns what becomes of a message to port 53.
-    fn message(&mut self, message: &[u8]) -> Result<Reason> {
+    pub(crate) fn message(&mut self, message: &[u8]) -> Result<Reason> {
         let frame = self.frame.udp(40_000, 53, message)?;
         Ok(self.judge(&frame))
     }
 
     /// Changes where queries come from.
-    fn come_from(&mut self, source: &str) -> Result<()> {
+    pub(crate) fn come_from(&mut self, source: &str) -> Result<()> {
         self.frame = Frame::new(source.parse()?, self.own);
         Ok(())
     }
 
     /// Returns what becomes of a query for an address.
-    fn ask(&mut self, name: &str) -> Result<Reason> {
+    pub(crate) fn ask(&mut self, name: &str) -> Result<Reason> {
         self.message(&query(name, A))
     }
 }
 
 const A: u16 = 1;
-const TXT: u16 = 16;
+pub(crate) const TXT: u16 = 16;
 const ANY: u16 = 255;
 
 /// Makes a query with recursion desired.
-fn query(name: &str, of_type: u16) -> Vec<u8> {
+pub(crate) fn query(name: &str, of_type: u16) -> Vec<u8> {
     let mut message = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.').filter(|label| !label.is_empty()) {
         message.push(u8::try_from(label.len()).expect("a short label"));

@@ -26,6 +26,7 @@ const COUNTING: &str = "Open: {id: ipAddress, cost: connections, limit: 5}";
 const BY_STATE: &str =
     "Stray: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {state: none}}";
 const BY_NAME: &str = "Names: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {dns-type: ANY}}";
+const NEW_NAMES: &str = "New: {id: total, cost: new-names, burst: 10, count: 1, period: 1h}";
 const COUNTING_BY_NAME: &str =
     "Web: {id: ipAddress, cost: connections, limit: 1, match: {server-name: a.example}}";
 const BY_SERVER_NAME: &str = "Web: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, match: {server-name: a.example}}";
@@ -98,6 +99,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         sieves,
         charge,
         observe,
+        enter_name,
         answer,
     ] = [
         Stage::Names,
@@ -109,6 +111,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         Stage::Sieves,
         Stage::Charge,
         Stage::Observe,
+        Stage::EnterName,
         Stage::Answer,
     ];
     for (limits, rest, used) in [
@@ -120,6 +123,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[COUNTING], "", &[connections]),
         (&[COUNTING, ENFORCING], "", &[connections, charge]),
         (&[BY_NAME], "", &[names, charge]),
+        (&[NEW_NAMES], "", &[names, charge, enter_name]),
         (&[BY_SERVER_NAME], "", &[server_names, charge]),
         (&[COUNTING_BY_NAME], "", &[server_names, connections, place]),
         (&[BY_STATE], "", &[tcp_state, charge]),
@@ -153,6 +157,7 @@ fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
             BY_STATE,
             COUNTING,
             ENFORCING,
+            NEW_NAMES,
             OBSERVING,
             RESERVING,
         ];

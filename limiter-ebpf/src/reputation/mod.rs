@@ -2,6 +2,7 @@
 
 mod bans;
 mod cookies;
+mod known_names;
 mod own;
 mod sieves;
 
@@ -13,7 +14,7 @@ use limiter_common::{
     cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
     judged::Packet,
-    policy::Tables,
+    policy::{Shape, Tables},
     reputation::Reputation,
     sources::StandingStore,
 };
@@ -47,6 +48,16 @@ impl Reputation for MapReputation {
     #[inline(always)]
     fn sift<T: Tables>(&self, _tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
         sieves::sift(packet, verdict)
+    }
+
+    #[inline(always)]
+    fn knows_name(&self, _shape: &Shape, hash: u64, now_ns: u64) -> bool {
+        known_names::limiter_knows_name(hash, now_ns) == 1
+    }
+
+    #[inline(always)]
+    fn enter_name(&self, _shape: &Shape, hash: u64, now_ns: u64) {
+        known_names::limiter_keep_name(hash, now_ns);
     }
 
     #[inline(always)]

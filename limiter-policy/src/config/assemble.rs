@@ -24,7 +24,7 @@ use super::{
     surroundings::Surroundings,
 };
 use crate::policy::{
-    AnswerRates, CountedConnections, DnsCookies, DnsName, FlatMetrics, Limit, Names,
+    AnswerRates, CountedConnections, DnsCookies, DnsName, FlatMetrics, KnownNames, Limit, Names,
     OwnConnections, Policy, UntilKnown,
 };
 
@@ -45,6 +45,7 @@ pub(super) struct Parts<'l> {
     pub(super) own_connections: OwnConnections,
     pub(super) connections: CountedConnections,
     pub(super) until_known: UntilKnown,
+    pub(super) known_names: KnownNames,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
@@ -133,6 +134,7 @@ pub(super) fn policy(
         own_connections: parts.own_connections,
         connections: parts.connections,
         until_known: parts.until_known,
+        known_names: parts.known_names,
         lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),

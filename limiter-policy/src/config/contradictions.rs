@@ -75,7 +75,7 @@ pub(super) fn check(
         }
         _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
     };
-    let by_question = counts_by_question(matching, id);
+    let by_question = counts_by_question(matching, id, cost);
     if by_question && !counts_by_server_name(matching, id_format) {
         check_question(matching, cost, &mut error);
     }
@@ -119,8 +119,14 @@ pub(super) fn check(
 }
 
 /// Returns whether a limit counts packets by their DNS question.
-pub(super) fn counts_by_question(matching: &Match, id: Option<LimitOwners>) -> bool {
-    id.and_then(LimitOwners::name_kind).is_some() || !matching.dns.is_everything()
+pub(super) fn counts_by_question(
+    matching: &Match,
+    id: Option<LimitOwners>,
+    cost: Option<Cost>,
+) -> bool {
+    id.and_then(LimitOwners::name_kind).is_some()
+        || !matching.dns.is_everything()
+        || cost == Some(Cost::NewNames)
 }
 
 /// Returns whether a limit counts packets by the server name of their connection.
@@ -189,7 +195,9 @@ fn check_question(
         FRAGMENTS,
         format!("'{FRAGMENTS}' has no effect: later fragments have no question"),
     );
-    if let Some(cost) = cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes)) {
+    if let Some(cost) =
+        cost.filter(|cost| !matches!(cost, Cost::Packets | Cost::Bytes | Cost::NewNames))
+    {
         for field in OF_QUESTION {
             error(
                 field,

@@ -12,7 +12,7 @@ use super::{
     ip_rep::NamedSieve,
     limit_id::{self, ID, LimitOwners},
     list_names::{self, ListNames},
-    matching, nearest,
+    matching, nearest, new_names,
     node::Node,
     otherwise, queue,
     rate::{self, RateContext, automatic},
@@ -223,6 +223,11 @@ pub(super) fn read<'n>(
     let block = list_names::read_field(reader, &fields, BLOCK, Some(name.text));
     let metrics = fields.get(METRICS);
     let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
+    if let Some(id) = id
+        && cost == Some(Cost::NewNames)
+    {
+        new_names::check_id(reader, &fields, id);
+    }
     if cost == Some(Cost::Connections) {
         let limit = Definition {
             matching,
@@ -328,7 +333,7 @@ fn read_match<'n>(
         otherwise: otherwise::read(reader, fields),
         ..matching.unwrap_or_default()
     };
-    if contradictions::counts_by_question(&matching, id) {
+    if contradictions::counts_by_question(&matching, id, cost) {
         with_service(matching, Match::UDP, DNS_PORT)
     } else if contradictions::counts_by_server_name(&matching, id.map(|id| id.format)) {
         with_service(matching, Match::TCP, HTTPS_PORT)
@@ -358,15 +363,22 @@ fn check_cost<'n>(
         return;
     };
     let message = match id.name_kind() {
-        Some(name_kind) if !matches!(cost, Cost::Packets | Cost::Bytes) => format!(
-            "id {} is of packets with a DNS question, which cost {} does not count: set '{COST}' to packets \
-             or bytes",
-            name_kind.name(),
-            cost.name()
-        ),
+        Some(name_kind) if !matches!(cost, Cost::Packets | Cost::Bytes | Cost::NewNames) => {
+            format!(
+                "id {} is of packets with a DNS question, which cost {} does not count: set '{COST}' to packets, \
+             bytes or new-names",
+                name_kind.name(),
+                cost.name()
+            )
+        }
         None if id.format == IdFormat::ServerName && contradictions::precedes_server_name(cost) => {
             contradictions::no_server_name_yet(cost)
         }
+        None if id.format == IdFormat::ServerName && cost == Cost::NewNames => format!(
+            "id {} is of connections, which cost {} does not count: set '{COST}' to packets, bytes or connections",
+            id.format.name(),
+            cost.name()
+        ),
         _ => return,
     };
     reader.error(node.at, message);

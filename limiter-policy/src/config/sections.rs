@@ -11,7 +11,7 @@ use super::{
     ip_rep::{self, IpRep},
     joined::{Sections, Texts},
     limits::{self, Limits},
-    list_names, lists,
+    list_names, lists, names_section,
     node::{Node, Value},
     offenders, overrides,
     owned_names::{self, SERVER_NAMES, ZONES},
@@ -147,6 +147,7 @@ pub(super) fn read(
         .chain(standing.iter().map(|standing| &standing.proven))
         .chain(of_limits)
         .for_each(|named| lists.add_written(named));
+    let (until_known, known_names) = setting(&mut reader, &fields, NAMES, names_section::read);
     let parts = assemble::Parts {
         lists: &lists,
         exclude,
@@ -172,7 +173,8 @@ pub(super) fn read(
         }),
         own_connections: own_connections(&mut reader, &fields),
         connections: connections(&mut reader, &fields),
-        until_known: setting(&mut reader, &fields, NAMES, settings::read_names),
+        until_known,
+        known_names,
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);

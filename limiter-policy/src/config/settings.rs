@@ -1,5 +1,5 @@
 //! The sections that are not limits: `interfaces`, `mode`, `malformed`, `own-connections`,
-//! `connections`, `names`, `state`, `metrics`, `control`.
+//! `connections`, `state`, `metrics`, `control`.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -14,10 +14,7 @@ use super::{
     node::Node,
     reader::{Reader, Seen},
 };
-use crate::policy::{CountedConnections, OwnConnections, UntilKnown};
-
-const TLS: &str = "tls";
-const UNTIL_KNOWN: &str = "until-known";
+use crate::policy::{CountedConnections, OwnConnections};
 
 /// How the program is attached to an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,18 +126,6 @@ pub(super) fn read_own_connections<'n>(
 ) -> OwnConnections {
     let known = OwnConnections::ALL.map(|value| (value.name(), value));
     let read = reader.choice(node, "value of own-connections", known);
-    read.unwrap_or_default()
-}
-
-/// Reads `names`: what becomes of data of connections until their names are known.
-pub(super) fn read_names<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> UntilKnown {
-    const EXPECTED: &str = "a map such as {tls: {until-known: hold}}";
-    let of_tls = reader
-        .fields(node, EXPECTED, &[TLS])
-        .and_then(|fields| reader.fields(fields.get(TLS)?, EXPECTED, &[UNTIL_KNOWN]));
-    let known = UntilKnown::ALL.map(|value| (value.name(), value));
-    let read =
-        of_tls.and_then(|fields| reader.choice(fields.get(UNTIL_KNOWN)?, UNTIL_KNOWN, known));
     read.unwrap_or_default()
 }
 

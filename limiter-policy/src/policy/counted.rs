@@ -59,7 +59,9 @@ impl Limit {
     /// Returns whether it counts packets by their DNS question, so none without one.
     #[must_use]
     pub fn counts_by_question(&self) -> bool {
-        self.name_kind().is_some() || !self.matching.dns.is_everything()
+        self.name_kind().is_some()
+            || !self.matching.dns.is_everything()
+            || self.cost == Cost::NewNames
     }
 
     /// Returns whether it counts packets by the name that their connection's client asks for, so none of a
@@ -73,7 +75,7 @@ impl Limit {
     #[must_use]
     pub const fn is_spent_by_packets(&self) -> bool {
         match self.cost {
-            Cost::Packets | Cost::Bytes | Cost::NewConnections => true,
+            Cost::Packets | Cost::Bytes | Cost::NewConnections | Cost::NewNames => true,
             Cost::Connections | Cost::Handshakes => false,
         }
     }
@@ -144,7 +146,7 @@ impl Limit {
         let mine = self.protocols();
         let its = match other.cost {
             Cost::NewConnections | Cost::Connections | Cost::Handshakes => &[PROTOCOL_TCP],
-            Cost::Packets | Cost::Bytes => other.protocols(),
+            Cost::Packets | Cost::Bytes | Cost::NewNames => other.protocols(),
         };
         let is_never_or_mine = |one: &u8| is_never(family, *one) || mine.contains(one);
         mine.is_empty() || (!its.is_empty() && its.iter().all(is_never_or_mine))

@@ -17,6 +17,7 @@ mod dns_name;
 mod exempt;
 mod forgeable;
 mod implied;
+mod known_names;
 mod limit;
 mod list;
 mod listing;
@@ -61,6 +62,7 @@ pub use self::{
     dns_name::{DnsName, InvalidDnsName, NamePattern},
     forgeable::Forgeable,
     implied::Implied,
+    known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
     list::List,
     listing::{Listing, NeverBanned},
@@ -104,6 +106,9 @@ pub struct Policy {
     /// The fate of data of connections until their names are known.
     #[serde(default, skip_serializing_if = "UntilKnown::is_default")]
     pub until_known: UntilKnown,
+    /// How many names are known to limits on new ones, and for how long.
+    #[serde(default, skip_serializing_if = "KnownNames::is_default")]
+    pub known_names: KnownNames,
     /// Which TCP connections limits on connections open at once count.
     #[serde(default, skip_serializing_if = "CountedConnections::is_default")]
     pub connections: CountedConnections,
@@ -149,6 +154,7 @@ impl From<Vec<Limit>> for Policy {
             malformed: Action::Drop,
             own_connections: OwnConnections::default(),
             until_known: UntilKnown::default(),
+            known_names: KnownNames::default(),
             connections: CountedConnections::default(),
             lists: Vec::new(),
             exclude: Vec::new(),

@@ -163,7 +163,7 @@ impl KnownUnits for Units {
 /// Returns whether a limit may use this unit under this number.
 fn is_unit(number: u32, unit: &Unit) -> bool {
     (1..=MAX_BURST_OFFSET).contains(&unit.interval)
-        && unit.cost <= Cost::Handshakes as u32
+        && unit.cost <= Cost::NewNames as u32
         && number < MAX_UNITS
         && unit.is_odd() == (number & ODD_UNIT != 0)
 }

@@ -195,7 +195,7 @@ impl Packets {
             Cost::Packets | Cost::NewConnections if self.open_connections() => CONNECTIONS,
             Cost::Connections => Rate::of_connections(CONNECTIONS.burst),
             Cost::Bytes if self.open_connections() => CONNECTION_BYTES,
-            Cost::Packets | Cost::NewConnections => PACKETS,
+            Cost::Packets | Cost::NewConnections | Cost::NewNames => PACKETS,
             Cost::Bytes => BYTES,
         };
         if limit.strategy.has_burst() {

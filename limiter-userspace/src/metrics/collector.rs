@@ -25,7 +25,7 @@ use prometheus_client::{
 };
 
 use self::labelled::{Labelled, counters};
-use super::{capacity, census::Census, number::gauge_of, sieves, standing::Standings};
+use super::{capacity, census::Census, known_names, number::gauge_of, sieves, standing::Standings};
 use crate::{
     daemon::{Daemon, connections, open_by_limit, queues},
     protocol::{History, StateStatus},
@@ -36,6 +36,7 @@ pub(super) struct DaemonCollector {
     daemon: Arc<Daemon>,
     failure: Failure,
     known: Census<[u64; Standing::COUNT]>,
+    names: Census<Option<u64>>,
     buckets: Census<BucketUse>,
 }
 
@@ -56,6 +57,7 @@ impl DaemonCollector {
             daemon,
             failure,
             known: Census::default(),
+            names: Census::default(),
             buckets: Census::default(),
         }
     }
@@ -151,6 +153,9 @@ impl Collector for DaemonCollector {
         capacity::encode(&rates, &mut encoder)?;
         if let Some(standings) = self.read(Standings::read(datapath, &self.known))? {
             standings.encode(&mut encoder)?;
+        }
+        if let Some(names) = self.read(known_names::read(datapath, &self.names))? {
+            known_names::encode(names, &mut encoder)?;
         }
         if let Some(status) = self.read(connections(datapath))? {
             super::connections::encode(&status, &open_by_limit(datapath), &mut encoder)?;

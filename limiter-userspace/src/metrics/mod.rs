@@ -7,6 +7,7 @@ mod census;
 mod collector;
 mod connections;
 mod format;
+mod known_names;
 mod limits;
 mod lists;
 mod number;

@@ -78,7 +78,11 @@ impl Usage {
         let charged = |packet: &&Packet| packet.charged >> limit_index & 1 == 1;
         for packet in self.packets.iter().filter(charged) {
             let tokens = match cost {
-                Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => 1,
+                Cost::Packets
+                | Cost::NewConnections
+                | Cost::Connections
+                | Cost::Handshakes
+                | Cost::NewNames => 1,
                 Cost::Bytes => i64::try_from(packet.length).unwrap_or(i64::MAX),
             };
             *changes.entry(packet.t_ns).or_default() += tokens;

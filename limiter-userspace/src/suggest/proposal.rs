@@ -199,7 +199,11 @@ fn limits(
             };
             let least_burst = match cost {
                 Cost::Bytes => seen.longest.max(ETHERNET_FRAME),
-                Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => 1,
+                Cost::Packets
+                | Cost::NewConnections
+                | Cost::Connections
+                | Cost::Handshakes
+                | Cost::NewNames => 1,
             };
             proposals.extend(halves.propose(service, id, *cost, least_burst, margin));
         }
@@ -301,6 +305,7 @@ fn name(service: Service, id: IdFormat, cost: Cost) -> String {
         Cost::NewConnections => "NewConnections",
         Cost::Connections => "Connections",
         Cost::Handshakes => "Handshakes",
+        Cost::NewNames => "NewNames",
     };
     let per = match id {
         IdFormat::IpAddress => "PerIPAddress".to_owned(),

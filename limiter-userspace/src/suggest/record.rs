@@ -67,7 +67,7 @@ impl Sent {
     /// evenly among the packets of an entry.
     pub(super) const fn counted(self, cost: Cost) -> (u32, u64) {
         match cost {
-            Cost::Packets => (self.packets, 1),
+            Cost::Packets | Cost::NewNames => (self.packets, 1),
             Cost::NewConnections | Cost::Connections | Cost::Handshakes => (self.connections, 1),
             Cost::Bytes => {
                 let each = match self.packets {

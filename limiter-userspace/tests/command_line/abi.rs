@@ -29,7 +29,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
 /// The ABI of the table below.
 const TABLE_OF: u32 = 17;
 
-const SHAPES: [Shape<'static>; 41] = [
+const SHAPES: [Shape<'static>; 42] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -90,6 +90,7 @@ const SHAPES: [Shape<'static>; 41] = [
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FULL_AT", MapType::Array, 4, 8, 1, 0),
     shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
+    shape("KNOWN_NAMES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape(
         "OWN_ADDRESSES",
         MapType::Hash,

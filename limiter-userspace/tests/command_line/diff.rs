@@ -57,7 +57,7 @@ fn what_a_reload_and_a_restart_would_change() -> Result<()> {
                 "limits": [], "subscribers": [], "sieves": [], "malformed": null,
                 "lists": [], "exclude": null, "block": null, "never_ban": null, "standing": null, "answers": null,
                 "dns_cookies": null, "zones": null, "public_suffixes": null,
-                "server_names": null, "own_connections": null, "until_known": null, "connections": null,
+                "server_names": null, "own_connections": null, "until_known": null, "known_names": null, "connections": null,
             },
             "settings": [],
             "restart": [],

@@ -16,6 +16,7 @@ mod limits;
 mod lists;
 mod matching;
 mod names;
+mod new_names;
 mod overrides;
 mod overrides_by_name;
 mod parse;

@@ -267,7 +267,7 @@ fn costs_that_have_no_question() {
         text,
         &[
             "1:22: id question is of packets with a DNS question, which cost new-connections does not count: \
-           set 'cost' to packets or bytes",
+           set 'cost' to packets, bytes or new-names",
         ],
     );
 }

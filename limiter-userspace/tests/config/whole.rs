@@ -9,8 +9,8 @@ use limiter_common::{
 use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
     policy::{
-        CountedConnections, DnsMatch, Fragments, Limit, Match, Mode, Override, OverrideId,
-        OwnConnections, Policy, TcpFlags, UntilKnown,
+        CountedConnections, DnsMatch, Fragments, KnownNames, Limit, Match, Mode, Override,
+        OverrideId, OwnConnections, Policy, TcpFlags, UntilKnown,
     },
 };
 
@@ -98,6 +98,7 @@ overrides:
             malformed: Action::Drop,
             own_connections: OwnConnections::Exempt,
             until_known: UntilKnown::Pass,
+            known_names: KnownNames::default(),
             connections: CountedConnections::Own,
             lists: vec![],
             exclude: vec![],

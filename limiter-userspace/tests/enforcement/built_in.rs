@@ -42,7 +42,7 @@ fn each_is_exact_under_saturation() -> Result<()> {
                 Cost::Packets => saturate(limit.name, client, false)?,
                 Cost::Bytes => saturate(limit.name, client, true)?,
                 Cost::NewConnections => saturate_with_connections(limit.name, client)?,
-                Cost::Connections | Cost::Handshakes => {
+                Cost::Connections | Cost::Handshakes | Cost::NewNames => {
                     unreachable!("no built-in limit is on them")
                 }
             }

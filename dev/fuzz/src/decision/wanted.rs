@@ -75,7 +75,11 @@ fn of_limit(
         observes: limit.mode == Mode::Observe,
         key,
         cost: match limit.cost {
-            Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => 1,
+            Cost::Packets
+            | Cost::NewConnections
+            | Cost::Connections
+            | Cost::Handshakes
+            | Cost::NewNames => 1,
             Cost::Bytes => facts.length,
         },
         parameters: Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns)?,

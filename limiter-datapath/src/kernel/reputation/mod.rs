@@ -6,6 +6,7 @@ mod ban_hits;
 mod bans;
 mod connections;
 mod cookies;
+pub(super) mod known_names;
 mod own;
 pub(super) mod own_connections;
 mod queues;
@@ -28,6 +29,7 @@ pub use self::{
     bans::BanMaps,
     connections::{ConnectionMaps, ConnectionSizes},
     cookies::CookieMaps,
+    known_names::KnownNameMap,
     own::OwnAddressMap,
     own_connections::OwnConnectionMap,
     queues::QueueMaps,
@@ -43,6 +45,7 @@ use ban_hits::BAN_HITS;
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use connections::{CONNECTION_COUNTS, CONNECTIONS, FULL_AT, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
+use known_names::KNOWN_NAMES;
 use own::OWN_ADDRESSES;
 use own_connections::OWN_CONNECTIONS;
 use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
@@ -66,6 +69,7 @@ pub struct ReputationMaps {
     own_connections: OwnConnectionMap,
     server_names: Arc<ServerNameMaps>,
     refused_questions: RefusedQuestionMap,
+    known_names: KnownNameMap,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -101,6 +105,7 @@ impl NamedMaps for ReputationMaps {
         FIRST_BYTES,
         FIRST_BYTES_LOST,
         REFUSED_QUESTIONS,
+        KNOWN_NAMES,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -112,6 +117,7 @@ impl NamedMaps for ReputationMaps {
         standing::size(loader, settings.standing);
         connections::size(loader, settings.connections);
         loader.map_max_entries(OWN_CONNECTIONS, settings.own_connections.max(1));
+        loader.map_max_entries(KNOWN_NAMES, settings.known_name_lines.max(1));
         for map in [SERVER_FLOWS, FIRST_BYTES] {
             let entries = server_names::entries(map, settings.server_flows);
             loader.map_max_entries(map, entries.unwrap_or_default().max(1));
@@ -139,6 +145,7 @@ impl NamedMaps for ReputationMaps {
             own_connections: OwnConnectionMap::new(&mut open)?,
             server_names: Arc::new(ServerNameMaps::new(&mut open)?),
             refused_questions: RefusedQuestionMap::new(&mut open)?,
+            known_names: KnownNameMap::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -149,6 +156,7 @@ impl NamedMaps for ReputationMaps {
         bans.chain(others)
             .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
             .chain([self.own_connections.map(), self.refused_questions.map()])
+            .chain([self.known_names.map()])
             .chain(self.cookies.maps())
             .chain(self.server_names.maps())
             .chain(self.connections.maps())
@@ -166,6 +174,7 @@ impl NamedMaps for ReputationMaps {
             BANS | BAN_HITS => Some(settings.bans.capacity),
             BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
             OWN_CONNECTIONS => Some(settings.own_connections),
+            KNOWN_NAMES => Some(settings.known_name_lines),
             _ => sieves::entries(map, settings.sieves)
                 .or_else(|| standing::entries(map, settings.standing))
                 .or_else(|| connections::entries(map, settings.connections))
@@ -208,6 +217,12 @@ impl ReputationMaps {
     #[must_use]
     pub const fn refused_questions(&self) -> &RefusedQuestionMap {
         &self.refused_questions
+    }
+
+    /// Returns the names that queries asked for lately.
+    #[must_use]
+    pub const fn known_names(&self) -> &KnownNameMap {
+        &self.known_names
     }
 
     /// Returns the rates in force of limits whose rate is automatic.

@@ -4,6 +4,7 @@ mod bans;
 mod connections;
 mod cookies;
 mod flows;
+mod names;
 mod own;
 mod own_connections;
 mod queues;
@@ -21,7 +22,8 @@ use limiter_common::{
     cookie::{CookieCheck, CookieKeys},
     decide::{self, Verdict},
     judged::Packet,
-    policy::Tables,
+    known_names,
+    policy::{Shape, Tables},
     reputation::Reputation,
     server_name,
     sources::StandingStore,
@@ -29,8 +31,8 @@ use limiter_common::{
 
 pub use self::{
     bans::MemoryBans, connections::MemoryConnections, cookies::MemoryCookies, flows::MemoryFlows,
-    own::MemoryOwnAddresses, own_connections::MemoryOwnConnections, queues::MemoryQueues,
-    sieves::MemorySieves,
+    names::MemoryNames, own::MemoryOwnAddresses, own_connections::MemoryOwnConnections,
+    queues::MemoryQueues, sieves::MemorySieves,
 };
 use super::MemoryStanding;
 
@@ -54,6 +56,8 @@ pub struct MemoryReputation {
     pub own_connections: MemoryOwnConnections,
     /// The connections with names.
     pub flows: MemoryFlows,
+    /// The known names.
+    pub names: MemoryNames,
     /// Who waits for places.
     pub queues: MemoryQueues,
 }
@@ -77,6 +81,14 @@ impl Reputation for MemoryReputation {
 
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
         decide::sift(tables, &self.sieves, packet, verdict)
+    }
+
+    fn knows_name(&self, shape: &Shape, hash: u64, now_ns: u64) -> bool {
+        known_names::is_known(&self.names.lines(shape), shape, hash, now_ns)
+    }
+
+    fn enter_name(&self, shape: &Shape, hash: u64, now_ns: u64) {
+        known_names::enter(&self.names.lines(shape), hash, now_ns);
     }
 
     fn may_be_own(&self, address: &Address) -> bool {

@@ -62,7 +62,11 @@ impl Native {
     fn cost_of(&self, frame: &[u8]) -> u64 {
         match self.cost {
             Cost::Bytes => frame.len() as u64,
-            Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => 1,
+            Cost::Packets
+            | Cost::NewConnections
+            | Cost::Connections
+            | Cost::Handshakes
+            | Cost::NewNames => 1,
         }
     }
 

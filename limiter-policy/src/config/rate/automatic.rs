@@ -143,6 +143,12 @@ fn misfit(kind: Kind) -> Option<String> {
             "cost {cost}: a host in distress loses packets before they are handshakes"
         ));
     }
+    if cost == Some(Cost::NewNames) {
+        let cost = Cost::NewNames.name();
+        return Some(format!(
+            "cost {cost}: a host in distress loses packets, whatever they ask for"
+        ));
+    }
     if cost == Some(Cost::Bytes) {
         let cost = Cost::Bytes.name();
         return Some(format!(

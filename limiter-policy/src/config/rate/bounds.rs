@@ -138,7 +138,11 @@ fn wrong_of_gcra(
 /// in fractions of a nanosecond, as small as its 64 bits allow.
 const fn tokens_per_ns(cost: Cost) -> u64 {
     match cost {
-        Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => 1,
+        Cost::Packets
+        | Cost::NewConnections
+        | Cost::Connections
+        | Cost::Handshakes
+        | Cost::NewNames => 1,
         Cost::Bytes => MAX_TOKENS_PER_NS,
     }
 }

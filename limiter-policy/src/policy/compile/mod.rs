@@ -148,6 +148,7 @@ impl CompiledPolicy {
         let name_slots = names.slots(&name_keys);
         let other = connections::shape(&policy.limits);
         let other = names.shape(&policy.limits, name_slots.len(), &other);
+        let other = names::with_known(policy, &other);
         let other = server_names.shape(policy.until_known, &other);
         let (units, numbers) = known.intern(&rates.units)?;
         for parameters in &mut parameters {

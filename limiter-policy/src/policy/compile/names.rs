@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limiter_common::{
     dns::{DOMAIN_LABELS, MOST_PROBES, question_number},
-    limit::{NameKind, NamedBy},
+    limit::{Cost, NameKind, NamedBy},
     name_hash::{NameKeys, hash_of_name, zone_number},
     policy::NameSlot,
     policy::Shape,
@@ -210,7 +210,10 @@ impl NameTable {
         let next = from_fewest.next().filter(|_| by_domain != 0);
         let first_labels = next.unwrap_or(fewest_labels);
         let by_question = set_of(limits, |limit| is_of(limit, NameKind::Question));
-        let hashed_labels = if by_question != 0 {
+        let by_new_name = set_of(limits, |limit| {
+            limit.cost == Cost::NewNames && limit.mode != Mode::Off
+        });
+        let hashed_labels = if by_question | by_new_name != 0 {
             MOST_LABELS
         } else if by_domain != 0 {
             // A domain has one label more than its suffix, which may have one more than its rule's name.
@@ -231,9 +234,22 @@ impl NameTable {
             by_zone: set_of(limits, is_of_zones),
             by_domain,
             by_question,
+            by_new_name,
             of_any_name: set_of(limits, |limit| limit.matching.dns.names.is_empty()),
             ..*other
         }
+    }
+}
+
+/// Returns the shape of a policy with its table of known names, if a limit asks for them.
+pub(super) fn with_known(policy: &Policy, other: &Shape) -> Shape {
+    if other.by_new_name == 0 {
+        return *other;
+    }
+    Shape {
+        name_lines: policy.known_names.lines().into(),
+        names_known_for_ns: policy.known_names.known_for_ns,
+        ..*other
     }
 }
 

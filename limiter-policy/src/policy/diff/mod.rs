@@ -35,8 +35,9 @@ pub use self::{
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, CountedConnections, Deny, DnsName, FlatMetrics, Limit, Match, Mode, OverrideId,
-    OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, SuffixRule, UntilKnown, serial,
+    AutomaticBan, CountedConnections, Deny, DnsName, FlatMetrics, KnownNames, Limit, Match, Mode,
+    OverrideId, OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, SuffixRule,
+    UntilKnown, serial,
 };
 
 /// What a policy enforces differently from its predecessor. Comments of overrides do not count.
@@ -54,6 +55,8 @@ pub struct Diff {
     pub own_connections: Option<OwnConnectionsDiff>,
     /// The fate of data of connections until their names are known; `None`: the same.
     pub until_known: Option<UntilKnownDiff>,
+    /// The difference in how many names are known, and for how long.
+    pub known_names: Option<KnownNamesDiff>,
     /// Which connections are counted; `None`: the same.
     pub connections: Option<ConnectionsDiff>,
     /// The lists that differ, sorted by name.
@@ -253,6 +256,15 @@ pub struct UntilKnownDiff {
     pub new: UntilKnown,
 }
 
+/// The difference in how many names are known to limits on new ones, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct KnownNamesDiff {
+    /// The old settings.
+    pub old: KnownNames,
+    /// The new settings.
+    pub new: KnownNames,
+}
+
 /// The difference in which TCP connections limits on them count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ConnectionsDiff {
@@ -288,6 +300,10 @@ impl Diff {
                 old: old.until_known,
                 new: new.until_known,
             }),
+            known_names: (old.known_names != new.known_names).then_some(KnownNamesDiff {
+                old: old.known_names,
+                new: new.known_names,
+            }),
             connections: (old.connections != new.connections).then_some(ConnectionsDiff {
                 old: old.connections,
                 new: new.connections,
@@ -315,6 +331,7 @@ impl Diff {
             malformed,
             own_connections,
             until_known,
+            known_names,
             connections,
             lists,
             exclude,
@@ -333,6 +350,7 @@ impl Diff {
             && malformed.is_none()
             && own_connections.is_none()
             && until_known.is_none()
+            && known_names.is_none()
             && connections.is_none()
             && lists.is_empty()
             && exclude.is_none()

@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
-    BucketFate, Change, ConnectionsDiff, Diff, LimitDiff, ListDiff, ListNamesDiff, MalformedDiff,
-    OverrideDiff, OwnConnectionsDiff, Part, SubscriberDiff, Terms, UntilKnownDiff,
+    BucketFate, Change, ConnectionsDiff, Diff, KnownNamesDiff, LimitDiff, ListDiff, ListNamesDiff,
+    MalformedDiff, OverrideDiff, OwnConnectionsDiff, Part, SubscriberDiff, Terms, UntilKnownDiff,
     lines::{detail, heading},
 };
 use crate::{
@@ -40,6 +40,9 @@ impl Display for Diff {
         }
         if let Some(until_known) = &self.until_known {
             until_known.fmt(formatter)?;
+        }
+        if let Some(known_names) = &self.known_names {
+            known_names.fmt(formatter)?;
         }
         if let Some(connections) = &self.connections {
             connections.fmt(formatter)?;
@@ -263,6 +266,13 @@ impl Display for UntilKnownDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (old, new) = (self.old.name(), self.new.name());
         let values = format!("names: tls: until-known: {old} → {new}");
+        heading(formatter, Change::Changed, &values)
+    }
+}
+
+impl Display for KnownNamesDiff {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let values = format!("names: known: {} → {}", self.old, self.new);
         heading(formatter, Change::Changed, &values)
     }
 }

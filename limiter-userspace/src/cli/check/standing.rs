@@ -91,9 +91,11 @@ fn too_small(limit: &Limit) -> Option<String> {
     let (rate, step) = steps.min_by_key(|(_, step)| step.tokens)?;
     let (least, tokens, all_of) = match limit.cost {
         Cost::Bytes => (LEAST_BYTES, "bytes", "a hundred frames"),
-        Cost::Packets | Cost::NewConnections | Cost::Connections | Cost::Handshakes => {
-            (LEAST_TOKENS, "tokens", "a hundred tokens")
-        }
+        Cost::Packets
+        | Cost::NewConnections
+        | Cost::Connections
+        | Cost::Handshakes
+        | Cost::NewNames => (LEAST_TOKENS, "tokens", "a hundred tokens"),
     };
     // An automatic rate has no burst in the file.
     let raise = if limit.automatic().is_some() {
@@ -140,7 +142,9 @@ fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> Str
     }
     let cost = match limit.cost {
         Cost::NewConnections => Cost::NewConnections,
-        Cost::Packets | Cost::Bytes | Cost::Connections | Cost::Handshakes => Cost::Packets,
+        Cost::Packets | Cost::Bytes | Cost::Connections | Cost::Handshakes | Cost::NewNames => {
+            Cost::Packets
+        }
     };
     let (source, id) = match family {
         Family::V4 => (

@@ -64,6 +64,7 @@ fn as_json() {
             "malformed": {"old": "drop", "new": "pass"},
             "own_connections": null,
             "until_known": null,
+            "known_names": null,
             "public_suffixes": null,
             "server_names": null,
             "connections": null,

@@ -68,6 +68,7 @@ fn label(limit: &Limit, rate: &Rate, most: u64) -> String {
         Cost::NewConnections => " new connections",
         Cost::Connections => " connections",
         Cost::Handshakes => " handshakes",
+        Cost::NewNames => " new names",
     };
     format!(
         "{}: at most {}{things} passed within {}; count {}",

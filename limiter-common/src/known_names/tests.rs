@@ -1,0 +1,183 @@
+extern crate std;
+
+use std::{iter::repeat_with, sync::atomic::Ordering::SeqCst, vec::Vec};
+
+use super::*;
+
+const TICK_NS: u64 = 1 << TICK_BITS;
+
+/// How long names are known here.
+const KNOWN_FOR: u64 = 3_600;
+
+const SHAPE: Shape = Shape {
+    names_known_for_ns: KNOWN_FOR * TICK_NS,
+    ..Shape::EMPTY
+};
+
+struct Lines(Vec<NameLine>);
+
+impl Lines {
+    fn new(count: usize) -> Self {
+        Self(repeat_with(NameLine::default).take(count).collect())
+    }
+
+    fn knows(&self, hash: u64, at: u64) -> bool {
+        is_known(self, &SHAPE, hash, at * TICK_NS)
+    }
+
+    fn enter(&self, hash: u64, at: u64) {
+        enter(self, hash, at * TICK_NS);
+    }
+}
+
+impl NameLines for Lines {
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn line(&self, index: u32) -> Option<&NameLine> {
+        self.0.get(index as usize)
+    }
+
+    fn swap(&self, word: &Word, seen: u64, new: u64) {
+        let _ = word.atomic().compare_exchange(seen, new, SeqCst, SeqCst);
+    }
+}
+
+/// Returns the hash of a name of the first line, by its number.
+const fn of_first_line(number: u64) -> u64 {
+    number << TIME_BITS
+}
+
+/// A generator of hashes: `SplitMix64` (Steele, Lea and Flood, 2014).
+fn hashes(mut state: u64) -> impl Iterator<Item = u64> {
+    repeat_with(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    })
+}
+
+#[test]
+fn a_name_is_known_once_it_entered() {
+    let lines = Lines::new(4);
+    for hash in [0, 1, 3, of_first_line(2), u64::MAX] {
+        assert!(!lines.knows(hash, 7), "{hash:x}");
+        lines.enter(hash, 7);
+        assert!(lines.knows(hash, 7), "{hash:x}");
+    }
+    // At the first moment, too: no name is an empty place.
+    assert!(!Lines::new(4).knows(0, 0));
+    // Without a table nothing is known, and nothing happens.
+    let none = Lines::new(0);
+    none.enter(1, 1);
+    assert!(!none.knows(1, 1));
+}
+
+#[test]
+fn a_name_is_known_for_some_time_after_it_was_asked_for() {
+    let lines = Lines::new(1);
+    lines.enter(1, 100);
+    assert!(lines.knows(1, 100 + KNOWN_FOR));
+    // That was noted.
+    assert!(lines.knows(1, 100 + 2 * KNOWN_FOR));
+    assert!(!lines.knows(1, 101 + 3 * KNOWN_FOR));
+    // It takes its own place, not another.
+    lines.enter(1, 101 + 3 * KNOWN_FOR);
+    let taken = lines.0[0].0.iter().filter(|word| word.get() != 0);
+    assert_eq!(taken.count(), 1);
+}
+
+#[test]
+fn a_clock_that_is_behind_forgets_nothing() {
+    let lines = Lines::new(1);
+    lines.enter(1, 100);
+    assert!(lines.knows(1, 99));
+    lines.enter(of_first_line(2), TIME);
+    assert!(
+        lines.knows(of_first_line(2), TIME + 1),
+        "the times begin again"
+    );
+}
+
+#[test]
+fn most_queries_for_a_known_name_write_nothing() {
+    let lines = Lines::new(1);
+    lines.enter(1, 100);
+    let before = lines.0[0].0[0].get();
+    assert!(lines.knows(1, 99 + REFRESHED_AFTER));
+    assert_eq!(lines.0[0].0[0].get(), before);
+    assert!(lines.knows(1, 100 + REFRESHED_AFTER));
+    assert_ne!(lines.0[0].0[0].get(), before);
+}
+
+#[test]
+fn the_name_that_nobody_asked_for_for_longest_gives_way() {
+    let lines = Lines::new(1);
+    for number in 0..8 {
+        lines.enter(of_first_line(2 + number), 100 * (1 + number));
+    }
+    // The first is asked for again, and so the second is the oldest.
+    assert!(lines.knows(of_first_line(2), 1_000));
+    lines.enter(of_first_line(10), 1_001);
+    let known = (2..11).filter(|number| lines.knows(of_first_line(*number), 1_001));
+    assert_eq!(known.collect::<Vec<_>>(), [2, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(
+        lines.0[0].count(SHAPE.names_known_for_ns, 1_001 * TICK_NS),
+        8
+    );
+}
+
+/// Returns how likely a Poisson number with that mean is at least eight.
+fn eight_or_more(mean: f64) -> f64 {
+    let (mut term, mut below) = ((-mean).exp(), 0.0);
+    for number in 0..8 {
+        below += term;
+        term *= mean / f64::from(number + 1);
+    }
+    1.0 - below
+}
+
+/// The lines, and the known names. With fewer, the lines with the most names would make a difference.
+const LINES: u16 = 1 << 15;
+
+/// Has so many new names enter a second, and asks for each known name after so many seconds again; returns the
+/// share of those that are not known then.
+fn lost(rate: u32, apart: u32) -> f64 {
+    let lines = Lines::new(LINES.into());
+    let known: Vec<u64> = hashes(1).take(LINES.into()).collect();
+    let mut new = hashes(2);
+    let (mut lost, mut asked) = (0, 0);
+    for second in 0..4 * apart {
+        for hash in new.by_ref().take(rate as usize) {
+            lines.enter(hash, second.into());
+        }
+        let first = (second % apart) as usize;
+        for hash in known.iter().skip(first).step_by(apart as usize) {
+            let is_known = lines.knows(*hash, second.into());
+            if !is_known {
+                lines.enter(*hash, second.into());
+            }
+            if second >= apart {
+                asked += 1;
+                lost += u32::from(!is_known);
+            }
+        }
+    }
+    f64::from(lost) / f64::from(asked)
+}
+
+#[test]
+fn a_flood_of_new_names_drives_out_known_ones_as_rarely_as_documented() {
+    for (rate, apart) in [(400, 60), (400, 200), (1_600, 60), (1_600, 200)] {
+        let lost = lost(rate, apart);
+        // Those of a line that are asked for meanwhile: the other known names, and new ones.
+        let wanted = eight_or_more(1.0 + f64::from(rate * apart) / f64::from(LINES));
+        std::println!("{rate} a second, {apart} s apart: {lost} are lost, {wanted} by the formula");
+        assert!(
+            lost <= wanted * 1.2 + 0.000_2,
+            "{rate} a second, {apart} s apart: {lost} are lost, at most {wanted}"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! The map of known names. Only the kernel's programs change it.
+
+use aya::maps::{Map, MapData};
+use limiter_common::{known_names::NameLine, policy::Shape};
+
+use crate::kernel::{DatapathError, map::error, mapped::Mapped, monotonic_now};
+
+pub(in crate::kernel) const KNOWN_NAMES: &str = "KNOWN_NAMES";
+
+/// Returns how many lines the map has under a policy of that shape; 0: it is not used.
+pub(in crate::kernel) fn lines(shape: &Shape) -> u32 {
+    u32::try_from(shape.name_lines).unwrap_or(u32::MAX)
+}
+
+/// Reads the names that queries asked for lately, by their hashes.
+pub struct KnownNameMap(Mapped<NameLine>);
+
+impl KnownNameMap {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        let lines = open(KNOWN_NAMES)?.try_into();
+        let lines = lines.map_err(error(KNOWN_NAMES))?;
+        Ok(Self(Mapped::read_only(lines)?))
+    }
+
+    /// Returns the map with its name.
+    pub(super) fn map(&self) -> (&'static str, &MapData) {
+        (KNOWN_NAMES, self.0.map())
+    }
+
+    /// Counts the names that are known, not all at one moment, if they are for so many nanoseconds.
+    #[must_use]
+    pub fn count(&self, known_for_ns: u64) -> usize {
+        let now_ns = monotonic_now();
+        let lines = self.0.all().iter();
+        lines.map(|line| line.count(known_for_ns, now_ns)).sum()
+    }
+}

@@ -1,0 +1,41 @@
+//! Known names over plain memory.
+
+use std::{cell::OnceCell, iter::repeat_with, sync::atomic::Ordering::SeqCst};
+
+use limiter_common::{
+    known_names::{NameLine, NameLines},
+    policy::Shape,
+    sieve::Word,
+};
+
+/// The known names. There are as many lines as the first policy that asks for them has.
+#[derive(Debug, Default)]
+pub struct MemoryNames(OnceCell<Vec<NameLine>>);
+
+impl MemoryNames {
+    /// Returns the lines, for a policy of that shape.
+    pub(super) fn lines(&self, shape: &Shape) -> MemoryLines<'_> {
+        let make = || {
+            let count = usize::try_from(shape.name_lines).unwrap_or_default();
+            repeat_with(NameLine::default).take(count).collect()
+        };
+        MemoryLines(self.0.get_or_init(make))
+    }
+}
+
+/// The lines of known names.
+pub(super) struct MemoryLines<'n>(&'n [NameLine]);
+
+impl NameLines for MemoryLines<'_> {
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn line(&self, index: u32) -> Option<&NameLine> {
+        self.0.get(index as usize)
+    }
+
+    fn swap(&self, word: &Word, seen: u64, new: u64) {
+        let _ = word.atomic().compare_exchange(seen, new, SeqCst, SeqCst);
+    }
+}

@@ -1,0 +1,55 @@
+//! How many names are known to limits on new ones, and for how long.
+
+use std::fmt;
+
+use limiter_common::known_names::WAYS;
+use serde::{Deserialize, Serialize};
+
+use crate::text;
+
+/// How many names are known to limits on new ones, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownNames {
+    /// The most names at once; there is room for as many or more, a power of two.
+    pub capacity: u32,
+    /// How long a name is known after it was asked for, in nanoseconds.
+    pub known_for_ns: u64,
+}
+
+impl Default for KnownNames {
+    fn default() -> Self {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        Self {
+            capacity: 1 << 20,
+            known_for_ns: 24 * HOUR_NS,
+        }
+    }
+}
+
+impl KnownNames {
+    /// Returns whether it is the default.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the number of lines of the table, a power of two.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "a line has eight names")]
+    pub const fn lines(&self) -> u32 {
+        self.capacity.div_ceil(WAYS as u32).next_power_of_two()
+    }
+}
+
+/// Formats the settings as in a configuration file.
+impl fmt::Display for KnownNames {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            capacity,
+            known_for_ns,
+        } = self;
+        let known_for = text::period(*known_for_ns);
+        write!(formatter, "{{capacity: {capacity}, for: {known_for}}}")
+    }
+}
