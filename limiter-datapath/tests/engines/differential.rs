@@ -9,8 +9,10 @@ use limiter_common::{
     connection::Ends,
     cookie::CookieCheck,
     decide::account,
+    dns::slot_of,
     judged::Packet,
-    packet::{Facts, parse},
+    packet::{Asked, Facts, parse},
+    policy::{Tables as _, with_overrides},
     reason::{Action, Reason},
     server_name::Flow,
     standing::Standing,
@@ -28,7 +30,7 @@ use crate::{
     model,
     question::Question,
     random,
-    server_name::{self, Known},
+    server_name::Known,
 };
 
 /// The environment variable that overrides the number of policies of a run.
@@ -151,7 +153,7 @@ fn send(
         }
         let connection = Connection::of(engines, frame);
         let flow = connection.flow(engines.tables());
-        if let Some(flow) = flow.filter(|flow| flow.known_by != 0) {
+        if let Some(flow) = flow.filter(|flow| flow.meaning.known_by != 0) {
             engines.name(connection.ends, flow)?;
         }
         let verdict = engines.verdict(*now, frame);
@@ -239,7 +241,7 @@ impl Connection {
     fn packet(&self, tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
         let mut packet = classified(tables, frame)?;
         if let Some(flow) = self.flow(tables) {
-            server_name::ask(tables, &mut packet, &flow);
+            ask(tables, &mut packet, &flow);
         }
         Some(packet)
     }
@@ -403,4 +405,20 @@ pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut Test
         .new_tree(runner)
         .expect("the strategies reject little")
         .current()
+}
+
+/// Has a packet ask for what is known of its connection.
+fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
+    let shape = tables.shape();
+    if shape.by_server_name == 0 {
+        return;
+    }
+    let slot = slot_of(tables, flow.meaning.name);
+    let asked = Asked {
+        limits: flow.meaning.limits,
+        zone: flow.meaning.name,
+        overrides: slot.map_or(0, |slot| slot.overrides),
+        ..Asked::NOTHING
+    };
+    packet.asked = with_overrides(tables, &packet.facts.source, &packet.class, &asked);
 }

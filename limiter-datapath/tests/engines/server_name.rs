@@ -1,14 +1,7 @@
 //! Whether a limit counts a connection by its server name, stated plainly.
 
-use limiter_common::{
-    dns::slot_of,
-    judged::Packet,
-    limit::IdFormat,
-    packet::Asked,
-    policy::{Tables as _, with_overrides},
-    server_name::Flow,
-};
-use limiter_policy::policy::{CompiledPolicy, DnsName, Limit, Policy};
+use limiter_common::limit::IdFormat;
+use limiter_policy::policy::{DnsName, Limit, Policy};
 
 /// What is known of the name of a connection.
 pub(crate) enum Known {
@@ -70,20 +63,4 @@ pub(crate) fn owner<'p>(policy: &'p Policy, name: &DnsName) -> Option<&'p DnsNam
 fn is_in(name: &DnsName, other: &DnsName) -> bool {
     let (name, other) = (name.to_string(), other.to_string());
     name == other || other == "." || name.ends_with(&format!(".{other}"))
-}
-
-/// Has a packet ask for what is known of its connection.
-pub(crate) fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
-    let shape = tables.shape();
-    if shape.by_server_name == 0 {
-        return;
-    }
-    let slot = slot_of(tables, flow.name);
-    let asked = Asked {
-        limits: flow.limits,
-        zone: flow.name,
-        overrides: slot.map_or(0, |slot| slot.overrides),
-        ..Asked::NOTHING
-    };
-    packet.asked = with_overrides(tables, &packet.facts.source, &packet.class, &asked);
 }

@@ -334,24 +334,18 @@ fn read_match<'n>(
         ..matching.unwrap_or_default()
     };
     if contradictions::counts_by_question(&matching, id, cost) {
-        with_service(matching, &[Match::UDP], DNS_PORT)
+        with_service(matching, Match::UDP, DNS_PORT)
     } else if contradictions::counts_by_server_name(&matching, id.map(|id| id.format)) {
-        let is_of_tcp = matching.needs_tcp() || cost == Some(Cost::Connections);
-        let protocols = match &matching.protocols[..] {
-            [] if is_of_tcp => vec![Match::TCP],
-            [] => vec![Match::TCP, Match::UDP],
-            named => named.to_vec(),
-        };
-        with_service(matching, &protocols, HTTPS_PORT)
+        with_service(matching, Match::TCP, HTTPS_PORT)
     } else {
         matching
     }
 }
 
-/// Returns a match on DNS questions or server names with the protocols that have them, and with their usual
+/// Returns a match on DNS questions or server names with the protocol that has them, and with their usual
 /// port unless it has others.
-fn with_service(mut matching: Match, protocols: &[u8], port: u16) -> Match {
-    matching.protocols = protocols.to_vec();
+fn with_service(mut matching: Match, protocol: u8, port: u16) -> Match {
+    matching.protocols = vec![protocol];
     if matching.destination_ports.is_empty() {
         matching.destination_ports = vec![port..=port];
     }
@@ -381,8 +375,7 @@ fn check_cost<'n>(
             contradictions::no_server_name_yet(cost)
         }
         None if id.format == IdFormat::ServerName && cost == Cost::NewNames => format!(
-            "id {} is of connections with a server name, which cost {} does not count: set '{COST}' to packets, \
-             bytes or connections",
+            "id {} is of connections, which cost {} does not count: set '{COST}' to packets, bytes or connections",
             id.format.name(),
             cost.name()
         ),

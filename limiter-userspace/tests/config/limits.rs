@@ -129,7 +129,7 @@ fn definitions() {
             "5:11: unknown id 'ipAdress', did you mean 'ipAddress'?",
             "5:27: unknown cost 'byte', did you mean 'bytes'?",
             &format!("6:11: unknown id 'asn', must be one of {ids}"),
-            "6:22: expected packets, bytes, new-connections, connections or handshakes, found a list",
+            "6:22: expected packets, bytes, new-connections, connections, handshakes or new-names, found a list",
             "7:37: unknown mode 'onserve', did you mean 'observe'?",
             "7:53: invalid burst '5', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",

@@ -134,4 +134,11 @@ fn what_is_decided_before_the_name_is_known() {
             );
         }
     }
+    check(
+        "server-names: [a]\nlimits: {Web: {id: server-name, cost: new-names, rate: 5/s}}\n",
+        &[
+            "2:20: id server-name is of connections, which cost new-names does not count: set 'cost' to packets, \
+             bytes or connections",
+        ],
+    );
 }

@@ -11,6 +11,13 @@ mod model;
 /// Shared with the engines' tests.
 #[path = "../../../../limiter-datapath/tests/engines/question.rs"]
 pub(crate) mod question;
+/// That of its part for server names.
+#[path = "../../../../limiter-datapath/tests/engines/server_name.rs"]
+#[expect(
+    dead_code,
+    reason = "packets here have connections of which no name is known"
+)]
+mod server_name;
 mod wanted;
 
 use std::{collections::HashMap, convert::Infallible};

@@ -10,7 +10,11 @@ use limiter_common::{
 use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{Limit, Mode, Policy};
 
-use super::{model, question::Question};
+use super::{
+    model::{self, Wish},
+    question::Question,
+    server_name::Known,
+};
 
 /// What one limit demands of a packet.
 #[derive(Debug)]
@@ -51,7 +55,11 @@ fn of_limit(
     facts: &Facts,
     question: Option<&Question>,
 ) -> Option<Wanted> {
-    let rate = model::rate(policy, limit, facts, question)?;
+    let wish = Wish {
+        question,
+        server_name: &Known::Nothing,
+    };
+    let rate = model::rate(policy, limit, facts, wish)?;
     let key = match limit.id_format {
         IdFormat::RegId => {
             BucketKey::of_subscriber(limit.id, policy.subscriber_of(facts.source.into())?)
