@@ -17,8 +17,9 @@ const MINUTE: u64 = 60_000_000_000;
 
 #[test]
 fn a_limit_counts_the_flows_with_its_names() -> Result<()> {
-    let text =
-        format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: '*.b.example'}}}}}}\n");
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: '*.b.example', protocol: [tcp, udp]}}}}}}\n"
+    );
     scenes(&text, |mut scene| {
         assert_eq!(scene.send_datagram(1)?, Unlimited);
         scene.ask_by_quic(1, "a.example")?;
@@ -45,7 +46,7 @@ fn a_limit_counts_the_flows_with_its_names() -> Result<()> {
 fn each_name_has_a_bucket_for_both_protocols_and_overrides() -> Result<()> {
     let text = format!(
         "server-names: [a.example, b.example]\n\
-         limits: {{Names: {{id: server-name, {RATE}}}}}\n\
+         limits: {{Names: {{id: server-name, {RATE}, match: {{protocol: [tcp, udp]}}}}}}\n\
          overrides: [{{Names: {{burst: 2, count: 1, period: 1h, ids: [b.example]}}}}]\n"
     );
     scenes(&text, |mut scene| {
@@ -88,7 +89,7 @@ fn what_no_other_limit_counts_is_counted_by_protocol() -> Result<()> {
 #[test]
 fn nothing_is_held_and_another_policys_names_count_for_nothing() -> Result<()> {
     let text = format!(
-        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n\
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example, protocol: udp}}}}}}\n\
          names: {{tls: {{until-known: hold}}}}\n"
     );
     scenes(&text, |mut scene| {
@@ -108,7 +109,9 @@ fn nothing_is_held_and_another_policys_names_count_for_nothing() -> Result<()> {
 
 #[test]
 fn a_flow_ends_when_nothing_was_heard_of_it_for_two_minutes() -> Result<()> {
-    let text = format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n");
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example, protocol: udp}}}}}}\n"
+    );
     scenes(&text, |mut scene| {
         scene.ask_by_quic(1, "b.example")?;
         assert_eq!(scene.send_datagram(1)?, WithinLimits);
@@ -128,7 +131,9 @@ fn a_flow_ends_when_nothing_was_heard_of_it_for_two_minutes() -> Result<()> {
 /// keep theirs.
 #[test]
 fn forged_flows_do_not_drive_out_those_that_live() -> Result<()> {
-    let text = format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n");
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example, protocol: udp}}}}}}\n"
+    );
     let mut scene = Scene::new(&text, Store::Table, ENDS[0])?;
     for port in 1..=100 {
         scene.ask_by_quic(port, "b.example")?;

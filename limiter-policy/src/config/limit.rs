@@ -334,18 +334,23 @@ fn read_match<'n>(
         ..matching.unwrap_or_default()
     };
     if contradictions::counts_by_question(&matching, id, cost) {
-        with_service(matching, Match::UDP, DNS_PORT)
+        with_service(matching, &[Match::UDP], DNS_PORT)
     } else if contradictions::counts_by_server_name(&matching, id.map(|id| id.format)) {
-        with_service(matching, Match::TCP, HTTPS_PORT)
+        // Anybody can forge a flow of QUIC, and so spend what connections of the name need, too.
+        let protocols = match &matching.protocols[..] {
+            [] => vec![Match::TCP],
+            named => named.to_vec(),
+        };
+        with_service(matching, &protocols, HTTPS_PORT)
     } else {
         matching
     }
 }
 
-/// Returns a match on DNS questions or server names with the protocol that has them, and with their usual
+/// Returns a match on DNS questions or server names with the protocols that have them, and with their usual
 /// port unless it has others.
-fn with_service(mut matching: Match, protocol: u8, port: u16) -> Match {
-    matching.protocols = vec![protocol];
+fn with_service(mut matching: Match, protocols: &[u8], port: u16) -> Match {
+    matching.protocols = protocols.to_vec();
     if matching.destination_ports.is_empty() {
         matching.destination_ports = vec![port..=port];
     }

@@ -4,9 +4,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Family,
     limit::{Cost, IdFormat},
-    packet::{
-        FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS, TcpState,
-    },
+    packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, TcpState},
     standing::Standing,
 };
 
@@ -18,9 +16,6 @@ const OPENS_CONNECTION: TcpFlags = TcpFlags {
     clear: FLAG_ACK,
 };
 
-/// The protocols whose flows have server names.
-const WITH_SERVER_NAMES: [u8; 2] = [PROTOCOL_TCP, PROTOCOL_UDP];
-
 impl Limit {
     /// Returns the protocols that it counts; empty: all.
     ///
@@ -30,10 +25,8 @@ impl Limit {
     pub fn protocols(&self) -> &[u8] {
         if !self.matching.protocols.is_empty() {
             &self.matching.protocols
-        } else if self.matching.needs_tcp() {
+        } else if self.matching.needs_tcp() || self.counts_by_server_name() {
             &[PROTOCOL_TCP]
-        } else if self.counts_by_server_name() {
-            &WITH_SERVER_NAMES
         } else if self.matching.needs_ports() {
             &PROTOCOLS_WITH_PORTS
         } else {

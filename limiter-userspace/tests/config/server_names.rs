@@ -33,10 +33,10 @@ fn names_in_the_file_and_in_one_of_their_own() {
         load(&files).unwrap().policy.server_names,
         config.policy.server_names
     );
-    // The protocols and the port are those of HTTPS.
+    // The protocol and the port are those of HTTPS.
     let limit = &config.policy.limits[0];
     assert_eq!(limit.id_format, IdFormat::ServerName);
-    assert_eq!(limit.matching.to_string(), "tcp,udp dport 443");
+    assert_eq!(limit.matching.to_string(), "tcp dport 443");
 }
 
 #[test]
@@ -48,13 +48,14 @@ fn a_match_with_names() {
     let config = load(&[("limiter.yaml", text.as_bytes())]).unwrap();
     assert_eq!(
         config.policy.limits[0].matching.to_string(),
-        "tcp,udp dport 80,443 server a.example,*.b.example"
+        "tcp dport 80,443 server a.example,*.b.example"
     );
 }
 
 #[test]
 fn protocols_with_names() {
     for (cost, more, protocols) in [
+        (RATE, "destination-port: 443", "tcp"),
         (RATE, "protocol: udp", "udp"),
         (RATE, "protocol: tcp", "tcp"),
         (RATE, "protocol: [tcp, udp]", "tcp,udp"),
