@@ -263,8 +263,8 @@ impl Model {
 fn random_names() -> Result<()> {
     let rate = "cost: packets, burst: 3, count: 1, period: 1h";
     let text = format!(
-        "server-names: {:?}\nlimits:\n  Names: {{id: server-name, {rate}}}\n  \
-         Below: {{id: total, {rate}, match: {{server-name: '*.b.example'}}}}\n",
+        "server-names: {:?}\nlimits:\n  Names: {{id: server-name, {rate}, match: {{protocol: [tcp, udp]}}}}\n  \
+         Below: {{id: total, {rate}, match: {{server-name: '*.b.example', protocol: [tcp, udp]}}}}\n",
         Model::NAMES
     );
     let mut random = fastrand::Rng::with_seed(1);
