@@ -27,7 +27,7 @@ const BURST: usize = 3;
 fn limit(name: &str, rest: &str) -> String {
     format!(
         "limits: {{B: {{id: total, cost: packets, burst: {BURST}, count: 1, period: 1h, \
-         match: {{protocol: udp, server-name: {name}{rest}}}}}}}\n"
+         match: {{protocol: [tcp, udp], server-name: {name}{rest}}}}}}}\n"
     )
 }
 
