@@ -1,24 +1,31 @@
 //! The store through which the nodes of a fleet hear of each other: Valkey, or Redis since 6.2.
 //!
 //! It carries bytes, and knows nothing of what they say: `limiter-fleet` seals and checks them. A fleet
-//! has three keys there:
+//! has these keys there:
 //!
 //! * `limiter:{NAME}:bans`, a hash: the last word about each ban, for nodes that begin;
 //! * `limiter:{NAME}:news`, a stream: what was said since, for those that listen;
-//! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life.
+//! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life;
+//! * `limiter:{NAME}:letters:{NODE}`, a stream for each node: what others say to it alone.
 //!
-//! The commands are in [`Store`] alone, and `docs/fleet.md` has the table of them.
+//! The commands are in [`Store`], [`Post`] and `stream.rs` alone, and `docs/fleet.md` has the table of them.
 //!
 //! What must not exist here: a limit, a ban, a key of the fleet's, a decision.
 
 #![forbid(unsafe_code)]
 
 mod access;
+mod error;
 mod position;
+mod post;
 mod store;
+mod stream;
 
 pub use self::{
     access::{Access, ConnectError, Tls},
+    error::StoreError,
     position::Position,
-    store::{MOST_AT_ONCE, News, Snapshot, Store, StoreError},
+    post::Post,
+    store::{Snapshot, Store},
+    stream::{MOST_AT_ONCE, News},
 };

@@ -1,28 +1,16 @@
-//! All commands that are sent.
+//! The commands about bans and signs of life.
 
-use std::time::Duration;
-
-use redis::{
-    Cmd, FromRedisValue, Pipeline, RedisError, Value, aio::MultiplexedConnection, cmd, pipe,
-};
-use thiserror::Error;
+use redis::{Cmd, FromRedisValue, Pipeline, Value, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
     access::{Access, ConnectError},
+    error::StoreError,
     position::Position,
+    stream::{self, FIELD, MOST_AT_ONCE, News},
 };
-
-/// The most messages or fields that are asked for at once.
-pub const MOST_AT_ONCE: usize = 256;
 
 /// About how many messages the stream keeps.
 const KEPT: u32 = 20_000;
-
-/// How long a read waits for news.
-const WAIT: Duration = Duration::from_secs(1);
-
-/// The name of the only field of messages.
-const FIELD: &str = "m";
 
 /// A connection to the store.
 #[derive(Clone)]
@@ -33,15 +21,6 @@ pub struct Store {
     nodes: String,
 }
 
-/// Messages of the stream.
-#[derive(Debug, Default)]
-pub struct News {
-    /// The messages, the oldest first.
-    pub messages: Vec<Vec<u8>>,
-    /// Where to go on; `None`: there was nothing.
-    pub next: Option<Position>,
-}
-
 /// A part of the hash of bans.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -49,29 +28,6 @@ pub struct Snapshot {
     pub values: Vec<Vec<u8>>,
     /// Where to go on; 0: that was all.
     pub cursor: u64,
-}
-
-/// The store has not done what it was asked.
-#[derive(Debug, Error)]
-pub enum StoreError {
-    /// It says why, or it cannot be reached.
-    #[error("{0}")]
-    Store(String),
-    /// It answers what no store answers.
-    #[error("it answers what was not asked")]
-    Answer,
-}
-
-impl From<RedisError> for StoreError {
-    fn from(error: RedisError) -> Self {
-        Self::Store(error.to_string())
-    }
-}
-
-impl From<redis::ParsingError> for StoreError {
-    fn from(_: redis::ParsingError) -> Self {
-        Self::Answer
-    }
 }
 
 impl Store {
@@ -124,10 +80,7 @@ impl Store {
     ///
     /// The store does not answer.
     pub async fn newest(&mut self) -> Result<Position, StoreError> {
-        let mut newest = cmd("XREVRANGE");
-        newest.arg(&self.news).arg("+").arg("-").arg("COUNT").arg(1);
-        let found = self.ask(&newest).await?;
-        Ok(messages(found)?.next.unwrap_or_default())
+        stream::newest(&mut self.connection, &self.news).await
     }
 
     /// Returns whether messages after a position may be missing, because the stream was cut.
@@ -139,7 +92,7 @@ impl Store {
         let mut oldest = cmd("XRANGE");
         oldest.arg(&self.news).arg("-").arg("+").arg("COUNT").arg(1);
         let found = self.ask(&oldest).await?;
-        Ok(messages(found)?
+        Ok(stream::messages(found)?
             .next
             .is_some_and(|oldest| oldest > position))
     }
@@ -150,20 +103,7 @@ impl Store {
     ///
     /// The store does not answer.
     pub async fn news(&mut self, after: Position) -> Result<News, StoreError> {
-        let mut read = cmd("XREAD");
-        read.arg("COUNT").arg(MOST_AT_ONCE);
-        read.arg("BLOCK").arg(WAIT.as_millis().to_string());
-        read.arg("STREAMS").arg(&self.news).arg(after.to_string());
-        match self.ask(&read).await? {
-            Value::Nil => Ok(News::default()),
-            // A list with the stream's name and its messages, or a map of them.
-            Value::Array(mut streams) if streams.len() == 1 => match streams.remove(0) {
-                Value::Array(mut named) if named.len() == 2 => messages(named.remove(1)),
-                _ => Err(StoreError::Answer),
-            },
-            Value::Map(mut streams) if streams.len() == 1 => messages(streams.remove(0).1),
-            _ => Err(StoreError::Answer),
-        }
+        stream::read(&mut self.connection, &self.news, after).await
     }
 
     /// Reads a part of the hash of bans, from a cursor; 0: from its beginning.
@@ -263,50 +203,5 @@ impl Store {
 
     async fn ask_all<T: FromRedisValue>(&mut self, commands: &Pipeline) -> Result<T, StoreError> {
         Ok(commands.query_async(&mut self.connection).await?)
-    }
-}
-
-/// Reads messages with their positions. One without the field is left out: somebody else wrote it.
-fn messages(found: Value) -> Result<News, StoreError> {
-    let Value::Array(all) = found else {
-        return Err(StoreError::Answer);
-    };
-    let mut news = News::default();
-    for one in all {
-        let (position, fields) = <(Vec<u8>, Vec<Vec<u8>>)>::from_redis_value(one)?;
-        news.next = Some(Position::parse(&position).ok_or(StoreError::Answer)?);
-        let mut fields = fields.into_iter();
-        if fields.next().is_some_and(|field| field == FIELD.as_bytes()) {
-            news.messages.extend(fields.next());
-        }
-    }
-    Ok(news)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(text: &str) -> Value {
-        Value::BulkString(text.into())
-    }
-
-    #[test]
-    fn messages_of_others_are_left_out() {
-        let message = |id: &str, fields: &[&str]| {
-            let fields = fields.iter().map(|field| text(field)).collect();
-            Value::Array(vec![text(id), Value::Array(fields)])
-        };
-        let found = Value::Array(vec![
-            message("1-0", &["m", "one"]),
-            message("1-1", &["x", "other"]),
-            message("2-0", &["m", "two", "x", "more"]),
-            message("3-0", &[]),
-        ]);
-        let news = messages(found).unwrap();
-        assert_eq!(news.messages, [b"one", b"two"]);
-        assert_eq!(news.next.unwrap().to_string(), "3-0");
-        assert!(messages(Value::Nil).is_err());
-        assert!(messages(Value::Array(vec![message("x", &[])])).is_err());
     }
 }

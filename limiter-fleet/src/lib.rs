@@ -46,7 +46,7 @@ pub use self::{
     envelope::{Keys, OpenError},
     key::{Key, KeyError},
     letter::{Budget, Message, Note},
-    members::{Members, MembersError, NodeId, Stakes},
+    members::{Members, MembersError, NodeId, Stakes, floor_among},
     message::{Ask, Boot, Loan},
     name::{InvalidName, Name},
     node::{InForce, Node},

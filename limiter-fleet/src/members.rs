@@ -16,6 +16,12 @@ const MOST_BANKS: usize = 8;
 /// The most nodes.
 const MOST: usize = 10_000;
 
+/// Returns the floor of each of so many nodes: what it has, whatever the others do.
+#[must_use]
+pub const fn floor_among(nodes: u32) -> Share {
+    FLOORS.divided(nodes as u64)
+}
+
 /// A node by its position among the fleet's names, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
@@ -83,7 +89,7 @@ impl Members {
     }
 
     /// Returns their names, in order.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
@@ -139,7 +145,7 @@ impl Stakes {
     /// Returns what each node has, and never lends.
     #[must_use]
     pub fn floor(&self) -> Share {
-        FLOORS.divided(self.nodes.into())
+        floor_among(self.nodes)
     }
 
     /// Returns what each bank has besides its floor.

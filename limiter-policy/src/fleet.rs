@@ -2,7 +2,7 @@
 
 use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, path::PathBuf};
 
-use limiter_fleet::{Key, KeyError, Keys, Name};
+use limiter_fleet::{Key, KeyError, Keys, Members, Name};
 
 use crate::file::{Unreadable, read_at_most};
 
@@ -19,6 +19,8 @@ pub struct Fleet {
     pub name: Name,
     /// This node's name, which no other has.
     pub node: Name,
+    /// All nodes, of which this is one; `None`: the file does not say, and no limit needs to know.
+    pub members: Option<Members>,
     /// The store through which nodes hear of each other.
     pub store: StoreAddress,
     /// The file with the password of the store's user; `None`: the store asks for none.

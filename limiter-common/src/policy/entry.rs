@@ -141,6 +141,21 @@ impl LimitEntry {
         }
     }
 
+    /// Returns the entry of the same limit, on all sources together, with one bucket for all interfaces
+    /// instead of one for each.
+    #[must_use]
+    pub const fn of_host(self) -> Self {
+        const BY: Option<NamedBy> = Some(NamedBy::Host);
+        Self {
+            named_by: NamedBy::Host as u8,
+            owners: [
+                OwnerOf::new(IdFormat::Total, BY, None, Family::V4),
+                OwnerOf::new(IdFormat::Total, BY, None, Family::V6),
+            ],
+            ..self
+        }
+    }
+
     /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, if the limit's
     /// rate is automatic: `rate` says which, and `of_floor` is the interval at its floor.
     #[must_use]

@@ -103,6 +103,9 @@ pub enum DatapathError {
     /// Packets changed a bucket too often for userspace to change it.
     #[error("packets keep changing a bucket; it was left as it is: try again")]
     Contended,
+    /// There is no room for one more bucket.
+    #[error("there is no room for one more bucket: raise `buckets: {{capacity: …}}`")]
+    NoRoomForBucket,
     /// The interface already has a program.
     #[error(
         "{interface} already has the XDP program {program}, and an interface runs only one, in \

@@ -14,7 +14,7 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::{Buckets, Scope},
-    policy::Units,
+    policy::{Limit, Policy, Units},
 };
 use tracing::warn;
 
@@ -289,6 +289,28 @@ impl KeptMaps {
         self.sets
             .values_mut()
             .try_for_each(|maps| maps.forget_limit(limit, units))
+    }
+
+    /// Has the limits of a policy fall to their floors whose budget a fleet has in common, unless it is the
+    /// same in another policy: a part of another budget is none of this one.
+    pub(super) fn forget_parts(
+        &self,
+        policy: &Policy,
+        same: Option<&Policy>,
+    ) -> Result<(), DatapathError> {
+        let Some(reputation) = &self.reputation else {
+            return Ok(());
+        };
+        let budget = |limit: &Limit| (limit.default, limit.fleet_nodes);
+        let limits = policy.limits.iter();
+        for limit in limits.filter(|limit| limit.fleet_nodes.is_some()) {
+            let mut others = same.into_iter().flat_map(|other| &other.limits);
+            let same = others.find(|other| other.id == limit.id);
+            if same.map(budget) != Some(budget(limit)) {
+                reputation.rates().set(limit.id, CurrentRate::NONE)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the maps of the interface with the number `interface_number`, if they are provided.

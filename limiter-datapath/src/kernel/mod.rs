@@ -30,6 +30,7 @@ pub mod log;
 mod map;
 mod mapped;
 mod maps;
+mod moving;
 mod named;
 mod object;
 mod offenders;
@@ -79,6 +80,7 @@ pub use self::{
     instance::{Clocking, Instance},
     link::AttachedMode,
     maps::SharedMaps,
+    moving::MovingBucket,
     object::{OBJECT, object_with_log},
     offenders::{OffenderMaps, Recorded},
     pins::{Manifest, Pins, PinsError},

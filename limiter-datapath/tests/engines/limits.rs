@@ -46,6 +46,7 @@ fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
         queue: None,
         group: None,
         ceiling: None,
+        fleet_nodes: None,
         metrics: None,
         exclude: Vec::new(),
         block: Vec::new(),

@@ -61,6 +61,8 @@ pub(super) struct Parts<'l> {
     /// Sorted; `None`: the file has no such section.
     pub(super) server_names: Option<Vec<DnsName>>,
     pub(super) public_suffixes: public_suffixes::Section,
+    /// How many nodes the fleet has; `None`: the file does not say.
+    pub(super) fleet_nodes: Option<u32>,
 }
 
 /// Makes the policy; `None`, with errors noted, if anything is wrong.
@@ -123,7 +125,14 @@ pub(super) fn policy(
     let mut limits: Vec<Limit> = parts
         .limits
         .into_iter()
-        .flat_map(|(index, definition)| limits_of(index, &definition, &names, &mut overrides))
+        .flat_map(|(index, definition)| {
+            let fleet_nodes = parts.fleet_nodes.filter(|_| definition.fleet.is_some());
+            let mut limits = limits_of(index, &definition, &names, &mut overrides);
+            for limit in &mut limits {
+                limit.fleet_nodes = fleet_nodes;
+            }
+            limits
+        })
         .collect();
     limits.sort_unstable_by_key(|limit| limit.id);
     Some(Policy {
@@ -174,6 +183,7 @@ fn limits_of(
                 group: (definition.group.as_ref()).map(|(group, _)| group.clone()),
                 default: definition.rates.get(part).copied(),
                 ceiling: definition.ceiling,
+                fleet_nodes: None,
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),
                 exclude: definition.exclude.to_names(),
                 block: definition.block.to_names(),

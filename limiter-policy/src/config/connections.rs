@@ -8,7 +8,7 @@ use super::{
     queue,
     rate::{self, automatic},
     reader::{Fields, Reader},
-    strategy,
+    scope, strategy,
 };
 use crate::policy::Rate;
 
@@ -33,6 +33,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Opti
             reader.error(name.at, message);
         }
     }
+    scope::refuse(reader, fields);
     fields.get(LIMIT).and_then(|node| number(reader, node))
 }
 

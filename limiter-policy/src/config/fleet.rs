@@ -5,14 +5,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use limiter_fleet::Name;
+use limiter_fleet::{Members, Name};
 
-use super::{node::Node, reader::Fields, reader::Reader, store_url, surroundings::named_path};
-use crate::fleet::{self, Fleet};
+use super::{
+    Buckets, Scope, diagnostics::Problems, limits::Limits, node::Node, reader::Fields,
+    reader::Reader, store_url, surroundings::named_path,
+};
+use crate::{
+    fleet::{self, Fleet},
+    policy::in_common::{self, Indivisible},
+};
 
 const STORE: &str = "store";
 const NAME: &str = "name";
 const NODE: &str = "node";
+const NODES: &str = "nodes";
 const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
@@ -23,7 +30,7 @@ pub(super) fn read<'n>(
     node: &'n Node<'n>,
     directory: Option<&Path>,
 ) -> Option<Fleet> {
-    let known = [STORE, NAME, NODE, PASSWORD_FILE, KEY_FILE, CA_FILE];
+    let known = [STORE, NAME, NODE, NODES, PASSWORD_FILE, KEY_FILE, CA_FILE];
     let expected = "a map with 'store', 'name', 'node' and 'key-file'";
     let fields = reader.fields(node, expected, &known)?;
     for (field, what) in [
@@ -39,6 +46,10 @@ pub(super) fn read<'n>(
     let store = (fields.get(STORE)).and_then(|node| store_url::read(reader, node));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
+    let members = match fields.get(NODES) {
+        Some(node) => Some(read_members(reader, node, this.as_ref())),
+        None => None,
+    };
     let key_file = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
         reader,
@@ -70,6 +81,10 @@ pub(super) fn read<'n>(
     Some(Fleet {
         name: name?,
         node: this?,
+        members: match members {
+            Some(members) => Some(members?),
+            None => None,
+        },
         store,
         password_file: password_file?,
         key_file: key_file??,
@@ -85,6 +100,81 @@ fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) ->
             reader.error(node.at, format!("invalid {what} '{text}', {error}"));
             None
         }
+    }
+}
+
+/// Reads the names of all nodes, among which this one's must be.
+fn read_members<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    this: Option<&Name>,
+) -> Option<Members> {
+    let items = reader.items(node, "a list of all nodes' names")?;
+    let names = items.iter().map(|item| read_name(reader, item, "node"));
+    let names = names.collect::<Vec<_>>();
+    let names = names.into_iter().collect::<Option<Vec<_>>>()?;
+    let members = match Members::new(names.iter().map(Name::to_string)) {
+        Ok(members) => members,
+        Err(error) => {
+            reader.error(node.at, format!("{NODES}: {error}"));
+            return None;
+        }
+    };
+    if let Some(this) = this.filter(|this| members.node(this.as_str()).is_none()) {
+        let message = format!("{NODES} lack this node, '{this}': name all, the same on each");
+        reader.error(node.at, message);
+        return None;
+    }
+    Some(members)
+}
+
+/// Notes limits that the fleet cannot have in common as the other sections are.
+pub(super) fn check_limits(
+    limits: &Limits,
+    fleet: Option<&Fleet>,
+    buckets: Buckets,
+    problems: &mut Problems,
+) {
+    for (_, limit) in limits.iter() {
+        let Some(position) = limit.fleet else {
+            continue;
+        };
+        let needs = |what: &str| format!("'scope: fleet' needs {what}");
+        let Some(fleet) = fleet else {
+            let message = needs("a section 'fleet' with the store and the nodes");
+            problems.note_at(position, message);
+            continue;
+        };
+        let Some(members) = &fleet.members else {
+            let message = needs("the names of all nodes: `fleet: {nodes: [a, b]}`");
+            problems.note_at(position, message);
+            continue;
+        };
+        if buckets.scope != Scope::Host {
+            problems.note_at(position, needs("`buckets: {scope: host}`"));
+        }
+        let nodes = members.count();
+        for rate in &limit.rates {
+            if let Err(why) = in_common::check(rate, nodes) {
+                problems.note_at(position, indivisible(why, nodes));
+            }
+        }
+    }
+}
+
+fn indivisible(why: Indivisible, nodes: u32) -> String {
+    match why {
+        Indivisible::TooFast(most) => {
+            format!("'scope: fleet' is for at most {most} tokens a second")
+        }
+        Indivisible::TooSlow(least) => format!(
+            "'scope: fleet' among {nodes} nodes is for at least {least} tokens a second: a floor is a \
+             twentieth of the rate, divided by the nodes"
+        ),
+        Indivisible::TooSmall(least) => format!(
+            "'scope: fleet' among {nodes} nodes needs a burst of at least {least}: a floor is a \
+             twentieth of it, divided by the nodes, and holds a token"
+        ),
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     otherwise, queue,
     rate::{self, RateContext, automatic},
     reader::{Fields, Name, Reader},
-    reserve, spelling, strategy,
+    reserve, scope, spelling, strategy,
 };
 use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Queue, Rate, Reserve};
 
@@ -65,6 +65,8 @@ pub(super) struct Definition {
     pub(super) rates: Vec<Rate>,
     /// If the rate is automatic, the highest, in tokens a second.
     pub(super) ceiling: Option<u64>,
+    /// Where the file says that the fleet has its budget in common; `None`: each host has it.
+    pub(super) fleet: Option<FilePosition>,
     /// Whether it has no field of a rate.
     pub(super) lacks_rate: bool,
     /// The lists whose packets it does not count.
@@ -105,6 +107,7 @@ impl Definition {
             group: None,
             rates: Vec::new(),
             ceiling: None,
+            fleet: None,
             lacks_rate: true,
             exclude: ListNames::default(),
             block: ListNames::default(),
@@ -167,7 +170,7 @@ pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
 }
 
 /// Returns the fields that every limit may have.
-fn known_fields() -> [&'static str; 20] {
+fn known_fields() -> [&'static str; 21] {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
     [
@@ -177,6 +180,7 @@ fn known_fields() -> [&'static str; 20] {
         rate,
         floor,
         ceiling,
+        scope::FIELD,
         strategy::FIELD,
         MODE,
         limit_id::PREFIX_LENGTH,
@@ -262,9 +266,13 @@ pub(super) fn read<'n>(
         mode,
     };
     let (rates, ceiling) = read_rates(reader, name, &fields, kind);
+    let fleet = scope::read(reader, &fields, kind);
     let reserve = reserve::read(reader, &fields, context, &rates);
     if ceiling.is_some() {
-        reserve::refuse_tokens(reader, &fields, reserve.as_ref());
+        reserve::refuse_tokens(reader, &fields, reserve.as_ref(), "count: auto");
+    }
+    if fleet.is_some() {
+        reserve::refuse_tokens(reader, &fields, reserve.as_ref(), "scope: fleet");
     }
     let counted = deny::Counted {
         matching: &matching,
@@ -285,6 +293,7 @@ pub(super) fn read<'n>(
         ban,
         rates,
         ceiling,
+        fleet,
         lacks_rate: !has_rate,
         needs_overrides: !has_rate
             && fields.get(BLOCK).is_none()

@@ -57,6 +57,7 @@ mod queue;
 pub mod rate;
 mod reader;
 mod reserve;
+mod scope;
 mod sections;
 mod selector;
 mod settings;

@@ -107,6 +107,7 @@ pub(super) fn refuse_tokens(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
     reserve: Option<&Reserve>,
+    beside: &str,
 ) {
     let in_tokens = |reserve: &Reserve| {
         let mut standings = STANDINGS.into_iter();
@@ -118,7 +119,7 @@ pub(super) fn refuse_tokens(
         && reserve.is_some_and(in_tokens)
     {
         let message = format!(
-            "'{FIELD}' beside 'count: auto' must be in percentages: how many tokens the bucket \
+            "'{FIELD}' beside '{beside}' must be in percentages: how many tokens the bucket \
              holds changes with its rate"
         );
         reader.error(name.at, message);

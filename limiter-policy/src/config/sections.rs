@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use limiter_common::reason::Action;
+use limiter_fleet::Members;
 
 use super::{
     Config, answers, assemble, bans, buckets,
@@ -149,6 +150,8 @@ pub(super) fn read(
         .chain(of_limits.flat_map(|(_, limit)| [&limit.exclude, &limit.block]))
         .for_each(|named| lists.add_written(named));
     let (until_known, known_names) = setting(&mut reader, &fields, NAMES, names_section::read);
+    let fleet = fleet(&mut reader, &fields, directory);
+    let members = fleet.as_ref().and_then(|fleet| fleet.members.as_ref());
     let parts = assemble::Parts {
         lists: &lists,
         exclude,
@@ -176,6 +179,7 @@ pub(super) fn read(
         connections: connections(&mut reader, &fields),
         until_known,
         known_names,
+        fleet_nodes: members.map(Members::count),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);
@@ -186,7 +190,9 @@ pub(super) fn read(
     let metrics = setting(&mut reader, &fields, METRICS, settings::read_metrics);
     let page = setting(&mut reader, &fields, PAGE, page::read);
     let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
-    let fleet = fleet(&mut reader, &fields, directory);
+    if fleet.is_some() || fields.is_missing(FLEET) {
+        fleet::check_limits(&parts.limits, fleet.as_ref(), buckets, problems);
+    }
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     assemble::check_scope(&parts.limits, buckets, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;

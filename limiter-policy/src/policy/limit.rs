@@ -170,6 +170,10 @@ pub struct Limit {
     /// and nothing has an override.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
+    /// If the fleet has its budget in common, among how many nodes; then it is on all sources together, and
+    /// nothing has an override. `None`: each host has the budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet_nodes: Option<u32>,
     /// The ids with a rate of their own, sorted by id.
     pub overrides: Vec<Override>,
     /// The names of the lists whose packets it does not count.
@@ -269,6 +273,7 @@ impl Limit {
             group: None,
             default,
             ceiling: None,
+            fleet_nodes: None,
             overrides: Vec::new(),
             exclude: Vec::new(),
             block: Vec::new(),

@@ -18,6 +18,7 @@ mod dns_name;
 mod exempt;
 mod forgeable;
 mod implied;
+pub mod in_common;
 mod known_names;
 mod limit;
 mod list;

@@ -189,6 +189,7 @@ mod tests {
             block: vec!["us".to_owned()],
             ip_rep: None,
             ceiling: None,
+            fleet_nodes: None,
             queue: Some(Queue {
                 size: 1000,
                 max_age_ns: 30,

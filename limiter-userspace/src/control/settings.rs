@@ -99,11 +99,19 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
             name: fleet.name.to_string(),
             node: fleet.node.to_string(),
             store: fleet.store.to_string(),
+            members: member_names(fleet),
         });
         let text = |fleet: Option<&FleetBrief>| {
             fleet.map_or_else(
                 || "none".to_owned(),
-                |fleet| format!("{}, node {}, {}", fleet.name, fleet.node, fleet.store),
+                |fleet| {
+                    let nodes = if fleet.members.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" of {}", fleet.members.join(", "))
+                    };
+                    format!("{}, node {}{nodes}, {}", fleet.name, fleet.node, fleet.store)
+                },
             )
         };
         let running = daemon.fleet.as_ref();
@@ -119,6 +127,13 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
         fleet,
     ];
     settings.into_iter().flatten().collect()
+}
+
+/// Returns the names of a fleet's nodes, in order; none: they are not configured.
+pub fn member_names(fleet: &Fleet) -> Vec<String> {
+    let members = fleet.members.iter();
+    let names = members.flat_map(limiter_fleet::Members::names);
+    names.map(ToOwned::to_owned).collect()
 }
 
 fn difference(setting: &'static str, same: bool, old: String, new: String) -> Option<SettingDiff> {
@@ -216,6 +231,7 @@ mod tests {
                 database: 0,
             },
             password_file: None,
+            members: None,
             key_file: "fleet.key".into(),
             ca_file: None,
         }

@@ -399,6 +399,10 @@ pub(super) fn explain_limit(
             let rate = in_force(&limit_bucket.parameters.gcra);
             ("automatic".to_owned(), rate)
         }
+        None if limit.fleet_nodes.is_some() => {
+            let rate = in_force(&limit_bucket.parameters.gcra);
+            ("fleet".to_owned(), rate)
+        }
         None => ("default".to_owned(), limit.default?),
     };
     Some(LimitExplanation {

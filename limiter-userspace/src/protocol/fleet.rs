@@ -13,6 +13,9 @@ pub struct FleetBrief {
     pub node: String,
     /// The address of the store.
     pub store: String,
+    /// The names of all nodes, in order; empty: they are not configured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
 }
 
 /// A node's knowledge of its fleet.

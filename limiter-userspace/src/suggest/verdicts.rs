@@ -181,5 +181,6 @@ pub fn observing(policy: &mut Policy) {
         limit.ban = None;
         limit.deny = None;
         limit.ceiling = None;
+        limit.fleet_nodes = None;
     }
 }

@@ -279,6 +279,7 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
             queue: None,
             group: None,
             ceiling: None,
+            fleet_nodes: None,
             metrics: None,
         })
         .collect()

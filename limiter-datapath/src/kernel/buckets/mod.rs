@@ -8,6 +8,7 @@ mod capture;
 mod give_back;
 mod lines;
 mod location;
+mod moved;
 mod orders;
 mod reset;
 mod restore;

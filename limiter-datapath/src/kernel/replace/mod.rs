@@ -151,6 +151,8 @@ impl Datapath {
         {
             self.kept.forget_limit(limit, &self.policy.units)?;
         }
+        self.kept
+            .forget_parts(&prepared.manifest.policy, Some(&self.manifest.policy))?;
         let has_new_buckets =
             prepared.replaces_kept && !self.kept.fits_buckets(prepared.manifest.settings.buckets);
         let carried = if has_new_buckets {

@@ -54,6 +54,9 @@ impl Datapath {
                 );
             }
         }
+        // Parts may have been lent meanwhile.
+        let back_in_force = kept.as_ref().unwrap_or(&self.kept);
+        back_in_force.forget_parts(&manifest.policy, None)?;
         self.put_back(programs)?;
         drop(self.handshakes.switch(handshakes, self.pins.as_ref()));
         let is_added = |found: &mut Attachment| !attached.contains_key(&found.link.id());

@@ -117,6 +117,8 @@ fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problem
         "cost handshakes, of which no packet is one, and no rate"
     } else if limit.ceiling.is_some() {
         "an automatic rate, and no rate that stays"
+    } else if limit.fleet.is_some() {
+        "a rate that a fleet has in common, and no rate that stays"
     } else if limit.lacks_rate && !limit.needs_overrides {
         "no rate"
     } else {

@@ -47,6 +47,13 @@ pub(in super::super) struct Kind {
     pub(in super::super) mode: Option<Mode>,
 }
 
+/// Returns whether the count is meant to be automatic.
+pub(in super::super) fn is_meant(fields: &Fields<'_>) -> bool {
+    fields.get(COUNT).is_some_and(
+        |node| matches!(&node.value, Value::Text(text) if text.to_ascii_lowercase().starts_with(AUTO)),
+    )
+}
+
 /// Returns whether the count is automatic; notes bounds that belong to no automatic one.
 pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
     if let Some(node) = fields.get(COUNT)

@@ -26,10 +26,12 @@ impl Rates {
         limit: &Limit,
         rate: Rate,
     ) -> Result<Parameters, CompileError> {
-        let parameters = match limit.ceiling {
-            // In nanoseconds at every rate, so that the bucket's states are TATs in them.
-            Some(_) => Parameters::new(limit.strategy, rate.burst, 1, interval_of(rate.count)),
-            None => Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns),
+        // In nanoseconds at every rate, so that the bucket's states are TATs in them.
+        let in_ns = |interval| Parameters::new(limit.strategy, rate.burst, 1, interval);
+        let parameters = match (limit.ceiling, limit.in_common()) {
+            (Some(_), _) => in_ns(interval_of(rate.count)),
+            (None, Some((whole, floor))) => in_ns(whole).map(|whole| whole.at_interval(floor)),
+            (None, None) => Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns),
         };
         let parameters = parameters.ok_or_else(|| CompileError::Rate {
             limit: limit.name.clone(),

@@ -121,6 +121,9 @@ pub struct Terms {
     /// If the rate is automatic, its highest value in tokens a second; `rate` is the lowest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
+    /// If the fleet has its budget in common, among how many nodes; `None`: each host has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet_nodes: Option<u32>,
     /// What it does to packets above the rate.
     pub mode: Mode,
     /// What sources must leave in its buckets, by their standing; `None`: nothing.
@@ -164,6 +167,10 @@ pub enum Part {
     Match,
     /// [`Terms::rate`].
     Rate,
+    /// Whether each host or the fleet has the budget: [`Terms::fleet_nodes`].
+    Scope,
+    /// Among how many nodes the fleet has it in common: [`Terms::fleet_nodes`].
+    Nodes,
     /// [`Terms::mode`].
     Mode,
     /// [`Terms::reserve`].
@@ -403,6 +410,7 @@ impl Terms {
             matching: limit.matching.clone(),
             rate: limit.default,
             ceiling: limit.ceiling,
+            fleet_nodes: limit.fleet_nodes,
             mode: limit.mode,
             reserve: limit.reserve,
             deny: limit.deny,
@@ -429,6 +437,16 @@ impl Terms {
                 Part::Rate,
                 (self.rate, self.ceiling) != (other.rate, other.ceiling),
             ),
+            (
+                Part::Scope,
+                self.fleet_nodes.is_some() != other.fleet_nodes.is_some(),
+            ),
+            (
+                Part::Nodes,
+                self.fleet_nodes.is_some()
+                    && other.fleet_nodes.is_some()
+                    && self.fleet_nodes != other.fleet_nodes,
+            ),
             (Part::Mode, self.mode != other.mode),
             (Part::Reserve, self.reserve != other.reserve),
             (Part::Deny, self.deny != other.deny),
@@ -451,9 +469,17 @@ impl BucketFate {
         match change {
             Change::Added => Self::FullUnlessItWasThere,
             Change::Removed => Self::SetAside,
-            Change::Changed if differs(Part::Id) || differs(Part::Cost) => Self::Full,
+            Change::Changed
+                if differs(Part::Id) || differs(Part::Cost) || differs(Part::Scope) =>
+            {
+                Self::Full
+            }
             Change::Changed if differs(Part::Strategy) => Self::Anew,
-            Change::Changed if differs(Part::Rate) || !overrides.is_empty() => Self::DebtInTokens,
+            Change::Changed
+                if differs(Part::Rate) || differs(Part::Nodes) || !overrides.is_empty() =>
+            {
+                Self::DebtInTokens
+            }
             Change::Changed => Self::Kept,
         }
     }

@@ -7,6 +7,7 @@ mod connections;
 mod diff;
 mod dns_cookies;
 mod forged;
+mod in_common;
 mod lists;
 mod machine;
 mod owned_names;
@@ -97,6 +98,9 @@ struct Interned<'a> {
     /// `period_ns` are those of its floor.
     #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<u64>,
+    /// If the fleet has its budget in common, among how many nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet_nodes: Option<u32>,
     overrides: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     reserve: Option<Reserve>,
@@ -199,6 +203,7 @@ impl<'a> Interned<'a> {
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
             at_worst: rate.map(|rate| limit.strategy.most_in_a_period(rate.burst, rate.count)),
             ceiling: limit.ceiling,
+            fleet_nodes: limit.fleet_nodes,
             overrides: limit.overrides.len(),
             reserve: limit.reserve,
             deny: limit.deny,
@@ -272,6 +277,7 @@ fn print(
         writeln!(out, "{shown}")?;
     }
     automatic::print(&mut out, &config.policy)?;
+    in_common::print(&mut out, &config.policy)?;
     queues::print(&mut out, &config.policy)?;
     answers::print(&mut out, &config.policy)?;
     bans::print(&mut out, &config.policy)?;

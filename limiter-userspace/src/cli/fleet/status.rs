@@ -113,6 +113,7 @@ mod tests {
                 name: "edge".to_owned(),
                 node: "a".to_owned(),
                 store: "redis://store:6379/0".to_owned(),
+                members: Vec::new(),
             },
             connected: false,
             error: None,

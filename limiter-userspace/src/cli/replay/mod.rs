@@ -139,6 +139,10 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     }
     let assumed = standing::assume(&mut config.policy, args.assume_known.as_deref())?;
     automatic::assume(&mut config.policy, args.assume_rate)?;
+    for limit in &mut config.policy.limits {
+        // A capture is of one host, which is judged as if it had the whole budget.
+        limit.fleet_nodes = None;
+    }
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
     let mut tables = CompiledPolicy::new(&config.policy, cpus)?;
     // How many packets each CPU will get is not in the capture.

@@ -9,7 +9,10 @@ use std::{
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
-use crate::protocol::{FleetBrief, FleetNode, FleetStatus};
+use crate::{
+    control::settings::member_names,
+    protocol::{FleetBrief, FleetNode, FleetStatus},
+};
 
 /// The daemon has no part in a fleet.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,7 @@ impl Fleet {
             name: self.settings.name.to_string(),
             node: self.settings.node.to_string(),
             store: self.settings.store.to_string(),
+            members: member_names(&self.settings),
         }
     }
 

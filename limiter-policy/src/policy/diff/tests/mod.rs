@@ -48,6 +48,7 @@ fn limit(name: &str) -> Limit {
         queue: None,
         group: None,
         ceiling: None,
+        fleet_nodes: None,
         metrics: None,
     }
 }

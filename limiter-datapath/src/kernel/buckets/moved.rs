@@ -1,0 +1,50 @@
+//! A bucket whose tokens move with its rate.
+
+use limiter_common::{
+    bucket::Updated,
+    owner::BucketKey,
+    strategy::{Parameters, Spend},
+    table::OrderKind,
+};
+use limiter_policy::policy::Units;
+
+use super::{BucketMaps, DatapathError, lines::UnitsAt};
+
+impl BucketMaps {
+    /// Returns the state of a bucket with these parameters; 0 if it is missing, which is full.
+    pub(in crate::kernel) fn state_of(
+        &self,
+        key: &BucketKey,
+        parameters: &Parameters,
+        units: &Units,
+        now_ns: u64,
+    ) -> Result<u64, DatapathError> {
+        let location = self.location(key, parameters.unit);
+        self.state(&location, &UnitsAt { units, now_ns })
+    }
+
+    /// Takes `ticks` from a bucket of GCRA with these parameters, even those that it does not hold; or gives
+    /// as many, at most until it is full. No concurrent change is lost.
+    pub(in crate::kernel) fn move_ticks(
+        &self,
+        is_given: bool,
+        ticks: u64,
+        key: &BucketKey,
+        (parameters, units, now_ns): (&Parameters, &Units, u64),
+    ) -> Result<(), DatapathError> {
+        let location = self.location(key, parameters.unit);
+        let at = &UnitsAt { units, now_ns };
+        let spend = Spend::unbounded(parameters.gcra.ticks(now_ns), ticks);
+        if is_given {
+            // A missing bucket is full.
+            return self
+                .repeat_order(OrderKind::GiveBack, &location, at, spend)
+                .map(drop);
+        }
+        let ended = self.repeat_order(OrderKind::Spend, &location, at, spend)?;
+        match ended.updated {
+            Updated::Stored => Ok(()),
+            _ => Err(DatapathError::NoRoomForBucket),
+        }
+    }
+}

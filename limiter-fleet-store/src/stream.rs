@@ -1,0 +1,103 @@
+//! The commands that read a stream.
+
+use std::time::Duration;
+
+use redis::{FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
+
+use super::{error::StoreError, position::Position};
+
+/// The most messages or fields that are asked for at once.
+pub const MOST_AT_ONCE: usize = 256;
+
+/// How long a read waits for news.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The name of the only field of messages.
+pub(crate) const FIELD: &str = "m";
+
+/// Messages of a stream.
+#[derive(Debug, Default)]
+pub struct News {
+    /// The messages, the oldest first.
+    pub messages: Vec<Vec<u8>>,
+    /// Where to go on; `None`: there was nothing.
+    pub next: Option<Position>,
+}
+
+/// Returns the position of the newest message; the first of all positions if there is none.
+pub(crate) async fn newest(
+    connection: &mut MultiplexedConnection,
+    stream: &str,
+) -> Result<Position, StoreError> {
+    let mut newest = cmd("XREVRANGE");
+    newest.arg(stream).arg("+").arg("-").arg("COUNT").arg(1);
+    let found: Value = newest.query_async(connection).await?;
+    Ok(messages(found)?.next.unwrap_or_default())
+}
+
+/// Reads messages after a position; waits a second at most if there is none.
+pub(crate) async fn read(
+    connection: &mut MultiplexedConnection,
+    stream: &str,
+    after: Position,
+) -> Result<News, StoreError> {
+    let mut read = cmd("XREAD");
+    read.arg("COUNT").arg(MOST_AT_ONCE);
+    read.arg("BLOCK").arg(WAIT.as_millis().to_string());
+    read.arg("STREAMS").arg(stream).arg(after.to_string());
+    match read.query_async(connection).await? {
+        Value::Nil => Ok(News::default()),
+        // A list with the stream's name and its messages, or a map of them.
+        Value::Array(mut streams) if streams.len() == 1 => match streams.remove(0) {
+            Value::Array(mut named) if named.len() == 2 => messages(named.remove(1)),
+            _ => Err(StoreError::Answer),
+        },
+        Value::Map(mut streams) if streams.len() == 1 => messages(streams.remove(0).1),
+        _ => Err(StoreError::Answer),
+    }
+}
+
+/// Reads messages with their positions. One without the field is left out: somebody else wrote it.
+pub(crate) fn messages(found: Value) -> Result<News, StoreError> {
+    let Value::Array(all) = found else {
+        return Err(StoreError::Answer);
+    };
+    let mut news = News::default();
+    for one in all {
+        let (position, fields) = <(Vec<u8>, Vec<Vec<u8>>)>::from_redis_value(one)?;
+        news.next = Some(Position::parse(&position).ok_or(StoreError::Answer)?);
+        let mut fields = fields.into_iter();
+        if fields.next().is_some_and(|field| field == FIELD.as_bytes()) {
+            news.messages.extend(fields.next());
+        }
+    }
+    Ok(news)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn messages_of_others_are_left_out() {
+        let message = |id: &str, fields: &[&str]| {
+            let fields = fields.iter().map(|field| text(field)).collect();
+            Value::Array(vec![text(id), Value::Array(fields)])
+        };
+        let found = Value::Array(vec![
+            message("1-0", &["m", "one"]),
+            message("1-1", &["x", "other"]),
+            message("2-0", &["m", "two", "x", "more"]),
+            message("3-0", &[]),
+        ]);
+        let news = messages(found).unwrap();
+        assert_eq!(news.messages, [b"one", b"two"]);
+        assert_eq!(news.next.unwrap().to_string(), "3-0");
+        assert!(messages(Value::Nil).is_err());
+        assert!(messages(Value::Array(vec![message("x", &[])])).is_err());
+    }
+}

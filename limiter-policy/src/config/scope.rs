@@ -1,0 +1,99 @@
+//! The field `scope` of limits: whether each host has the budget, or the fleet has it in common.
+
+use limiter_common::{
+    limit::{Cost, IdFormat, NamedBy},
+    strategy::Strategy,
+};
+
+use super::{
+    diagnostics::FilePosition,
+    rate::{self, RateContext, automatic},
+    reader::{Fields, Reader},
+};
+use crate::policy::Mode;
+
+/// The field's name.
+pub(super) const FIELD: &str = "scope";
+
+const HOST: &str = "host";
+const FLEET: &str = "fleet";
+
+/// Returns where the file says that the fleet has the budget in common; `None`: each host has it, or the
+/// limit cannot be in common, which is noted.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    kind: automatic::Kind,
+) -> Option<FilePosition> {
+    let (name, node) = fields.named(FIELD)?;
+    let is_of_fleet = reader.choice(node, FIELD, [(HOST, false), (FLEET, true)])?;
+    if !is_of_fleet {
+        return None;
+    }
+    let problem = if automatic::is_meant(fields) {
+        Some("is not for 'count: auto': each host finds what it bears by itself".to_owned())
+    } else if rate::is_absent(fields) {
+        Some(format!("needs {}", rate::EXPECTED))
+    } else {
+        misfit(kind).map(|why| format!("is not for {why}"))
+    };
+    match problem {
+        Some(problem) => {
+            reader.error(name.at, format!("'{FIELD}: {FLEET}' {problem}"));
+            None
+        }
+        None => Some(reader.position(name.at)),
+    }
+}
+
+/// Notes the field in a limit on connections.
+pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
+    if let Some((name, _)) = fields.named(FIELD) {
+        let message = format!(
+            "'{FIELD}' is not for cost {}: connections that are open cannot be lent",
+            Cost::Connections.name()
+        );
+        reader.error(name.at, message);
+    }
+}
+
+/// Says what kind of limit the fleet cannot have in common, and why; `None`: it can have this one.
+fn misfit(kind: automatic::Kind) -> Option<String> {
+    let automatic::Kind {
+        id_format,
+        context: RateContext { cost, strategy },
+        mode,
+    } = kind;
+    if let Some(format) = id_format
+        && format.named_by() != Some(NamedBy::Interface)
+    {
+        return Some(format!(
+            "id {}, only for id {}: nodes hold parts of one bucket",
+            format.name(),
+            IdFormat::Total.name()
+        ));
+    }
+    if let Some(cost) = cost
+        && !matches!(cost, Cost::Packets | Cost::NewConnections)
+    {
+        return Some(format!(
+            "cost {}, only for cost {} and {}: of them each takes one token",
+            cost.name(),
+            Cost::Packets.name(),
+            Cost::NewConnections.name()
+        ));
+    }
+    if let Some(strategy) = strategy.filter(|strategy| *strategy != Strategy::Gcra) {
+        return Some(format!(
+            "strategy {}, only for strategy {}: a window's count cannot move",
+            strategy.name(),
+            Strategy::Gcra.name()
+        ));
+    }
+    (mode == Some(Mode::Observe)).then(|| {
+        format!(
+            "mode {}: parts move by what the limit drops",
+            Mode::Observe.name()
+        )
+    })
+}

@@ -1,0 +1,49 @@
+//! What budgets mean that the fleet has in common.
+
+use std::io::Write;
+
+use limiter_policy::policy::{Limit, Policy, automatic::rate_of};
+
+use crate::cli::render::{count, counted};
+
+/// Prints a line for each limit whose budget the fleet has in common.
+pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
+    for line in policy.limits.iter().filter_map(line) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn line(limit: &Limit) -> Option<String> {
+    let nodes = usize::try_from(limit.fleet_nodes?).ok()?;
+    let (_, floor) = limit.in_common()?;
+    Some(format!(
+        "{}: one budget for all of the fleet, of {}; each has at least {} a second, whatever the others do",
+        limit.name,
+        counted(nodes, "node"),
+        count(rate_of(floor)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::total;
+
+    #[test]
+    fn what_is_told() {
+        let mut policy = total("burst: 1000, count: 100000, period: 1s");
+        let shown = |policy: &Policy| {
+            let mut out = Vec::new();
+            print(&mut out, policy).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(shown(&policy), "");
+        policy.limits[0].fleet_nodes = Some(2);
+        assert_eq!(
+            shown(&policy),
+            "All: one budget for all of the fleet, of 2 nodes; each has at least 2 500 a second, \
+             whatever the others do\n"
+        );
+    }
+}
