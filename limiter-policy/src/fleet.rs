@@ -31,6 +31,16 @@ pub struct Fleet {
     pub ca_file: Option<PathBuf>,
 }
 
+impl Fleet {
+    /// Returns the names of all nodes, in order; none: the file does not say.
+    #[must_use]
+    pub fn member_names(&self) -> Vec<String> {
+        let members = self.members.iter();
+        let names = members.flat_map(Members::names);
+        names.map(ToOwned::to_owned).collect()
+    }
+}
+
 /// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreAddress {

@@ -116,10 +116,7 @@ mod tests {
     #[test]
     fn what_can_be_divided() {
         assert_eq!(check(&rate(40, 2_400), 2), Ok(()));
-        assert_eq!(
-            check(&rate(40, 2_000), 2),
-            Err(Indivisible::TooSlow(2_385))
-        );
+        assert_eq!(check(&rate(40, 2_000), 2), Err(Indivisible::TooSlow(2_385)));
         assert_eq!(check(&rate(40, 2_385), 2), Ok(()));
         assert_eq!(check(&rate(39, 2_400), 2), Err(Indivisible::TooSmall(40)));
         assert_eq!(

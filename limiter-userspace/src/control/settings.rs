@@ -99,7 +99,7 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
             name: fleet.name.to_string(),
             node: fleet.node.to_string(),
             store: fleet.store.to_string(),
-            members: member_names(fleet),
+            members: fleet.member_names(),
         });
         let text = |fleet: Option<&FleetBrief>| {
             fleet.map_or_else(
@@ -110,7 +110,10 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
                     } else {
                         format!(" of {}", fleet.members.join(", "))
                     };
-                    format!("{}, node {}{nodes}, {}", fleet.name, fleet.node, fleet.store)
+                    format!(
+                        "{}, node {}{nodes}, {}",
+                        fleet.name, fleet.node, fleet.store
+                    )
                 },
             )
         };
@@ -127,13 +130,6 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
         fleet,
     ];
     settings.into_iter().flatten().collect()
-}
-
-/// Returns the names of a fleet's nodes, in order; none: they are not configured.
-pub fn member_names(fleet: &Fleet) -> Vec<String> {
-    let members = fleet.members.iter();
-    let names = members.flat_map(limiter_fleet::Members::names);
-    names.map(ToOwned::to_owned).collect()
 }
 
 fn difference(setting: &'static str, same: bool, old: String, new: String) -> Option<SettingDiff> {

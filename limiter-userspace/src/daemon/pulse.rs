@@ -57,6 +57,8 @@ pub struct Pulses {
     pub server_names: Pulse,
     /// Hears the other nodes of the fleet.
     pub fleet: Pulse,
+    /// Shares budgets with the other nodes of the fleet.
+    pub shares: Pulse,
 }
 
 impl Pulses {
@@ -71,6 +73,7 @@ impl Pulses {
             ("serves the page", &self.page),
             ("reads server names", &self.server_names),
             ("hears the fleet", &self.fleet),
+            ("shares the fleet's budgets", &self.shares),
         ];
         let late = threads
             .into_iter()

@@ -123,6 +123,10 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     // Now that the bans are there from before.
     if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
         threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
+        if let Some(members) = &fleet.settings.members {
+            let shares = fleet::start_shares(&daemon, fleet, members, &keys);
+            threads.push(shares.map_err(StartupError::Thread)?);
+        }
     }
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
     for listener in [listener, page_listener].into_iter().flatten() {

@@ -35,7 +35,7 @@ pub use self::{
         QueueStatus, TrackingStatus,
     },
     explanation::{Explanation, LastDrop, LimitExplanation},
-    fleet::{FleetBrief, FleetNode, FleetStatus},
+    fleet::{FleetBrief, FleetNode, FleetShare, FleetStatus},
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
     },

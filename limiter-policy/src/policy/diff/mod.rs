@@ -469,9 +469,7 @@ impl BucketFate {
         match change {
             Change::Added => Self::FullUnlessItWasThere,
             Change::Removed => Self::SetAside,
-            Change::Changed
-                if differs(Part::Id) || differs(Part::Cost) || differs(Part::Scope) =>
-            {
+            Change::Changed if differs(Part::Id) || differs(Part::Cost) || differs(Part::Scope) => {
                 Self::Full
             }
             Change::Changed if differs(Part::Strategy) => Self::Anew,

@@ -62,6 +62,7 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     if let Some(delay_ns) = status.delay_ns {
         writeln!(out, "last note under way for {}", duration(delay_ns))?;
     }
+    print_shares(out, status)?;
     let refused = status.refused.iter();
     let refused: Vec<_> = refused
         .map(|(reason, number)| format!("{reason} {}", count(*number)))
@@ -93,12 +94,41 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints what this node has of budgets that the fleet has in common.
+fn print_shares(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
+    if let Some(error) = &status.letters_error {
+        writeln!(out, "budgets are not shared: {error}")?;
+    }
+    if status.shares.is_empty() {
+        return Ok(());
+    }
+    let header = ["budget", "share", "wanted", "rate", "burst", "problem"];
+    let rows = status.shares.iter().map(|(name, share)| {
+        [
+            name.clone(),
+            percent(share.share_billionths),
+            percent(share.wanted_billionths),
+            format!("{} a second", count(share.rate)),
+            count(share.burst),
+            share.error.clone().unwrap_or_else(|| "–".to_owned()),
+        ]
+    });
+    writeln!(out, "{}", table(header, [1, 2, 3, 4], rows))?;
+    Ok(())
+}
+
+/// Formats a share in billionths, rounded down.
+fn percent(billionths: u64) -> String {
+    let tenths = billionths / 1_000_000;
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::protocol::{FleetBrief, FleetNode};
+    use crate::protocol::{FleetBrief, FleetNode, FleetShare};
 
     fn shown(status: &FleetStatus) -> String {
         let mut out = Vec::new();
@@ -127,6 +157,8 @@ mod tests {
             heard: 0,
             refused: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            letters_error: None,
         };
         assert_eq!(
             shown(&status),
@@ -163,6 +195,24 @@ mod tests {
              node  version  policy            sign of life\n\
              a     0.1.0    00000000000000aa  1 s ago\n\
              b     0.1.0    00000000000000bb  1 s ago\n"
+        );
+        let share = FleetShare {
+            share_billionths: 974_999_999,
+            wanted_billionths: 1_000_000_000,
+            rate: 97_465,
+            burst: 974,
+            error: None,
+        };
+        status.shares = BTreeMap::from([("All".to_owned(), share)]);
+        status.letters_error = Some("it does not answer".to_owned());
+        let shown = shown(&status);
+        assert!(
+            shown.contains(
+                "budgets are not shared: it does not answer\n\
+                 budget   share   wanted             rate  burst  problem\n\
+                 All     97.4 %  100.0 %  97 465 a second    974  –\n"
+            ),
+            "{shown}"
         );
     }
 }

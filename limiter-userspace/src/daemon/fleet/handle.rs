@@ -9,10 +9,7 @@ use std::{
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
-use crate::{
-    control::settings::member_names,
-    protocol::{FleetBrief, FleetNode, FleetStatus},
-};
+use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetStatus};
 
 /// The daemon has no part in a fleet.
 #[derive(Debug, thiserror::Error)]
@@ -22,11 +19,13 @@ pub(in crate::daemon) struct NoFleet;
 /// A daemon's part in a fleet.
 pub(in crate::daemon) struct Fleet {
     /// As it was configured when the daemon started.
-    pub(super) settings: Settings,
+    pub(in crate::daemon) settings: Settings,
     /// Notified when bans were made or lifted here.
     pub(super) changed: Arc<Notify>,
     /// Notified when the daemon ends.
     pub(super) ending: Notify,
+    /// Notified for the thread that shares budgets when the daemon ends.
+    pub(super) shares_ending: Notify,
     told: Mutex<Told>,
 }
 
@@ -44,6 +43,8 @@ pub(super) struct Told {
     pub(super) heard: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) nodes: BTreeMap<String, Seen>,
+    pub(super) shares: BTreeMap<String, FleetShare>,
+    pub(super) letters_error: Option<String>,
 }
 
 /// A node's last sign of life.
@@ -61,6 +62,7 @@ impl Fleet {
             settings,
             changed: Arc::default(),
             ending: Notify::new(),
+            shares_ending: Notify::new(),
             told: Mutex::new(Told {
                 is_connected: false,
                 error: None,
@@ -74,6 +76,8 @@ impl Fleet {
                 heard: 0,
                 refused: BTreeMap::new(),
                 nodes: BTreeMap::new(),
+                shares: BTreeMap::new(),
+                letters_error: None,
             }),
         }
     }
@@ -84,7 +88,7 @@ impl Fleet {
             name: self.settings.name.to_string(),
             node: self.settings.node.to_string(),
             store: self.settings.store.to_string(),
-            members: member_names(&self.settings),
+            members: self.settings.member_names(),
         }
     }
 
@@ -117,6 +121,8 @@ impl Fleet {
                 .map(|(reason, count)| ((*reason).to_owned(), *count))
                 .collect(),
             nodes: nodes.collect(),
+            shares: told.shares.clone(),
+            letters_error: told.letters_error.clone(),
         }
     }
 

@@ -5,14 +5,17 @@
 //! `limiter-fleet` says in which order things were said and what of that is believed
 //! (`known.rs`); this node's guard and policy have the last word on what is in force here
 //! (`enforce.rs`). Without a store everything goes on as it is, and what is done here waits, each ban
-//! once.
+//! once. `shares/` is this node's part in budgets that the fleet has in common.
 
+mod access;
 mod beats;
 mod enforce;
 mod handle;
+mod key_file;
 mod known;
 mod node;
 mod session;
+mod shares;
 mod words;
 
 use std::{
@@ -26,7 +29,10 @@ use limiter_fleet::Keys;
 use tokio::runtime::{Builder, Handle};
 use tracing::{info, warn};
 
-pub(super) use self::handle::{Fleet, NoFleet};
+pub(super) use self::{
+    handle::{Fleet, NoFleet},
+    shares::start as start_shares,
+};
 use self::{node::Node, session::Over};
 use super::{shared::Daemon, worker::Worker};
 

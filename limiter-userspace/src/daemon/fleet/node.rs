@@ -3,20 +3,21 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use limiter_fleet::{
     Keys, OpenError,
     bans::{BanId, BanNote, BanSeal, Beat},
 };
-use limiter_policy::{fleet, policy};
+use limiter_policy::policy;
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
     enforce::{self, Enforced},
     handle::Fleet,
+    key_file::KeyFile,
     known::{Known, Taken},
     words::{self, Now},
 };
@@ -36,8 +37,7 @@ pub(super) struct Node {
     pub(super) others: Handle,
     pub(super) known: Known,
     pub(super) seal: BanSeal,
-    /// When the file with the keys was changed.
-    keys_from: Option<SystemTime>,
+    key_file: KeyFile,
     /// The bans that hold elsewhere and are refused here.
     refused: HashMap<BanId, &'static str>,
     /// When the log last said why notes are refused.
@@ -49,14 +49,14 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
         let seal = BanSeal::new(&fleet.settings.name, keys);
-        let keys_from = changed_at(&fleet);
+        let key_file = KeyFile::new(&fleet.settings.key_file);
         Self {
             known: Known::new(fleet.settings.node.clone()),
             daemon,
             fleet,
             others,
             seal,
-            keys_from,
+            key_file,
             refused: HashMap::new(),
             logged: HashMap::new(),
             policy: (0, 0),
@@ -220,14 +220,11 @@ impl Node {
 
     /// Reads the keys again, if their file has changed.
     pub(super) fn renew_keys(&mut self) {
-        let changed_at = changed_at(&self.fleet);
-        if changed_at == self.keys_from {
+        let Some(read) = self.key_file.renewed() else {
             return;
-        }
-        self.keys_from = changed_at;
-        let file = &self.fleet.settings.key_file;
-        let name = file.display();
-        match fleet::read_keys(file) {
+        };
+        let name = self.fleet.settings.key_file.display();
+        match read {
             Ok(keys) => {
                 self.seal = BanSeal::new(&self.fleet.settings.name, &keys);
                 info!("the fleet's keys are those in the file '{name}'");
@@ -276,12 +273,6 @@ impl Node {
         }
         self.fleet.told().bans = bans;
     }
-}
-
-/// Returns when the file with the keys was changed.
-fn changed_at(fleet: &Fleet) -> Option<SystemTime> {
-    let metadata = fleet.settings.key_file.metadata();
-    metadata.and_then(|metadata| metadata.modified()).ok()
 }
 
 /// Returns the name in metrics of why bytes are no letter.

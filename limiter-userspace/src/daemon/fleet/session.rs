@@ -14,8 +14,7 @@ use std::{
 };
 
 use limiter_fleet::bans::{BanId, MOST_BAN_NOTES, MOST_HELD};
-use limiter_fleet_store::{Access, ConnectError, News, Position, Store, StoreError, Tls};
-use limiter_policy::fleet::{self, SecretFileError};
+use limiter_fleet_store::{ConnectError, News, Position, Store, StoreError};
 use thiserror::Error;
 use tokio::{
     sync::mpsc,
@@ -24,7 +23,13 @@ use tokio::{
 };
 use tracing::info;
 
-use super::{beats::Beats, known::Taken, node::Node, words::Now};
+use super::{
+    access::{self, AccessError},
+    beats::Beats,
+    known::Taken,
+    node::Node,
+    words::Now,
+};
 
 /// How often the thread gives a sign of life, at least.
 const ALIVE: Duration = Duration::from_millis(500);
@@ -50,12 +55,9 @@ pub(super) enum Over {
     /// The store has not done what it was asked.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// The store's password cannot be read.
-    #[error("the file with its password {0}")]
-    Password(#[source] SecretFileError),
-    /// The certificates cannot be read.
-    #[error("the file with certificates {0}")]
-    Certificates(String),
+    /// A file is wrong by which it is reached.
+    #[error("{0}")]
+    Access(#[from] AccessError),
     /// The store has lost what it had.
     #[error("it has lost what it had")]
     Emptied,
@@ -67,7 +69,7 @@ pub(super) enum Over {
 impl Node {
     /// Connects, and stays connected as long as that goes well.
     pub(super) async fn session(&mut self) -> Result<(), Over> {
-        let access = self.access()?;
+        let access = access::of(&self.fleet.settings)?;
         let name = self.fleet.settings.name.to_string();
         let mut store = self.meanwhile(Store::connect(&access, &name)).await??;
         let reader = self.meanwhile(Store::connect(&access, &name)).await??;
@@ -128,24 +130,6 @@ impl Node {
     /// Waits without a store, and meanwhile notes what is done here.
     pub(super) async fn rest(&mut self, pause: Duration) -> Result<(), Over> {
         self.meanwhile(sleep(pause)).await
-    }
-
-    fn access(&self) -> Result<Access, Over> {
-        let settings = &self.fleet.settings;
-        let password = settings.password_file.as_deref().map(fleet::read_password);
-        let certificates = settings.ca_file.as_deref().map(fleet::read_certificates);
-        let certificates = certificates
-            .transpose()
-            .map_err(|error| Over::Certificates(error.to_string()))?;
-        let store = &settings.store;
-        Ok(Access {
-            host: store.host.clone(),
-            port: store.port,
-            database: store.database,
-            user: store.user.clone(),
-            password: password.transpose().map_err(Over::Password)?,
-            tls: store.tls.then_some(Tls { certificates }),
-        })
     }
 
     /// Reads all that the store has of bans, and notes what it lacks.

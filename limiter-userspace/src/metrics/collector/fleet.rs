@@ -8,7 +8,10 @@ use prometheus_client::{
 };
 
 use super::labelled::{Labelled, counters};
-use crate::{metrics::number::gauge_of, protocol::FleetStatus};
+use crate::{
+    metrics::number::gauge_of,
+    protocol::{FleetShare, FleetStatus},
+};
 
 /// Encodes what a node knows of its fleet.
 pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
@@ -61,6 +64,7 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
         let labels = [("origin", origin.as_str())];
         ConstGauge::new(gauge_of(*count)).encode(family.encode_family(&labels)?)?;
     }
+    encode_shares(status, encoder)?;
     for (name, help, value) in [
         (
             "limiter_fleet_notes_sent",
@@ -82,6 +86,49 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
         "Notes of other nodes that were refused, by reason",
         &rows(&status.refused),
     )
+}
+
+/// Encodes what a node has of budgets that the fleet has in common.
+fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    if status.shares.is_empty() {
+        return Ok(());
+    }
+    ConstGauge::new(gauge_of(status.letters_error.is_none().into())).encode(
+        encoder.encode_descriptor(
+            "limiter_fleet_shares_carried",
+            "1: nodes hear of each other's need for budgets",
+            None,
+            MetricType::Gauge,
+        )?,
+    )?;
+    let of_shares: [(_, _, fn(&FleetShare) -> u64); 2] = [
+        (
+            "limiter_fleet_share_ratio",
+            "The part that this node has of a limit's budget, which the fleet has in common",
+            |share| share.share_billionths,
+        ),
+        (
+            "limiter_fleet_share_wanted_ratio",
+            "The part of a limit's budget with which this node would refuse nobody, at most all",
+            |share| share.wanted_billionths,
+        ),
+    ];
+    for (name, help, value) in of_shares {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (limit, share) in &status.shares {
+            let labels = [("limit", limit.as_str())];
+            ConstGauge::new(ratio(value(share))).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share has at most 30 bits, of the 53 that a float keeps"
+)]
+fn ratio(billionths: u64) -> f64 {
+    billionths as f64 / 1e9
 }
 
 fn rows(counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
