@@ -56,7 +56,7 @@ pub fn interval_of_floor(whole: u64, nodes: u32) -> u64 {
 pub fn check(rate: &Rate, nodes: u32) -> Result<(), Indivisible> {
     let whole = whole_interval(rate);
     let floor = floor_among(nodes);
-    if whole < SHORTEST_INTERVAL {
+    if u128::from(rate.count) * u128::from(SHORTEST_INTERVAL) > u128::from(rate.period_ns) {
         return Err(Indivisible::TooFast(SECOND_NS / SHORTEST_INTERVAL));
     }
     if interval_of_floor(whole, nodes) > CurrentRate::LONGEST_INTERVAL {

@@ -34,7 +34,7 @@ fn names() {
              PacketsPerIPv4Range, BytesPerIPv4Range, NewConnectionsPerIPv4Range, \
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
             "4:30: invalid burst '0', must be > 0",
-            "4:55: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, prefix-length, \
+            "4:55: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, scope, strategy, mode, prefix-length, \
              exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
         ],
     );
@@ -134,7 +134,7 @@ fn definitions() {
             "7:53: invalid burst '5', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
-            "8:40: unknown field 'priority', must be one of burst, count, period, rate, floor, ceiling, strategy, mode, \
+            "8:40: unknown field 'priority', must be one of burst, count, period, rate, floor, ceiling, scope, strategy, mode, \
              prefix-length, exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
         ],
     );

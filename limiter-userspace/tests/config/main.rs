@@ -12,6 +12,7 @@ mod fleet;
 mod folder;
 mod handshakes;
 mod harness;
+mod in_common;
 mod ip_rep;
 mod limits;
 mod lists;

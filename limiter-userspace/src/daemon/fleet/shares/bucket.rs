@@ -113,7 +113,8 @@ mod tests {
     use super::*;
     use crate::daemon::fleet::shares::model::Model;
 
-    const WHOLE: u64 = 1_000;
+    /// Divided evenly by all shares here.
+    const WHOLE: u64 = 1_200;
     const BURST: u64 = 10_000;
 
     fn part(percent: u64) -> Share {
@@ -157,15 +158,15 @@ mod tests {
         let lever = model.lever();
         let mut bucket = ShareBucket::new(&lever, WHOLE, FOREVER).unwrap();
         bucket.change(0, part(50), 0);
-        assert_eq!(lever.interval().unwrap(), 10_000);
+        assert_eq!(lever.interval().unwrap(), 12_000);
         // Smaller than what was given, and still larger than what is in force.
         bucket.change(0, part(20), 0);
-        assert_eq!((lever.interval().unwrap(), model.waits()), (10_000, 0));
+        assert_eq!((lever.interval().unwrap(), model.waits()), (12_000, 0));
         bucket.finish(None).unwrap();
-        assert_eq!(lever.interval().unwrap(), 5_000);
+        assert_eq!(lever.interval().unwrap(), 6_000);
         let mut bucket = ShareBucket::new(&lever, WHOLE, FOREVER).unwrap();
         bucket.change(0, part(10), 0);
-        assert_eq!((lever.interval().unwrap(), model.waits()), (10_000, 1));
+        assert_eq!((lever.interval().unwrap(), model.waits()), (12_000, 1));
         bucket.finish(None).unwrap();
     }
 }

@@ -1,0 +1,175 @@
+//! `scope: fleet`: budgets that a fleet has in common.
+
+use limiter_policy::config::Config;
+
+use crate::harness::load;
+
+const KEY: &[u8] = b"0f0e0d0c0b0a09080706050403020100";
+const RATE: &str = "burst: 1000, count: 10000, period: 1s";
+
+/// Loads a limit in the first line, a section `fleet` with these fields more in the second, and more.
+fn load_with(limit: &str, fleet: &str, more: &str) -> Result<Config, Vec<String>> {
+    let least = "store: 'redis://127.0.0.1', name: edge, node: a, key-file: fleet.key";
+    let configuration = format!("limits: {{All: {{{limit}}}}}\nfleet: {{{least}{fleet}}}\n{more}");
+    load(&[
+        ("limiter.yaml", configuration.as_bytes()),
+        ("fleet.key", KEY),
+    ])
+}
+
+fn total(more: &str) -> String {
+    format!("id: total, cost: packets, {more}")
+}
+
+#[test]
+fn whose_budget() {
+    let nodes_of = |limit: &str, fleet: &str| {
+        let policy = load_with(limit, fleet, "").unwrap().policy;
+        policy.limits[0].fleet_nodes
+    };
+    let limit = total(&format!("scope: fleet, {RATE}"));
+    assert_eq!(nodes_of(&limit, ", nodes: [b, a, c]"), Some(3));
+    assert_eq!(nodes_of(&limit, ", nodes: [a]"), Some(1));
+    assert_eq!(nodes_of(&total(&format!("scope: host, {RATE}")), ""), None);
+    assert_eq!(nodes_of(&total(RATE), ", nodes: [a, b]"), None);
+    let percent = total(&format!("scope: fleet, reserve: {{unknown: 50%}}, {RATE}"));
+    assert_eq!(nodes_of(&percent, ", nodes: [a, b]"), Some(2));
+    let off = total(&format!("scope: fleet, mode: off, {RATE}"));
+    assert_eq!(nodes_of(&off, ", nodes: [a, b]"), Some(2));
+    let several = "id: total, cost: new-connections, scope: fleet, rate: 10000/s, 300000/m";
+    let several = several.replace("10000/s, 300000/m", "['10000/second', '300000/minute']");
+    let limits = load_with(&several, ", nodes: [a, b]", "").unwrap().policy;
+    assert!(
+        limits
+            .limits
+            .iter()
+            .all(|limit| limit.fleet_nodes == Some(2))
+    );
+}
+
+#[track_caller]
+#[expect(clippy::unwrap_used, reason = "the tests' configurations are wrong")]
+fn check(limit: &str, fleet: &str, more: &str, expected: &[&str]) {
+    let errors = load_with(limit, fleet, more).unwrap_err();
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|error| error.strip_prefix("limiter.yaml:").unwrap())
+        .map(|error| error.split_once(": ").unwrap().1)
+        .collect();
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn limits_that_a_fleet_cannot_have_in_common() {
+    let wrong = |limit: &str, expected: &str| check(limit, ", nodes: [a, b]", "", &[expected]);
+    wrong(
+        &total(&format!("scope: flet, {RATE}")),
+        "unknown scope 'flet', did you mean 'fleet'?",
+    );
+    wrong(
+        &format!("id: ipAddress, cost: packets, scope: fleet, {RATE}"),
+        "'scope: fleet' is not for id ipAddress, only for id total: nodes hold parts of one bucket",
+    );
+    wrong(
+        "id: total, cost: bytes, scope: fleet, burst: 100000, count: 1000000, period: 1s",
+        "'scope: fleet' is not for cost bytes, only for cost packets and new-connections: of them each takes \
+         one token",
+    );
+    wrong(
+        "id: total, cost: connections, scope: fleet, limit: 50",
+        "'scope' is not for cost connections: connections that are open cannot be lent",
+    );
+    wrong(
+        &total("scope: fleet, strategy: fixed-window, count: 10000, period: 1s"),
+        "'scope: fleet' is not for strategy fixed-window, only for strategy gcra: a window's count cannot move",
+    );
+    wrong(
+        &total(&format!("scope: fleet, mode: observe, {RATE}")),
+        "'scope: fleet' is not for mode observe: parts move by what the limit drops",
+    );
+    wrong(
+        &total("scope: fleet, count: auto"),
+        "'scope: fleet' is not for 'count: auto': each host finds what it bears by itself",
+    );
+    wrong(
+        &total("scope: fleet, mode: off"),
+        "'scope: fleet' needs burst, count and period, or rate",
+    );
+    wrong(
+        &total(&format!("scope: fleet, reserve: {{unknown: 500}}, {RATE}")),
+        "'reserve' beside 'scope: fleet' must be in percentages: how many tokens the bucket holds changes with \
+         its rate",
+    );
+}
+
+#[test]
+fn rates_that_a_fleet_cannot_have_in_common() {
+    let wrong = |rate: &str, expected: &str| {
+        let limit = total(&format!("scope: fleet, {rate}"));
+        check(&limit, ", nodes: [a, b]", "", &[expected]);
+    };
+    wrong(
+        "burst: 1000, count: 2384, period: 1s",
+        "'scope: fleet' among 2 nodes is for at least 2385 tokens a second: a floor is a twentieth of the \
+         rate, divided by the nodes",
+    );
+    wrong(
+        "burst: 1000, count: 10000001, period: 1s",
+        "'scope: fleet' is for at most 10000000 tokens a second",
+    );
+    wrong(
+        "burst: 39, count: 10000, period: 1s",
+        "'scope: fleet' among 2 nodes needs a burst of at least 40: a floor is a twentieth of it, divided by \
+         the nodes, and holds a token",
+    );
+}
+
+#[test]
+fn what_it_needs_of_other_sections() {
+    let limit = total(&format!("scope: fleet, {RATE}"));
+    check(
+        &limit,
+        "",
+        "",
+        &["'scope: fleet' needs the names of all nodes: `fleet: {nodes: [a, b]}`"],
+    );
+    check(
+        &limit,
+        ", nodes: [a, b]",
+        "buckets: {scope: interface}\n",
+        &["'scope: fleet' needs `buckets: {scope: host}`"],
+    );
+    let alone = format!("limits: {{All: {{{limit}}}}}\n");
+    let errors = load(&[("limiter.yaml", alone.as_bytes())]).unwrap_err();
+    assert_eq!(
+        errors,
+        ["limiter.yaml:1:40: 'scope: fleet' needs a section 'fleet' with the store and the nodes"]
+    );
+    check(
+        &limit,
+        ", nodes: [b, c]",
+        "",
+        &["nodes lack this node, 'a': name all, the same on each"],
+    );
+    check(
+        &limit,
+        ", nodes: [a, b, a]",
+        "",
+        &["nodes: two nodes have the name 'a'"],
+    );
+    check(
+        &limit,
+        ", nodes: [a, B]",
+        "",
+        &[
+            "invalid node 'B', expected 1 to 63 characters of a-z, 0-9, '-', '_' and '.', of which the first \
+             is a letter or a digit",
+        ],
+    );
+    check(
+        &limit,
+        ", nodes: []",
+        "",
+        &["nodes: a fleet has at least one node"],
+    );
+}
