@@ -46,10 +46,8 @@ pub(super) fn read<'n>(
     let store = (fields.get(STORE)).and_then(|node| store_url::read(reader, node));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
-    let members = match fields.get(NODES) {
-        Some(node) => Some(read_members(reader, node, this.as_ref())),
-        None => None,
-    };
+    let members = fields.get(NODES);
+    let members = members.map(|node| read_members(reader, node, this.as_ref()));
     let key_file = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
         reader,

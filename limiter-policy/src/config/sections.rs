@@ -128,13 +128,7 @@ pub(super) fn read(
             overrides::read(reader, node, &mut limits, subscribers.as_ref())
         })
     });
-    let mut lists = match fields.get(LISTS) {
-        Some(node) => section(&mut reader, node, directory, |reader, node| {
-            lists::read(reader, node, surroundings)
-        }),
-        None => fields.is_missing(LISTS).then(lists::Lists::default),
-    }
-    .unwrap_or_else(lists::Lists::unreadable);
+    let mut lists = lists(&mut reader, &fields, surroundings);
     let ip_rep = sieves(&mut reader, &fields, directory);
     let (dns_cookies, secrets) = fields
         .get(DNS_COOKIES)
@@ -213,6 +207,21 @@ pub(super) fn read(
         secrets,
         policy,
     })
+}
+
+/// Reads the section `lists`.
+fn lists<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    surroundings: &Surroundings<'_>,
+) -> lists::Lists {
+    let lists = match fields.get(LISTS) {
+        Some(node) => section(reader, node, surroundings.directory, |reader, node| {
+            lists::read(reader, node, surroundings)
+        }),
+        None => fields.is_missing(LISTS).then(lists::Lists::default),
+    };
+    lists.unwrap_or_else(lists::Lists::unreadable)
 }
 
 /// Reads where debts are kept; `None`: nowhere.

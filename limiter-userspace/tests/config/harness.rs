@@ -142,6 +142,7 @@ pub(super) fn built_in(id: u16) -> Limit {
         queue: None,
         group: None,
         ceiling: None,
+        fleet_nodes: None,
         metrics: None,
     }
 }

@@ -36,9 +36,9 @@ fn whose_budget() {
     assert_eq!(nodes_of(&percent, ", nodes: [a, b]"), Some(2));
     let off = total(&format!("scope: fleet, mode: off, {RATE}"));
     assert_eq!(nodes_of(&off, ", nodes: [a, b]"), Some(2));
-    let several = "id: total, cost: new-connections, scope: fleet, rate: 10000/s, 300000/m";
-    let several = several.replace("10000/s, 300000/m", "['10000/second', '300000/minute']");
-    let limits = load_with(&several, ", nodes: [a, b]", "").unwrap().policy;
+    let several =
+        "id: total, cost: new-connections, scope: fleet, rate: 10000/second; 300000/minute";
+    let limits = load_with(several, ", nodes: [a, b]", "").unwrap().policy;
     assert!(
         limits
             .limits
@@ -143,7 +143,7 @@ fn what_it_needs_of_other_sections() {
     let errors = load(&[("limiter.yaml", alone.as_bytes())]).unwrap_err();
     assert_eq!(
         errors,
-        ["limiter.yaml:1:40: 'scope: fleet' needs a section 'fleet' with the store and the nodes"]
+        ["limiter.yaml:1:42: 'scope: fleet' needs a section 'fleet' with the store and the nodes"]
     );
     check(
         &limit,

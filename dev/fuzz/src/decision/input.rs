@@ -246,6 +246,7 @@ impl LimitInput {
             queue: None,
             ip_rep: None,
             ceiling: None,
+            fleet_nodes: None,
             metrics: None,
         }
     }

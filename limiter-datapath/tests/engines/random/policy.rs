@@ -189,6 +189,7 @@ fn limit() -> impl Strategy<Value = Limit> {
                     queue: None,
                     group: None,
                     ceiling,
+                    fleet_nodes: None,
                     metrics: None,
                 })
             },

@@ -88,6 +88,9 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
     )
 }
 
+/// Takes a number out of a share.
+type Value = fn(&FleetShare) -> u64;
+
 /// Encodes what a node has of budgets that the fleet has in common.
 fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     if status.shares.is_empty() {
@@ -101,7 +104,7 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
             MetricType::Gauge,
         )?,
     )?;
-    let of_shares: [(_, _, fn(&FleetShare) -> u64); 2] = [
+    let of_shares: [(_, _, Value); 2] = [
         (
             "limiter_fleet_share_ratio",
             "The part that this node has of a limit's budget, which the fleet has in common",

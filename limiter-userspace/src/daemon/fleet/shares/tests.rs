@@ -8,7 +8,11 @@ use limiter_common::limit::{BUILT_IN, Cost, IdFormat, LimitId};
 use limiter_fleet::{Members, Note, Terms, floor_among};
 use limiter_policy::policy::{Limit, Rate};
 
-use super::{keeper::Keeper, me::Me, model::Model};
+use super::{
+    keeper::{Addressed, Keeper},
+    me::Me,
+    model::Model,
+};
 
 const MS: u64 = 1_000_000;
 const STEP_MS: u64 = 1;
@@ -128,7 +132,7 @@ impl World {
         self.send(said);
     }
 
-    fn send(&mut self, said: Vec<super::Addressed>) {
+    fn send(&mut self, said: Vec<Addressed>) {
         for (to, note) in said {
             self.sent.push((to.0 as usize, note));
             let number = self.sent.len() - 1;
@@ -186,10 +190,23 @@ fn no_fault_lets_more_pass_than_the_budget() {
     for seed in 1..40 {
         let mut rng = Rng::with_seed(seed);
         let nodes = rng.usize(1..5);
-        let rate = rate(rng.u64(100..20_000), rng.u64(5_000..60_000));
-        let mut world = World::new(seed, nodes, rate, 15);
+        let count = rng.u64(5_000..60_000);
+        // What comes back in up to two seconds: a bucket that fills at once hides what comes from nowhere.
+        let burst = (count * rng.u64(10..2_000) / 1_000).max(100);
+        let mut world = World::new(seed, nodes, rate(burst, count), 15);
         world.run_for(20_000);
         assert!(world.admitted.iter().sum::<u64>() > 0);
+    }
+}
+
+/// A node that begins to need more while another has used up all gets a larger bucket, and no more tokens.
+#[test]
+fn a_share_that_moves_brings_no_tokens() {
+    let mut world = World::new(1, 2, rate(20_000, 10_000), 0);
+    world.run_for(3_000);
+    for demand in [[40_000, 0], [40_000, 40_000], [0, 40_000], [40_000, 5_000]] {
+        world.demand = demand.to_vec();
+        world.run_for(4_000);
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
-use testbed::Namespace;
+use testbed::{Namespace, RawSender};
 
 use super::{PACE, PATIENCE, write_secret};
 use crate::peers::{program, succeed};
@@ -119,6 +119,11 @@ user edge on >hush {RIGHTS}
     pub(super) fn command(&self, arguments: &[&str]) -> Result<String> {
         let mut command = program::command(&self.namespace, "redis-cli")?;
         succeed(command.args(arguments))
+    }
+
+    /// Returns a sender of frames to the node of a number.
+    pub(super) fn sender(&self, number: usize) -> Result<RawSender> {
+        RawSender::new(&self.namespace, &format!("n{number}"))
     }
 
     /// Stops or lets through all that goes between the store and the node of a number.

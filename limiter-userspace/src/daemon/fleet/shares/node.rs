@@ -1,0 +1,160 @@
+//! This node, which asks and hears by the policy in force.
+
+use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
+
+use limiter_datapath::kernel::{Datapath, wall_clock_now};
+use limiter_fleet::{Keys, Members, NodeId, Note, Seal, Terms};
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::warn;
+
+use super::{
+    super::{handle::Fleet, key_file::KeyFile},
+    keeper::{Addressed, Keeper},
+    me::Me,
+    post::{Carrier, Letters},
+};
+use crate::daemon::shared::Daemon;
+
+/// How often this node asks for what it needs.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How many ticks lie between two looks at the file with the keys.
+const KEY_TICKS: u64 = 25;
+
+/// This node.
+pub(super) struct ShareNode {
+    daemon: Arc<Daemon>,
+    fleet: Arc<Fleet>,
+    members: Members,
+    keeper: Keeper,
+    seal: Seal,
+    key_file: KeyFile,
+    /// The policy that is followed, by its generation; `None`: none yet.
+    generation: Option<u64>,
+    /// Whether the log says that letters are not believed.
+    has_refused: bool,
+}
+
+impl ShareNode {
+    pub(super) fn new(
+        daemon: Arc<Daemon>,
+        fleet: Arc<Fleet>,
+        members: &Members,
+        keys: &Keys,
+    ) -> Self {
+        let settings = &fleet.settings;
+        let started = u64::try_from(wall_clock_now().as_nanosecond()).unwrap_or_default();
+        // The configuration says that the node is one of them.
+        let id = members.node(settings.node.as_str()).unwrap_or(NodeId(0));
+        let me = Me::new(members.clone(), id, Terms::DEFAULT, started);
+        Self {
+            seal: seal(&fleet, members, keys.clone()),
+            key_file: KeyFile::new(&fleet.settings.key_file),
+            members: members.clone(),
+            keeper: Keeper::new(me),
+            daemon,
+            fleet,
+            generation: None,
+            has_refused: false,
+        }
+    }
+
+    /// Lives until the daemon ends.
+    pub(super) async fn live(&mut self) {
+        let fleet = Arc::clone(&self.fleet);
+        let mut carrier = Carrier::start(Arc::clone(&fleet));
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut tick = 0_u64;
+        loop {
+            tokio::select! {
+                biased;
+                () = fleet.shares_ending.notified() => return,
+                _ = ticks.tick() => {
+                    self.daemon.pulses.shares.beat();
+                    if tick.is_multiple_of(KEY_TICKS) {
+                        self.renew_keys();
+                    }
+                    tick += 1;
+                    let said = self.ask();
+                    carrier.send(self.letters(said));
+                }
+                letter = carrier.arrived.recv() => {
+                    let Some(letter) = letter else {
+                        return;
+                    };
+                    let said = self.hear(&letter);
+                    carrier.send(self.letters(said));
+                }
+            }
+        }
+    }
+
+    /// Asks for what packets want, by the policy in force.
+    fn ask(&mut self) -> Vec<Addressed> {
+        let daemon = Arc::clone(&self.daemon);
+        let datapath = daemon.datapath();
+        self.follow(&datapath);
+        let said = self.keeper.ask(&*datapath);
+        self.fleet.told().shares = self.keeper.status(&*datapath);
+        said
+    }
+
+    /// Goes on with the policy in force: it must be known before anything is changed in it.
+    fn follow(&mut self, datapath: &Datapath) {
+        let manifest = datapath.manifest();
+        if self.generation != Some(manifest.generation) {
+            self.generation = Some(manifest.generation);
+            self.keeper.follow(datapath, &manifest.policy.limits);
+        }
+    }
+
+    fn hear(&mut self, letter: &[u8]) -> Vec<Addressed> {
+        if self.keeper.is_idle() {
+            return Vec::new();
+        }
+        match self.seal.open(letter) {
+            Ok(notes) => {
+                self.has_refused = false;
+                let daemon = Arc::clone(&self.daemon);
+                let datapath = daemon.datapath();
+                self.follow(&datapath);
+                self.keeper.hear(&*datapath, &notes)
+            }
+            Err(error) => {
+                self.fleet.refuse("letter");
+                if !mem::replace(&mut self.has_refused, true) {
+                    warn!("a letter about the fleet's budgets is not believed: {error}");
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// Seals what is to be said, in as few letters to each node as it takes.
+    fn letters(&self, said: Vec<Addressed>) -> Letters {
+        let mut by_node = BTreeMap::<_, Vec<Note>>::new();
+        for (node, note) in said {
+            by_node.entry(node).or_default().push(note);
+        }
+        let mut letters = Letters::new();
+        for (node, notes) in by_node {
+            if let Some(name) = self.keeper.name_of(node) {
+                let sealed = self.seal.letters(&notes);
+                letters.extend(sealed.map(|letter| (name.to_owned(), letter)));
+            }
+        }
+        letters
+    }
+
+    fn renew_keys(&mut self) {
+        // The thread that shares bans says what is wrong with the file.
+        if let Some(Ok(keys)) = self.key_file.renewed() {
+            self.seal = seal(&self.fleet, &self.members, keys);
+        }
+    }
+}
+
+fn seal(fleet: &Fleet, members: &Members, keys: Keys) -> Seal {
+    Seal::new(fleet.settings.name.as_str(), members, &Terms::DEFAULT, keys)
+}

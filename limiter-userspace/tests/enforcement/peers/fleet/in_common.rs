@@ -1,0 +1,167 @@
+//! Nodes admit what a limit says in common, wherever packets come.
+
+use std::{
+    num::NonZeroU32,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{Frame, Limiter, Load, Progress};
+
+use super::{Fleet, PACE, PATIENCE, status, store};
+use crate::take_turn;
+
+const RATE: u64 = 4_000;
+const BURST: u64 = 1_000;
+
+const LIMITS: &str = "limits:
+  Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
+  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 1000,
+        count: 4000, period: 1s}";
+
+/// Twice as many packets a second as the fleet admits, and one node more than alone.
+const FLOOD: NonZeroU32 = NonZeroU32::new(8_000).unwrap();
+
+/// What is admitted in common, as all nodes count it.
+struct Watch<'f> {
+    fleet: &'f Fleet,
+    since: Instant,
+}
+
+impl Watch<'_> {
+    /// Returns how many packets the nodes have admitted, in all.
+    fn admitted(&self) -> Result<u64> {
+        let nodes = self.fleet.nodes.iter();
+        nodes.map(admitted).sum()
+    }
+
+    /// Checks that one bucket with the whole budget would have admitted all; returns how much that is.
+    fn check(&self) -> Result<u64> {
+        let admitted = self.admitted()?;
+        let most = BURST + most_in(self.since.elapsed());
+        ensure!(admitted <= most, "{admitted} were admitted, of {most}");
+        Ok(admitted)
+    }
+
+    /// Waits; returns the part of the budget that was used meanwhile, in percent, by the rate.
+    fn used_within(&self, time: Duration) -> Result<u64> {
+        let (before, begun) = (self.check()?, Instant::now());
+        thread::sleep(time);
+        let after = self.check()?;
+        Ok((after - before) * 100 / most_in(begun.elapsed()).max(1))
+    }
+}
+
+/// Returns the tokens that come back in a time, by clocks that run a thousandth too fast.
+fn most_in(time: Duration) -> u64 {
+    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    RATE * ms * 1_001 / 1_000_000 + 1
+}
+
+fn admitted(node: &Limiter) -> Result<u64> {
+    let limits = node.status()?["limits"].take();
+    let passed = limits["All"]["passed_packets"].as_u64();
+    passed.context("no such limit")
+}
+
+/// Returns a node's share, in thousandths.
+fn share(status: &Value) -> u64 {
+    let share = status["shares"]["All"]["share_billionths"].as_u64();
+    share.unwrap_or_default() / 1_000_000
+}
+
+/// Waits until a node's share is as it should be; returns how long that took.
+fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
+    let begun = Instant::now();
+    loop {
+        let status = status(node)?;
+        if is_right(share(&status)) {
+            return Ok(begun.elapsed());
+        }
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "the share is not as it should be: {status:#}\n{}",
+            node.log()?
+        );
+        thread::sleep(PACE);
+    }
+}
+
+/// Packets that come to a node until they are stopped.
+struct Flood {
+    progress: Progress,
+    thread: thread::JoinHandle<Result<()>>,
+}
+
+impl Flood {
+    fn of(fleet: &Fleet, number: usize) -> Result<Self> {
+        let sender = fleet.store.sender(number)?;
+        let progress = sender.progress();
+        let source = store::address(number).parse()?;
+        let frame = Frame::new(source, store::node_address(number).parse()?);
+        let frame = frame.udp(1_000, 9, b"")?;
+        let load = Load::steady(FLOOD, Duration::from_mins(2));
+        let thread = thread::spawn(move || sender.send(load, &[frame]).map(drop));
+        Ok(Self { progress, thread })
+    }
+
+    fn stop(self) -> Result<()> {
+        self.progress.stop();
+        match self.thread.join() {
+            Ok(sent) => sent,
+            Err(_) => anyhow::bail!("the sender has panicked"),
+        }
+    }
+}
+
+/// One node's packets get nearly all, then another's; without a store each has its own half, and later they share
+/// again. Never is more admitted than the limit says.
+#[test]
+fn a_budget_in_common_is_never_exceeded() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
+    // Banks open after two seconds.
+    for node in &fleet.nodes {
+        wait_for_share(node, |share| share >= 499)?;
+    }
+    let since = Instant::now();
+    let watch = |fleet| Watch { fleet, since };
+
+    let flood = Flood::of(&fleet, 1)?;
+    let taken = wait_for_share(&fleet.nodes[0], |share| share > 950)?;
+    println!("the first node had nearly all after {taken:?}");
+    ensure!(taken < Duration::from_secs(1), "{taken:?}");
+    let used = watch(&fleet).used_within(Duration::from_secs(4))?;
+    println!("one node with all the demand used {used} %");
+    ensure!(used >= 93, "{used} %");
+
+    let other = Flood::of(&fleet, 2)?;
+    let used = watch(&fleet).used_within(Duration::from_secs(4))?;
+    println!("two nodes that want all used {used} %");
+    flood.stop()?;
+    let used = watch(&fleet).used_within(Duration::from_secs(10))?;
+    println!("in the ten seconds after it moved, the other node used {used} %");
+    ensure!(used >= 90, "{used} %");
+
+    fleet.store.kill()?;
+    let ended = wait_for_share(&fleet.nodes[1], |share| share <= 500)?;
+    println!("what was lent ended {ended:?} after the store");
+    ensure!(ended < Duration::from_secs(3), "{ended:?}");
+    let used = watch(&fleet).used_within(Duration::from_secs(3))?;
+    println!("without a store, one of two nodes used {used} %");
+    ensure!((45..=51).contains(&used), "{used} %");
+    fleet.store.run()?;
+    let back = wait_for_share(&fleet.nodes[1], |share| share > 950)?;
+    println!("{back:?} after the store was back, it had nearly all");
+    ensure!(back < Duration::from_secs(5), "{back:?}");
+
+    // A node that starts anew begins at its floor.
+    fleet.nodes[1].kill()?;
+    fleet.nodes[1].restart()?;
+    let back = wait_for_share(&fleet.nodes[1], |share| share > 950)?;
+    println!("{back:?} after a killed daemon was back, it had nearly all");
+    other.stop()?;
+    fleet.stop()
+}
