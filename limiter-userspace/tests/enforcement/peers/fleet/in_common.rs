@@ -127,21 +127,32 @@ fn a_budget_in_common_is_never_exceeded() -> Result<()> {
         wait_for_share(node, |share| share >= 499)?;
     }
     let since = Instant::now();
-    let watch = |fleet| Watch { fleet, since };
 
     let flood = Flood::of(&fleet, 1)?;
     let taken = wait_for_share(&fleet.nodes[0], |share| share > 950)?;
     println!("the first node had nearly all after {taken:?}");
     ensure!(taken < Duration::from_secs(1), "{taken:?}");
-    let used = watch(&fleet).used_within(Duration::from_secs(4))?;
+    let used = Watch {
+        fleet: &fleet,
+        since,
+    }
+    .used_within(Duration::from_secs(4))?;
     println!("one node with all the demand used {used} %");
     ensure!(used >= 93, "{used} %");
 
     let other = Flood::of(&fleet, 2)?;
-    let used = watch(&fleet).used_within(Duration::from_secs(4))?;
+    let used = Watch {
+        fleet: &fleet,
+        since,
+    }
+    .used_within(Duration::from_secs(4))?;
     println!("two nodes that want all used {used} %");
     flood.stop()?;
-    let used = watch(&fleet).used_within(Duration::from_secs(10))?;
+    let used = Watch {
+        fleet: &fleet,
+        since,
+    }
+    .used_within(Duration::from_secs(10))?;
     println!("in the ten seconds after it moved, the other node used {used} %");
     ensure!(used >= 90, "{used} %");
 
@@ -149,7 +160,11 @@ fn a_budget_in_common_is_never_exceeded() -> Result<()> {
     let ended = wait_for_share(&fleet.nodes[1], |share| share <= 500)?;
     println!("what was lent ended {ended:?} after the store");
     ensure!(ended < Duration::from_secs(3), "{ended:?}");
-    let used = watch(&fleet).used_within(Duration::from_secs(3))?;
+    let used = Watch {
+        fleet: &fleet,
+        since,
+    }
+    .used_within(Duration::from_secs(3))?;
     println!("without a store, one of two nodes used {used} %");
     ensure!((45..=51).contains(&used), "{used} %");
     fleet.store.run()?;
