@@ -96,11 +96,11 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
 
 /// Prints what this node has of budgets that the fleet has in common.
 fn print_shares(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
-    if let Some(error) = &status.letters_error {
-        writeln!(out, "budgets are not shared: {error}")?;
-    }
     if status.shares.is_empty() {
         return Ok(());
+    }
+    if let Some(error) = &status.letters_error {
+        writeln!(out, "budgets are not shared: {error}")?;
     }
     let header = ["budget", "share", "wanted", "rate", "burst", "problem"];
     let rows = status.shares.iter().map(|(name, share)| {

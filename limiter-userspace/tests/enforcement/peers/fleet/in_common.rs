@@ -46,6 +46,7 @@ impl Watch<'_> {
     fn check(&self) -> Result<u64> {
         let admitted = self.admitted()?;
         let most = BURST + most_in(self.since.elapsed());
+        println!("{admitted} were admitted, of at most {most}");
         ensure!(admitted <= most, "{admitted} were admitted, of {most}");
         Ok(admitted)
     }
