@@ -9,9 +9,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testbed::{Frame, Limiter, Load, Progress};
+use testbed::{Frame, Limiter, Load, PinDirectory, Progress};
 
-use super::{Fleet, PACE, PATIENCE, status, store};
+use super::{ARGUMENTS, Fleet, PACE, PATIENCE, configuration, status, store};
 use crate::take_turn;
 
 const RATE: u64 = 4_000;
@@ -78,6 +78,12 @@ fn share(status: &Value) -> u64 {
     share.unwrap_or_default() / 1_000_000
 }
 
+/// Returns the rate of a node's share, in tokens a second.
+fn rate(node: &Limiter) -> Result<u64> {
+    let rate = status(node)?["shares"]["All"]["rate"].as_u64();
+    rate.context("no share")
+}
+
 /// Waits until a node's share is as it should be; returns how long that took.
 fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
     let begun = Instant::now();
@@ -137,7 +143,8 @@ fn a_budget_in_common_is_never_exceeded() -> Result<()> {
     let flood = Flood::of(&fleet, 1)?;
     let taken = wait_for_share(&fleet.nodes[0], |share| share > 950)?;
     println!("the first node had nearly all after {taken:?}");
-    ensure!(taken < Duration::from_secs(1), "{taken:?}");
+    // Within a second, on a machine that has nothing else to do.
+    ensure!(taken < Duration::from_secs(3), "{taken:?}");
     wait(&fleet, since, DRAINED)?;
     let used = wait(&fleet, since, Duration::from_secs(4))?;
     println!("one node with all the demand used {used} %");
@@ -154,7 +161,7 @@ fn a_budget_in_common_is_never_exceeded() -> Result<()> {
     fleet.store.kill()?;
     let ended = wait_for_share(&fleet.nodes[1], |share| share <= 500)?;
     println!("what was lent ended {ended:?} after the store");
-    ensure!(ended < Duration::from_secs(3), "{ended:?}");
+    ensure!(ended < Duration::from_secs(4), "{ended:?}");
     let used = wait(&fleet, since, Duration::from_secs(3))?;
     println!("without a store, one of two nodes used {used} %");
     ensure!((45..=51).contains(&used), "{used} %");
@@ -181,6 +188,12 @@ fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
     for node in &fleet.nodes {
         wait_for_share(node, |share| share >= 499)?;
     }
+    // The first one's programs stay when its daemon is killed.
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    fleet.nodes[0].terminate()?;
+    fleet.nodes[0].restart_with(&[&ARGUMENTS[..], &[&argument]].concat())?;
+    wait_for_share(&fleet.nodes[0], |share| share >= 499)?;
     let since = Instant::now();
     let first = Flood::of(&fleet, 1)?;
     wait(&fleet, since, DRAINED)?;
@@ -190,6 +203,13 @@ fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
     thread::sleep(Duration::from_secs(4));
     fleet.nodes[0].signal(Signal::SIGCONT)?;
     wait(&fleet, since, Duration::from_secs(3))?;
+    fleet.nodes[0].kill()?;
+    thread::sleep(Duration::from_secs(4));
+    fleet.nodes[0].restart()?;
+    wait(&fleet, since, Duration::from_secs(3))?;
+    fleet.nodes[0].kill()?;
+    fleet.nodes[0].restart()?;
+    wait(&fleet, since, Duration::from_secs(4))?;
     fleet.store.command(&["client", "pause", "4000", "all"])?;
     wait(&fleet, since, Duration::from_secs(6))?;
     first.stop()?;
@@ -209,4 +229,35 @@ fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
 
 fn wait(fleet: &Fleet, since: Instant, time: Duration) -> Result<u64> {
     Watch { fleet, since }.used_within(time)
+}
+
+/// A limit whose rate changes is another budget: each node begins at its floor, and then has its part.
+#[test]
+fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
+    let _turn = take_turn();
+    let all = ["a", "b"];
+    let fleet = Fleet::with(&all, LIMITS)?;
+    for node in &fleet.nodes {
+        wait_for_share(node, |share| share >= 499)?;
+    }
+    let changed = LIMITS.replace("count: 4000", "count: 8000");
+    let begun = Instant::now();
+    for (number, (node, name)) in (1..).zip(fleet.nodes.iter().zip(all)) {
+        node.configure(&configuration(&fleet.store, number, (name, &all), &changed))?;
+        node.show(&["reload"])?;
+        println!(
+            "just after the reload of {name}, its rate was {}",
+            rate(node)?
+        );
+    }
+    // Half of the new rate, whoever looks too late to see the floor.
+    for node in &fleet.nodes {
+        while !(3_990..=4_000).contains(&rate(node)?) {
+            ensure!(begun.elapsed() < PATIENCE, "{:#}", status(node)?);
+            thread::sleep(PACE);
+        }
+        ensure!(share(&status(node)?) >= 499);
+    }
+    println!("each had its half {:?} after the change", begun.elapsed());
+    fleet.stop()
 }

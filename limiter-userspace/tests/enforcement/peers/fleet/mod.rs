@@ -23,6 +23,9 @@ use super::{PASSES, binary};
 /// How long something may take that does not depend on the fleet, such as starting a server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The arguments of each node.
+const ARGUMENTS: [&str; 6] = ["-i", store::UPLINK, "--mode", "generic", "--metrics", "off"];
+
 const PACE: Duration = Duration::from_millis(5);
 
 /// A store and the nodes.
@@ -40,9 +43,13 @@ impl Fleet {
     /// Starts nodes that have these limits, and know each other's names.
     fn with(nodes: &[&str], limits: &str) -> Result<Self> {
         let store = Store::start(nodes.len())?;
-        let all = nodes.join(", ");
-        let nodes = (1..).zip(nodes);
-        let nodes = nodes.map(|(number, node)| start(&store, number, (node, &all), limits));
+        let nodes = (1..).zip(nodes).map(|(number, node)| {
+            start(
+                &store,
+                number,
+                &configuration(&store, number, (node, nodes), limits),
+            )
+        });
         let fleet = Self {
             nodes: nodes.collect::<Result<_>>()?,
             store,
@@ -62,24 +69,33 @@ impl Fleet {
 }
 
 /// Starts a node.
-fn start(store: &Store, number: usize, (node, all): (&str, &str), limits: &str) -> Result<Limiter> {
-    let directory = store.directory();
-    let file = |name: &str| directory.join(name).display().to_string();
-    let configuration = format!(
-        "{limits}\nstate: {}\nfleet: {{store: 'rediss://edge@{}:6380/0', name: edge, node: {node}, \
-         nodes: [{all}], key-file: {}, password-file: {}, ca-file: {}}}\n",
-        file(&format!("state-{node}")),
-        store::address(number),
-        file("fleet.key"),
-        file("password"),
-        file("ca.pem"),
-    );
-    let arguments = ["-i", store::UPLINK, "--mode", "generic", "--metrics", "off"];
+fn start(store: &Store, number: usize, configuration: &str) -> Result<Limiter> {
     Limiter::start(
         binary(),
         &store.nodes[number - 1],
-        &configuration,
-        &arguments,
+        configuration,
+        &ARGUMENTS,
+    )
+}
+
+/// Returns the configuration of a node that has these limits; `all` are the names of all.
+fn configuration(
+    store: &Store,
+    number: usize,
+    (node, all): (&str, &[&str]),
+    limits: &str,
+) -> String {
+    let directory = store.directory();
+    let file = |name: &str| directory.join(name).display().to_string();
+    format!(
+        "{limits}\nstate: {}\nfleet: {{store: 'rediss://edge@{}:6380/0', name: edge, node: {node}, \
+         nodes: [{}], key-file: {}, password-file: {}, ca-file: {}}}\n",
+        file(&format!("state-{node}")),
+        store::address(number),
+        all.join(", "),
+        file("fleet.key"),
+        file("password"),
+        file("ca.pem"),
     )
 }
 
