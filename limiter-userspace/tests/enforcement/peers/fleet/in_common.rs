@@ -250,8 +250,9 @@ fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
             rate(node)?
         );
     }
-    // Half of the new rate, whoever looks too late to see the floor.
+    // Half of the new rate: the floor before may be over by now.
     for node in &fleet.nodes {
+        let begun = Instant::now();
         while !(3_990..=4_000).contains(&rate(node)?) {
             ensure!(begun.elapsed() < PATIENCE, "{:#}", status(node)?);
             thread::sleep(PACE);
