@@ -1,4 +1,4 @@
-//! What goes wrong with a store that is connected.
+//! Errors of a store that is connected.
 
 use redis::RedisError;
 use thiserror::Error;

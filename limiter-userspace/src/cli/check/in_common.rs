@@ -1,4 +1,4 @@
-//! What budgets mean that the fleet has in common.
+//! The meaning of budgets that the fleet has in common.
 
 use std::io::Write;
 

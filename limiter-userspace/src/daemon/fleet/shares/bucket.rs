@@ -21,7 +21,7 @@ const FOREVER: u64 = u64::MAX;
 /// A bucket while the protocol changes it. Intervals are in nanoseconds.
 pub(super) struct ShareBucket<'l, L> {
     lever: &'l L,
-    /// Of the whole budget.
+    /// The interval of the whole budget.
     whole: u64,
     /// Until when what is in force holds at least.
     until_ns: u64,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::protocol::FleetShare;
 
-/// What all nodes must have alike of a limit, or they have no budget in common.
+/// The terms of a limit that all nodes must have alike, or they have no budget in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Common {
     pub(super) name: String,

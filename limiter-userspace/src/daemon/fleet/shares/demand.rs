@@ -1,4 +1,4 @@
-//! What packets want of a limit.
+//! The demand of packets for a limit.
 
 /// The number of looks whose largest rate counts: what comes unevenly must not lose its share at once.
 const LOOKS: usize = 2;

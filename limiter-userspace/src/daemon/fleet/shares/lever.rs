@@ -1,4 +1,4 @@
-//! What a host offers to those who move parts of budgets: the kernel does, and a test's model.
+//! The means of a host to move parts of budgets: the kernel has them, and a model in tests.
 
 use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::{Datapath, DatapathError, MovingBucket, monotonic_now};

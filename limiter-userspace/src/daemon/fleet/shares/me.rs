@@ -1,4 +1,4 @@
-//! Who this node is among the fleet's.
+//! This node among the fleet's.
 
 use std::cell::Cell;
 

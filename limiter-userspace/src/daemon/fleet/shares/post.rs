@@ -73,7 +73,7 @@ async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiv
         let jitter = RandomState::new().hash_one(0) % 512;
         let part = u32::try_from(jitter).unwrap_or_default() + 512;
         sleep(PAUSE * part / 1_024).await;
-        // What waited meanwhile is late.
+        // All that waited meanwhile is late.
         while leaving.try_recv().is_ok() {}
     }
 }

@@ -33,9 +33,9 @@ struct World {
     now_ms: u64,
     under_way: BinaryHeap<Reverse<(u64, usize)>>,
     sent: Vec<(usize, Note)>,
-    /// Of a hundred letters, how many are lost, and how many are late or come twice.
+    /// How many of a hundred letters are lost, and how many are late or come twice.
     faults: u64,
-    /// What one bucket holds, in nanoseconds.
+    /// The level of one bucket for all, in nanoseconds.
     whole_level: u64,
 }
 
