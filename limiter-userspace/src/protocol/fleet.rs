@@ -49,22 +49,22 @@ pub struct FleetStatus {
     pub refused: BTreeMap<String, u64>,
     /// The nodes that gave a sign of life within a day, by name.
     pub nodes: BTreeMap<String, FleetNode>,
-    /// What this node has of budgets that the fleet has in common, by the limit's name.
+    /// This node's shares of budgets that the fleet has in common, by the limit's name.
     pub shares: BTreeMap<String, FleetShare>,
     /// Why nodes do not hear of each other's need for budgets; `None`: they do.
     pub letters_error: Option<String>,
 }
 
-/// What a node has of a budget that the fleet has in common.
+/// A node's share of a budget that the fleet has in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetShare {
     /// Its share, in billionths of the whole.
     pub share_billionths: u64,
     /// The share with which it would refuse nobody, at most the whole.
     pub wanted_billionths: u64,
-    /// What comes back in a second, in tokens.
+    /// The tokens that come back in a second.
     pub rate: u64,
-    /// What its bucket holds, in tokens.
+    /// The tokens that its bucket holds.
     pub burst: u64,
     /// Why it has only its floor; `None`: nothing is wrong.
     pub error: Option<String>,

@@ -191,7 +191,7 @@ fn no_fault_lets_more_pass_than_the_budget() {
         let mut rng = Rng::with_seed(seed);
         let nodes = rng.usize(1..5);
         let count = rng.u64(5_000..60_000);
-        // What comes back in up to two seconds: a bucket that fills at once hides what comes from nowhere.
+        // As much as comes back in up to two seconds: a bucket that fills at once hides what comes from nowhere.
         let burst = (count * rng.u64(10..2_000) / 1_000).max(100);
         let mut world = World::new(seed, nodes, rate(burst, count), 15);
         world.run_for(20_000);

@@ -15,7 +15,7 @@ use super::{ARGUMENTS, Fleet, PACE, PATIENCE, configuration, status, store};
 use crate::take_turn;
 
 const RATE: u64 = 4_000;
-/// Of several seconds: tokens that come from nowhere are not hidden by those that come back.
+/// As much as comes back in several seconds: tokens that come from nowhere are not hidden by those that come back.
 const BURST: u64 = 20_000;
 
 const LIMITS: &str = "limits:
@@ -29,7 +29,7 @@ const FLOOD: NonZeroU32 = NonZeroU32::new(12_000).unwrap();
 /// After this time no bucket has more left than what comes back.
 const DRAINED: Duration = Duration::from_secs(4);
 
-/// What is admitted in common, as all nodes count it.
+/// The packets that are admitted in common, as all nodes count it.
 struct Watch<'f> {
     fleet: &'f Fleet,
     since: Instant,
