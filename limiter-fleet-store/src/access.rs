@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
-    ProtocolVersion, RedisConnectionInfo, TlsCertificates, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo as _, ProtocolVersion,
+    RedisConnectionInfo, TlsCertificates, aio::MultiplexedConnection,
 };
 use thiserror::Error;
 
@@ -17,10 +17,10 @@ const ANSWER: Duration = Duration::from_secs(8);
 /// How the store is reached.
 #[derive(Clone)]
 pub struct Access {
-    /// The name or the address of its host.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
+    /// Where its servers are, or those that know them: each is tried in turn.
+    pub places: Vec<Place>,
+    /// The name under which Sentinels at these places know the server; `None`: it is at one of them.
+    pub sentinel: Option<String>,
     /// The number of the database.
     pub database: u16,
     /// Its ACL user; `None`: the default one.
@@ -29,6 +29,27 @@ pub struct Access {
     pub password: Option<String>,
     /// How it is known to be the store; `None`: without TLS, nothing says so.
     pub tls: Option<Tls>,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The name or the address of its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+/// Formats as in an address.
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') {
+            write!(formatter, "[{host}]:{port}")
+        } else {
+            write!(formatter, "{host}:{port}")
+        }
+    }
 }
 
 /// How a store is known to be the right one.
@@ -41,71 +62,90 @@ pub struct Tls {
 /// Formats all but the password.
 impl fmt::Debug for Access {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (host, port, database) = (&self.host, self.port, self.database);
-        write!(formatter, "Access({host}:{port}/{database})")
+        let places: Vec<_> = self.places.iter().map(Place::to_string).collect();
+        let (places, database) = (places.join(","), self.database);
+        write!(formatter, "Access({places}/{database})")
     }
 }
 
 /// There is no connection.
 #[derive(Debug, Error)]
-#[error("{0}")]
-pub struct ConnectError(String);
+pub enum ConnectError {
+    /// No server can be reached, or it refuses.
+    #[error("{0}")]
+    Refused(String),
+    /// The Sentinels do not know the server.
+    #[error("the Sentinels know no server '{0}'")]
+    Unknown(String),
+    /// The servers of a cluster do not agree on which of them has the fleet's keys.
+    #[error("the servers of the cluster name each other as those that have the fleet's keys")]
+    Circle,
+}
 
 impl From<redis::RedisError> for ConnectError {
     fn from(error: redis::RedisError) -> Self {
-        Self(error.to_string())
+        Self::Refused(error.to_string())
     }
 }
 
 impl Access {
-    /// Connects, within seconds.
-    pub(crate) async fn connect(&self) -> Result<MultiplexedConnection, ConnectError> {
-        let client = self.client()?;
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(ANSWER));
-        let connecting = client.get_multiplexed_async_connection_with_config(&config);
-        Ok(connecting.await?)
-    }
-
-    fn client(&self) -> Result<Client, ConnectError> {
-        let info = self.info()?;
-        let Some(tls) = &self.tls else {
-            return Ok(Client::open(info)?);
-        };
-        // There is one at most; whoever was first has chosen the same.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let certificates = TlsCertificates {
-            client_tls: None,
-            root_cert: tls.certificates.clone(),
-        };
-        Ok(Client::build_with_tls(info, certificates)?)
-    }
-
-    fn info(&self) -> Result<ConnectionInfo, ConnectError> {
-        let address = if self.tls.is_some() {
-            ConnectionAddr::TcpTls {
-                host: self.host.clone(),
-                port: self.port,
-                insecure: false,
-                tls_params: None,
-            }
-        } else {
-            ConnectionAddr::Tcp(self.host.clone(), self.port)
-        };
-        // The library's name is none of the store's business, and would need one more right.
-        let mut settings = RedisConnectionInfo::default()
-            .set_db(self.database.into())
-            .set_protocol(ProtocolVersion::RESP2)
-            .set_skip_set_lib_name();
+    /// Connects to a server of the store, within seconds.
+    pub(crate) async fn enter(&self, place: &Place) -> Result<MultiplexedConnection, ConnectError> {
+        let mut settings = plain().set_db(self.database.into());
         if let Some(user) = &self.user {
             settings = settings.set_username(user);
         }
         if let Some(password) = &self.password {
             settings = settings.set_password(password);
         }
-        Ok(address.into_connection_info()?.set_redis_settings(settings))
+        self.connect_as(place, settings).await
     }
+
+    /// Connects to a Sentinel, which has no databases, and other users than the store.
+    pub(crate) async fn ask(&self, place: &Place) -> Result<MultiplexedConnection, ConnectError> {
+        self.connect_as(place, plain()).await
+    }
+
+    async fn connect_as(
+        &self,
+        place: &Place,
+        settings: RedisConnectionInfo,
+    ) -> Result<MultiplexedConnection, ConnectError> {
+        let address = match self.tls {
+            Some(_) => ConnectionAddr::TcpTls {
+                host: place.host.clone(),
+                port: place.port,
+                insecure: false,
+                tls_params: None,
+            },
+            None => ConnectionAddr::Tcp(place.host.clone(), place.port),
+        };
+        let info = address.into_connection_info()?.set_redis_settings(settings);
+        let client = match &self.tls {
+            None => Client::open(info)?,
+            Some(tls) => {
+                // There is one at most; whoever was first has chosen the same.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let certificates = TlsCertificates {
+                    client_tls: None,
+                    root_cert: tls.certificates.clone(),
+                };
+                Client::build_with_tls(info, certificates)?
+            }
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(ANSWER));
+        let connecting = client.get_multiplexed_async_connection_with_config(&config);
+        Ok(connecting.await?)
+    }
+}
+
+fn plain() -> RedisConnectionInfo {
+    // The library's name is none of the server's business, and would need one more right.
+    RedisConnectionInfo::default()
+        .set_protocol(ProtocolVersion::RESP2)
+        .set_skip_set_lib_name()
 }
 
 #[cfg(test)]
@@ -115,13 +155,22 @@ mod tests {
     #[test]
     fn passwords_are_not_shown() {
         let access = Access {
-            host: "store".to_owned(),
-            port: 6379,
+            places: vec![
+                Place {
+                    host: "store".to_owned(),
+                    port: 6379,
+                },
+                Place {
+                    host: "::1".to_owned(),
+                    port: 1,
+                },
+            ],
+            sentinel: None,
             database: 0,
             user: None,
             password: Some("hush".to_owned()),
             tls: None,
         };
-        assert_eq!(format!("{access:?}"), "Access(store:6379/0)");
+        assert_eq!(format!("{access:?}"), "Access(store:6379,[::1]:1/0)");
     }
 }

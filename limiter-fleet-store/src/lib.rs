@@ -8,7 +8,7 @@
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life;
 //! * `limiter:{NAME}:letters:{NODE}`, a stream for each node: what others say to it alone.
 //!
-//! The commands are in [`Store`], [`Post`] and `stream.rs` alone, and `docs/fleet.md` has the table of them.
+//! The commands are in [`Store`], [`Post`], `stream.rs` and `find.rs` alone, and `docs/fleet.md` has the table of them.
 //!
 //! What must not exist here: a limit, a ban, a key of the fleet's, a decision.
 
@@ -16,13 +16,14 @@
 
 mod access;
 mod error;
+mod find;
 mod position;
 mod post;
 mod store;
 mod stream;
 
 pub use self::{
-    access::{Access, ConnectError, Tls},
+    access::{Access, ConnectError, Place, Tls},
     error::StoreError,
     position::Position,
     post::Post,

@@ -5,6 +5,7 @@ use redis::{aio::MultiplexedConnection, cmd, pipe};
 use super::{
     access::{Access, ConnectError},
     error::StoreError,
+    find,
     position::Position,
     stream::{self, FIELD, News},
 };
@@ -27,10 +28,11 @@ impl Post {
     ///
     /// The store cannot be reached, or refuses.
     pub async fn connect(access: &Access, fleet: &str, node: &str) -> Result<Self, ConnectError> {
+        let own = stream_of(fleet, node);
         Ok(Self {
-            connection: access.connect().await?,
+            connection: find::connect(access, &own).await?,
             fleet: fleet.to_owned(),
-            own: stream_of(fleet, node),
+            own,
         })
     }
 

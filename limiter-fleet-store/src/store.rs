@@ -5,6 +5,7 @@ use redis::{Cmd, FromRedisValue, Pipeline, Value, aio::MultiplexedConnection, cm
 use super::{
     access::{Access, ConnectError},
     error::StoreError,
+    find,
     position::Position,
     stream::{self, FIELD, MOST_AT_ONCE, News},
 };
@@ -39,10 +40,11 @@ impl Store {
     pub async fn connect(access: &Access, fleet: &str) -> Result<Self, ConnectError> {
         // In braces: all of a fleet's keys are on one server of a cluster.
         let key = |what: &str| format!("limiter:{{{fleet}}}:{what}");
+        let news = key("news");
         Ok(Self {
-            connection: access.connect().await?,
+            connection: find::connect(access, &news).await?,
             bans: key("bans"),
-            news: key("news"),
+            news,
             nodes: key("nodes"),
         })
     }

@@ -48,10 +48,10 @@ pub struct StoreAddress {
     pub tls: bool,
     /// Its ACL user; `None`: the default one.
     pub user: Option<String>,
-    /// The name or the address of its host.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
+    /// Where its servers are, or the Sentinels that know them: each is tried in turn.
+    pub places: Vec<StorePlace>,
+    /// The name under which the Sentinels at these places know the server; `None`: it is at one of them.
+    pub sentinel: Option<String>,
     /// The number of the database.
     pub database: u16,
 }
@@ -64,13 +64,29 @@ impl fmt::Display for StoreAddress {
         if let Some(user) = &self.user {
             write!(formatter, "{user}@")?;
         }
-        let (host, port, database) = (&self.host, self.port, self.database);
-        if host.contains(':') {
-            write!(formatter, "[{host}]:{port}/{database}")
-        } else {
-            write!(formatter, "{host}:{port}/{database}")
+        for (number, StorePlace { host, port }) in self.places.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            if host.contains(':') {
+                write!(formatter, "{comma}[{host}]:{port}")?;
+            } else {
+                write!(formatter, "{comma}{host}:{port}")?;
+            }
+        }
+        write!(formatter, "/{}", self.database)?;
+        match &self.sentinel {
+            Some(name) => write!(formatter, " (Sentinel: {name})"),
+            None => Ok(()),
         }
     }
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePlace {
+    /// The name or the address of its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
 }
 
 /// A file holds no secret of the fleet's.

@@ -17,6 +17,7 @@ use crate::{
 };
 
 const STORE: &str = "store";
+const SENTINEL: &str = "sentinel";
 const NAME: &str = "name";
 const NODE: &str = "node";
 const NODES: &str = "nodes";
@@ -30,7 +31,16 @@ pub(super) fn read<'n>(
     node: &'n Node<'n>,
     directory: Option<&Path>,
 ) -> Option<Fleet> {
-    let known = [STORE, NAME, NODE, NODES, PASSWORD_FILE, KEY_FILE, CA_FILE];
+    let known = [
+        STORE,
+        SENTINEL,
+        NAME,
+        NODE,
+        NODES,
+        PASSWORD_FILE,
+        KEY_FILE,
+        CA_FILE,
+    ];
     let expected = "a map with 'store', 'name', 'node' and 'key-file'";
     let fields = reader.fields(node, expected, &known)?;
     for (field, what) in [
@@ -43,7 +53,10 @@ pub(super) fn read<'n>(
             reader.error(node.at, format!("needs '{field}', {what}"));
         }
     }
-    let store = (fields.get(STORE)).and_then(|node| store_url::read(reader, node));
+    let sentinel = fields.get(SENTINEL);
+    let sentinel = sentinel.map(|node| read_sentinel(reader, node));
+    let store = (fields.get(STORE))
+        .and_then(|node| store_url::read(reader, node, sentinel.flatten()));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
     let members = fields.get(NODES);
@@ -99,6 +112,17 @@ fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) ->
             None
         }
     }
+}
+
+/// Reads the name under which Sentinels know the store's server.
+fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<&'n str> {
+    let name = reader.text(node, "the name under which the Sentinels know the server")?;
+    if store_url::is_word(name) {
+        return Some(name);
+    }
+    let message = format!("invalid {SENTINEL} '{name}', expected letters, digits, '-', '_' and '.'");
+    reader.error(node.at, message);
+    None
 }
 
 /// Reads the names of all nodes, among which this one's must be.

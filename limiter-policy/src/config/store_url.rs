@@ -1,24 +1,39 @@
-//! The address of a fleet's store: `rediss://user@host:6379/0`.
+//! The address of a fleet's store: `rediss://user@host:6379/0`, or `rediss://user@a:6379,b:6379/0`.
 
 use std::net::Ipv6Addr;
 
 use super::{node::Node, reader::Reader};
-use crate::fleet::StoreAddress;
+use crate::fleet::{StoreAddress, StorePlace};
 
 /// The port of Valkey and Redis.
 const PORT: u16 = 6379;
 
+/// The port of their Sentinels.
+const SENTINEL_PORT: u16 = 26379;
+
+/// The most servers or Sentinels that are tried in turn.
+const MOST_PLACES: usize = 16;
+
 const EXPECTED: &str = "an address, such as 'rediss://user@store.example:6379/0'";
 
-/// Reads an address.
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<StoreAddress> {
+/// Reads an address, of servers, or of the Sentinels that know one by a name.
+pub(super) fn read<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    sentinel: Option<&str>,
+) -> Option<StoreAddress> {
     let text = reader.text(node, EXPECTED)?;
-    match parse(text) {
+    match parse(text, sentinel) {
         Ok(store) => Some(store),
         // A password is not shown.
         Err(Wrong::Password) => {
             let message =
                 "invalid store: its password belongs in 'password-file', not in its address";
+            reader.error(node.at, message);
+            None
+        }
+        Err(Wrong::TooMany) => {
+            let message = format!("invalid store: more than {MOST_PLACES} places");
             reader.error(node.at, message);
             None
         }
@@ -36,44 +51,49 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
 #[derive(Debug, PartialEq, Eq)]
 enum Wrong {
     Password,
+    TooMany,
     Other,
 }
 
-fn parse(text: &str) -> Result<StoreAddress, Wrong> {
+fn parse(text: &str, sentinel: Option<&str>) -> Result<StoreAddress, Wrong> {
     let (scheme, rest) = text.split_once("://").ok_or(Wrong::Other)?;
     let tls = match scheme {
         "rediss" => true,
         "redis" => false,
         _ => return Err(Wrong::Other),
     };
-    let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let (user, place) = match place.rsplit_once('@') {
+    let (places, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, places) = match places.rsplit_once('@') {
         Some((user, _)) if user.contains(':') => return Err(Wrong::Password),
-        Some((user, place)) => (Some(user), place),
-        None => (None, place),
-    };
-    let (host, port) = parse_place(place).ok_or(Wrong::Other)?;
-    let is_word = |text: &str| {
-        let mut bytes = text.bytes();
-        !text.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        Some((user, places)) => (Some(user), places),
+        None => (None, places),
     };
     if user.is_some_and(|user| !is_word(user)) {
         return Err(Wrong::Other);
     }
-    if !is_word(host) && host.parse::<Ipv6Addr>().is_err() {
-        return Err(Wrong::Other);
+    let port = sentinel.map_or(PORT, |_| SENTINEL_PORT);
+    let places = places.split(',').map(|place| parse_place(place, port));
+    let places: Vec<_> = places.collect::<Option<_>>().ok_or(Wrong::Other)?;
+    if places.len() > MOST_PLACES {
+        return Err(Wrong::TooMany);
     }
     Ok(StoreAddress {
         tls,
         user: user.map(ToOwned::to_owned),
-        host: host.to_owned(),
-        port,
+        places,
+        sentinel: sentinel.map(ToOwned::to_owned),
         database: number(database, 0).ok_or(Wrong::Other)?,
     })
 }
 
-/// Splits a host, of which an IPv6 address is in brackets, from its port.
-fn parse_place(place: &str) -> Option<(&str, u16)> {
+/// Whether a text is a name without special characters.
+pub(super) fn is_word(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    !text.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+/// Reads a host, of which an IPv6 address is in brackets, and its port; without it, another.
+fn parse_place(place: &str, otherwise: u16) -> Option<StorePlace> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;
@@ -85,9 +105,15 @@ fn parse_place(place: &str) -> Option<(&str, u16)> {
             };
             (host, port)
         }
-        None => place.split_once(':').unwrap_or((place, "")),
+        None => {
+            let (host, port) = place.split_once(':').unwrap_or((place, ""));
+            (is_word(host).then_some(host)?, port)
+        }
     };
-    Some((host, number(port, PORT).filter(|port| *port != 0)?))
+    Some(StorePlace {
+        host: host.to_owned(),
+        port: number(port, otherwise).filter(|port| *port != 0)?,
+    })
 }
 
 /// Reads a number in digits; an empty text is `otherwise`.
@@ -111,9 +137,16 @@ mod tests {
             ("redis://127.0.0.1/", "redis://127.0.0.1:6379/0"),
             ("rediss://[2001:db8::1]", "rediss://[2001:db8::1]:6379/0"),
             ("redis://[::1]:1/65535", "redis://[::1]:1/65535"),
+            ("redis://a,[::1],b:1/2", "redis://a:6379,[::1]:6379,b:1/2"),
         ] {
-            assert_eq!(parse(text).unwrap().to_string(), shown, "{text}");
+            assert_eq!(parse(text, None).unwrap().to_string(), shown, "{text}");
         }
+        assert_eq!(
+            parse("rediss://edge@a,b:1", Some("main"))
+                .unwrap()
+                .to_string(),
+            "rediss://edge@a:26379,b:1/0 (Sentinel: main)"
+        );
     }
 
     #[test]
@@ -125,6 +158,8 @@ mod tests {
             "redis:/store",
             "redis://",
             "redis://@store",
+            "redis://a,",
+            "redis://a,,b",
             "redis://a b",
             "redis://store:0",
             "redis://store:65536",
@@ -137,10 +172,12 @@ mod tests {
             "redis://[::1]x",
             "REDIS://store",
         ] {
-            assert_eq!(parse(text), Err(Wrong::Other), "{text}");
+            assert_eq!(parse(text, None), Err(Wrong::Other), "{text}");
         }
         for text in ["redis://user:secret@store", "redis://:secret@store"] {
-            assert_eq!(parse(text), Err(Wrong::Password), "{text}");
+            assert_eq!(parse(text, None), Err(Wrong::Password), "{text}");
         }
+        let many = format!("redis://{}", ["a"; MOST_PLACES + 1].join(","));
+        assert_eq!(parse(&many, None), Err(Wrong::TooMany));
     }
 }

@@ -194,7 +194,7 @@ fn listening(place: Option<impl fmt::Display>) -> String {
 mod tests {
     use limiter_policy::{
         config::{self, Store},
-        fleet::{Fleet, StoreAddress},
+        fleet::{Fleet, StoreAddress, StorePlace},
     };
 
     use super::*;
@@ -222,8 +222,11 @@ mod tests {
             store: StoreAddress {
                 tls: false,
                 user: None,
-                host: "store".to_owned(),
-                port: 6379,
+                places: vec![StorePlace {
+                    host: "store".to_owned(),
+                    port: 6379,
+                }],
+                sentinel: None,
                 database: 0,
             },
             password_file: None,

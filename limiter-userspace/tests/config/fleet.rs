@@ -36,6 +36,10 @@ fn sections() {
     assert_eq!(fleet.store.to_string(), "rediss://edge@store:6380/1");
     assert!(fleet.password_file.is_some() && fleet.ca_file.is_some());
     assert_eq!(load_with("{}", KEY).unwrap_err().len(), 4);
+
+    let sentinels = "{store: 'redis://a,b:1', sentinel: main, name: edge, node: a, key-file: fleet.key}";
+    let store = load_with(sentinels, KEY).unwrap().fleet.unwrap().store;
+    assert_eq!(store.to_string(), "redis://a:26379,b:1/0 (Sentinel: main)");
     assert!(read_keys(&fleet.key_file).is_err(), "it was removed");
 }
 
@@ -68,6 +72,16 @@ fn wrong_sections() {
             "needs 'node', this node's name, which no other node has",
             "needs 'key-file', the file with the fleet's key",
         ],
+    );
+    check(
+        &format!("store: 'redis://store', sentinel: 'a b', {REST}"),
+        KEY,
+        &["invalid sentinel 'a b', expected letters, digits, '-', '_' and '.'"],
+    );
+    check(
+        &format!("store: 'redis://{}', {REST}", ["a"; 17].join(",")),
+        KEY,
+        &["invalid store: more than 16 places"],
     );
     check(
         &format!("store: 'http://store', {REST}"),

@@ -1,6 +1,6 @@
 //! How the store is reached, by the settings and the files that they name.
 
-use limiter_fleet_store::{Access, Tls};
+use limiter_fleet_store::{Access, Place, Tls};
 use limiter_policy::fleet::{self, Fleet, SecretFileError};
 use thiserror::Error;
 
@@ -23,9 +23,13 @@ pub(super) fn of(settings: &Fleet) -> Result<Access, AccessError> {
         .transpose()
         .map_err(|error| AccessError::Certificates(error.to_string()))?;
     let store = &settings.store;
+    let places = store.places.iter().map(|place| Place {
+        host: place.host.clone(),
+        port: place.port,
+    });
     Ok(Access {
-        host: store.host.clone(),
-        port: store.port,
+        places: places.collect(),
+        sentinel: store.sentinel.clone(),
         database: store.database,
         user: store.user.clone(),
         password: password.transpose().map_err(AccessError::Password)?,

@@ -1,0 +1,118 @@
+//! Which server has the fleet's keys.
+//!
+//! A single server has them. Of a server with replicas, Sentinels say which it is now. In a cluster each
+//! server knows which of them has a key: whichever is asked sends to that one. All of a fleet's keys are on
+//! one, by the braces in their names.
+
+use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
+
+use super::access::{Access, ConnectError, Place};
+
+/// How often a server of a cluster may send to another before the search ends.
+const MOST_HOPS: usize = 3;
+
+/// What a server says of a key.
+enum Found {
+    Here(MultiplexedConnection),
+    Elsewhere(Place),
+}
+
+/// Connects to the server that has a key, a stream.
+pub(crate) async fn connect(
+    access: &Access,
+    key: &str,
+) -> Result<MultiplexedConnection, ConnectError> {
+    let mut first = None;
+    for place in &access.places {
+        match connect_by(access, place, key).await {
+            Ok(connection) => return Ok(connection),
+            // What the first says is told: it is the one that should be there.
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| ConnectError::Refused("no address".to_owned())))
+}
+
+/// Connects to the server that has a key, by one place that may know it.
+async fn connect_by(
+    access: &Access,
+    place: &Place,
+    key: &str,
+) -> Result<MultiplexedConnection, ConnectError> {
+    let mut place = match &access.sentinel {
+        Some(name) => told_by_sentinel(access, place, name).await?,
+        None => place.clone(),
+    };
+    for _ in 0..=MOST_HOPS {
+        match look(access, &place, key).await? {
+            Found::Here(connection) => return Ok(connection),
+            Found::Elsewhere(other) => place = other,
+        }
+    }
+    Err(ConnectError::Circle)
+}
+
+/// Asks a Sentinel where the server of a name is.
+async fn told_by_sentinel(
+    access: &Access,
+    sentinel: &Place,
+    name: &str,
+) -> Result<Place, ConnectError> {
+    let mut connection = access.ask(sentinel).await?;
+    let mut question = cmd("SENTINEL");
+    question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+    let told: Option<(String, u16)> = question.query_async(&mut connection).await?;
+    let (host, port) = told.ok_or_else(|| ConnectError::Unknown(name.to_owned()))?;
+    Ok(Place { host, port })
+}
+
+/// Asks a server for a key.
+async fn look(access: &Access, place: &Place, key: &str) -> Result<Found, ConnectError> {
+    let mut connection = access.enter(place).await?;
+    let mut question = cmd("XREVRANGE");
+    question.arg(key).arg("+").arg("-").arg("COUNT").arg(1);
+    match question.query_async::<Value>(&mut connection).await {
+        Ok(_) => Ok(Found::Here(connection)),
+        Err(error) => match elsewhere(&error, place) {
+            Some(other) => Ok(Found::Elsewhere(other)),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Returns where a server of a cluster sends to; `None`: it does not.
+fn elsewhere(error: &RedisError, asked: &Place) -> Option<Place> {
+    let (address, _) = error.redirect_node()?;
+    place_of(address, asked)
+}
+
+/// Reads `host:port`. IPv6 addresses have no brackets there, and a server that does not know its own name
+/// leaves the host out: then it is that of the one asked.
+fn place_of(address: &str, asked: &Place) -> Option<Place> {
+    let (host, port) = address.rsplit_once(':')?;
+    let host = if host.is_empty() { &asked.host } else { host };
+    Some(Place {
+        host: host.to_owned(),
+        port: port.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_cluster_sends_to() {
+        let asked = Place {
+            host: "a.example".to_owned(),
+            port: 6379,
+        };
+        let told = |address| place_of(address, &asked).map(|place| place.to_string());
+        assert_eq!(told("10.0.0.1:7001").as_deref(), Some("10.0.0.1:7001"));
+        assert_eq!(told("2001:db8::1:7001").as_deref(), Some("[2001:db8::1]:7001"));
+        assert_eq!(told(":7001").as_deref(), Some("a.example:7001"));
+        assert_eq!(told("10.0.0.1"), None);
+        assert_eq!(told("10.0.0.1:"), None);
+        assert_eq!(told("10.0.0.1:65536"), None);
+    }
+}
