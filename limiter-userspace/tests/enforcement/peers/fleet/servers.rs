@@ -1,0 +1,192 @@
+//! A store of several servers: a Cluster, or one with a replica that a Sentinel knows.
+
+use std::{
+    fs::{self, File},
+    net::{SocketAddr, TcpStream},
+    process::{Child, Stdio},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::Limiter;
+
+use super::{
+    PACE, PASSES, PATIENCE, start,
+    store::{self, RIGHTS, Store},
+    wait_for, wait_until,
+};
+use crate::{
+    peers::{program, succeed},
+    take_turn,
+};
+
+/// The address of all servers, which every node has a route to.
+const ADDRESS: &str = "10.80.0.1";
+
+/// A port where nobody listens.
+const NOBODY: u16 = 7_999;
+
+/// A server that ends on drop.
+struct Server(Child);
+
+impl Server {
+    /// Starts a server of Redis, or a Sentinel, with more lines in its configuration.
+    fn start(store: &Store, port: u16, sentinel: bool, lines: &str) -> Result<Self> {
+        let directory = store.directory().join(port.to_string());
+        fs::create_dir(&directory)?;
+        let file = directory.join("redis.conf");
+        let place = directory.display();
+        fs::write(
+            &file,
+            format!("bind 0.0.0.0\nprotected-mode no\nport {port}\ndir {place}\n{lines}\n"),
+        )?;
+        let log = File::create(directory.join("log"))?;
+        let mut command = program::command(store.namespace(), "redis-server")?;
+        command.arg(file).stdin(Stdio::null());
+        if sentinel {
+            command.arg("--sentinel");
+        }
+        let child = command.stdout(log.try_clone()?).stderr(log).spawn();
+        let server = Self(child.context("cannot run redis-server")?);
+        let address: SocketAddr = format!("127.0.0.1:{port}").parse()?;
+        wait(|| {
+            let connect = || Ok(TcpStream::connect(address).is_ok());
+            store.namespace().enter(connect)
+        })
+        .with_context(|| fs::read_to_string(directory.join("log")).unwrap_or_default())?;
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until something is so.
+fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so()? {
+        ensure!(Instant::now() < deadline, "it does not become so");
+        thread::sleep(PACE);
+    }
+    Ok(())
+}
+
+/// Links two nodes to a namespace for servers.
+fn place() -> Result<Store> {
+    let store = Store::start(2)?;
+    let address = format!("{ADDRESS}/32");
+    (store.namespace()).ip(&["address", "add", &address, "dev", "lo"])?;
+    store.namespace().ip(&["link", "set", "lo", "up"])?;
+    for (number, node) in (1..).zip(&store.nodes) {
+        let by = store::address(number);
+        node.ip(&["route", "add", ADDRESS, "via", &by])?;
+    }
+    Ok(store)
+}
+
+/// Asks a server, as somebody who may do all.
+fn ask(store: &Store, port: u16, arguments: &[&str]) -> Result<String> {
+    let mut command = program::command(store.namespace(), "redis-cli")?;
+    succeed(command.args(["-p", &port.to_string()]).args(arguments))
+}
+
+/// Returns the configuration of a node with a store at such places.
+fn configuration(store: &Store, name: &str, places: &str) -> String {
+    let file = |name: &str| store.directory().join(name).display().to_string();
+    format!(
+        "{PASSES}\nstate: {}\nfleet: {{store: {places}, name: edge, node: {name}, key-file: {}, \
+         password-file: {}}}\n",
+        file(&format!("state-{name}")),
+        file("fleet.key"),
+        file("password"),
+    )
+}
+
+/// Starts a node with a store at such places, and waits until it is connected.
+fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limiter> {
+    let node = start(store, number, &configuration(store, name, places))?;
+    wait_until(&node, |status| status["connected"] == true)?;
+    Ok(node)
+}
+
+/// Each node begins with another server, of which one at most has the fleet's keys, or with a place where
+/// there is none.
+#[test]
+fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
+    let _turn = take_turn();
+    let store = place()?;
+    let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
+    let ports = [7_001, 7_002, 7_003];
+    let servers = ports.map(|port| Server::start(&store, port, false, &lines));
+    let [one, two, three] = ports.map(|port| format!("{ADDRESS}:{port}"));
+    let join = ["--cluster", "create", &one, &two, &three, "--cluster-yes"];
+    ask(&store, ports[0], &join)?;
+    wait(|| {
+        let mut is_ok = true;
+        for port in ports {
+            is_ok &= ask(&store, port, &["CLUSTER", "INFO"])?.contains("cluster_state:ok");
+        }
+        Ok(is_ok)
+    })?;
+    let a = format!("'redis://edge@{ADDRESS}:{NOBODY},{one}/0'");
+    let a = node(&store, 1, "a", &a)?;
+    let b = node(&store, 2, "b", &format!("'redis://edge@{two},{three}/0'"))?;
+    a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;
+    wait_for(&b, "203.0.113.0/24", 1)?;
+    b.show(&["unban", "203.0.113.0/24"])?;
+    wait_for(&a, "203.0.113.0/24", 0)?;
+    for server in servers {
+        drop(server?);
+    }
+    a.stop()?;
+    b.stop()?;
+    Ok(())
+}
+
+/// The server dies, and the Sentinel has its replica take its place.
+#[test]
+fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
+    let _turn = take_turn();
+    let store = place()?;
+    let lines = format!("save \"\"\nrepl-diskless-sync-delay 0\nuser edge on >hush {RIGHTS}");
+    let server = Server::start(&store, 7_101, false, &lines)?;
+    let replica = format!("{lines}\nreplicaof {ADDRESS} 7101\nreplica-announce-ip {ADDRESS}");
+    let _replica = Server::start(&store, 7_102, false, &replica)?;
+    wait(|| Ok(ask(&store, 7_101, &["INFO", "replication"])?.contains("state=online")))?;
+    let watch = format!(
+        "sentinel monitor main {ADDRESS} 7101 1\nsentinel down-after-milliseconds main 1000\n\
+         sentinel failover-timeout main 3000"
+    );
+    let _sentinel = Server::start(&store, 7_103, true, &watch)?;
+    // It asks the server for its replicas every ten seconds.
+    let replicas = ["SENTINEL", "REPLICAS", "main"];
+    wait(|| Ok(ask(&store, 7_103, &replicas)?.contains("7102")))?;
+    let places = format!("'redis://edge@{ADDRESS}:{NOBODY},{ADDRESS}:7103/0', sentinel: main");
+    let a = node(&store, 1, "a", &places)?;
+    let b = node(&store, 2, "b", &places)?;
+    a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;
+    wait_for(&b, "203.0.113.0/24", 1)?;
+    drop(server);
+    // Made while there is no server, or by then on the new one.
+    a.show(&["ban", "198.51.100.0/24", "--for", "10m"])?;
+    wait_for(&b, "198.51.100.0/24", 1)?;
+    wait_for(&b, "203.0.113.0/24", 1)?;
+    ensure!(
+        ask(&store, 7_102, &["HLEN", "limiter:{edge}:bans"])?.trim() == "2",
+        "the replica has not both"
+    );
+    b.stop()?;
+    // A name that it does not know is told as such.
+    let other = format!("'redis://edge@{ADDRESS}:7103/0', sentinel: other");
+    let b = start(&store, 2, &configuration(&store, "b", &other))?;
+    wait_until(&b, |status| status["error"] == "the Sentinels know no server 'other'")?;
+    a.stop()?;
+    b.stop()?;
+    Ok(())
+}
