@@ -73,7 +73,7 @@ fn admitted(node: &Limiter) -> Result<u64> {
 }
 
 /// Returns a node's share, in thousandths.
-fn share(status: &Value) -> u64 {
+pub(super) fn share(status: &Value) -> u64 {
     let share = status["shares"]["All"]["share_billionths"].as_u64();
     share.unwrap_or_default() / 1_000_000
 }
@@ -85,7 +85,7 @@ fn rate(node: &Limiter) -> Result<u64> {
 }
 
 /// Waits until a node's share is as it should be; returns how long that took.
-fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
+pub(super) fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
     let begun = Instant::now();
     loop {
         let status = status(node)?;
@@ -102,13 +102,13 @@ fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Dura
 }
 
 /// Packets that come to a node until they are stopped.
-struct Flood {
+pub(super) struct Flood {
     progress: Progress,
     thread: thread::JoinHandle<Result<()>>,
 }
 
 impl Flood {
-    fn of(fleet: &Fleet, number: usize) -> Result<Self> {
+    pub(super) fn of(fleet: &Fleet, number: usize) -> Result<Self> {
         let sender = fleet.store.sender(number)?;
         let progress = sender.progress();
         let source = store::address(number).parse()?;
@@ -119,7 +119,7 @@ impl Flood {
         Ok(Self { progress, thread })
     }
 
-    fn stop(self) -> Result<()> {
+    pub(super) fn stop(self) -> Result<()> {
         self.progress.stop();
         match self.thread.join() {
             Ok(sent) => sent,
