@@ -50,8 +50,8 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 /// How soon the fleet shares again once it can.
 const RECOVERY: Duration = Duration::from_secs(5);
 
-/// How soon on a machine that has much else to do: a sixth of the time that things may take at all.
-const SLOW_RECOVERY: Duration = Duration::from_secs(15);
+/// How soon on a machine that has much else to do.
+const SLOW_RECOVERY: Duration = Duration::from_secs(20);
 
 /// Five nodes, and their clients.
 struct Five {
@@ -126,8 +126,14 @@ impl Five {
         for number in numbers {
             let link = format!("n{number}");
             nft(&format!(
-                "table inet cut {{ chain in {{ type filter hook input priority 0; iifname {link} drop; }}
-                 chain out {{ type filter hook output priority 0; oifname {link} drop; }} }}"
+                "table inet cut {{
+chain in {{ type filter hook input priority 0
+iifname {link} drop
+}}
+chain out {{ type filter hook output priority 0
+oifname {link} drop
+}}
+}}"
             ))?;
         }
         Ok(())
