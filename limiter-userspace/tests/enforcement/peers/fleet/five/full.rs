@@ -50,7 +50,7 @@ fn nodes_go_on_while_the_stores_disk_is_full() -> Result<()> {
             let error = status["error"].as_str().unwrap_or_default();
             status["connected"] == false && error.contains("MISCONF")
         })?;
-        node.wait_for_log("is not there: MISCONF")?;
+        node.wait_for_log("No space left on device; bans hold as they are")?;
     }
     wait_for_share(a, |share| (499..=500).contains(&share))?;
     a.wait_for_log("are not shared over its store")?;

@@ -24,7 +24,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     let _turn = take_turn();
     let mut five = Five::by_proxy()?;
     quiet::check(&five.fleet)?;
-    let (watch, mut floods) = (Watch::start(), Floods::none());
+    let (mut watch, mut floods) = (Watch::start(), Floods::none());
     floods.only(&five, &[1])?;
     let good = (2..=5).map(|number| Client::good(&five, number));
     let good = good.collect::<Result<Vec<_>>>()?;
@@ -64,7 +64,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     five.node(2).signal(Signal::SIGCONT)?;
     thread::sleep(Duration::from_secs(1));
     for client in good {
-        ensure!(client.check_all_arrived(&five)? > 0);
+        ensure!(client.check_all_arrived(&five)? > 0, "nothing was sent");
     }
     floods.only(&five, &[])?;
     watch.finish(five)

@@ -28,10 +28,10 @@ use super::{
 use crate::peers::succeed;
 
 /// The budget that all nodes have in common, in packets a second.
-const RATE: u64 = 6_000;
+const RATE: i64 = 6_000;
 
 /// Its burst: as much as comes back in seconds, so that these do not hide tokens that come from nowhere.
-const BURST: u64 = 20_000;
+const BURST: i64 = 20_000;
 
 /// The destination of all packets that count.
 const PORT: u16 = 9;
