@@ -16,7 +16,11 @@ pub enum StoreError {
 
 impl From<RedisError> for StoreError {
     fn from(error: RedisError) -> Self {
-        Self::Store(error.to_string())
+        let text = error.to_string();
+        // Among several commands, the first that it refuses says why.
+        let refused = error.into_server_errors();
+        let first = refused.and_then(|all| all.first().map(|(_, first)| first.to_string()));
+        Self::Store(first.unwrap_or(text))
     }
 }
 

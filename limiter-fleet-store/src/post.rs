@@ -13,6 +13,9 @@ use super::{
 /// About how many letters each node's stream keeps: whoever has not read them by then needs them no more.
 const KEPT: u32 = 200;
 
+/// The name of a field of what is no letter.
+const MARK: &str = "mark";
+
 /// A connection to the store for letters.
 #[derive(Clone)]
 pub struct Post {
@@ -54,13 +57,17 @@ impl Post {
         Ok(sent?)
     }
 
-    /// Returns the position of the newest letter to this node; the first of all positions if there is none.
+    /// Leaves a mark behind the newest letter to this node, which is no letter; returns its position.
     ///
     /// # Errors
     ///
-    /// The store does not answer.
-    pub async fn newest(&mut self) -> Result<Position, StoreError> {
-        stream::newest(&mut self.connection, &self.own).await
+    /// The store does not answer, or takes nothing, and so no letters.
+    pub async fn mark(&mut self) -> Result<Position, StoreError> {
+        let mut mark = cmd("XADD");
+        mark.arg(&self.own).arg("MAXLEN").arg("~").arg(KEPT);
+        mark.arg("*").arg(MARK).arg("");
+        let position: Vec<u8> = mark.query_async(&mut self.connection).await?;
+        Position::parse(&position).ok_or(StoreError::Answer)
     }
 
     /// Reads letters to this node after a position; waits a second at most if there is none.

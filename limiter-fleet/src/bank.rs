@@ -158,11 +158,12 @@ impl Bank {
         Some(ask.returned_millitokens)
     }
 
-    /// Returns what a borrower would have if all had what is fair.
+    /// Returns what a borrower would have if all had what is fair: those too that asked and had to be given
+    /// nothing, or who came first would keep all.
     fn fair(&self, now: u64, borrower: NodeId, own_want: Share) -> Share {
         let live = self.accounts.iter();
         let live: Vec<_> = live
-            .filter(|(node, account)| **node == borrower || account.lent(now) > Share::NONE)
+            .filter(|(node, account)| **node == borrower || now < account.answered.until)
             .collect();
         let wants = live
             .iter()

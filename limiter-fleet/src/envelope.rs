@@ -82,8 +82,7 @@ impl Envelope {
         if *version != VERSION {
             return Err(OpenError::Version);
         }
-        let (seal, body) = rest.split_first_chunk::<SEAL>().ok_or(OpenError::Seal)?;
-        let seal = CtOutput::new((*seal).into());
+        let (seal, body) = parts(rest).ok_or(OpenError::Seal)?;
         let mut keys = [&self.keys.current].into_iter().chain(&self.keys.other);
         if keys.any(|key| self.of(key, body) == seal) {
             Ok(body)
@@ -92,7 +91,23 @@ impl Envelope {
         }
     }
 
+    /// Returns whether a letter that was opened is sealed with the key that letters are sealed with now.
+    pub(crate) fn is_current(&self, letter: &[u8]) -> bool {
+        // Most of the time there is no other key.
+        self.keys.other.is_none()
+            || letter
+                .split_first()
+                .and_then(|(_, rest)| parts(rest))
+                .is_some_and(|(seal, body)| self.of(&self.keys.current, body) == seal)
+    }
+
     pub(crate) fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
         key.seal(&[self.purpose, &self.alike, body])
     }
+}
+
+/// Returns the seal and what is sealed, of what follows the version.
+fn parts(rest: &[u8]) -> Option<(CtOutput<hmac::Hmac<Sha256>>, &[u8])> {
+    let (seal, body) = rest.split_first_chunk::<SEAL>()?;
+    Some((CtOutput::new((*seal).into()), body))
 }

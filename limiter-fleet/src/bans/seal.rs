@@ -61,6 +61,13 @@ impl BanSeal {
         Ok(notes)
     }
 
+    /// Returns whether a letter that was [opened](Self::open) is sealed with the key that letters are sealed
+    /// with now: one that is not will be no letter when the other key is forgotten.
+    #[must_use]
+    pub fn is_current(&self, letter: &[u8]) -> bool {
+        self.bans.is_current(letter)
+    }
+
     /// Writes a sign of life.
     #[must_use]
     pub fn beat(&self, beat: &Beat) -> Vec<u8> {
@@ -154,6 +161,11 @@ mod tests {
         ] {
             let heard = own.open(&seal(fleet, key, None).letter(&notes));
             assert_eq!(heard.is_ok(), is_heard, "{fleet} {key}");
+        }
+        for (key, other, is_current) in [(1, None, true), (1, Some(2), true), (2, Some(1), false)] {
+            let letter = seal("edge", 1, None).letter(&notes);
+            let now = seal("edge", key, other);
+            assert_eq!(now.is_current(&letter), is_current, "{key} {other:?}");
         }
         // A sign of life is no letter.
         let beat = Beat::new("a".try_into().unwrap(), "1", 7, 9);

@@ -69,6 +69,26 @@ fn equal_demands_get_equal_parts() {
     }
 }
 
+/// One that has nearly all gives up half of it, when another needs it too.
+#[test]
+fn who_comes_later_gets_its_part() {
+    let mut world = World::quiet(5, 5, BUDGET);
+    world.run_for(START_MS);
+    world.demand(3, 5 * RATE);
+    world.run_for(5_000);
+    world.demand(4, 5 * RATE);
+    world.run_for(1_000);
+    for node in [3, 4] {
+        world.admitted(node);
+    }
+    world.run_for(10_000);
+    for node in [3, 4] {
+        let admitted = world.admitted(node);
+        // Half of 10 000, give or take the others' floors and a tenth.
+        assert!((4_300..=5_300).contains(&admitted), "node {node}: {admitted}");
+    }
+}
+
 /// Without messages, each has what it has at home; with them again, all that it needs within seconds.
 #[test]
 fn nodes_that_are_cut_off_keep_what_is_theirs() {

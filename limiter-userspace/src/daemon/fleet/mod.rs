@@ -39,8 +39,9 @@ use super::{shared::Daemon, worker::Worker};
 /// How long to wait before the first attempt to connect again.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// How long to wait at most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// How long to wait at most: with the time that connecting may take, nodes hear each other five seconds after
+/// the store is back.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Starts the thread, from the runtime of the rest of the daemon. The store need not be there.
 pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io::Result<Worker> {
@@ -93,7 +94,7 @@ fn note_lost(node: &Node, error: &Over) -> bool {
     let store = &node.fleet.settings.store;
     let mut told = node.fleet.told();
     let was_connected = told.is_connected;
-    if matches!(error, Over::Emptied | Over::Cut) {
+    if matches!(error, Over::Emptied | Over::Cut | Over::Rekeyed) {
         info!(why, "the fleet's store {store} is read again: {why}");
     } else if was_connected || told.error.is_none() {
         warn!(

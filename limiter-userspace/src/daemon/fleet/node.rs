@@ -37,6 +37,8 @@ pub(super) struct Node {
     pub(super) others: Handle,
     pub(super) known: Known,
     pub(super) seal: BanSeal,
+    /// Whether all that the store had was read once.
+    pub(super) has_read: bool,
     key_file: KeyFile,
     /// The bans that hold elsewhere and are refused here.
     refused: HashMap<BanId, &'static str>,
@@ -56,6 +58,7 @@ impl Node {
             fleet,
             others,
             seal,
+            has_read: false,
             key_file,
             refused: HashMap::new(),
             logged: HashMap::new(),
@@ -218,18 +221,22 @@ impl Node {
         )
     }
 
-    /// Reads the keys again, if their file has changed.
-    pub(super) fn renew_keys(&mut self) {
+    /// Reads the keys again, if their file has changed; returns whether there are others now.
+    pub(super) fn renew_keys(&mut self) -> bool {
         let Some(read) = self.key_file.renewed() else {
-            return;
+            return false;
         };
         let name = self.fleet.settings.key_file.display();
         match read {
             Ok(keys) => {
                 self.seal = BanSeal::new(&self.fleet.settings.name, &keys);
                 info!("the fleet's keys are those in the file '{name}'");
+                true
             }
-            Err(error) => warn!("the fleet's keys stay as they were: the file '{name}' {error}"),
+            Err(error) => {
+                warn!("the fleet's keys stay as they were: the file '{name}' {error}");
+                false
+            }
         }
     }
 

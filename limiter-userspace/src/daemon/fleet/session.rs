@@ -64,22 +64,33 @@ pub(super) enum Over {
     /// The stream was cut before it was read.
     #[error("its stream was cut before it was read")]
     Cut,
+    /// The fleet's keys are others, and what is sealed with one that goes is to be sealed again.
+    #[error("the fleet's keys have changed")]
+    Rekeyed,
 }
 
 impl Node {
     /// Connects, and stays connected as long as that goes well.
     pub(super) async fn session(&mut self) -> Result<(), Over> {
+        self.renew_keys();
         let access = access::of(&self.fleet.settings)?;
         let name = self.fleet.settings.name.to_string();
         let mut store = self.meanwhile(Store::connect(&access, &name)).await??;
         let reader = self.meanwhile(Store::connect(&access, &name)).await??;
         let after = self.meanwhile(store.newest()).await??;
-        self.read_all(&mut store).await?;
+        // A store that takes nothing is none: its disk may be full. What it has is read all the same, once.
+        let mut beats = Beats::default();
+        let taken = beats.exchange(self, &mut store).await;
+        if taken.is_ok() || !self.has_read {
+            self.read_all(&mut store).await?;
+            self.has_read = true;
+        }
+        taken?;
         self.connected();
         let mut news = Reader::start(reader, after);
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut tick, mut beats) = (0_u64, Beats::default());
+        let mut tick = 1_u64;
         let fleet = Arc::clone(&self.fleet);
         loop {
             let has_work = !self.known.unsent.is_empty() || !self.known.doubted.is_empty();
@@ -90,7 +101,9 @@ impl Node {
                 _ = ticks.tick() => {
                     self.daemon.pulses.fleet.beat();
                     if tick.is_multiple_of(BEAT_TICKS) {
-                        self.renew_keys();
+                        if self.renew_keys() {
+                            return Err(Over::Rekeyed);
+                        }
                         self.count();
                         beats.exchange(self, &mut store).await?;
                     }
@@ -142,6 +155,7 @@ impl Node {
             let now = Now::new();
             let mut due = Vec::new();
             for value in &some.values {
+                let is_current = self.seal.is_current(value);
                 for note in self.open(value) {
                     let id = note.id.clone();
                     let hash = hashes.hash_one(&id);
@@ -151,7 +165,8 @@ impl Node {
                         Taken::Over => over.push(id),
                         Taken::InForce | Taken::Nothing | Taken::Older | Taken::Full => {}
                     }
-                    if matches!(taken, Taken::Due | Taken::InForce | Taken::Nothing) {
+                    let is_there = matches!(taken, Taken::Due | Taken::InForce | Taken::Nothing);
+                    if is_there && is_current {
                         there.insert(hash);
                     }
                 }
@@ -204,8 +219,8 @@ impl Node {
         Ok(())
     }
 
-    /// Asks whether the store has the last word about some bans of which that is not known, and has it
-    /// sent where it has not: another node may have done that meanwhile.
+    /// Asks whether the store has the last word about some bans of which that is not known, sealed with the
+    /// key of now, and has it sent where it has not: another node may have done that meanwhile.
     async fn resolve(&mut self, store: &mut Store) -> Result<(), Over> {
         let ids: Vec<_> = self.known.doubted.iter().take(SOME).cloned().collect();
         if ids.is_empty() {
@@ -217,12 +232,20 @@ impl Node {
         let mut due = Vec::new();
         for (id, value) in ids.into_iter().zip(values) {
             self.known.doubted.remove(&id);
-            let notes = value.map(|value| self.open(&value)).unwrap_or_default();
+            let value = value.unwrap_or_default();
+            let is_current = self.seal.is_current(&value);
+            let notes = if value.is_empty() {
+                Vec::new()
+            } else {
+                self.open(&value)
+            };
             let note = notes.into_iter().find(|note| note.id == id);
             let taken = note.map(|note| self.take(note, now));
             match taken {
                 Some(Taken::Due) => due.push(id),
-                Some(Taken::Older) | None if self.known.map.get(&id).is_some() => {
+                Some(Taken::Nothing | Taken::InForce) if is_current => {}
+                Some(Taken::Over | Taken::Full) => {}
+                _ if self.known.map.get(&id).is_some() => {
                     self.known.unsent.insert(id);
                 }
                 _ => {}

@@ -88,7 +88,8 @@ pub(super) fn fonts() -> String {
     format!("<fontconfig>{}</fontconfig>", places.collect::<String>())
 }
 
-fn find(name: &str) -> Result<PathBuf> {
+/// Returns a program's path.
+pub(super) fn find(name: &str) -> Result<PathBuf> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let installed = env::split_paths(&paths).collect::<Vec<_>>();
     let places = installed.into_iter().chain(unpacked(&PROGRAMS));

@@ -89,7 +89,7 @@ async fn connected(
     let connect = || Post::connect(&access, settings.name.as_str(), settings.node.as_str());
     let mut sending = in_time(connect()).await?;
     let mut reading = in_time(connect()).await?;
-    let mut after = in_time(reading.newest()).await?;
+    let mut after = in_time(reading.mark()).await?;
     tell(fleet, None);
     let read = async {
         loop {

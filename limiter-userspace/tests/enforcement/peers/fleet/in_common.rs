@@ -127,7 +127,7 @@ fn admitted(node: &Limiter) -> Result<u64> {
 }
 
 /// Returns a node's share, in thousandths.
-fn share(status: &Value) -> u64 {
+pub(super) fn share(status: &Value) -> u64 {
     let share = status["shares"]["All"]["share_billionths"].as_u64();
     share.unwrap_or_default() / 1_000_000
 }
@@ -147,7 +147,7 @@ fn wait_for_parts(fleet: &Fleet) -> Result<()> {
 }
 
 /// Waits until a node's share is as it should be; returns how long that took.
-fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
+pub(super) fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
     let begun = Instant::now();
     loop {
         let status = status(node)?;
@@ -164,13 +164,13 @@ fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Dura
 }
 
 /// Packets that come to a node until they are stopped.
-struct Flood {
+pub(super) struct Flood {
     progress: Progress,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
 impl Flood {
-    fn of(fleet: &Fleet, number: usize) -> Result<Self> {
+    pub(super) fn of(fleet: &Fleet, number: usize) -> Result<Self> {
         let sender = fleet.store.sender(number)?;
         let progress = sender.progress();
         let source = store::address(number).parse()?;
@@ -184,7 +184,7 @@ impl Flood {
         })
     }
 
-    fn stop(mut self) -> Result<()> {
+    pub(super) fn stop(mut self) -> Result<()> {
         self.progress.stop();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(sent)) => sent,

@@ -2,6 +2,7 @@
 //! user with no more rights than docs/fleet.md gives it.
 
 mod bans;
+mod five;
 mod in_common;
 mod store;
 
@@ -42,7 +43,11 @@ impl Fleet {
 
     /// Starts nodes that have these limits, and know each other's names.
     fn with(nodes: &[&str], limits: &str) -> Result<Self> {
-        let store = Store::start(nodes.len())?;
+        Self::among(Store::start(nodes.len())?, nodes, limits)
+    }
+
+    /// Starts nodes that a store is linked to.
+    fn among(store: Store, nodes: &[&str], limits: &str) -> Result<Self> {
         let nodes = (1..).zip(nodes).map(|(number, node)| {
             start(
                 &store,

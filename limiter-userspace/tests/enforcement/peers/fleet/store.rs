@@ -3,13 +3,17 @@
 use std::{
     fs::{self, File},
     net::{SocketAddr, TcpStream},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use tempfile::TempDir;
 use testbed::{Namespace, RawSender};
 
@@ -32,6 +36,16 @@ pub(super) struct Store {
     pub(super) nodes: Vec<Namespace>,
     directory: TempDir,
     child: Option<Child>,
+    disk: Disk,
+}
+
+/// What a store writes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Disk {
+    /// Nothing.
+    None,
+    /// A filesystem in memory of the store's own, which goes with it.
+    Small,
 }
 
 /// Returns the store's address on the link to the node of a number, counted from 1.
@@ -46,20 +60,30 @@ pub(super) fn node_address(number: usize) -> String {
 
 impl Store {
     pub(super) fn start(nodes: usize) -> Result<Self> {
-        let namespace = Namespace::new()?;
-        let mut linked = Vec::new();
-        for number in 1..=nodes {
-            linked.push(link(&namespace, number)?);
-        }
+        Self::on(Disk::None, nodes)
+    }
+
+    /// Starts a store with such a disk.
+    pub(super) fn on(disk: Disk, nodes: usize) -> Result<Self> {
+        let nodes = (0..nodes).map(|_| Namespace::new());
+        Self::among(nodes.collect::<Result<_>>()?, disk)
+    }
+
+    /// Starts a store that is linked to these nodes.
+    pub(super) fn among(nodes: Vec<Namespace>, disk: Disk) -> Result<Self> {
         let mut store = Self {
-            namespace,
-            nodes: linked,
+            namespace: Namespace::new()?,
+            nodes,
             directory: tempfile::tempdir()?,
             child: None,
+            disk,
         };
+        for (number, node) in (1..).zip(&store.nodes) {
+            link(&store.namespace, number, node)?;
+        }
         write_secret(&store.directory().join("fleet.key"), KEY)?;
         write_secret(&store.directory().join("password"), "hush")?;
-        certify(store.directory(), nodes)?;
+        certify(store.directory(), store.nodes.len())?;
         store.run()?;
         Ok(store)
     }
@@ -68,9 +92,18 @@ impl Store {
         self.directory.path()
     }
 
+    /// Returns the namespace where it runs.
+    pub(super) const fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
     /// Starts redis-server, which begins empty.
     pub(super) fn run(&mut self) -> Result<()> {
         let place = self.directory().display();
+        let append = match self.disk {
+            Disk::None => "no",
+            Disk::Small => "yes",
+        };
         let configuration = format!(
             "bind 0.0.0.0
 protected-mode no
@@ -81,16 +114,28 @@ tls-key-file {place}/store.key
 tls-ca-cert-file {place}/ca.pem
 tls-auth-clients no
 save \"\"
-appendonly no
+appendonly {append}
 proto-max-bulk-len 1mb
-dir {place}
+dir {place}/disk
 user edge on >hush {RIGHTS}
 "
         );
         let file = self.directory().join("redis.conf");
         fs::write(&file, configuration)?;
         let log = File::create(self.directory().join("redis.log"))?;
-        let mut command = program::command(&self.namespace, "redis-server")?;
+        fs::create_dir_all(self.disk())?;
+        let mut command = match self.disk {
+            Disk::None => program::command(&self.namespace, "redis-server")?,
+            Disk::Small => {
+                let mut command = program::command(&self.namespace, "unshare")?;
+                let mount = "mount -t tmpfs -o size=1m none \"$0\" && exec \"$1\" \"$2\"";
+                command
+                    .args(["--mount", "sh", "-c", mount])
+                    .arg(self.disk());
+                command.arg(program::find("redis-server")?);
+                command
+            }
+        };
         let command = command.arg(file).stdin(Stdio::null());
         let child = command.stdout(log.try_clone()?).stderr(log).spawn();
         let child = self.child.insert(child.context("cannot run redis-server")?);
@@ -105,6 +150,25 @@ user edge on >hush {RIGHTS}
             thread::sleep(PACE);
         }
         Ok(())
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.directory().join("disk")
+    }
+
+    /// Returns the path of a file on the small disk, for who is not in the store's mount namespace.
+    pub(super) fn file_on_disk(&self, name: &str) -> Result<PathBuf> {
+        let child = self.child.as_ref().context("the store does not run")?;
+        let disk = self.disk();
+        let inside = disk.strip_prefix("/").context("a relative path")?;
+        let root = Path::new("/proc").join(child.id().to_string()).join("root");
+        Ok(root.join(inside).join(name))
+    }
+
+    /// Sends redis-server a signal.
+    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+        let child = self.child.as_ref().context("the store does not run")?;
+        Ok(kill(Pid::from_raw(child.id().try_into()?), signal)?)
     }
 
     pub(super) fn kill(&mut self) -> Result<()> {
@@ -141,8 +205,7 @@ impl Drop for Store {
     }
 }
 
-fn link(store: &Namespace, number: usize) -> Result<Namespace> {
-    let node = Namespace::new()?;
+fn link(store: &Namespace, number: usize, node: &Namespace) -> Result<()> {
     let name = format!("n{number}");
     let path = node.path();
     store.ip(&[
@@ -159,7 +222,7 @@ fn link(store: &Namespace, number: usize) -> Result<Namespace> {
     let own = format!("{}/24", node_address(number));
     node.ip(&["address", "add", &own, "dev", UPLINK])?;
     node.ip(&["link", "set", UPLINK, "up"])?;
-    Ok(node)
+    Ok(())
 }
 
 /// Makes a certificate for the store's addresses, and that which it is checked against.

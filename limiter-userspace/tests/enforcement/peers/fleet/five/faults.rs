@@ -1,0 +1,105 @@
+//! All five are flooded while hosts, daemons and the store fail.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use nix::sys::signal::Signal;
+
+use super::{
+    Five, NAMES, check_recovery,
+    traffic::{Floods, Watch},
+};
+use crate::{
+    peers::fleet::{bans_of, in_common::wait_for_share, status, wait_for},
+    take_turn,
+};
+
+const ALL: [usize; 5] = [1, 2, 3, 4, 5];
+
+/// The two that are cut off, stalled and killed, when they have all that others lend.
+const TWO: [usize; 2] = [4, 5];
+
+/// After this time no bucket has more left than what comes back.
+const DRAINED: Duration = Duration::from_secs(4);
+
+#[test]
+fn five_flooded_nodes_admit_no_more_than_the_limit_says() -> Result<()> {
+    let _turn = take_turn();
+    let mut five = Five::start()?;
+    let (mut watch, mut floods) = (Watch::start(), Floods::none());
+    floods.only(&five, &ALL)?;
+    thread::sleep(DRAINED);
+    watch.reach(&five, "all five want all")?;
+
+    // Cut off with what they have borrowed, while the others want it.
+    have_two_borrow(&five, &mut floods)?;
+    five.cut_off(&TWO)?;
+    floods.only(&five, &ALL)?;
+    five.node(4).show(&["ban", "192.0.2.4", "--for", "1h"])?;
+    five.node(1).show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    watch.phase(&five, "two are cut off", Duration::from_secs(4))?;
+    watch.reach(&five, "each has its part")?;
+    ensure!(bans_of(five.node(1), "192.0.2.4")?.is_empty());
+    five.cut_off(&[])?;
+    let begun = Instant::now();
+    have_two_borrow(&five, &mut floods)?;
+    wait_for(five.node(1), "192.0.2.4", 1)?;
+    for number in TWO {
+        wait_for(five.node(number), "192.0.2.1", 1)?;
+    }
+    check_recovery("no longer cut off", begun.elapsed())?;
+
+    five.node(5).signal(Signal::SIGSTOP)?;
+    floods.only(&five, &ALL)?;
+    watch.phase(&five, "a daemon is stopped", Duration::from_secs(4))?;
+    five.node(5).signal(Signal::SIGCONT)?;
+    watch.phase(&five, "it goes on", Duration::from_secs(2))?;
+
+    have_two_borrow(&five, &mut floods)?;
+    five.node(4).kill()?;
+    floods.only(&five, &ALL)?;
+    watch.phase(&five, "a daemon is killed", Duration::from_secs(2))?;
+    five.node(4).restart()?;
+    watch.phase(&five, "it is back", Duration::from_secs(3))?;
+
+    have_two_borrow(&five, &mut floods)?;
+    five.fleet.store.kill()?;
+    floods.only(&five, &ALL)?;
+    five.node(2).show(&["ban", "192.0.2.2", "--for", "1h"])?;
+    watch.phase(&five, "the store is lost", Duration::from_secs(3))?;
+    watch.reach(&five, "each has its part")?;
+    five.fleet.store.run()?;
+    let begun = Instant::now();
+    have_two_borrow(&five, &mut floods)?;
+    for number in ALL {
+        wait_for(five.node(number), "192.0.2.2", 1)?;
+    }
+    check_recovery("the store began empty", begun.elapsed())?;
+    let used = watch.phase(
+        &five,
+        "after all that, two want all",
+        Duration::from_secs(4),
+    )?;
+    ensure!(used >= 85, "{used} %");
+    for (number, name) in (1..).zip(NAMES) {
+        let status = status(five.node(number))?;
+        ensure!(
+            status["node"] == name && status["refused"]["letter"].is_null(),
+            "{status:#}"
+        );
+    }
+    floods.only(&five, &[])?;
+    watch.finish(five)
+}
+
+/// Has only two nodes flooded, and waits until they have what the others do not need.
+fn have_two_borrow(five: &Five, floods: &mut Floods) -> Result<()> {
+    floods.only(five, &TWO)?;
+    for number in TWO {
+        wait_for_share(&five.fleet.nodes[number - 1], |share| share > 440)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The store's disk is full: it takes nothing more.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{LIMITS, check_recovery};
+use crate::{
+    peers::fleet::{
+        Fleet, PACE, PATIENCE,
+        in_common::{Flood, wait_for_share},
+        store::{Disk, Store},
+        wait_for, wait_until,
+    },
+    take_turn,
+};
+
+/// How many lines a node may write about it: some for bans, some for budgets.
+const MOST_LINES: usize = 6;
+
+/// Nodes say so and go on: with the bans that hold, and each with its part of the budget. When there is room again,
+/// they go on together.
+#[test]
+fn nodes_go_on_while_the_stores_disk_is_full() -> Result<()> {
+    let _turn = take_turn();
+    let nodes = ["a", "b"];
+    let fleet = Fleet::among(Store::on(Disk::Small, nodes.len())?, &nodes, LIMITS)?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    a.show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    wait_for(b, "192.0.2.1", 1)?;
+    let flood = Flood::of(&fleet, 1)?;
+    wait_for_share(a, |share| share > 900)?;
+
+    let filler = fleet.store.file_on_disk("filler")?;
+    fill(&filler)?;
+    let begun = Instant::now();
+    while !refuses(&fleet.store)? {
+        ensure!(begun.elapsed() < PATIENCE, "the disk is not full");
+        thread::sleep(PACE);
+    }
+    for node in [a, b] {
+        wait_until(node, |status| {
+            let error = status["error"].as_str().unwrap_or_default();
+            status["connected"] == false && error.contains("MISCONF")
+        })?;
+        node.wait_for_log("No space left on device; bans hold as they are")?;
+    }
+    wait_for_share(a, |share| (499..=500).contains(&share))?;
+    a.wait_for_log("are not shared over its store")?;
+    a.show(&["ban", "192.0.2.2", "--for", "1h"])?;
+    wait_until(a, |status| status["unsent"] == 1)?;
+    let lines_before = lines(a)?;
+    thread::sleep(Duration::from_secs(6));
+    let lines = lines(a)? - lines_before;
+    println!(
+        "in six seconds the log has {lines} more lines:\n{}",
+        a.log()?
+    );
+    ensure!(lines <= MOST_LINES);
+    wait_for(b, "192.0.2.1", 1)?;
+    wait_for(b, "192.0.2.2", 0)?;
+
+    fs::remove_file(&filler)?;
+    let begun = Instant::now();
+    wait_for(b, "192.0.2.2", 1)?;
+    wait_for_share(a, |share| share > 900)?;
+    check_recovery("the disk has room", begun.elapsed())?;
+    for node in [a, b] {
+        wait_until(node, |status| status["connected"] == true)?;
+    }
+    flood.stop()?;
+    fleet.stop()
+}
+
+/// Takes all room that there is.
+fn fill(filler: &std::path::Path) -> Result<()> {
+    let mut file = File::create(filler).context("no disk")?;
+    while file.write_all(&[0; 512]).is_ok() {}
+    Ok(())
+}
+
+/// Returns whether a store refuses to write.
+fn refuses(store: &Store) -> Result<bool> {
+    // It takes the rest of the page that it writes to, too.
+    let answer = store.command(&["set", "other", &"x".repeat(4_000)])?;
+    Ok(answer.contains("MISCONF"))
+}
+
+fn lines(node: &testbed::Limiter) -> Result<usize> {
+    Ok(node.log()?.lines().count())
+}

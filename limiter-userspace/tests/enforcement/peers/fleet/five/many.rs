@@ -1,0 +1,88 @@
+//! As many bans as a fleet holds.
+
+use std::{
+    fs::{self, File},
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::Limiter;
+
+use super::quiet;
+use crate::{
+    peers::{
+        PASSES,
+        fleet::{Fleet, configuration, start, store::Store, wait_until},
+    },
+    take_turn,
+};
+
+const MANY: u64 = 500_000;
+
+/// Tells how long it takes until nodes know all of them, and what they cost.
+#[test]
+#[ignore = "takes minutes: it is for measuring"]
+fn half_a_million_bans() -> Result<()> {
+    let _turn = take_turn();
+    let store = Store::start(2)?;
+    let begin = |number: usize, name: &str| {
+        let text = configuration(&store, number, (name, &["a", "b"]), PASSES);
+        start(
+            &store,
+            number,
+            &format!("{text}bans: {{capacity: 600000}}\n"),
+        )
+    };
+    let a = begin(1, "a")?;
+    println!("without bans: {}", memory(&a)?);
+    let prefixes = (0..MANY).map(|number| {
+        format!(
+            "10.{}.{}.{}",
+            number >> 16,
+            number >> 8 & 0xff,
+            number & 0xff
+        )
+    });
+    let file = store.directory().join("many");
+    fs::write(&file, prefixes.collect::<Vec<_>>().join("\n"))?;
+    let begun = Instant::now();
+    let mut ban = a.command(&["ban", "--stdin", "--for", "10h"]);
+    let output = ban.stdin(File::open(file)?).output()?;
+    ensure!(output.status.success(), "{output:?}");
+    println!("made after {:?}", begun.elapsed());
+    wait_until(&a, |status| status["sent"] == MANY && status["unsent"] == 0)?;
+    println!("sent after {:?}: {}", begun.elapsed(), memory(&a)?);
+    let begun = Instant::now();
+    let b = begin(2, "b")?;
+    println!("another node enforces after {:?}", begun.elapsed());
+    wait_until(&b, |status| {
+        status["heard"] == MANY && status["connected"] == true
+    })?;
+    println!("it knows all after {:?}: {}", begun.elapsed(), memory(&b)?);
+    println!(
+        "{}",
+        store
+            .command(&["info", "memory"])?
+            .lines()
+            .nth(2)
+            .unwrap_or_default()
+    );
+    let fleet = Fleet {
+        nodes: vec![a, b],
+        store,
+    };
+    quiet::check(&fleet)?;
+    let nodes = &fleet.nodes;
+    let begun = Instant::now();
+    nodes[0].show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    super::super::wait_for(&nodes[1], "192.0.2.1", 1)?;
+    println!("one more takes {:?}", begun.elapsed());
+    fleet.stop()
+}
+
+/// Returns how much memory a daemon has.
+fn memory(node: &Limiter) -> Result<String> {
+    let status = fs::read_to_string(format!("/proc/{}/status", node.id()))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS"));
+    Ok(line.context("no VmRSS")?.to_owned())
+}

@@ -1,0 +1,63 @@
+//! A fleet that has nothing to do costs nearly nothing.
+
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::Limiter;
+
+use crate::peers::fleet::{Fleet, store::Store};
+
+/// How long it is watched.
+const WATCHED: Duration = Duration::from_secs(5);
+
+/// The most commands that a quiet node sends in a second.
+const MOST: u64 = 50;
+
+/// Checks what nodes without anything to do cost the store, and says what they cost themselves.
+pub(super) fn check(fleet: &Fleet) -> Result<()> {
+    let before = (Instant::now(), commands(&fleet.store)?, ticks(fleet)?);
+    thread::sleep(WATCHED);
+    let ms = u64::try_from(before.0.elapsed().as_millis())?;
+    let nodes = fleet.nodes.len() as u64;
+    let sent = (commands(&fleet.store)? - before.1) * 1_000;
+    let worked = (ticks(fleet)? - before.2) * 10 * 1_000;
+    println!(
+        "a quiet node sent {}.{} commands a second, and took {} millionths of a CPU",
+        sent / ms / nodes,
+        sent * 10 / ms / nodes % 10,
+        worked * 1_000 / ms / nodes
+    );
+    ensure!(
+        sent / ms / nodes <= MOST,
+        "{sent} commands of {nodes} in {ms} ms"
+    );
+    Ok(())
+}
+
+/// Returns how many commands a store was sent, in all.
+fn commands(store: &Store) -> Result<u64> {
+    let told = store.command(&["info", "commandstats"])?;
+    let calls = told.lines().filter_map(|line| line.split_once("calls="));
+    let calls = calls.filter_map(|(_, rest)| rest.split(',').next()?.parse::<u64>().ok());
+    Ok(calls.sum())
+}
+
+/// Returns how many hundredths of a second the daemons have worked, in all.
+fn ticks(fleet: &Fleet) -> Result<u64> {
+    fleet.nodes.iter().map(worked).sum()
+}
+
+fn worked(node: &Limiter) -> Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", node.id()))?;
+    // Behind the name, which may have any characters: the state, and the times as the 12th and 13th.
+    let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    next()
+        .zip(next())
+        .map(|(user, system)| user + system)
+        .context("no times in stat")
+}
