@@ -109,7 +109,10 @@ mod tests {
         };
         let told = |address| place_of(address, &asked).map(|place| place.to_string());
         assert_eq!(told("10.0.0.1:7001").as_deref(), Some("10.0.0.1:7001"));
-        assert_eq!(told("2001:db8::1:7001").as_deref(), Some("[2001:db8::1]:7001"));
+        assert_eq!(
+            told("2001:db8::1:7001").as_deref(),
+            Some("[2001:db8::1]:7001")
+        );
         assert_eq!(told(":7001").as_deref(), Some("a.example:7001"));
         assert_eq!(told("10.0.0.1"), None);
         assert_eq!(told("10.0.0.1:"), None);

@@ -55,8 +55,8 @@ pub(super) fn read<'n>(
     }
     let sentinel = fields.get(SENTINEL);
     let sentinel = sentinel.map(|node| read_sentinel(reader, node));
-    let store = (fields.get(STORE))
-        .and_then(|node| store_url::read(reader, node, sentinel.flatten()));
+    let store =
+        (fields.get(STORE)).and_then(|node| store_url::read(reader, node, sentinel.flatten()));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
     let members = fields.get(NODES);
@@ -120,7 +120,8 @@ fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     if store_url::is_word(name) {
         return Some(name);
     }
-    let message = format!("invalid {SENTINEL} '{name}', expected letters, digits, '-', '_' and '.'");
+    let message =
+        format!("invalid {SENTINEL} '{name}', expected letters, digits, '-', '_' and '.'");
     reader.error(node.at, message);
     None
 }

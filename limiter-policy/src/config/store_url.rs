@@ -94,21 +94,18 @@ pub(super) fn is_word(text: &str) -> bool {
 
 /// Reads a host, of which an IPv6 address is in brackets, and its port; without it, another.
 fn parse_place(place: &str, otherwise: u16) -> Option<StorePlace> {
-    let (host, port) = match place.strip_prefix('[') {
-        Some(rest) => {
-            let (host, rest) = rest.split_once(']')?;
-            host.parse::<Ipv6Addr>().ok()?;
-            let port = if rest.is_empty() {
-                ""
-            } else {
-                rest.strip_prefix(':')?
-            };
-            (host, port)
-        }
-        None => {
-            let (host, port) = place.split_once(':').unwrap_or((place, ""));
-            (is_word(host).then_some(host)?, port)
-        }
+    let (host, port) = if let Some(rest) = place.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']')?;
+        host.parse::<Ipv6Addr>().ok()?;
+        let port = if rest.is_empty() {
+            ""
+        } else {
+            rest.strip_prefix(':')?
+        };
+        (host, port)
+    } else {
+        let (host, port) = place.split_once(':').unwrap_or((place, ""));
+        (is_word(host).then_some(host)?, port)
     };
     Some(StorePlace {
         host: host.to_owned(),

@@ -37,7 +37,8 @@ fn sections() {
     assert!(fleet.password_file.is_some() && fleet.ca_file.is_some());
     assert_eq!(load_with("{}", KEY).unwrap_err().len(), 4);
 
-    let sentinels = "{store: 'redis://a,b:1', sentinel: main, name: edge, node: a, key-file: fleet.key}";
+    let sentinels =
+        "{store: 'redis://a,b:1', sentinel: main, name: edge, node: a, key-file: fleet.key}";
     let store = load_with(sentinels, KEY).unwrap().fleet.unwrap().store;
     assert_eq!(store.to_string(), "redis://a:26379,b:1/0 (Sentinel: main)");
     assert!(read_keys(&fleet.key_file).is_err(), "it was removed");

@@ -4,6 +4,7 @@
 mod bans;
 mod five;
 mod in_common;
+mod servers;
 mod store;
 
 use std::{

@@ -185,7 +185,9 @@ fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     // A name that it does not know is told as such.
     let other = format!("'redis://edge@{ADDRESS}:7103/0', sentinel: other");
     let b = start(&store, 2, &configuration(&store, "b", &other))?;
-    wait_until(&b, |status| status["error"] == "the Sentinels know no server 'other'")?;
+    wait_until(&b, |status| {
+        status["error"] == "the Sentinels know no server 'other'"
+    })?;
     a.stop()?;
     b.stop()?;
     Ok(())
