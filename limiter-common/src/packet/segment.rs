@@ -13,8 +13,23 @@ pub struct Segment {
     pub start: usize,
     /// The number of bytes with the header.
     pub length: usize,
+    /// The number of bytes of the header: fewer than it has.
+    pub header: usize,
     /// The sequence number of the first byte of its payload.
     pub sequence: u32,
+}
+
+impl Segment {
+    /// Returns the number of bytes of its payload.
+    #[must_use]
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "lengths of frames are below 2^32"
+    )]
+    pub const fn payload_length(&self) -> u32 {
+        self.length.wrapping_sub(self.header) as u32
+    }
 }
 
 /// Returns where a frame's TCP segment is; `None`: it has none, or one without a payload, or a fragment
@@ -41,6 +56,7 @@ pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
     Some(Segment {
         start: tags + payload.offset,
         length,
+        header,
         sequence,
     })
 }

@@ -6,6 +6,7 @@
 //! noted when its handshake ends; the segment behind may be received together with the last one of the
 //! handshake, so one is also told if a socket waits for that.
 
+mod comparison;
 mod datagrams;
 
 use core::slice;
@@ -21,7 +22,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
     packet::{self, Asked, PROTOCOL_TCP, Segment},
-    server_name::{Allowance, Flow, LONGEST_SEGMENT, Loss, Piece},
+    server_name::{Allowance, Compared, Flow, LONGEST_SEGMENT, Loss, Piece},
 };
 
 use crate::{
@@ -59,8 +60,8 @@ const SILENT: u64 = 0;
 const UNKNOWN: u64 = 1;
 /// Its connection is noted, and its name not read yet.
 const AWAITING: u64 = 2;
-/// Its name is read, and limits on connections decide on its data.
-const ASKING: u64 = 3;
+/// Its name is read, and what becomes of its data may depend on its first bytes, or on limits on connections.
+const READ: u64 = 3;
 
 /// Returns whether limits count connections by their names.
 #[inline(always)]
@@ -171,12 +172,21 @@ pub(crate) fn find<const FRAGS: bool>(
     let Some(segment) = packet::segment(&frame.first_of_unknown_length()) else {
         return;
     };
-    if found == ASKING {
+    let shape = globals::shape();
+    let may_be_held = if found == READ {
         limiter_ask_for_place(workspace);
-        return;
-    }
-    let is_held = workspace.may_be_held(globals::shape());
-    let Fate { is_told, is_held } = fate(context, workspace, found, is_held, &segment);
+        match comparison::compare(context, workspace, &segment) {
+            None | Some(Compared::Same) => return,
+            Some(Compared::Other) => {
+                workspace.contradict(shape);
+                return;
+            }
+            Some(Compared::Unknown) => workspace.may_be_compared(shape),
+        }
+    } else {
+        workspace.may_be_held(shape)
+    };
+    let Fate { is_told, is_held } = fate(context, workspace, found, may_be_held, &segment);
     if is_told {
         let told = Told {
             protocol: PROTOCOL_TCP,
@@ -191,7 +201,7 @@ pub(crate) fn find<const FRAGS: bool>(
 }
 
 /// Writes to the workspace what the policy says of its packet's connection; returns [`SILENT`],
-/// [`UNKNOWN`] or [`AWAITING`].
+/// [`UNKNOWN`], [`AWAITING`] or [`READ`].
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -212,14 +222,19 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     let meaning = flow.map(|flow| &flow.meaning);
     workspace.note_flow(&MapTables, meaning, find_slot);
     match flow {
-        Some(flow) if flow.asks_for_place(globals::shape()) => ASKING,
+        Some(flow) if flow.is_contradictory() => {
+            workspace.contradict(globals::shape());
+            SILENT
+        }
+        Some(flow) if flow.asks_for_place(globals::shape()) || flow.is_compared() => READ,
         Some(flow) if flow.is_read() => SILENT,
         Some(_) => AWAITING,
         None => UNKNOWN,
     }
 }
 
-/// Has limits on connections decide on the workspace's packet, by the name of its connection; returns 0.
+/// Has limits on connections decide on the workspace's packet, by the name of its connection, if it has no place
+/// yet; returns 0.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -235,7 +250,9 @@ extern "C" fn limiter_ask_for_place(workspace: *mut Workspace<BucketLocation>) -
     };
     let ends = workspace.ends();
     // SAFETY: as above.
-    if let Some(flow) = unsafe { SERVER_FLOWS.get(ends) } {
+    if let Some(flow) = unsafe { SERVER_FLOWS.get(ends) }
+        && flow.asks_for_place(globals::shape())
+    {
         workspace.ask_for_place(globals::shape(), flow);
     }
     0
@@ -246,8 +263,8 @@ const TOLD: u32 = 1;
 /// The segment is held.
 const HELD: u32 = 2;
 
-/// Returns whether userspace is to be told a segment with that number of the connection of the workspace's packet,
-/// by what is noted of the connection, and whether the segment is held, if it may be: the sum of [`TOLD`] and
+/// Returns whether userspace is to be told a segment with that number, and so many bytes of payload, of the connection
+/// of the workspace's packet, by what is noted of the connection, and whether the segment is held, if it may be: the sum of [`TOLD`] and
 /// [`HELD`].
 ///
 /// As above.
@@ -256,6 +273,7 @@ const HELD: u32 = 2;
 extern "C" fn limiter_tell_of_flow(
     workspace: *const Workspace<BucketLocation>,
     sequence: u32,
+    length: u32,
     may_be_held: u32,
 ) -> u32 {
     // As above.
@@ -274,10 +292,11 @@ extern "C" fn limiter_tell_of_flow(
     // then one more is told.
     let flow = unsafe { &mut *flow };
     let held = may_be_held != 0 && flow.hold(workspace.now_ns());
-    u32::from(flow.tell(sequence)) * TOLD + u32::from(held) * HELD
+    u32::from(flow.tell(sequence, length)) * TOLD + u32::from(held) * HELD
 }
 
-/// The fate of a segment whose connection's name is not known.
+/// The fate of a segment whose connection's name is not known, or of whose bytes nobody here knows whether they are
+/// those that were read.
 struct Fate {
     /// Whether userspace is told of it.
     is_told: bool,
@@ -308,8 +327,9 @@ fn fate(
     // CPU, and each calls this once.
     let allowance = unsafe { &mut *allowance };
     let now_ns = workspace.now_ns();
-    if found == AWAITING {
-        let said = limiter_tell_of_flow(workspace, segment.sequence, may_be_held.into());
+    if found != UNKNOWN {
+        let (sequence, length) = (segment.sequence, segment.payload_length());
+        let said = limiter_tell_of_flow(workspace, sequence, length, may_be_held.into());
         return Fate {
             is_told: said & TOLD != 0 && (allowance.take_noted(now_ns) || lose(Loss::Allowance)),
             is_held: said & HELD != 0,
