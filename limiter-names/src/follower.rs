@@ -151,11 +151,11 @@ impl Follower {
         self.of(flow.protocol).kept.contains(flow)
     }
 
-    /// Returns how many of a connection's first bytes are compared with what comes again at their places: the
-    /// caller passes on what does.
+    /// Returns the first bytes of a connection from which its outcome was read, for as long as they are kept: what
+    /// comes again at their places must be the same.
     #[must_use]
-    pub fn heard(&self, flow: &Flow) -> usize {
-        self.of(flow.protocol).heard.length(flow)
+    pub fn heard(&self, flow: &Flow) -> &[u8] {
+        self.of(flow.protocol).heard.bytes(flow)
     }
 
     /// Returns the flows whose outcome is kept, with the names that they ask for: what they count for

@@ -42,9 +42,9 @@ impl Heard {
         self.kept.insert(flow, now_ns, FirstBytes { first, bytes });
     }
 
-    /// Returns how many of a connection's first bytes are kept.
-    pub(crate) fn length(&self, flow: &Flow) -> usize {
-        self.kept.get(flow).map_or(0, |kept| kept.bytes.len())
+    /// Returns what is kept of a connection.
+    pub(crate) fn bytes(&self, flow: &Flow) -> &[u8] {
+        self.kept.get(flow).map_or(&[], |kept| &kept.bytes)
     }
 
     /// Returns whether a segment has, at the places of the bytes that are kept, these bytes. What nobody can
@@ -97,7 +97,8 @@ mod tests {
         // The numbers go round.
         let first = u32::MAX - 2;
         heard.keep(0, flow(1), first, b"0123456789");
-        assert_eq!((heard.length(&flow(1)), heard.length(&flow(2))), (10, 0));
+        assert_eq!(heard.bytes(&flow(1)), b"0123456789");
+        assert_eq!(heard.bytes(&flow(2)), b"");
         for (place, payload, agrees) in [
             (0, &b"0123456789"[..], true),
             (0, b"012345678X", false),

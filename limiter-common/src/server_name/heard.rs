@@ -110,32 +110,33 @@ mod tests {
 
     #[test]
     fn every_byte_of_the_part_matters_and_no_other() {
-        let bytes: Vec<u8> = (0..MOST_FIRST_BYTES)
-            .map(|place| (place * 7) as u8 | 1)
-            .collect();
+        const MOST: usize = MOST_FIRST_BYTES as usize;
+        let mut bytes = [0x55; MOST];
+        for (byte, place) in bytes.iter_mut().zip(0_u8..=255) {
+            *byte = place;
+        }
         let read = FirstBytes::new(&bytes);
-        let most = bytes.len();
-        for (from, to) in [
-            (0, 1),
-            (0, 8),
-            (3, 5),
-            (5, 17),
-            (7, 24),
-            (1000, 2460),
-            (0, most),
-            (most - 1, most),
+        for part in [
+            0..1_usize,
+            0..8,
+            3..5,
+            5..17,
+            7..24,
+            1000..2460,
+            0..MOST,
+            MOST - 1..MOST,
         ] {
-            let part = Overlap {
-                place: from as u32,
+            let [place, end] = [part.start, part.end].map(|one| u32::try_from(one).unwrap());
+            let overlap = Overlap {
+                place,
                 skipped: 0,
-                length: (to - from) as u32,
+                length: end - place,
             };
-            for changed in from.saturating_sub(9)..(to + 9).min(most) {
-                let mut other = bytes.clone();
+            for changed in part.start.saturating_sub(9)..(part.end + 9).min(MOST) {
+                let mut other = bytes;
                 other[changed] ^= 0x80;
-                let agrees = read.agrees(&mut FirstBytes::new(&other), &part);
-                let is_outside = !(from..to).contains(&changed);
-                assert_eq!(agrees, is_outside, "{changed} of {from}..{to}");
+                let agrees = read.agrees(&mut FirstBytes::new(&other), &overlap);
+                assert_eq!(agrees, !part.contains(&changed), "{changed} of {part:?}");
             }
         }
     }

@@ -9,7 +9,9 @@ use testbed::Frame;
 
 use crate::engine::Engines;
 
-use Reason::{NameAwaited, OverLimit, TooManyConnections, Unlimited, WithinLimits};
+use Reason::{
+    NameAwaited, NameContradicted, OverLimit, TooManyConnections, Unlimited, WithinLimits,
+};
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
@@ -49,6 +51,13 @@ impl Scene {
     /// Returns what becomes of data from a port.
     pub(crate) fn send(&mut self, port: u16) -> Result<Reason> {
         let frame = self.frame.tcp_data(port, 443, (1, 1), b"x")?;
+        self.time += 1;
+        Ok(self.engines.judge(self.time, &frame))
+    }
+
+    /// Returns what becomes of data from a port, whose first byte has that number.
+    fn send_at(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
+        let frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
         self.time += 1;
         Ok(self.engines.judge(self.time, &frame))
     }
@@ -204,6 +213,61 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
         assert_eq!(scene.send(3)?, Unlimited);
         Ok(())
     })
+}
+
+/// What passes of segments with first bytes of a connection whose bytes were read.
+#[test]
+fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
+    let many = "burst: 1M, count: 1, period: 1h";
+    for (mode, is_enforced) in [("", true), (", mode: observe", false)] {
+        let text = format!(
+            "limits: {{B: {{id: total, cost: packets, {many}, match: {{server-name: b.example}}{mode}}}}}\n"
+        );
+        scenes(&text, |mut scene| {
+            let mut random = fastrand::Rng::with_seed(7);
+            let read: Vec<u8> = (0..1500).map(|_| random.u8(..)).collect();
+            let first = u32::MAX - 700;
+            let ends = scene.ends(1);
+            let named = scene.engines.named("b.example");
+            let heard = u32::try_from(read.len())?;
+            let flow = Flow::new(1, first).read(named.meaning).heard(heard);
+            scene.engines.name(ends, flow)?;
+            let dropped = |reason| if is_enforced { reason } else { WithinLimits };
+            // Nobody knows the bytes here; what comes behind them needs none.
+            assert_eq!(scene.send_at(1, first, &read)?, dropped(NameAwaited));
+            assert_eq!(
+                scene.send_at(1, first.wrapping_add(heard), b"x")?,
+                WithinLimits
+            );
+            scene.engines.hear(ends, &read)?;
+            for _ in 0..40 {
+                let from = random.usize(..read.len());
+                let to = random.usize(from + 1..=read.len());
+                let before = random.usize(..3) * usize::from(from == 0);
+                let behind = random.usize(..20) * usize::from(to == read.len());
+                let mut payload = vec![0; before];
+                payload.extend(&read[from..to]);
+                payload.extend(vec![0; behind]);
+                let place = u32::try_from(from)?.wrapping_sub(u32::try_from(before)?);
+                let sequence = first.wrapping_add(place);
+                assert_eq!(scene.send_at(1, sequence, &payload)?, WithinLimits);
+                payload[before + random.usize(..to - from)] ^= 1 << random.u8(..8);
+                let found = scene.send_at(1, sequence, &payload)?;
+                assert_eq!(found, dropped(NameContradicted), "{from}..{to}");
+            }
+            // A connection that contradicts itself is over, also for what brings no data.
+            scene.engines.name(ends, flow.contradictory())?;
+            assert_eq!(
+                scene.send_at(1, first.wrapping_add(heard), b"x")?,
+                dropped(NameContradicted)
+            );
+            let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
+            assert_eq!(scene.engines.judge(99, &ack), dropped(NameContradicted));
+            scene.engines.assert_same_state();
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// How a client talks to the server.

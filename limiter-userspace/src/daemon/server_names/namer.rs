@@ -8,7 +8,9 @@ use limiter_common::{
     server_name::{Flow as Noted, Meaning},
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
-use limiter_names::{Change, Flow, Followed, Follower, FollowerSettings, Name, Protocol, Segment};
+use limiter_names::{
+    Change, Flow, Followed, Follower, FollowerSettings, Name, NoName, Protocol, Segment,
+};
 use limiter_policy::policy::{DnsName, ServerNames};
 
 use super::{quic, segment::TcpSegment};
@@ -191,11 +193,15 @@ impl ConnectionNamer {
             return Ok(false);
         };
         let segment = TcpSegment::new(&piece.ends, piece.length, &piece.segment);
-        let (false, Some(segment)) = (noted.is_read(), segment) else {
+        let (false, Some(segment)) = (noted.is_contradictory(), segment) else {
             return Ok(true);
         };
         let flow = flow(&piece.ends, Protocol::Tcp);
-        if follower.is_known(&flow) {
+        if noted.is_read() != follower.is_known(&flow) {
+            if noted.is_read() {
+                // An earlier daemon has read it, or too many others came since.
+                return Ok(true);
+            }
             // An earlier connection of these ports had that name.
             follower.end(&flow);
         }
@@ -206,14 +212,25 @@ impl ConnectionNamer {
         };
         let mut read = None;
         follower.feed(now_ns, flow, payload, |change| match change {
-            Change::Named(_, found) => read = Some(Some(found.name)),
-            Change::Nameless(..) => read = Some(None),
+            Change::Named(_, found) => read = Some(Ok(found.name)),
+            Change::Nameless(_, reason) => read = Some(Err(reason)),
             // It keeps what the policy in force says of it.
             Change::GaveWay(_) => {}
         });
-        if let Some(name) = read {
-            let named = noted.read(current.meaning(name.as_ref()));
-            current.namer.set(&piece.ends, named)?;
+        if read == Some(Err(NoName::Contradictory)) {
+            current.namer.set(&piece.ends, noted.contradictory())?;
+            return Ok(true);
+        }
+        // Before the programs know that there is something to compare with. Of a connection that is known they
+        // miss it, or the segment was on its way when it was read.
+        let bytes = follower.heard(&flow);
+        if read.is_some() || noted.is_read() {
+            current.namer.set_first_bytes(&piece.ends, bytes)?;
+        }
+        if let Some(read) = read {
+            let named = noted.read(current.meaning(read.as_ref().ok()));
+            let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            current.namer.set(&piece.ends, named.heard(heard))?;
         }
         Ok(true)
     }
