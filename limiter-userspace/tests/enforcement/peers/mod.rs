@@ -3,6 +3,7 @@
 //! rules and the dashboard, as Prometheus' promtool takes them; and the page, as Chromium shows it.
 
 mod bans;
+mod contradictory_names;
 mod cookies;
 mod dns;
 mod fleet;

@@ -1,0 +1,198 @@
+//! A client with a network stack of its own, which would have the server take another name than the one that is
+//! counted.
+
+use std::{
+    io::{ErrorKind, Read as _, Write as _},
+    net::{IpAddr, SocketAddr, TcpStream},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use limiter_names::testing::{Hello, records};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, next_numbers};
+
+use super::{names, server::Server, start};
+use crate::{pair, take_turn};
+
+/// Longer than it takes to read a name.
+const SOON: Duration = Duration::from_millis(300);
+
+/// Longer than a client takes whose data was held, or sent several times.
+const WHILE: Duration = Duration::from_secs(4);
+
+/// What no server has sent yet, so it drops a segment that acknowledges this.
+const AHEAD: u32 = 1_000_000;
+
+/// A web server with and without TLS.
+fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
+    let directory = tempfile::tempdir()?;
+    names::certificate(directory.path())?;
+    let place = directory.path().display();
+    let options = format!(
+        "listen 10.77.0.1:443 ssl;
+    ssl_certificate {place}/certificate;
+    ssl_certificate_key {place}/key;"
+    );
+    Ok((
+        Server::nginx_with(pair, &[("small", 100)], &options)?,
+        directory,
+    ))
+}
+
+/// How a client asks for a name.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Http,
+    /// In two segments.
+    Tls,
+}
+
+impl By {
+    const fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Tls => 443,
+        }
+    }
+
+    /// Returns the first bytes, as many for each name of the same length.
+    fn ask(self, name: &str) -> Vec<u8> {
+        match self {
+            Self::Http => format!("GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n").into_bytes(),
+            Self::Tls => {
+                let hello = Hello {
+                    name: Some(name.as_bytes()),
+                    applications: &[],
+                    key_share: 1600,
+                    is_encrypted: false,
+                };
+                records(&hello.message(), 1 << 14)
+            }
+        }
+    }
+}
+
+/// An open connection, and the means to forge its segments.
+struct Connection<'p> {
+    pair: &'p Pair,
+    stream: TcpStream,
+    by: By,
+    /// The numbers of the first bytes of the client and of the server.
+    first: [u32; 2],
+}
+
+impl<'p> Connection<'p> {
+    fn new(pair: &'p Pair, by: By) -> Result<Self> {
+        let address = SocketAddr::new("10.77.0.1".parse()?, by.port());
+        let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
+        stream.set_read_timeout(Some(WHILE))?;
+        Ok(Self {
+            first: next_numbers(&stream)?,
+            pair,
+            stream,
+            by,
+        })
+    }
+
+    /// Sends bytes at a place of the stream, of which the client's network stack knows nothing. `ahead`: the
+    /// server drops them.
+    fn forge(&self, place: usize, bytes: &[u8], ahead: bool) -> Result<()> {
+        let [client, server]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
+        let [next, expected] = self.first;
+        let frame = Frame::new(client, server);
+        let port = self.stream.local_addr()?.port();
+        let acknowledged = expected.wrapping_add(if ahead { AHEAD } else { 0 });
+        let frames: Result<Vec<_>> = (place..)
+            .step_by(1000)
+            .zip(bytes.chunks(1000))
+            .map(|(place, part)| {
+                let sequence = next.wrapping_add(u32::try_from(place)?);
+                frame.tcp_data(port, self.by.port(), (sequence, acknowledged), part)
+            })
+            .collect();
+        RawSender::new(&self.pair.client, CLIENT_INTERFACE)?.send_frames(&frames?)?;
+        Ok(())
+    }
+
+    /// Sends bytes as every client does; returns whether the server says anything.
+    fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
+        self.stream.write_all(bytes)?;
+        match self.stream.read(&mut [0; 4096]) {
+            Ok(length) => Ok(length > 0),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) => bail!(error),
+        }
+    }
+}
+
+fn contradicted(limiter: &Limiter) -> Result<u64> {
+    let status = limiter.status()?;
+    let count = status["reasons"]["name_contradicted"].as_u64();
+    count.with_context(|| format!("no count in {status:#}"))
+}
+
+fn policy(until_known: &str) -> String {
+    format!(
+        "limits:\n  B: {{id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
+         match: {{server-name: b.example, destination-port: [80, 443]}}}}\n\
+         names: {{tls: {{until-known: {until_known}}}}}\n"
+    )
+}
+
+#[test]
+fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    for (mode, until_known) in [("native", "hold"), ("native", "pass"), ("generic", "hold")] {
+        let limiter = start(&pair, &policy(until_known), mode)?;
+        for by in [By::Http, By::Tls] {
+            let [one, other] = ["a.example", "b.example"].map(|name| by.ask(name));
+            // What is held the server does not get; else it drops the first segments for its own reasons.
+            let ahead = until_known == "pass";
+            let before = contradicted(&limiter)?;
+            let mut honest = Connection::new(&pair, by)?;
+            honest.forge(0, &other, ahead)?;
+            thread::sleep(SOON);
+            ensure!(honest.is_answered(&other)?, "{mode} {until_known} {by:?}");
+            ensure!(contradicted(&limiter)? == before, "{by:?}");
+            let mut client = Connection::new(&pair, by)?;
+            client.forge(0, &one, ahead)?;
+            thread::sleep(SOON);
+            ensure!(!client.is_answered(&other)?, "{mode} {until_known} {by:?}");
+            let counted = contradicted(&limiter)? - before;
+            println!("{mode} {until_known} {by:?}: {counted} segments were dropped");
+            ensure!(counted > 0);
+        }
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+/// What comes before the name is read may reach the server, but nothing that comes later.
+#[test]
+fn a_connection_of_two_names_is_over() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    for until_known in ["pass", "hold"] {
+        let limiter = start(&pair, &policy(until_known), "native")?;
+        let [one, other] = ["a.example", "b.example"].map(|name| By::Http.ask(name));
+        let client = Connection::new(&pair, By::Http)?;
+        client.forge(0, &one, true)?;
+        client.forge(0, &other, false)?;
+        thread::sleep(SOON);
+        let before = contradicted(&limiter)?;
+        client.forge(other.len(), &other, false)?;
+        thread::sleep(SOON);
+        let after = contradicted(&limiter)?;
+        println!("{until_known}: {before}, {after}");
+        ensure!(after > before);
+        let status = limiter.status()?;
+        let counted = status["server_names"]["nameless"]["contradictory"].as_u64();
+        ensure!(counted == Some(1), "{status:#}");
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
