@@ -105,11 +105,11 @@ impl Flow {
         self.state == CONTRADICTORY
     }
 
-    /// Returns whether segments may have bytes that were read.
+    /// Returns how many of its first bytes were read.
     #[must_use]
     #[inline(always)]
-    pub const fn is_compared(&self) -> bool {
-        self.heard != 0
+    pub const fn heard_bytes(&self) -> u32 {
+        self.heard
     }
 
     /// Returns which bytes a segment has that were read; `None`: none. Its payload has `length` bytes, of which
@@ -117,7 +117,7 @@ impl Flow {
     #[must_use]
     #[inline(always)]
     pub const fn overlap(&self, sequence: u32, length: u32) -> Option<Overlap> {
-        among(self.first, self.heard, sequence, length)
+        Overlap::new((self.first, self.heard), sequence, length)
     }
 
     /// Returns the same connection in service: no limit on connections of its name asks for it any more.
@@ -190,8 +190,8 @@ impl Flow {
             (MOST_FIRST_BYTES, &mut self.told)
         };
         let is_told = *told < MOST_TOLD;
-        let first = self.first;
-        if !is_told || among(first, most, sequence, length).is_none() {
+        let first = (self.first, most);
+        if !is_told || Overlap::new(first, sequence, length).is_none() {
             return false;
         }
         *told += 1;
@@ -216,31 +216,6 @@ impl Flow {
             ..Asked::NOTHING
         }
     }
-}
-
-/// Returns which of the first `most` bytes of a connection, whose first one has the number `first`, a segment has.
-#[inline(always)]
-const fn among(first: u32, most: u32, sequence: u32, length: u32) -> Option<Overlap> {
-    let start = sequence.wrapping_sub(first);
-    let before = first.wrapping_sub(sequence);
-    let (place, skipped) = if start < most {
-        (start, 0)
-    } else if before < length {
-        // The network stack leaves out what is before the first byte.
-        (0, before)
-    } else {
-        return None;
-    };
-    let (left, room) = (length.wrapping_sub(skipped), most.wrapping_sub(place));
-    let length = if left < room { left } else { room };
-    if length == 0 {
-        return None;
-    }
-    Some(Overlap {
-        place,
-        skipped,
-        length,
-    })
 }
 
 #[cfg(test)]

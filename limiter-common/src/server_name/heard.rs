@@ -15,7 +15,7 @@ const ALL: u64 = u64::MAX;
 #[repr(C)]
 pub struct FirstBytes([u64; WORDS]);
 
-/// The part of a segment that has first bytes of its connection which were read.
+/// The part of a segment that has some of the first bytes of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
     /// The place of its first byte among the connection's.
@@ -36,6 +36,36 @@ pub enum Compared {
     Other = 2,
     /// Nobody knows here which bytes were read.
     Unknown = 3,
+}
+
+impl Overlap {
+    /// Returns the part of a segment that has some of the first `most` bytes of a connection, whose first one has the
+    /// number `first`; `None`: it has none of them. The segment's payload has `length` bytes, the first of which has
+    /// the number `sequence`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new((first, most): (u32, u32), sequence: u32, length: u32) -> Option<Self> {
+        let start = sequence.wrapping_sub(first);
+        let before = first.wrapping_sub(sequence);
+        let (place, skipped) = if start < most {
+            (start, 0)
+        } else if before < length {
+            // The network stack leaves out what is before the first byte.
+            (0, before)
+        } else {
+            return None;
+        };
+        let (left, room) = (length.wrapping_sub(skipped), most.wrapping_sub(place));
+        let length = if left < room { left } else { room };
+        if length == 0 {
+            return None;
+        }
+        Some(Self {
+            place,
+            skipped,
+            length,
+        })
+    }
 }
 
 impl FirstBytes {
@@ -83,15 +113,14 @@ impl FirstBytes {
         copy.take_outside(self, first, ALL << (8 * (part.place % 8)));
         copy.take_outside(self, last, ALL >> (8 * (7 - last_place % 8)));
         let mut difference = 0;
-        let mut index = first;
         // A constant bound, for the kernel's verifier.
-        for _ in 0..WORDS {
+        for number in 0..MOST_FIRST_BYTES / 8 {
+            let index = first.wrapping_add(number);
             if index > last {
                 break;
             }
             let at = index as usize % WORDS;
             difference |= self.0[at] ^ copy.0[at];
-            index += 1;
         }
         difference == 0
     }

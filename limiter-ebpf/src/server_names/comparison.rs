@@ -15,7 +15,7 @@ use limiter_common::{
     server_name::{Compared, FirstBytes, MOST_FIRST_BYTES, Overlap},
 };
 
-use super::{SERVER_FLOWS, are_asked_for};
+use super::are_asked_for;
 use crate::{buckets::BucketLocation, frame::unknown_zero};
 
 /// The first bytes of connections that userspace has read. The loader sets the capacity.
@@ -31,7 +31,7 @@ static SEGMENT_BYTES: PerCpuArray<[FirstBytes; 2], 1> = PerCpuArray::new();
 const MOST: u32 = MOST_FIRST_BYTES;
 
 /// Compares a segment of the workspace's packet with the first bytes of its connection that were read; `None`: it has
-/// none of them.
+/// none of them. `read`: the number of the first one, and how many there are.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -41,16 +41,13 @@ pub(super) fn compare(
     context: &XdpContext,
     workspace: &Workspace<BucketLocation>,
     segment: &Segment,
+    read: (u32, u32),
 ) -> Option<Compared> {
-    let part = limiter_overlap(workspace, segment.sequence, segment.payload_length());
-    if part == 0 {
-        return None;
-    }
     let Overlap {
         place,
         skipped,
         length,
-    } = unpacked(part);
+    } = Overlap::new(read, segment.sequence, segment.payload_length())?;
     let Some(copy) = SEGMENT_BYTES.get_ptr_mut(0) else {
         return Some(Compared::Unknown);
     };
@@ -74,57 +71,10 @@ pub(super) fn compare(
     })
 }
 
-/// Returns a part as one number, which is not 0.
-#[inline(always)]
-const fn packed(part: &Overlap) -> u64 {
-    // Each of the first two has at most 13 bits.
-    part.length as u64 | (part.place as u64) << 16 | (part.skipped as u64) << 32
-}
-
-#[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "these are the bits of each number"
-)]
-const fn unpacked(part: u64) -> Overlap {
-    Overlap {
-        place: part as u32 >> 16,
-        skipped: (part >> 32) as u32,
-        length: part as u32 & 0xffff,
-    }
-}
-
-/// Returns the part of a segment of the workspace's packet that was read, [`packed`]; 0: there is none. `sequence` is
-/// the number of the first of the `length` bytes of its payload.
-///
-/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn limiter_overlap(
-    workspace: *const Workspace<BucketLocation>,
-    sequence: u32,
-    length: u32,
-) -> u64 {
-    // Older verifiers walk this function even if no limit asks.
-    if !are_asked_for() {
-        return 0;
-    }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
-    // CPU's, and nobody changes it meanwhile.
-    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
-        return 0;
-    };
-    let ends = Ends::of_facts(workspace.facts());
-    // SAFETY: the value is read at once.
-    let flow = unsafe { SERVER_FLOWS.get(ends) };
-    let part = flow.and_then(|flow| flow.overlap(sequence, length));
-    part.map_or(0, |part| packed(&part))
-}
-
 /// Compares the bytes of a segment of the workspace's packet, which are at their places in [`SEGMENT_BYTES`] from
 /// `place` on, with those that were read; returns the number of a [`Compared`].
 ///
-/// As above.
+/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_compare(
@@ -133,11 +83,12 @@ extern "C" fn limiter_compare(
     length: u32,
 ) -> u32 {
     const UNKNOWN: u32 = Compared::Unknown as u32;
-    // As above.
+    // Older verifiers walk this function even if no limit asks.
     if !are_asked_for() {
         return UNKNOWN;
     }
-    // SAFETY: as above.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
+    // CPU's, and nobody changes it meanwhile.
     let Some(workspace) = (unsafe { workspace.as_ref() }) else {
         return UNKNOWN;
     };

@@ -60,8 +60,13 @@ const SILENT: u64 = 0;
 const UNKNOWN: u64 = 1;
 /// Its connection is noted, and its name not read yet.
 const AWAITING: u64 = 2;
-/// Its name is read, and what becomes of its data may depend on its first bytes, or on limits on connections.
+/// Its name is read, and segments with first bytes are compared with those that were read.
 const READ: u64 = 3;
+/// Beside that, limits on connections decide on its data.
+const ASKING: u64 = 4;
+/// Where the number of bytes that were read, and the number of the first one, begin behind these, in bits.
+const HEARD_BITS: u32 = 8;
+const FIRST_BITS: u32 = 32;
 
 /// Returns whether limits count connections by their names.
 #[inline(always)]
@@ -153,6 +158,10 @@ extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
 /// Finds what the policy says of the name of the connection or flow of the workspace's packet, if that matters, and
 /// tells userspace what may say the name.
 #[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "these are the bits of each number"
+)]
 pub(crate) fn find<const FRAGS: bool>(
     context: &XdpContext,
     workspace: &mut Workspace<BucketLocation>,
@@ -164,7 +173,8 @@ pub(crate) fn find<const FRAGS: bool>(
         datagrams::find(context, workspace);
         return;
     }
-    let found = limiter_find_flow(workspace);
+    let noted = limiter_find_flow(workspace);
+    let found = noted & 0xff;
     if found == SILENT || workspace.is_first_segment() {
         return;
     }
@@ -173,9 +183,12 @@ pub(crate) fn find<const FRAGS: bool>(
         return;
     };
     let shape = globals::shape();
-    let may_be_held = if found == READ {
+    if found == ASKING {
         limiter_ask_for_place(workspace);
-        match comparison::compare(context, workspace, &segment) {
+    }
+    let may_be_held = if found >= READ {
+        let read = ((noted >> FIRST_BITS) as u32, noted as u32 >> HEARD_BITS);
+        match comparison::compare(context, workspace, &segment, read) {
             None | Some(Compared::Same) => return,
             Some(Compared::Other) => {
                 workspace.contradict(shape);
@@ -201,7 +214,7 @@ pub(crate) fn find<const FRAGS: bool>(
 }
 
 /// Writes to the workspace what the policy says of its packet's connection; returns [`SILENT`],
-/// [`UNKNOWN`], [`AWAITING`] or [`READ`].
+/// [`UNKNOWN`], [`AWAITING`], or [`READ`] or [`ASKING`] with what was read.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -226,15 +239,24 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
             workspace.contradict(globals::shape());
             SILENT
         }
-        Some(flow) if flow.asks_for_place(globals::shape()) || flow.is_compared() => READ,
-        Some(flow) if flow.is_read() => SILENT,
+        Some(flow) if flow.is_read() => {
+            let heard = flow.heard_bytes();
+            let found = if flow.asks_for_place(globals::shape()) {
+                ASKING
+            } else if heard == 0 {
+                return SILENT;
+            } else {
+                READ
+            };
+            // It has at most 13 bits.
+            found | u64::from(heard) << HEARD_BITS | u64::from(flow.first) << FIRST_BITS
+        }
         Some(_) => AWAITING,
         None => UNKNOWN,
     }
 }
 
-/// Has limits on connections decide on the workspace's packet, by the name of its connection, if it has no place
-/// yet; returns 0.
+/// Has limits on connections decide on the workspace's packet, by the name of its connection; returns 0.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -250,9 +272,7 @@ extern "C" fn limiter_ask_for_place(workspace: *mut Workspace<BucketLocation>) -
     };
     let ends = workspace.ends();
     // SAFETY: as above.
-    if let Some(flow) = unsafe { SERVER_FLOWS.get(ends) }
-        && flow.asks_for_place(globals::shape())
-    {
+    if let Some(flow) = unsafe { SERVER_FLOWS.get(ends) } {
         workspace.ask_for_place(globals::shape(), flow);
     }
     0
