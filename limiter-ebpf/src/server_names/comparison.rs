@@ -15,8 +15,7 @@ use limiter_common::{
     server_name::{Compared, FirstBytes, MOST_FIRST_BYTES, Overlap},
 };
 
-use super::are_asked_for;
-use crate::{buckets::BucketLocation, frame::unknown_zero};
+use crate::{buckets::BucketLocation, frame::unknown_zero, globals};
 
 /// The first bytes of connections that userspace has read. The loader sets the capacity.
 #[btf_map]
@@ -84,7 +83,7 @@ extern "C" fn limiter_compare(
 ) -> u32 {
     const UNKNOWN: u32 = Compared::Unknown as u32;
     // Older verifiers walk this function even if no limit asks.
-    if !are_asked_for() {
+    if globals::shape().by_server_name == 0 {
         return UNKNOWN;
     }
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
