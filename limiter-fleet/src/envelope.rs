@@ -32,7 +32,7 @@ pub enum OpenError {
     Version,
     /// They are not sealed: with none of the keys, or by a node that has other names or terms.
     Seal,
-    /// What is sealed is no notes.
+    /// The seal is right, but there are no notes in it.
     Notes,
 }
 
@@ -56,7 +56,7 @@ impl std::error::Error for OpenError {}
 #[derive(Clone, Debug)]
 pub(crate) struct Envelope {
     pub(crate) keys: Keys,
-    /// What no other use of the key is over.
+    /// Text that no other use of the key begins with.
     pub(crate) purpose: &'static [u8],
     /// The digest of all that nodes must have alike.
     pub(crate) alike: Output<Sha256>,

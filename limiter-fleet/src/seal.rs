@@ -12,7 +12,7 @@ use crate::{
     envelope::{Envelope, Keys, OpenError, SEAL},
 };
 
-/// What no other use of the key is over.
+/// Text that no other use of the key begins with.
 const PURPOSE: &[u8] = b"limiter fleet, letters";
 
 /// The most notes of a letter.

@@ -1,6 +1,6 @@
-//! What the tests ask limited servers with, the servers, what bans, the store of a fleet, what checks the metrics and the
-//! monitoring, and the browser that shows the page: installed, or unpacked for the tests alone, so
-//! that none starts as a service.
+//! The programs that the tests work with: clients of limited servers, the servers, those that ban, the store of
+//! a fleet, those that check the metrics and the monitoring, and the browser that shows the page. They are
+//! installed, or unpacked for the tests alone, so that none starts as a service.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What finding a name needs of where it runs.
+//! The search of a name asks this of the place where it runs.
 
 use super::Message;
 use crate::{name_hash::NameKeys, policy::Tables};

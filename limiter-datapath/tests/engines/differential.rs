@@ -211,7 +211,7 @@ fn send(
 /// The connection of a frame, if it is a segment of one.
 struct Connection {
     ends: Ends,
-    /// What is known of its name.
+    /// The knowledge of its name.
     name: Known,
 }
 

@@ -14,12 +14,12 @@ use super::{
     server_name::{self, Known},
 };
 
-/// What a packet asks for.
+/// The wish of a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Wish<'w> {
     /// `None`: it has no question.
     pub(crate) question: Option<&'w Question>,
-    /// What is known of its connection's name.
+    /// The knowledge of its connection's name.
     pub(crate) server_name: &'w Known,
 }
 

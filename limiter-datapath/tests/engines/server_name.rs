@@ -3,7 +3,7 @@
 use limiter_common::limit::IdFormat;
 use limiter_policy::policy::{DnsName, Limit, Policy};
 
-/// What is known of the name of a connection.
+/// The knowledge of a connection's name.
 pub(crate) enum Known {
     /// Nothing.
     Nothing,

@@ -18,7 +18,7 @@ pub struct FleetBrief {
 /// A node's knowledge of its fleet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetStatus {
-    /// Which fleet, and which node.
+    /// The fleet, and the node.
     #[serde(flatten)]
     pub fleet: FleetBrief,
     /// Whether the store is connected and all that it has is known.

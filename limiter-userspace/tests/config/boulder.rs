@@ -69,7 +69,7 @@ const WITHOUT: [&str; 2] = [
     "FailedAuthorizationsForPausingPerDomainPerAccount",
 ];
 
-/// What the limits need beside them.
+/// The sections that the limits need beside them.
 const BESIDE: &str = "subscribers: {12345678: 192.0.2.0/28}\npublic-suffixes: {file: list.dat}\n";
 
 /// Returns the limits with the ids that Boulder gives them, and their overrides.

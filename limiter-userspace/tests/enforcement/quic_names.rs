@@ -16,7 +16,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, SERVER_IN
 
 use crate::{pair, take_turn};
 
-/// What Chromium sent first when it was told to talk to quic.example, in two datagrams.
+/// The first that Chromium sent when it was told to talk to quic.example, in two datagrams.
 const CHROMIUM: &[u8] = include_bytes!("../../../limiter-names/tests/names/hellos/chromium.quic");
 const DATAGRAM: usize = 1250;
 

@@ -294,8 +294,9 @@ mod tests {
         let names = names(
             "limits:\n  \
              A: {id: total, cost: bytes, rate: 9k/s, match: {server-name: a.example, protocol: tcp}}\n  \
-             B: {id: total, cost: bytes, rate: 9k/s, match: {server-name: b.example}}\n  \
-             C: {id: total, cost: bytes, rate: 9k/s, otherwise: true, match: {server-name: '*'}}\n",
+             B: {id: total, cost: bytes, rate: 9k/s, match: {server-name: b.example, protocol: [tcp, udp]}}\n  \
+             C: {id: total, cost: bytes, rate: 9k/s, otherwise: true, \
+             match: {server-name: '*', protocol: [tcp, udp]}}\n",
         );
         for (name, by_tcp, by_quic) in [
             ("a.example", 0b001, 0b100),
@@ -326,7 +327,7 @@ mod tests {
         assert_ne!(one, limit("9k/s, match: {server-name: a.example}"));
         assert_ne!(
             one,
-            limit("9k/s, match: {server-name: [a.example, b.example], protocol: tcp}")
+            limit("9k/s, match: {server-name: [a.example, b.example], protocol: udp}")
         );
         assert_eq!(limit("9k/s"), 0);
         assert_eq!(

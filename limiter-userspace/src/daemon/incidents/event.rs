@@ -90,7 +90,7 @@ struct Words {
     address: Option<String>,
     range: Option<String>,
     name: Option<String>,
-    /// What is dropped, behind the verb.
+    /// The dropped packets in words, behind the verb.
     whom: String,
 }
 
