@@ -9,10 +9,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use aya::maps::{HashMap, Map, MapData};
 use limiter_names::testing::{Hello, records};
-use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, next_numbers};
+use testbed::{
+    CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE, next_numbers,
+};
 
-use super::{names, server::Server, start};
+use super::{binary, names, server::Server, start};
 use crate::{pair, take_turn};
 
 /// Longer than it takes to read a name.
@@ -170,7 +173,7 @@ fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
     Ok(())
 }
 
-/// What comes before the name is read may reach the server, but nothing that comes later.
+/// What comes before the name is read may reach the server, but nothing that comes after two different bytes.
 #[test]
 fn a_connection_of_two_names_is_over() -> Result<()> {
     let _turn = take_turn();
@@ -180,19 +183,61 @@ fn a_connection_of_two_names_is_over() -> Result<()> {
         let limiter = start(&pair, &policy(until_known), "native")?;
         let [one, other] = ["a.example", "b.example"].map(|name| By::Http.ask(name));
         let client = Connection::new(&pair, By::Http)?;
-        client.forge(0, &one, true)?;
-        client.forge(0, &other, false)?;
+        // The names differ before this place, but end behind it.
+        let middle = other.len() - 10;
+        client.forge(0, &one[..middle], true)?;
+        client.forge(0, &other[..middle], false)?;
         thread::sleep(SOON);
-        let before = contradicted(&limiter)?;
-        client.forge(other.len(), &other, false)?;
+        ensure!(contradicted(&limiter)? == 0, "{until_known}");
+        client.forge(middle, &other[middle..], false)?;
         thread::sleep(SOON);
-        let after = contradicted(&limiter)?;
-        println!("{until_known}: {before}, {after}");
-        ensure!(after > before);
+        let dropped = contradicted(&limiter)?;
+        println!("{until_known}: {dropped} segments were dropped");
+        ensure!(dropped > 0, "{until_known}");
         let status = limiter.status()?;
         let counted = status["server_names"]["nameless"]["contradictory"].as_u64();
         ensure!(counted == Some(1), "{status:#}");
         ensure!(limiter.stop()?.success());
     }
+    Ok(())
+}
+
+/// Has the programs forget all bytes that were read, as they do when too many others come.
+fn forget(pins: &PinDirectory) -> Result<()> {
+    let files = pins.files()?;
+    let file = files.iter().find(|file| file.ends_with("FIRST_BYTES_READ"));
+    let map = Map::LruHashMap(MapData::from_pin(file.context("no map")?)?);
+    let mut bytes: HashMap<_, [u8; 40], [u8; 4096]> = map.try_into()?;
+    let all: Vec<_> = bytes.keys().collect::<Result<_, _>>()?;
+    ensure!(!all.is_empty());
+    for ends in all {
+        bytes.remove(&ends)?;
+    }
+    Ok(())
+}
+
+/// What the programs have forgotten is told again: whoever sends the same bytes goes on, and nobody else.
+#[test]
+fn what_the_programs_have_forgotten_is_compared_by_the_daemon() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    pair.compute_checksums()?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &argument];
+    let limiter = Limiter::start(binary(), &pair.server, &policy("hold"), &arguments)?;
+    for by in [By::Http, By::Tls] {
+        let [one, other] = ["a.example", "b.example"].map(|name| by.ask(name));
+        for (first, is_answered) in [(&other, true), (&one, false)] {
+            let mut client = Connection::new(&pair, by)?;
+            client.forge(0, first, false)?;
+            thread::sleep(SOON);
+            forget(&pins)?;
+            ensure!(client.is_answered(&other)? == is_answered, "{by:?}");
+        }
+    }
+    ensure!(contradicted(&limiter)? > 0);
+    ensure!(limiter.stop()?.success());
     Ok(())
 }
