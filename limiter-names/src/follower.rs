@@ -5,7 +5,7 @@
 //! matter. So outcomes are kept here:
 //!
 //! * The first name stands. What comes later of the flow changes nothing.
-//! * Over TCP a sender has one byte for each place of its stream. Whoever sends another one at a place that
+//! * Over TCP a sender has one byte for each place of its stream. A client that sends another one at a place that
 //!   was read may have the server take either: the flow is *contradictory*, and has no name. So the bytes from
 //!   which outcomes were read are kept, and compared with what comes again.
 //! * Over TCP a flow without a name stays without one. Over UDP it does not: a server does not answer

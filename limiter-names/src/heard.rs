@@ -47,8 +47,8 @@ impl Heard {
         self.kept.get(flow).map_or(&[], |kept| &kept.bytes)
     }
 
-    /// Returns whether a segment has, at the places of the bytes that are kept, these bytes. What nobody can
-    /// compare, since they gave way, does not.
+    /// Returns whether a segment has, at the places of the bytes that are kept, these bytes. Bytes that gave way
+    /// agree with nothing.
     pub(crate) fn agrees(&self, flow: &Flow, sequence: u32, payload: &[u8]) -> bool {
         let Some(FirstBytes { first, bytes }) = self.kept.get(flow) else {
             return false;

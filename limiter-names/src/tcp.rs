@@ -172,7 +172,7 @@ mod tests {
         assert!(!tcp.add(100, None, b"abXde", MOST));
         assert!(!tcp.add(101, None, b"bcdYf", MOST));
         assert_eq!(beginning(&tcp), b"abcdef");
-        // What is before the first byte is no byte of the connection.
+        // Bytes before the first one are none of the connection.
         assert!(tcp.add(99, None, b"?ab", MOST));
         assert!(!tcp.add(99, None, b"?aX", MOST));
     }

@@ -167,7 +167,7 @@ impl Flow {
         if self.held_ns == 0 {
             self.held_ns = if now_ns == 0 { 1 } else { now_ns };
         }
-        // What was read is compared, however long that takes.
+        // Bytes that were read are compared, however long that takes.
         self.is_read()
             || self.told < MOST_TOLD && now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
     }

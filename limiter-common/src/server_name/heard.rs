@@ -26,7 +26,7 @@ pub struct Overlap {
     pub length: u32,
 }
 
-/// What a segment has at the places of the first bytes that were read.
+/// The bytes that a segment has at the places of those that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Compared {

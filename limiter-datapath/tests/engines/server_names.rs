@@ -215,7 +215,7 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
     })
 }
 
-/// What passes of segments with first bytes of a connection whose bytes were read.
+/// Segments with first bytes of a connection pass with the bytes that were read, and with no others.
 #[test]
 fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
     let many = "burst: 1M, count: 1, period: 1h";

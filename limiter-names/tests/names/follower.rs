@@ -162,7 +162,7 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     assert_eq!(reasons[NoName::Contradictory as usize], 4);
 }
 
-/// What gave way can be compared with nothing: a client must not wait for that.
+/// Bytes that gave way can be compared with nothing: a client must not wait for that.
 #[test]
 fn what_can_no_more_be_compared_is_contradictory() {
     let mut live = Live::new(FollowerSettings {

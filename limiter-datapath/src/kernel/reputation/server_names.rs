@@ -36,7 +36,7 @@ const CAPACITY: u32 = 1 << 18;
 /// heard for the longest time have none. As many as one who follows them keeps.
 const QUIC_CAPACITY: u32 = 1 << 17;
 
-/// Of how many connections programs know the bytes that were read, under a policy that asks for names: 34 MB. Those
+/// The number of connections of which programs know the bytes that were read, under a policy that asks for names: 34 MB. Those
 /// that were not compared for a long time give way, and are told again if they are missed.
 const READ_CAPACITY: u32 = 1 << 13;
 

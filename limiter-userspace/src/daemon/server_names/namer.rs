@@ -221,8 +221,8 @@ impl ConnectionNamer {
             current.namer.set(&piece.ends, noted.contradictory())?;
             return Ok(true);
         }
-        // Before the programs know that there is something to compare with. Of a connection that is known they
-        // miss it, or the segment was on its way when it was read.
+        // Before the programs know that there is something to compare with. If the connection is known,
+        // they miss it, or the segment was on its way when it was read.
         let bytes = follower.heard(&flow);
         if read.is_some() || noted.is_read() {
             current.namer.set_first_bytes(&piece.ends, bytes)?;

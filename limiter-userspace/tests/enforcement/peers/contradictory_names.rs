@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_millis(300);
 /// Longer than a client takes whose data was held, or sent several times.
 const WHILE: Duration = Duration::from_secs(4);
 
-/// What no server has sent yet, so it drops a segment that acknowledges this.
+/// So far ahead no server has sent anything: it drops a segment that acknowledges this.
 const AHEAD: u32 = 1_000_000;
 
 /// A web server with and without TLS.
@@ -152,7 +152,7 @@ fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
         let limiter = start(&pair, &policy(until_known), mode)?;
         for by in [By::Http, By::Tls] {
             let [one, other] = ["a.example", "b.example"].map(|name| by.ask(name));
-            // What is held the server does not get; else it drops the first segments for its own reasons.
+            // The server gets nothing that is held; else it drops the first segments for its own reasons.
             let ahead = until_known == "pass";
             let before = contradicted(&limiter)?;
             let mut honest = Connection::new(&pair, by)?;
@@ -173,7 +173,7 @@ fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
     Ok(())
 }
 
-/// What comes before the name is read may reach the server, but nothing that comes after two different bytes.
+/// Segments may reach the server before the name is read, but none after two different bytes.
 #[test]
 fn a_connection_of_two_names_is_over() -> Result<()> {
     let _turn = take_turn();
@@ -216,7 +216,8 @@ fn forget(pins: &PinDirectory) -> Result<()> {
     Ok(())
 }
 
-/// What the programs have forgotten is told again: whoever sends the same bytes goes on, and nobody else.
+/// Segments are told again if the programs have forgotten the bytes: a client that sends the same goes on, and no
+/// other.
 #[test]
 fn what_the_programs_have_forgotten_is_compared_by_the_daemon() -> Result<()> {
     let _turn = take_turn();
