@@ -17,7 +17,7 @@
 //!   this holds nobody up: whoever forges sources may spend all.
 
 use crate::{
-    budget::Budgets,
+    budget::{Budgets, Spent},
     flow::{Flow, Protocol, Segment},
     heard::Heard,
     name::Name,
@@ -128,14 +128,18 @@ impl Follower {
     /// caller says the number of the connection's first byte, or the flow has no name; and passes on
     /// only segments with a right checksum, of connections that are established. Else forgers would
     /// name others' flows, and clients theirs by segments that the server drops.
+    ///
+    /// Returns whether its client is to blame if nothing is known of the flow now: it has not sent enough, or more
+    /// than its own share of the budget. `false`: all clients together have spent the budget.
     pub fn feed(
         &mut self,
         now_ns: u64,
         flow: Flow,
         segment: Segment<'_>,
         tell: impl FnMut(Change),
-    ) {
-        self.side(flow.protocol).feed(now_ns, flow, segment, tell);
+    ) -> bool {
+        let side = self.side(flow.protocol);
+        side.feed(now_ns, flow, segment, tell) != Err(Spent::OfAll)
     }
 
     /// Forgets a flow that is over.
@@ -218,9 +222,9 @@ impl Side {
         flow: Flow,
         segment: Segment<'_>,
         mut tell: impl FnMut(Change),
-    ) {
+    ) -> Result<(), Spent> {
         if segment.is_empty() {
-            return;
+            return Ok(());
         }
         if self.kept.contains(&flow) {
             // It comes again, or was on its way when the flow's outcome was told.
@@ -228,11 +232,12 @@ impl Side {
                 self.followed.nameless[NoName::Contradictory as usize] += 1;
                 tell(Change::Nameless(flow, NoName::Contradictory));
             }
-            return;
+            return Ok(());
         }
-        if !self.budgets.take(now_ns, flow.client) {
+        let taken = self.budgets.take(now_ns, flow.client);
+        if taken.is_err() {
             self.followed.overrun += 1;
-            return;
+            return taken;
         }
         self.followed.pieces += 1;
         let read = match segment {
@@ -241,7 +246,7 @@ impl Side {
             _ => self.reader.feed(now_ns, flow, segment),
         };
         let Some(outcome) = read else {
-            return;
+            return Ok(());
         };
         let (name, change) = match outcome {
             Outcome::Name(found) => {
@@ -251,7 +256,7 @@ impl Side {
             Outcome::NoName(reason) => {
                 self.followed.nameless[reason as usize] += 1;
                 if flow.protocol == Protocol::Udp {
-                    return;
+                    return Ok(());
                 }
                 (None, Change::Nameless(flow, reason))
             }
@@ -275,6 +280,7 @@ impl Side {
         self.name_bytes += bytes;
         self.kept.insert(flow, now_ns, name);
         tell(change);
+        Ok(())
     }
 
     /// Returns whether a piece has other bytes than those from which its flow's outcome was read.

@@ -20,7 +20,7 @@ pub struct Flow {
     pub first: u32,
     /// How many of its segments userspace was told until its name was read.
     told: u32,
-    /// [`UNREAD`], [`READ`] or [`CONTRADICTORY`].
+    /// [`UNREAD`], [`UNFINISHED`], [`READ`] or [`CONTRADICTORY`].
     state: u32,
     /// How many of its first bytes were read: segments must have them at their places.
     heard: u32,
@@ -37,14 +37,17 @@ const WAITS: u32 = 2;
 
 /// Its name is not read yet.
 const UNREAD: u32 = 0;
+/// So it is, since its client has not sent what says the name, or not so that it can be read. What else comes of
+/// its data would be the client's choice.
+const UNFINISHED: u32 = 1;
 /// Its name was read, or that it has none.
-const READ: u32 = 1;
+const READ: u32 = 2;
 /// Its client has sent different bytes at one place: the server may have taken either. Such a connection is
 /// over.
-const CONTRADICTORY: u32 = 2;
+const CONTRADICTORY: u32 = 3;
 
-/// How long data is held for its connection's name, in nanoseconds, from the first held segment on. Clients
-/// whose timer begins at 200 ms try twice in that time.
+/// How long data is held while nobody reads its connection's name, in nanoseconds, from the first held segment on.
+/// Clients whose timer begins at 200 ms try twice in that time.
 const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 
 /// The most segments that are told of a connection, so that none takes what others need by sending its first
@@ -95,6 +98,21 @@ impl Flow {
         Self {
             state: CONTRADICTORY,
             ..self
+        }
+    }
+
+    /// Returns the same connection, whose client is to blame if its name is not read: from now on data is held
+    /// until it is, however long that takes. `None`: it is so already, or nothing need be held, since its name was
+    /// read, or no data of it was ever held.
+    #[must_use]
+    pub const fn unfinished(self) -> Option<Self> {
+        if self.state == UNREAD && self.held_ns != 0 {
+            Some(Self {
+                state: UNFINISHED,
+                ..self
+            })
+        } else {
+            None
         }
     }
 
@@ -159,24 +177,22 @@ impl Flow {
     }
 
     /// Returns whether data that comes at the time `now_ns` is held until its name is read, and notes when that
-    /// began. Nothing is held for ever: not if nobody reads names, nor if nobody can read this one. But data with
-    /// bytes that were read is held until it is known which they were.
+    /// began. Nothing is held for ever because nobody reads names. But data of a client that is to blame is held
+    /// until its name is read, and data with bytes that were read until it is known which they were.
     #[must_use]
     #[inline(always)]
     pub const fn hold(&mut self, now_ns: u64) -> bool {
         if self.held_ns == 0 {
             self.held_ns = if now_ns == 0 { 1 } else { now_ns };
         }
-        // Bytes that were read are compared, however long that takes.
-        self.is_read()
-            || self.told < MOST_TOLD && now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
+        self.state != UNREAD || now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
     }
 
     /// Returns whether its name was read, or that it has none.
     #[must_use]
     #[inline(always)]
     pub const fn is_read(&self) -> bool {
-        self.state != UNREAD
+        self.state >= READ
     }
 
     /// Returns whether userspace is to be told a segment, and notes it: one with first bytes while its name is not
@@ -288,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_held_for_ever() {
+    fn nothing_is_held_for_ever_because_nobody_reads() {
         let mut flow = Flow::new(7, 1);
         for (now_ns, is_held) in [
             (5, true),
@@ -297,10 +313,22 @@ mod tests {
         ] {
             assert_eq!(flow.hold(now_ns), is_held, "{now_ns}");
         }
-        let mut told = Flow::new(7, 1);
-        assert!(told.hold(0));
-        while told.tell(2, 1) {}
-        assert!(!told.hold(0));
+    }
+
+    /// However many segments it sends, and however long it takes for them.
+    #[test]
+    fn whoever_does_not_say_its_name_is_held() {
+        let mut flow = Flow::new(7, 1);
+        while flow.tell(2, 1) {}
+        // Nothing is held so far.
+        assert_eq!(flow.unfinished(), None);
+        assert!(flow.hold(5) && flow.hold(LONGEST_HOLD_NS));
+        let mut unfinished = flow.unfinished().unwrap();
+        assert!(!unfinished.is_read() && !unfinished.tell(2, 1));
+        assert!(unfinished.hold(u64::MAX));
+        assert_eq!(unfinished.unfinished(), None);
+        assert!(unfinished.read(Meaning::NONE).is_read());
+        assert_eq!(flow.read(Meaning::NONE).unfinished(), None);
     }
 
     #[test]

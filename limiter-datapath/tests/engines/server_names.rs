@@ -215,6 +215,48 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
     })
 }
 
+/// A client cannot have its data pass by sending its hello in many segments, or by waiting.
+#[test]
+fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<()> {
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n\
+         names: {{tls: {{until-known: hold}}}}\n"
+    );
+    scenes(&text, |mut scene| {
+        let ends = scene.ends(1);
+        let mut flow = Flow::new(1, 1);
+        scene.engines.name(ends, flow)?;
+        // More than are told, at one moment: before anybody can have read them.
+        for place in 0..40 {
+            assert_eq!(scene.send_at(1, 1 + place, b"x")?, NameAwaited, "{place}");
+        }
+        assert!(flow.hold(1));
+        scene
+            .engines
+            .name(ends, flow.unfinished().expect("it was held"))?;
+        for time in [2_000_000_000, 3_600_000_000_000] {
+            scene.time = time;
+            assert_eq!(scene.send(1)?, NameAwaited);
+        }
+        let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
+        assert_eq!(scene.engines.judge(scene.time, &ack), Unlimited);
+        scene.ask(1, "b.example")?;
+        assert_eq!(scene.send(1)?, WithinLimits);
+        Ok(())
+    })?;
+    // Nothing is held for a limit that does not hold.
+    scenes(&text.replace("hold", "pass"), |mut scene| {
+        let ends = scene.ends(1);
+        let mut flow = Flow::new(1, 1);
+        assert!(flow.hold(1));
+        scene
+            .engines
+            .name(ends, flow.unfinished().expect("it was held"))?;
+        assert_eq!(scene.send(1)?, Unlimited);
+        Ok(())
+    })
+}
+
 /// Segments with first bytes of a connection pass with the bytes that were read, and with no others.
 #[test]
 fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {

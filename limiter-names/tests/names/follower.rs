@@ -162,6 +162,39 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     assert_eq!(reasons[NoName::Contradictory as usize], 4);
 }
 
+/// Whoever sends too much alone is; whoever comes when many others do is not.
+#[test]
+fn a_client_is_to_blame_for_what_it_does_not_send() {
+    let mut live = Live::new(FollowerSettings {
+        pieces_a_second: 1600,
+        ..SMALL
+    });
+    let stream = stream(NAME);
+    let mut feed = |client: u8, port, payload: &[u8]| {
+        let flow = Flow {
+            client: [192, 0, 2, client].into(),
+            ..from_port(port, Protocol::Tcp)
+        };
+        let segment = Segment::Tcp {
+            sequence: FIRST,
+            first: Some(FIRST),
+            payload,
+        };
+        live.0.feed(0, flow, segment, |_| {})
+    };
+    assert!(feed(1, 1, &stream[..100]) && feed(1, 1, b""));
+    // Its tenth of a hundred pieces a second.
+    for port in 2..50 {
+        assert!(feed(1, port, &stream));
+    }
+    let others: Vec<_> = (2..=255).map(|client| feed(client, 1, &stream)).collect();
+    let before = others.iter().position(|is_to_blame| !is_to_blame);
+    assert!((100..160).contains(&before.expect("all are read")));
+    assert!(!others[253]);
+    let followed = live.0.followed(Protocol::Tcp);
+    assert_eq!((followed.pieces, followed.overrun), (160, 49 + 254 - 160));
+}
+
 /// Bytes that gave way can be compared with nothing: a client must not wait for that.
 #[test]
 fn what_can_no_more_be_compared_is_contradictory() {

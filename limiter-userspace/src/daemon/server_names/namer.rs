@@ -54,6 +54,12 @@ impl Current {
         !noted.is_in_service() && asked & self.names.connections() != 0
     }
 
+    /// Notes that the client of a connection is to blame if its name is not known, where that matters.
+    fn blame(&mut self, ends: &Ends, noted: &Noted) -> Result<(), DatapathError> {
+        let unfinished = noted.unfinished();
+        unfinished.map_or(Ok(()), |noted| self.namer.set(ends, noted))
+    }
+
     /// Returns what the policy says of the name of a connection; `None`: it has none.
     fn meaning(&self, name: Option<&Name>) -> Meaning {
         let name = name.and_then(dns_name);
@@ -192,8 +198,12 @@ impl ConnectionNamer {
         let Some(noted) = current.namer.flow(&piece.ends)? else {
             return Ok(false);
         };
-        let segment = TcpSegment::new(&piece.ends, piece.length, &piece.segment);
-        let (false, Some(segment)) = (noted.is_contradictory(), segment) else {
+        if noted.is_contradictory() {
+            return Ok(true);
+        }
+        let Some(segment) = TcpSegment::new(&piece.ends, piece.length, &piece.segment) else {
+            // Nobody may use up what is told of its connection by segments that are not read.
+            current.blame(&piece.ends, &noted)?;
             return Ok(true);
         };
         let flow = flow(&piece.ends, Protocol::Tcp);
@@ -211,7 +221,7 @@ impl ConnectionNamer {
             payload: segment.payload,
         };
         let mut read = None;
-        follower.feed(now_ns, flow, payload, |change| match change {
+        let is_to_blame = follower.feed(now_ns, flow, payload, |change| match change {
             Change::Named(_, found) => read = Some(Ok(found.name)),
             Change::Nameless(_, reason) => read = Some(Err(reason)),
             // It keeps what the policy in force says of it.
@@ -231,6 +241,8 @@ impl ConnectionNamer {
             let named = noted.read(current.meaning(read.as_ref().ok()));
             let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             current.namer.set(&piece.ends, named.heard(heard))?;
+        } else if is_to_blame {
+            current.blame(&piece.ends, &noted)?;
         }
         Ok(true)
     }
