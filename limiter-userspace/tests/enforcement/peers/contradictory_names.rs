@@ -1,146 +1,24 @@
 //! A client with a network stack of its own, which would have the server take another name than the one that is
 //! counted.
 
-use std::{
-    io::{ErrorKind, Read as _, Write as _},
-    net::{IpAddr, SocketAddr, TcpStream},
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use aya::maps::{HashMap, Map, MapData};
-use limiter_names::testing::{Hello, records};
-use testbed::{
-    CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE, next_numbers,
-};
+use testbed::{Limiter, PinDirectory, SERVER_INTERFACE};
 
-use super::{binary, names, server::Server, start};
+use super::{
+    binary,
+    own_client::{By, Connection, policy, reason, server},
+    start,
+};
 use crate::{pair, take_turn};
 
 /// Longer than it takes to read a name.
 const SOON: Duration = Duration::from_millis(300);
 
-/// Longer than a client takes whose data was held, or sent several times.
-const WHILE: Duration = Duration::from_secs(4);
-
-/// So far ahead no server has sent anything: it drops a segment that acknowledges this.
-const AHEAD: u32 = 1_000_000;
-
-/// A web server with and without TLS.
-fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
-    let directory = tempfile::tempdir()?;
-    names::certificate(directory.path())?;
-    let place = directory.path().display();
-    let options = format!(
-        "listen 10.77.0.1:443 ssl;
-    ssl_certificate {place}/certificate;
-    ssl_certificate_key {place}/key;"
-    );
-    Ok((
-        Server::nginx_with(pair, &[("small", 100)], &options)?,
-        directory,
-    ))
-}
-
-/// How a client asks for a name.
-#[derive(Clone, Copy, Debug)]
-enum By {
-    Http,
-    /// In two segments.
-    Tls,
-}
-
-impl By {
-    const fn port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Tls => 443,
-        }
-    }
-
-    /// Returns the first bytes, as many for each name of the same length.
-    fn ask(self, name: &str) -> Vec<u8> {
-        match self {
-            Self::Http => format!("GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n").into_bytes(),
-            Self::Tls => {
-                let hello = Hello {
-                    name: Some(name.as_bytes()),
-                    applications: &[],
-                    key_share: 1600,
-                    is_encrypted: false,
-                };
-                records(&hello.message(), 1 << 14)
-            }
-        }
-    }
-}
-
-/// An open connection, and the means to forge its segments.
-struct Connection<'p> {
-    pair: &'p Pair,
-    stream: TcpStream,
-    by: By,
-    /// The numbers of the first bytes of the client and of the server.
-    first: [u32; 2],
-}
-
-impl<'p> Connection<'p> {
-    fn new(pair: &'p Pair, by: By) -> Result<Self> {
-        let address = SocketAddr::new("10.77.0.1".parse()?, by.port());
-        let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
-        stream.set_read_timeout(Some(WHILE))?;
-        Ok(Self {
-            first: next_numbers(&stream)?,
-            pair,
-            stream,
-            by,
-        })
-    }
-
-    /// Sends bytes at a place of the stream, of which the client's network stack knows nothing. `ahead`: the
-    /// server drops them.
-    fn forge(&self, place: usize, bytes: &[u8], ahead: bool) -> Result<()> {
-        let [client, server]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
-        let [next, expected] = self.first;
-        let frame = Frame::new(client, server);
-        let port = self.stream.local_addr()?.port();
-        let acknowledged = expected.wrapping_add(if ahead { AHEAD } else { 0 });
-        let frames: Result<Vec<_>> = (place..)
-            .step_by(1000)
-            .zip(bytes.chunks(1000))
-            .map(|(place, part)| {
-                let sequence = next.wrapping_add(u32::try_from(place)?);
-                frame.tcp_data(port, self.by.port(), (sequence, acknowledged), part)
-            })
-            .collect();
-        RawSender::new(&self.pair.client, CLIENT_INTERFACE)?.send_frames(&frames?)?;
-        Ok(())
-    }
-
-    /// Sends bytes as every client does; returns whether the server says anything.
-    fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
-        self.stream.write_all(bytes)?;
-        match self.stream.read(&mut [0; 4096]) {
-            Ok(length) => Ok(length > 0),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(error) => bail!(error),
-        }
-    }
-}
-
 fn contradicted(limiter: &Limiter) -> Result<u64> {
-    let status = limiter.status()?;
-    let count = status["reasons"]["name_contradicted"].as_u64();
-    count.with_context(|| format!("no count in {status:#}"))
-}
-
-fn policy(until_known: &str) -> String {
-    format!(
-        "limits:\n  B: {{id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
-         match: {{server-name: b.example, destination-port: [80, 443]}}}}\n\
-         names: {{tls: {{until-known: {until_known}}}}}\n"
-    )
+    reason(limiter, "name_contradicted")
 }
 
 #[test]
