@@ -177,7 +177,8 @@ impl<Location> Workspace<Location> {
         let Some(segment) = segment(frame).filter(|_| !self.is_first_segment()) else {
             return;
         };
-        if flow.is_read() {
+        let may_be_held = self.may_be_held(shape);
+        if flow.is_read() && !(flow.is_hidden() && may_be_held) {
             if flow.asks_for_place(shape) {
                 self.ask_for_place(shape, &flow);
             }
@@ -185,7 +186,7 @@ impl<Location> Workspace<Location> {
             if let Some(compared) = compare(frame, &flow, &segment, first_bytes) {
                 self.note_compared(shape, compared);
             }
-        } else if self.may_be_held(shape) && reputation.hold(&ends, self.packet.now) {
+        } else if may_be_held && reputation.hold(&ends, self.packet.now) {
             self.hold();
         }
     }

@@ -20,7 +20,7 @@ pub struct Flow {
     pub first: u32,
     /// How many of its segments userspace was told until its name was read.
     told: u32,
-    /// [`UNREAD`], [`UNFINISHED`], [`READ`] or [`CONTRADICTORY`].
+    /// [`UNREAD`], [`UNFINISHED`], [`READ`], [`HIDDEN`] or [`CONTRADICTORY`].
     state: u32,
     /// How many of its first bytes were read: segments must have them at their places.
     heard: u32,
@@ -42,9 +42,11 @@ const UNREAD: u32 = 0;
 const UNFINISHED: u32 = 1;
 /// Its name was read, or that it has none.
 const READ: u32 = 2;
+/// So it is, but the server may find one, in bytes behind those that are read.
+const HIDDEN: u32 = 3;
 /// Its client has sent different bytes at one place: the server may have taken either. Such a connection is
 /// over.
-const CONTRADICTORY: u32 = 3;
+const CONTRADICTORY: u32 = 4;
 
 /// How long data is held while nobody reads its connection's name, in nanoseconds, from the first held segment on.
 /// Clients whose timer begins at 200 ms try twice in that time.
@@ -77,13 +79,25 @@ impl Flow {
     pub const fn read(self, meaning: Meaning) -> Self {
         Self {
             meaning,
-            state: if self.is_contradictory() {
-                CONTRADICTORY
-            } else {
-                READ
-            },
+            state: if self.is_read() { self.state } else { READ },
             ..self
         }
+    }
+
+    /// Returns the same connection, which counts as one without a name, but may have one in bytes that are not read.
+    #[must_use]
+    pub const fn hidden(self) -> Self {
+        Self {
+            state: HIDDEN,
+            ..self
+        }
+    }
+
+    /// Returns whether it may have a name in bytes that are not read: its data is held, if that may be.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_hidden(&self) -> bool {
+        self.state == HIDDEN
     }
 
     /// Returns the same connection, of whose first bytes so many were read.
@@ -188,7 +202,7 @@ impl Flow {
         self.state != UNREAD || now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
     }
 
-    /// Returns whether its name was read, or that it has none.
+    /// Returns whether its name was read, or that none was found.
     #[must_use]
     #[inline(always)]
     pub const fn is_read(&self) -> bool {
@@ -291,6 +305,15 @@ mod tests {
         let flow = Flow::new(7, 1).contradictory();
         assert!(flow.is_read() && flow.is_contradictory());
         assert!(flow.read(Meaning::NONE).is_contradictory());
+    }
+
+    #[test]
+    fn a_hidden_name_stays_so_unless_its_client_contradicts_itself() {
+        let mut flow = Flow::new(7, 1).read(Meaning::NONE).hidden();
+        flow = flow.read(Meaning::NONE);
+        assert!(flow.is_read() && flow.is_hidden() && flow.hold(u64::MAX));
+        assert_eq!(flow.unfinished(), None);
+        assert!(!flow.contradictory().is_hidden());
     }
 
     #[test]

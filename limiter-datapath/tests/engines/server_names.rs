@@ -3,7 +3,11 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use anyhow::{Result, anyhow};
-use limiter_common::{connection::Ends, reason::Reason, server_name::Flow};
+use limiter_common::{
+    connection::Ends,
+    reason::Reason,
+    server_name::{Flow, Meaning},
+};
 use limiter_policy::config::{self, Store};
 use testbed::Frame;
 
@@ -240,6 +244,11 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
         }
         let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
         assert_eq!(scene.engines.judge(scene.time, &ack), Unlimited);
+        // It may be in bytes that are not read.
+        let hidden = flow.read(Meaning::NONE).hidden();
+        scene.engines.name(ends, hidden)?;
+        assert_eq!(scene.send(1)?, NameAwaited);
+        assert_eq!(scene.engines.judge(scene.time, &ack), Unlimited);
         scene.ask(1, "b.example")?;
         assert_eq!(scene.send(1)?, WithinLimits);
         Ok(())
@@ -249,10 +258,13 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
         let ends = scene.ends(1);
         let mut flow = Flow::new(1, 1);
         assert!(flow.hold(1));
-        scene
-            .engines
-            .name(ends, flow.unfinished().expect("it was held"))?;
-        assert_eq!(scene.send(1)?, Unlimited);
+        for flow in [
+            flow.unfinished().expect("it was held"),
+            flow.read(Meaning::NONE).hidden(),
+        ] {
+            scene.engines.name(ends, flow)?;
+            assert_eq!(scene.send(1)?, Unlimited);
+        }
         Ok(())
     })
 }

@@ -58,7 +58,7 @@ static ALLOWANCE: PerCpuArray<Allowance, 1> = PerCpuArray::new();
 const SILENT: u64 = 0;
 /// Its connection is not noted.
 const UNKNOWN: u64 = 1;
-/// Its connection is noted, and its name not read yet.
+/// Its connection is noted, and its name not read yet, or hidden where data is held for it.
 const AWAITING: u64 = 2;
 /// Its name is read, and segments with first bytes are compared with those that were read.
 const READ: u64 = 3;
@@ -239,6 +239,7 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
             workspace.contradict(globals::shape());
             SILENT
         }
+        Some(flow) if flow.is_hidden() && workspace.may_be_held(globals::shape()) => AWAITING,
         Some(flow) if flow.is_read() => {
             let heard = flow.heard_bytes();
             let found = if flow.asks_for_place(globals::shape()) {

@@ -238,9 +238,12 @@ impl ConnectionNamer {
             current.namer.set_first_bytes(&piece.ends, bytes)?;
         }
         if let Some(read) = read {
-            let named = noted.read(current.meaning(read.as_ref().ok()));
             let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            current.namer.set(&piece.ends, named.heard(heard))?;
+            let mut named = noted.read(current.meaning(read.as_ref().ok())).heard(heard);
+            if read == Err(NoName::TooLong) {
+                named = named.hidden();
+            }
+            current.namer.set(&piece.ends, named)?;
         } else if is_to_blame {
             current.blame(&piece.ends, &noted)?;
         }

@@ -3,6 +3,7 @@
 use std::{thread, time::Duration};
 
 use anyhow::{Result, ensure};
+use limiter_names::testing::{Hello, records};
 use testbed::Limiter;
 
 use super::{
@@ -117,5 +118,54 @@ fn whoever_says_its_name_in_several_segments_is_served_and_counted() -> Result<(
         ensure!(counted(&limiter)? > before, "{by:?}");
     }
     ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Returns first bytes of which the name lies among those that are read, or behind.
+fn long(by: By, is_behind: bool) -> Vec<u8> {
+    const LONG: usize = 4200;
+    let padding = "x".repeat(LONG);
+    match (by, is_behind) {
+        (By::Http, true) => format!("GET /{padding} HTTP/1.1\r\nHost: b.example\r\n\r\n").into(),
+        (By::Http, false) => {
+            format!("GET /small HTTP/1.1\r\nHost: b.example\r\nCookie: {padding}\r\n\r\n").into()
+        }
+        (By::Tls, _) => {
+            let application = [b'x'; LONG / 20];
+            let applications = [&application[..]; 20];
+            let hello = Hello {
+                name: Some(b"b.example"),
+                applications: if is_behind { &[] } else { &applications },
+                key_share: if is_behind { LONG } else { 32 },
+                is_encrypted: false,
+            };
+            records(&hello.message(), 1 << 14)
+        }
+    }
+}
+
+/// Servers read hellos and requests of any length; what is not read may have the name.
+#[test]
+fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    for until_known in ["hold", "pass"] {
+        let limiter = start(&pair, &policy(until_known), "native")?;
+        for by in [By::Http, By::Tls] {
+            for is_behind in [false, true] {
+                let before = counted(&limiter)?;
+                let is_answered = Connection::new(&pair, by)?.is_answered(&long(by, is_behind))?;
+                let is_counted = counted(&limiter)? > before;
+                println!("{until_known} {by:?} {is_behind}: {is_answered} {is_counted}");
+                ensure!(is_answered == (until_known == "pass" || !is_behind));
+                ensure!(is_counted == !is_behind || until_known == "pass");
+            }
+        }
+        let status = limiter.status()?;
+        let found = status["server_names"]["nameless"]["too_long"].as_u64();
+        ensure!(found == Some(2), "{status:#}");
+        ensure!(limiter.stop()?.success());
+    }
     Ok(())
 }
