@@ -186,7 +186,7 @@ impl<Location> Workspace<Location> {
             if let Some(compared) = compare(frame, &flow, &segment, first_bytes) {
                 self.note_compared(shape, compared);
             }
-        } else if may_be_held && reputation.hold(&ends, self.packet.now) {
+        } else if may_be_held && (!segment.is_whole || reputation.hold(&ends, self.packet.now)) {
             self.hold();
         }
     }
@@ -201,7 +201,7 @@ fn compare<F: Frame>(
     first_bytes: impl FnOnce() -> Option<FirstBytes>,
 ) -> Option<Compared> {
     let part = flow.overlap(segment.sequence, segment.payload_length())?;
-    let Some(read) = first_bytes() else {
+    let Some(read) = first_bytes().filter(|_| segment.is_whole) else {
         return Some(Compared::Unknown);
     };
     let payload = segment.start + segment.header;

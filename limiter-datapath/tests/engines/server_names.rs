@@ -19,6 +19,9 @@ use Reason::{
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
+/// The byte with the bit of IPv4, behind Ethernet's header.
+const MORE_FRAGMENTS: usize = 14 + 6;
+
 /// A client of a web server.
 pub(crate) struct Scene {
     pub(crate) engines: Engines,
@@ -62,6 +65,14 @@ impl Scene {
     /// Returns what becomes of data from a port, whose first byte has that number.
     fn send_at(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
         let frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
+        self.time += 1;
+        Ok(self.engines.judge(self.time, &frame))
+    }
+
+    /// Does the same with the first fragment of data, whose rest comes in others.
+    fn send_fragment(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
+        let mut frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
+        frame[MORE_FRAGMENTS] |= 0x20;
         self.time += 1;
         Ok(self.engines.judge(self.time, &frame))
     }
@@ -265,6 +276,40 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
             scene.engines.name(ends, flow)?;
             assert_eq!(scene.send(1)?, Unlimited);
         }
+        Ok(())
+    })
+}
+
+/// Nobody can read or compare a segment in fragments; and it has a place like any other.
+#[test]
+fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}, \
+         C: {{id: total, cost: connections, limit: 1, match: {{server-name: c.example}}}}}}\n\
+         names: {{tls: {{until-known: hold}}}}\n"
+    );
+    scenes(&text, |mut scene| {
+        let ends = [1, 2, 3, 4].map(|port| scene.ends(port));
+        scene.engines.name(ends[0], Flow::new(1, 1))?;
+        scene.time = 1;
+        assert_eq!(scene.send(1)?, NameAwaited);
+        scene.time = 2_000_000_000;
+        assert_eq!(scene.send(1)?, Unlimited);
+        for data in [&b"x"[..], b""] {
+            assert_eq!(scene.send_fragment(1, 1, data)?, NameAwaited);
+        }
+        let named = scene.engines.named("b.example");
+        let flow = Flow::new(1, 1).read(named.meaning).heard(5);
+        scene.engines.name(ends[1], flow)?;
+        scene.engines.hear(ends[1], b"hello")?;
+        for (sequence, reason) in [(1, NameAwaited), (5, NameAwaited), (6, WithinLimits)] {
+            assert_eq!(scene.send_fragment(2, sequence, b"hello")?, reason);
+        }
+        for (port, reason) in [(3, WithinLimits), (4, TooManyConnections)] {
+            scene.ask(port, "c.example")?;
+            assert_eq!(scene.send_fragment(port, 1, b"hello")?, reason);
+        }
+        scene.engines.assert_same_state();
         Ok(())
     })
 }

@@ -47,7 +47,8 @@ pub(super) fn compare(
         skipped,
         length,
     } = Overlap::new(read, segment.sequence, segment.payload_length())?;
-    let Some(copy) = SEGMENT_BYTES.get_ptr_mut(0) else {
+    let copy = SEGMENT_BYTES.get_ptr_mut(0).filter(|_| segment.is_whole);
+    let Some(copy) = copy else {
         return Some(Compared::Unknown);
     };
     let offset = (segment.start + segment.header) as u32 + skipped;

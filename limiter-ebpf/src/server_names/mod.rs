@@ -199,8 +199,15 @@ pub(crate) fn find<const FRAGS: bool>(
     } else {
         workspace.may_be_held(shape)
     };
+    if !segment.is_whole && found != UNKNOWN {
+        // Nobody can read or compare it, however often it comes.
+        if may_be_held {
+            workspace.hold();
+        }
+        return;
+    }
     let Fate { is_told, is_held } = fate(context, workspace, found, may_be_held, &segment);
-    if is_told {
+    if is_told && segment.is_whole {
         let told = Told {
             protocol: PROTOCOL_TCP,
             start: segment.start,

@@ -7,7 +7,7 @@ use limiter_names::testing::{Hello, records};
 use testbed::Limiter;
 
 use super::{
-    own_client::{By, Connection, policy, reason, server},
+    own_client::{By, Connection, fragments, policy, reason, server},
     server_names, start,
 };
 use crate::{pair, take_turn};
@@ -163,9 +163,39 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
             }
         }
         let status = limiter.status()?;
-        let found = status["server_names"]["nameless"]["too_long"].as_u64();
+        let found = status["server_names"]["nameless"]["too-long"].as_u64();
         ensure!(found == Some(2), "{status:#}");
         ensure!(limiter.stop()?.success());
     }
+    Ok(())
+}
+
+/// Neither while no name is read, nor with other bytes than those that were read.
+#[test]
+fn a_request_in_fragments_does_not_reach_the_server() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    let limiter = start(&pair, &policy("hold"), "native")?;
+    let [found, missing] = [("small", "b.example"), ("smoll", "a.example")]
+        .map(|(file, host)| format!("GET /{file} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes());
+    for is_read in [false, true] {
+        let mut client = Connection::new(&pair, By::Http)?;
+        if is_read {
+            client.forge(0, &missing, false)?;
+        }
+        thread::sleep(LONG);
+        let segment = client.segments(0, &found, found.len(), false)?.concat();
+        client.send(&fragments(&segment)?)?;
+        thread::sleep(LONG);
+        let answer = String::from_utf8(client.answer(&missing)?)?;
+        let line = answer.lines().next();
+        ensure!(
+            line == Some("HTTP/1.1 404 Not Found"),
+            "{is_read}: {answer}"
+        );
+    }
+    ensure!(counted(&limiter)? == 0 && reason(&limiter, "name_awaited")? > 2);
+    ensure!(limiter.stop()?.success());
     Ok(())
 }

@@ -126,13 +126,50 @@ impl<'p> Connection<'p> {
 
     /// Sends bytes as every client does; returns whether the server says anything.
     pub(super) fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
+        Ok(!self.answer(bytes)?.is_empty())
+    }
+
+    /// Sends bytes as every client does; returns what the server says.
+    pub(super) fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
         self.stream.write_all(bytes)?;
-        match self.stream.read(&mut [0; 4096]) {
-            Ok(length) => Ok(length > 0),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+        let mut answer = vec![0; 4096];
+        match self.stream.read(&mut answer) {
+            Ok(length) => answer.truncate(length),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => answer.clear(),
             Err(error) => bail!(error),
         }
+        Ok(answer)
     }
+}
+
+/// Returns the two IPv4 fragments of a frame with a TCP segment. The first one has the header and some data.
+pub(super) fn fragments(frame: &[u8]) -> Result<[Vec<u8>; 2]> {
+    const IP: usize = 14;
+    const TCP: usize = IP + 20;
+    const FIRST: usize = 40;
+    const MORE: u16 = 1 << 13;
+    let (headers, segment) = frame.split_at(TCP);
+    let (first, second) = segment.split_at(FIRST);
+    let fragment = |part: &[u8], place: u16| -> Result<Vec<u8>> {
+        let mut fragment = [headers, part].concat();
+        let length = u16::try_from(fragment.len() - IP)?;
+        fragment[IP + 2..IP + 4].copy_from_slice(&length.to_be_bytes());
+        fragment[IP + 4..IP + 6].copy_from_slice(&[0x12, 0x34]);
+        fragment[IP + 6..IP + 8].copy_from_slice(&place.to_be_bytes());
+        fragment[IP + 10..IP + 12].fill(0);
+        let words = fragment[IP..TCP].chunks(2);
+        let sum: u32 = words
+            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+            .sum();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        let checksum = !u16::try_from((folded & 0xffff) + (folded >> 16))?;
+        fragment[IP + 10..IP + 12].copy_from_slice(&checksum.to_be_bytes());
+        Ok(fragment)
+    };
+    Ok([
+        fragment(first, MORE)?,
+        fragment(second, u16::try_from(FIRST / 8)?)?,
+    ])
 }
 
 /// Returns how many packets had a reason.
