@@ -164,7 +164,12 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
         }
         let status = limiter.status()?;
         let found = status["server_names"]["nameless"]["too-long"].as_u64();
-        ensure!(found == Some(2), "{status:#}");
+        // The server may close the connection before it is read.
+        let expected = if until_known == "hold" { 2..=2 } else { 1..=2 };
+        ensure!(
+            found.is_some_and(|found| expected.contains(&found)),
+            "{status:#}"
+        );
         ensure!(limiter.stop()?.success());
     }
     Ok(())
