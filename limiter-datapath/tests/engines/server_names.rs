@@ -5,6 +5,7 @@ use std::{collections::HashMap, net::IpAddr};
 use anyhow::{Result, anyhow};
 use limiter_common::{
     connection::Ends,
+    packet::PROTOCOL_TCP,
     reason::Reason,
     server_name::{Flow, Meaning},
 };
@@ -19,8 +20,8 @@ use Reason::{
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
-/// The byte with the bit of IPv4, behind Ethernet's header.
-const MORE_FRAGMENTS: usize = 14 + 6;
+/// Behind Ethernet's header.
+const IP: usize = 14;
 
 /// A client of a web server.
 pub(crate) struct Scene {
@@ -72,7 +73,15 @@ impl Scene {
     /// Does the same with the first fragment of data, whose rest comes in others.
     fn send_fragment(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
         let mut frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
-        frame[MORE_FRAGMENTS] |= 0x20;
+        if frame[IP] >> 4 == 4 {
+            frame[IP + 6] |= 0x20;
+        } else {
+            // The header of fragments (RFC 8200, 4.5).
+            let header = [PROTOCOL_TCP, 0, 0, 1, 0, 0, 0, 7];
+            frame[IP + 5] += 8;
+            frame[IP + 6] = 44;
+            frame.splice(IP + 40..IP + 40, header);
+        }
         self.time += 1;
         Ok(self.engines.judge(self.time, &frame))
     }
