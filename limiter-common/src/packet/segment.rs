@@ -33,8 +33,11 @@ impl Segment {
         reason = "lengths of frames are below 2^32"
     )]
     pub const fn payload_length(&self) -> u32 {
-        // Without a branch: the kernel's verifier would walk all that follows twice.
-        self.length.wrapping_sub(self.header) as u32 | LONGER * (!self.is_whole) as u32
+        if self.is_whole {
+            self.length.wrapping_sub(self.header) as u32
+        } else {
+            LONGER
+        }
     }
 }
 
@@ -57,7 +60,7 @@ pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
     let length = payload.end.wrapping_sub(payload.offset);
     let is_whole = !payload.more_fragments;
     // All of a fragment's payload may be in the later ones.
-    if header < HEADER || length < header + usize::from(is_whole) {
+    if header < HEADER || length < header || is_whole && length == header {
         return None;
     }
     let tags = frame.length() - untagged.length();
