@@ -28,7 +28,7 @@ pub struct Plan {
     pub confirm_ms: u64,
     /// Whether nodes only say what it would change.
     pub is_dry: bool,
-    /// Whether it is kept without a question when all nodes hold to it.
+    /// Whether it is kept without a question once all nodes have held to it for as long as the canaries.
     pub keeps_itself: bool,
 }
 
@@ -285,13 +285,13 @@ impl Leader {
             Stage::Others => {
                 if self.takers().all(|(_, node)| holds(node)) {
                     self.enter(Stage::Waiting, now_ns);
-                    if self.plan.keeps_itself {
-                        self.keep(now_ns);
-                    }
                 }
             }
             Stage::Waiting => {
-                if self.left_ns(now_ns) == Some(0) {
+                let while_ms = self.plan.canary_for_ms.min(self.plan.confirm_ms / 2);
+                if self.plan.keeps_itself && self.is_late(while_ms * NS_PER_MS, now_ns) {
+                    self.keep(now_ns);
+                } else if self.left_ns(now_ns) == Some(0) {
                     self.take_back("nobody has confirmed it in time", now_ns);
                 }
             }

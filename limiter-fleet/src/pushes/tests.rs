@@ -173,7 +173,9 @@ fn kept_by_itself() {
         canaries: Canaries::Count(0),
         ..plan()
     });
-    world.run(6);
+    world.run(8);
+    assert_eq!(world.stage(), &Stage::Waiting);
+    world.run(8);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
 }
 
