@@ -79,7 +79,7 @@ pub use self::{
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
     page::{Page, Place},
-    pushed::{Pushed, check_pushed},
+    pushed::Pushed,
     settings::{AttachMode, Control, Metrics},
 };
 use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
@@ -193,6 +193,22 @@ pub fn load_pushed(
     checked(config, problems)
 }
 
+/// Checks whether a text may be pushed at all, before any node looks what it means there.
+///
+/// # Errors
+///
+/// It is no YAML, or has sections about a node.
+pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
+    let mut problems = Problems::default();
+    let file = problems.open(name);
+    pushed::check(text, &sections::OF_ALL, file, &mut problems);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems.into_diagnostics())
+    }
+}
+
 /// Returns the files in a folder that a configuration beside it is joined with, or why it cannot be.
 /// Others that come into the folder, as while a package is upgraded, change no configuration.
 ///
@@ -237,7 +253,7 @@ fn join_folder(
         let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
             Some(Pushed { text, .. }) => {
                 let file = problems.open_pushed(&name);
-                pushed::check(text, file, problems);
+                pushed::check(text, &sections::OF_ALL, file, problems);
                 (file, Ok(text.to_owned()))
             }
             None => (problems.open(&name), file::read(&path)),

@@ -8,9 +8,8 @@
 use std::path::Path;
 
 use super::{
-    diagnostics::{Diagnostics, FileNumber, Problems},
+    diagnostics::{FileNumber, Problems},
     node::{Node, Value},
-    sections,
 };
 use crate::file;
 
@@ -23,24 +22,8 @@ pub struct Pushed<'p> {
     pub text: &'p str,
 }
 
-/// Checks whether a text may be pushed at all, before any node looks what it means there.
-///
-/// # Errors
-///
-/// It is no YAML, or has sections about a node.
-pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
-    let mut problems = Problems::default();
-    let file = problems.open(name);
-    check(text, file, &mut problems);
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems.into_diagnostics())
-    }
-}
-
-/// Notes what a pushed text may not have.
-pub(super) fn check(text: &str, file: FileNumber, problems: &mut Problems) {
+/// Notes what a pushed text may not have: other sections than these.
+pub(super) fn check(text: &str, sections: &[&str], file: FileNumber, problems: &mut Problems) {
     if let Err(error) = file::check(text) {
         problems.note(file, None, error.to_string());
         return;
@@ -61,10 +44,10 @@ pub(super) fn check(text: &str, file: FileNumber, problems: &mut Problems) {
             Value::Text(text) => text.replace('_', "-"),
             _ => String::new(),
         };
-        if !sections::OF_ALL.contains(&section.as_str()) {
+        if !sections.contains(&section.as_str()) {
             let message = format!(
                 "'{section}' cannot be pushed, only {}: the rest is each node's own",
-                sections::OF_ALL.join(", ")
+                sections.join(", ")
             );
             problems.note(file, Some(name.at), message);
         }

@@ -184,9 +184,21 @@ mod tests {
              last note under way for 3 ms\n\
              notes refused: seal 2\n\
              2 nodes, which have 2 different policies\n\
-             node  version  policy            sign of life\n\
+             node  version  policy            sign of life  differs\n\
              a     0.1.0    00000000000000aa  1 s ago\n\
              b     0.1.0    00000000000000bb  1 s ago\n"
+        );
+        status.pushes = BTreeMap::from([("kept".to_owned(), 1), ("taken_back".to_owned(), 2)]);
+        status
+            .nodes
+            .insert("c".to_owned(), node("00000000000000aa"));
+        let shown = shown(&status);
+        assert!(shown.contains("pushed policies: kept 1, taken back 2\n"));
+        assert!(
+            shown.ends_with(
+                "00000000000000bb  1 s ago       yes\nc     0.1.0    00000000000000aa  1 s ago\n"
+            ),
+            "{shown}"
         );
     }
 }

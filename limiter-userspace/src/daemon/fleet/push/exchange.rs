@@ -1,14 +1,17 @@
 //! What goes over the store about pushes, once a second: the order in force, and what each node says of it.
 
 use std::{
+    io,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use limiter_fleet::pushes::{Act, MOST_FILE, Order, PushId, Said, WrongOrder, file_digest};
 use limiter_fleet_store::Store;
+use tokio::task::spawn_blocking;
 
 use super::{
+    lead::Lead,
     memory,
     part::{Doing, Place, Running},
 };
@@ -48,6 +51,17 @@ impl Node {
     /// Gives the next order of a push that began here, and hears what nodes say.
     async fn lead(&mut self, store: &mut Store) -> Result<(), Over> {
         let fleet = Arc::clone(&self.fleet);
+        let lingers = |lead: &Lead| lead.leader.is_over() && !lead.is_forgotten;
+        if fleet.lead().as_ref().is_some_and(lingers) {
+            // Another push may have begun, which must be heard.
+            let order = self.meanwhile(store.order()).await??;
+            let order = order.and_then(|order| self.push_seal.open_order(&order).ok());
+            if let (Some(order), Some(lead)) = (order, fleet.lead().as_mut())
+                && order.push > *lead.leader.push()
+            {
+                lead.is_forgotten = true;
+            }
+        }
         let (order, file, done) = {
             let mut lead = fleet.lead();
             let Some(lead) = lead.as_mut().filter(|lead| !lead.is_forgotten) else {
@@ -136,14 +150,12 @@ impl Node {
                 }
             }
             Act::Take => {
-                if let Err(why) = self.take_pushed(&order.push, hold) {
-                    let said = self.pushes.refused(&self.fleet, &why);
-                    self.pushes.follower.said(said);
-                }
+                let running = self.start(PushStep::Take(hold), Some(order.push.clone()));
+                self.pushes.doing = running.map(Doing::Take);
             }
             Act::Hold => confirm::hold(&self.daemon, hold),
             Act::Keep => {
-                let running = self.start(PushStep::Keep);
+                let running = self.start(PushStep::Keep, None);
                 self.pushes.doing = running.map(Doing::Keep);
             }
             Act::Back => {
@@ -165,7 +177,7 @@ impl Node {
         let file = file.filter(|file| file.len() <= MOST_FILE && file_digest(file) == order.file);
         let text = file.and_then(|file| String::from_utf8(file).ok());
         self.pushes.text = text.map(Into::into);
-        match self.start(PushStep::Check) {
+        match self.start(PushStep::Check, None) {
             Some(running) => {
                 self.pushes.doing = Some(Doing::Check(running));
                 Ok(Ok(()))
@@ -177,20 +189,9 @@ impl Node {
         }
     }
 
-    /// Has the policy put in force, once it is remembered that it was.
-    fn take_pushed(&mut self, push: &PushId, hold: Duration) -> Result<(), String> {
-        let Place::File(file) = &self.pushes.place else {
-            return Err("this node takes no policies".to_owned());
-        };
-        memory::write(file, push)
-            .map_err(|error| format!("what is pushed cannot be remembered: {error}"))?;
-        let running = self.start(PushStep::Take(hold));
-        self.pushes.doing = running.map(Doing::Take);
-        Ok(())
-    }
-
-    /// Asks the daemon; `None`: there is no file, or nowhere for it to go.
-    fn start(&self, step: PushStep) -> Option<Running> {
+    /// Asks the daemon, once a push is remembered that is to be; `None`: there is no file, or nowhere for it to
+    /// go.
+    fn start(&self, step: PushStep, remembered: Option<PushId>) -> Option<Running> {
         let Place::File(file) = &self.pushes.place else {
             return None;
         };
@@ -199,9 +200,15 @@ impl Node {
             file: file.clone(),
             step,
         };
-        let reloads = self.daemon.reloads.clone();
-        let asked = async move { reloads.push(push).await };
-        Some(self.others.spawn(asked))
+        let (reloads, file) = (self.daemon.reloads.clone(), file.clone());
+        Some(self.others.spawn(async move {
+            if let Some(remembered) = remembered {
+                let written = spawn_blocking(move || memory::write(&file, &remembered)).await;
+                let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
+                written.map_err(|error| format!("what is pushed cannot be remembered: {error}"))?;
+            }
+            reloads.push(push).await.map_err(|error| error.to_string())
+        }))
     }
 
     /// Says how far this node is.

@@ -12,13 +12,7 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use super::memory;
-use crate::daemon::{
-    confirm,
-    error::PushError,
-    fleet::handle::Fleet,
-    requests::{Pushed, RequestError},
-    shared::Daemon,
-};
+use crate::daemon::{confirm, fleet::handle::Fleet, requests::Pushed, shared::Daemon};
 
 /// A node's part in pushes.
 pub(in crate::daemon::fleet) struct Pushes {
@@ -52,7 +46,7 @@ pub(super) enum Doing {
     Back,
 }
 
-pub(super) type Running = JoinHandle<Result<Pushed, RequestError<PushError>>>;
+pub(super) type Running = JoinHandle<Result<Pushed, String>>;
 
 impl Pushes {
     pub(in crate::daemon::fleet) fn new(daemon: &Daemon, fleet: &Fleet) -> Self {
@@ -168,10 +162,8 @@ impl Pushes {
 
 /// Returns what the daemon did, or why not.
 async fn result(running: Running) -> Result<Pushed, String> {
-    match running.await {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+    let done = running.await;
+    done.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 fn count(fleet: &Fleet, outcome: &'static str) {
