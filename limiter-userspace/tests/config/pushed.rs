@@ -10,7 +10,8 @@ use limiter_policy::{
 
 use crate::harness::LIMIT;
 
-const LIMIT_OF_ALL: &str = "limits: {OfAll: {id: ipAddress, burst: 9, count: 9, period: 1s}}\n";
+const LIMIT_OF_ALL: &str =
+    "limits: {OfAll: {id: ipAddress, cost: packets, burst: 9, count: 9, period: 1s}}\n";
 
 /// Loads a configuration with a limit, a list `office` and these files in its folder, of which `fleet.yaml`
 /// is pushed.
@@ -79,8 +80,8 @@ fn a_pushed_file_stands_in_place_of_the_one_there() {
 #[test]
 fn a_pushed_file_names_no_others() {
     for (section, at) in [
-        ("lists: [{name: secrets, file: secret}]", "2:32"),
-        ("lists: [{name: secrets, file: /etc/hostname}]", "2:32"),
+        ("lists: [{name: secrets, file: secret}]", "2:31"),
+        ("lists: [{name: secrets, file: /etc/hostname}]", "2:31"),
         ("overrides: secret", "2:12"),
         ("zones: {file: secret}", "2:15"),
         ("public-suffixes: {file: secret}", "2:25"),

@@ -144,19 +144,15 @@ impl Node {
         let hold = Duration::from_millis(order.hold_ms);
         match act {
             Act::Nothing => {}
-            Act::Check => {
-                if let Err(said) = self.check(store, order).await? {
-                    self.pushes.follower.said(said);
-                }
-            }
+            Act::Check => self.check(store, order).await?,
             Act::Take => {
                 let running = self.start(PushStep::Take(hold), Some(order.push.clone()));
-                self.pushes.doing = running.map(Doing::Take);
+                self.go_on(running.map(Doing::Take));
             }
             Act::Hold => confirm::hold(&self.daemon, hold),
             Act::Keep => {
                 let running = self.start(PushStep::Keep, None);
-                self.pushes.doing = running.map(Doing::Keep);
+                self.go_on(running.map(Doing::Keep));
             }
             Act::Back => {
                 confirm::hold(&self.daemon, Duration::ZERO);
@@ -166,27 +162,34 @@ impl Node {
         Ok(())
     }
 
-    /// Has the file looked at; returns what is to be said instead, if that cannot be.
-    async fn check(&mut self, store: &mut Store, order: &Order) -> Result<Result<(), Said>, Over> {
-        match &self.pushes.place {
-            Place::File(_) => {}
-            Place::None => return Ok(Err(Said::Declines)),
-            Place::Forgetful(why) => return Ok(Err(self.pushes.refused(&self.fleet, why))),
+    /// Has the file looked at, if this node takes policies.
+    async fn check(&mut self, store: &mut Store, order: &Order) -> Result<(), Over> {
+        let said = match &self.pushes.place {
+            Place::File(_) => None,
+            Place::None => Some(Said::Declines),
+            Place::Forgetful(why) => Some(self.pushes.refused(&self.fleet, why)),
+        };
+        if let Some(said) = said {
+            self.pushes.follower.said(said);
+            return Ok(());
         }
         let file = self.meanwhile(store.pushed_file()).await??;
         let file = file.filter(|file| file.len() <= MOST_FILE && file_digest(file) == order.file);
         let text = file.and_then(|file| String::from_utf8(file).ok());
         self.pushes.text = text.map(Into::into);
-        match self.start(PushStep::Check, None) {
-            Some(running) => {
-                self.pushes.doing = Some(Doing::Check(running));
-                Ok(Ok(()))
-            }
-            None => {
-                let why = "the store does not have the file that was pushed";
-                Ok(Err(self.pushes.refused(&self.fleet, why)))
-            }
+        let running = self.start(PushStep::Check, None);
+        self.go_on(running.map(Doing::Check));
+        Ok(())
+    }
+
+    /// Notes what the daemon is at; `None`: it cannot, without the file.
+    fn go_on(&mut self, doing: Option<Doing>) {
+        if doing.is_none() {
+            let why = "the store does not have the file that was pushed";
+            let said = self.pushes.refused(&self.fleet, why);
+            self.pushes.follower.said(said);
         }
+        self.pushes.doing = doing;
     }
 
     /// Asks the daemon, once a push is remembered that is to be; `None`: there is no file, or nowhere for it to
