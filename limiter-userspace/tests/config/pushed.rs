@@ -15,6 +15,7 @@ const LIMIT_OF_ALL: &str =
 
 /// Loads a configuration with a limit, a list `office` and these files in its folder, of which `fleet.yaml`
 /// is pushed.
+#[expect(clippy::unwrap_used, reason = "temporary files can be written")]
 fn load(files: &[(&str, &str)], pushed: &str) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("limiter.yaml");

@@ -1,6 +1,7 @@
 //! What operators of this node ask about pushes that begin here.
 
 use std::{
+    fmt::Write as _,
     sync::{MutexGuard, PoisonError},
     time::Duration,
 };
@@ -107,7 +108,11 @@ impl Fleet {
             (alive.collect::<Vec<_>>(), push)
         };
         let digest = file_digest(query.text.as_bytes());
-        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = digest.iter().fold(String::new(), |mut sha256, byte| {
+            // Memory takes all that is written.
+            let _ = write!(sha256, "{byte:02x}");
+            sha256
+        });
         let leader = Leader::new(push, digest, plan, alive, 0)?;
         Ok(lead
             .insert(Lead::new(leader, query.text.into(), sha256))

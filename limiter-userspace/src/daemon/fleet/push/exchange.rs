@@ -1,7 +1,7 @@
 //! What goes over the store about pushes, once a second: the order in force, and what each node says of it.
 
 use std::{
-    io,
+    io, mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -38,12 +38,12 @@ impl Node {
         self.pushes.note_time(&daemon, &fleet);
         self.lead(store).await?;
         let order = self.meanwhile(store.order()).await??;
-        if self.pushes.seen.as_ref() != Some(&order) {
-            let is_first = self.pushes.seen.is_none();
-            self.pushes.seen = Some(order.clone());
-            if let Some(order) = order {
-                self.hear_order(store, &order, is_first).await?;
-            }
+        let is_first = mem::replace(&mut self.pushes.is_new, false);
+        if let Some(order) = order
+            && self.pushes.seen.as_ref() != Some(&order)
+        {
+            self.hear_order(store, &order, is_first).await?;
+            self.pushes.seen = Some(order);
         }
         self.answer(store).await
     }

@@ -20,8 +20,10 @@ pub(in crate::daemon::fleet) struct Pushes {
     pub(super) place: Place,
     /// The file of the push that it takes part in.
     pub(super) text: Option<Arc<str>>,
-    /// The last order, as the store has it; `None`: none was looked at yet.
-    pub(super) seen: Option<Option<Vec<u8>>>,
+    /// The last order, as the store has it; `None`: it had none.
+    pub(super) seen: Option<Vec<u8>>,
+    /// Whether the store was never asked for an order: one that is there may be of a push long ago.
+    pub(super) is_new: bool,
     /// When an order was last followed.
     pub(super) heard: Option<Instant>,
     pub(super) doing: Option<Doing>,
@@ -74,6 +76,7 @@ impl Pushes {
             place,
             text: None,
             seen: None,
+            is_new: true,
             heard: None,
             doing: None,
         }
