@@ -1,4 +1,4 @@
-//! What a node says to the one that pushes.
+//! Answers of a node to the one that pushes.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub const MOST_TEXT: usize = 4096;
 /// The end of a text that was cut.
 const CUT: &str = "\n…";
 
-/// What a node says of a push.
+/// A node's answer to an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushAnswer {
     /// The push.
@@ -20,11 +20,11 @@ pub struct PushAnswer {
     pub node: Name,
     /// Higher than those of its answers before.
     pub number: u64,
-    /// What it says.
+    /// Its word.
     pub said: Said,
 }
 
-/// What a node says.
+/// A node's word about a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
     /// It looks at the file.
@@ -41,7 +41,7 @@ pub enum Said {
     Holds(u64),
     /// The file stays, as the policy of this number.
     Kept(u64),
-    /// What was before is in force, and why.
+    /// The policy from before is in force, and why.
     Back(Box<str>),
 }
 

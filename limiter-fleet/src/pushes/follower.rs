@@ -29,7 +29,8 @@ struct Current {
     answered: u64,
 }
 
-/// What a node is to do. It says later what came of it, by [`Follower::said`], except of the first two.
+/// The next thing that a node is to do. It says later what came of it, by [`Follower::said`], except of the first
+/// two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Nothing: it is done, or was said before.
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(node.hear(&order(NOW, 5, Step::Keep), NOW), Ok(Act::Nothing));
         node.said(Said::Kept(7));
         assert_eq!(node.hear(&order(NOW, 6, Step::Keep), NOW), Ok(Act::Nothing));
-        // What is kept is not taken back.
+        // A kept policy is not taken back.
         assert_eq!(node.hear(&order(NOW, 7, Step::Back), NOW), Ok(Act::Nothing));
         assert_eq!(node.held(), None);
         let numbers = [node.answer().unwrap(), node.answer().unwrap()].map(|answer| answer.number);

@@ -109,7 +109,7 @@ pub struct Seen {
     pub is_canary: bool,
     /// Its last word; `None`: none yet.
     pub said: Option<Said>,
-    /// What it said that the file would change.
+    /// The change that the file would make there; `None`: it has not said.
     pub diff: Option<Box<str>>,
     /// The number of its last answer.
     number: u64,
@@ -234,7 +234,7 @@ impl Leader {
         let Some(node) = self.nodes.get_mut(&answer.node) else {
             return;
         };
-        // What is repeated is no sign of life.
+        // A repeated answer is no sign of life.
         if answer.push != self.push || answer.number <= node.number {
             return;
         }

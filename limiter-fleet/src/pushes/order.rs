@@ -1,4 +1,4 @@
-//! What the node that pushes says.
+//! Orders of the node that pushes.
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
@@ -62,7 +62,7 @@ impl FromStr for PushId {
     }
 }
 
-/// What the node that pushes wants done now.
+/// An order: the next thing that all nodes are to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Its push.
@@ -75,11 +75,11 @@ pub struct Order {
     pub file: [u8; 32],
     /// How long after hearing it a node goes back by itself, in milliseconds.
     pub hold_ms: u64,
-    /// What is to be done.
+    /// The thing to do.
     pub step: Step,
 }
 
-/// What is to be done.
+/// A thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// Say what the file would change; change nothing.

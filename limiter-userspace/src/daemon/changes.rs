@@ -23,7 +23,7 @@ struct Unconfirmed {
     until: Instant,
 }
 
-/// Who confirms a change.
+/// Those who confirm changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confirmer {
     /// An operator of this host.
@@ -68,7 +68,7 @@ impl Changes {
         });
     }
 
-    /// Who is to confirm the waiting change.
+    /// Returns who is to confirm the waiting change; `None`: none waits.
     pub(super) fn confirmer(&self) -> Option<Confirmer> {
         let unconfirmed = self.unconfirmed.as_ref();
         unconfirmed.map(|unconfirmed| unconfirmed.confirmer)

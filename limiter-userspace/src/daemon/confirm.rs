@@ -20,7 +20,7 @@ use super::{
 /// How long the daemon may take to end.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// Who confirms a policy, and how soon.
+/// The confirmation that a policy waits for: by whom, and how soon.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Confirmation {
     pub(super) confirmer: Confirmer,

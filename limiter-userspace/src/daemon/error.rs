@@ -139,7 +139,7 @@ pub(super) enum ConfirmError {
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The policy before it could not be removed.
@@ -161,7 +161,7 @@ pub(super) enum PushError {
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It cannot be kept.

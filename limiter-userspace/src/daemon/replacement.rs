@@ -49,7 +49,7 @@ pub(super) fn target(file: &Path) -> io::Result<PathBuf> {
 }
 
 fn write(file: &Path, content: &[u8]) -> io::Result<()> {
-    // What a crash left behind.
+    // A crash may have left it behind.
     if let Err(error) = fs::remove_file(file)
         && error.kind() != io::ErrorKind::NotFound
     {

@@ -80,17 +80,17 @@ pub(super) struct Accept {
     pub(super) digests: Vec<String>,
 }
 
-/// What is to be done with a policy that the fleet pushes.
+/// A thing to be done with a policy that the fleet pushes.
 pub(super) struct Push {
     /// The text of the file.
     pub(super) text: Arc<str>,
     /// The file that it replaces.
     pub(super) file: PathBuf,
-    /// What is to be done.
+    /// The thing.
     pub(super) step: PushStep,
 }
 
-/// What is to be done with it.
+/// The things that are done with it.
 pub(super) enum PushStep {
     /// Say what it would change.
     Check,
@@ -100,10 +100,10 @@ pub(super) enum PushStep {
     Keep,
 }
 
-/// What came of it.
+/// The result of that.
 pub(super) struct Pushed {
     /// The number of the policy in force.
     pub(super) generation: u64,
-    /// What the file changes, or would.
+    /// The change that the file makes, or would.
     pub(super) diff: String,
 }

@@ -43,7 +43,7 @@ pub struct PushStatus {
     pub nodes: BTreeMap<String, PushNode>,
 }
 
-/// What a node says of a push.
+/// A node's part in a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushNode {
     /// Whether it takes the file first.
@@ -55,6 +55,6 @@ pub struct PushNode {
     pub why: Option<String>,
     /// The number of the policy there; `None`: it is not in force.
     pub generation: Option<u64>,
-    /// What the file changes there, as `limiter check --diff` says it; `None`: it has not said.
+    /// The change that the file makes there, as `limiter check --diff` says it; `None`: it has not said.
     pub diff: Option<String>,
 }

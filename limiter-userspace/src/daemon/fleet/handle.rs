@@ -45,7 +45,7 @@ pub(super) struct Told {
     pub(super) heard: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) nodes: BTreeMap<String, Seen>,
-    /// What became of pushed policies.
+    /// How many pushed policies were kept, refused and taken back.
     pub(super) pushes: BTreeMap<&'static str, u64>,
     /// The newest push that this node knows.
     pub(super) newest_push: Option<PushId>,

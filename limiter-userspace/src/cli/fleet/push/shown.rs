@@ -7,7 +7,7 @@ use crate::{
     protocol::{PushNode, PushStatus},
 };
 
-/// What was shown last.
+/// The last state that was shown.
 #[derive(Default)]
 pub(super) struct Progress {
     stage: String,

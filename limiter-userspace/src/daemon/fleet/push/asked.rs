@@ -1,4 +1,4 @@
-//! What operators of this node ask about pushes that begin here.
+//! Operators' requests about pushes that begin here.
 
 use std::{
     fmt::Write as _,

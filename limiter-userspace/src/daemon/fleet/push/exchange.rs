@@ -1,4 +1,4 @@
-//! What goes over the store about pushes, once a second: the order in force, and what each node says of it.
+//! The words about pushes that go over the store, once a second: the order in force, and each node's answer.
 
 use std::{
     io, mem,

@@ -39,7 +39,7 @@ pub(super) enum Place {
     Forgetful(String),
 }
 
-/// What the daemon does meanwhile.
+/// The daemon's work for a push, meanwhile.
 pub(super) enum Doing {
     Check(Running),
     Take(Running),

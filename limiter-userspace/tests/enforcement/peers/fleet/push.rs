@@ -108,8 +108,8 @@ fn ensure_untouched(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// A good push is in force on the canary, then on all, and stays, also across a restart. What all nodes
-/// say of it before is what it changes.
+/// A good push is in force on the canary, then on all, and stays, also across a restart. Before,
+/// all nodes have said what it changes.
 #[test]
 fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
     let _turn = take_turn();
@@ -132,6 +132,16 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
         begun.elapsed()
     );
     ensure!(told["nodes"]["a"]["canary"] == true, "{told:#}");
+    // The file that was written is the policy in force: nothing is reloaded for it.
+    thread::sleep(Duration::from_secs(3));
+    for (name, node) in ["a", "b", "c"].into_iter().zip(&fleet.nodes) {
+        let generation = &node.status()?["policy"]["generation"];
+        ensure!(
+            *generation == told["nodes"][name]["generation"],
+            "{}",
+            node.log()?
+        );
+    }
     for node in &mut fleet.nodes {
         ensure!(has_it(node)? && fs::read_to_string(file(node))? == POLICY);
         let history = &node.status()?["daemon"]["reloads"];
@@ -190,7 +200,7 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     fleet.stop()
 }
 
-/// What one node's guard is against, no node takes; nor what is no policy for all.
+/// No node takes what one node's guard is against, nor what is no policy for all.
 #[test]
 fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
     let _turn = take_turn();
