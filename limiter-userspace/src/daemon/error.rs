@@ -150,6 +150,9 @@ pub(super) enum ConfirmError {
 /// A policy that the fleet pushes is not taken.
 #[derive(Debug, Error)]
 pub(super) enum PushError {
+    /// The configuration has changed since the daemon started.
+    #[error("its configuration says no more that the file may be replaced")]
+    NotAccepted,
     /// The guard is against it.
     #[error("the guard is against it: {0}")]
     Guard(String),

@@ -1,7 +1,7 @@
 //! A policy that another node of the fleet pushes: checked as a reload is, and refused if the guard is
 //! against it; in force until it is confirmed in time; then written where the configuration is read from.
 
-use std::{sync::Arc, time::Duration};
+use std::{ffi::OsStr, sync::Arc, time::Duration};
 
 use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::policy::diff::Diff;
@@ -81,6 +81,12 @@ async fn check(daemon: &Daemon, candidate: &Candidate, push: &Push) -> Result<Pu
         let manifest = datapath.manifest();
         (manifest.generation, manifest.policy.clone())
     };
+    // An operator may have taken that back, which must not wait for a restart.
+    let accepted = candidate.config.fleet.as_ref();
+    let accepted = accepted.and_then(|fleet| fleet.accept_policy.as_ref());
+    if accepted.map(OsStr::new) != push.file.file_name() {
+        return Err(PushError::NotAccepted);
+    }
     let new = &candidate.config.policy;
     let against = guard::new_warnings(&policy, new).await;
     let against = against.map_err(|error| PushError::Blind(error.to_string()))?;

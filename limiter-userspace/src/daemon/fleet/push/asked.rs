@@ -164,3 +164,57 @@ fn canaries(query: &PushQuery) -> Result<Canaries, PushingError> {
     });
     Ok(Canaries::Named(names.collect::<Result<_, _>>()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use limiter_policy::fleet::{Fleet as Settings, StoreAddress};
+
+    use super::*;
+
+    fn fleet() -> Fleet {
+        Fleet::new(Settings {
+            name: "edge".try_into().unwrap(),
+            node: "a".try_into().unwrap(),
+            store: StoreAddress {
+                tls: false,
+                user: None,
+                host: "store".to_owned(),
+                port: 6379,
+                database: 0,
+            },
+            password_file: None,
+            key_file: "fleet.key".into(),
+            ca_file: None,
+            accept_policy: None,
+        })
+    }
+
+    fn refused(change: impl FnOnce(&mut PushQuery)) -> String {
+        let mut query = PushQuery {
+            text: "limits: {}".to_owned(),
+            canary_count: 1,
+            canaries: Vec::new(),
+            canary_for_ns: 10_000_000_000,
+            confirm_ns: 60_000_000_000,
+            dry_run: false,
+            yes: false,
+        };
+        change(&mut query);
+        fleet().push(query).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_pushed() {
+        assert!(refused(|_| {}).contains("the fleet's store is not there"));
+        let long = refused(|query| query.text = "#".repeat(MOST_FILE + 1));
+        assert!(long.contains("more than 262144 bytes"));
+        for ns in [0, 4_999_000_000, 1_801_000_000_000, u64::MAX] {
+            assert!(refused(|query| query.confirm_ns = ns).contains("from 5s to 30m"));
+        }
+        assert!(refused(|query| query.canary_for_ns = u64::MAX).contains("at most 30m"));
+        let name = refused(|query| query.canaries = vec!["A b".to_owned()]);
+        assert!(name.contains("'A b' is no name"));
+        let fleet = fleet();
+        assert!(fleet.push_status().is_err() && fleet.end_push(true).is_err());
+    }
+}
