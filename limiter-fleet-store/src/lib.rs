@@ -1,13 +1,15 @@
 //! The store through which the nodes of a fleet hear of each other: Valkey, or Redis since 6.2.
 //!
 //! It carries bytes, and knows nothing of what they say: `limiter-fleet` seals and checks them. A fleet
-//! has three keys there:
+//! has these keys there:
 //!
 //! * `limiter:{NAME}:bans`, a hash: the last word about each ban, for nodes that begin;
 //! * `limiter:{NAME}:news`, a stream: what was said since, for those that listen;
-//! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life.
+//! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life;
+//! * `limiter:{NAME}:push`, a hash: a file that is pushed to all, and what is to be done with it;
+//! * `limiter:{NAME}:answers`, a hash: what each node says of that.
 //!
-//! The commands are in [`Store`] alone, and `docs/fleet.md` has the table of them.
+//! The commands are those of [`Store`] alone, and `docs/fleet.md` has the table of them.
 //!
 //! What must not exist here: a limit, a ban, a key of the fleet's, a decision.
 
@@ -15,6 +17,7 @@
 
 mod access;
 mod position;
+mod pushes;
 mod store;
 
 pub use self::{

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use hmac::digest::{CtOutput, Output};
+use serde::{Serialize, de::DeserializeOwned};
 use sha2::Sha256;
 
 use crate::Key;
@@ -94,5 +95,18 @@ impl Envelope {
 
     pub(crate) fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
         key.seal(&[self.purpose, &self.alike, body])
+    }
+}
+
+/// Writes what is to be sealed.
+pub(crate) fn written(what: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(what).expect("memory takes all that is said")
+}
+
+/// Reads what was sealed, to its last byte.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpenError> {
+    match postcard::take_from_bytes(body) {
+        Ok((read, [])) => Ok(read),
+        _ => Err(OpenError::Notes),
     }
 }

@@ -7,7 +7,9 @@ use std::{
 
 use limiter_fleet::Name;
 
-use super::{node::Node, reader::Fields, reader::Reader, store_url, surroundings::named_path};
+use super::{
+    folder, node::Node, reader::Fields, reader::Reader, store_url, surroundings::named_path,
+};
 use crate::fleet::{self, Fleet};
 
 const STORE: &str = "store";
@@ -16,6 +18,7 @@ const NODE: &str = "node";
 const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
+const ACCEPT_POLICY: &str = "accept-policy";
 
 /// Reads `fleet`, and looks whether the files that it names hold what they should.
 pub(super) fn read<'n>(
@@ -23,7 +26,15 @@ pub(super) fn read<'n>(
     node: &'n Node<'n>,
     directory: Option<&Path>,
 ) -> Option<Fleet> {
-    let known = [STORE, NAME, NODE, PASSWORD_FILE, KEY_FILE, CA_FILE];
+    let known = [
+        STORE,
+        NAME,
+        NODE,
+        PASSWORD_FILE,
+        KEY_FILE,
+        CA_FILE,
+        ACCEPT_POLICY,
+    ];
     let expected = "a map with 'store', 'name', 'node' and 'key-file'";
     let fields = reader.fields(node, expected, &known)?;
     for (field, what) in [
@@ -54,6 +65,8 @@ pub(super) fn read<'n>(
         directory,
         fleet::read_certificates,
     );
+    let accepts = fields.get(ACCEPT_POLICY);
+    let accepts = accepts.map(|node| read_accepted(reader, node));
     let store = store?;
     if store.user.is_some() && fields.is_missing(PASSWORD_FILE) {
         reader.error(
@@ -74,6 +87,10 @@ pub(super) fn read<'n>(
         password_file: password_file?,
         key_file: key_file??,
         ca_file: ca_file?,
+        accept_policy: match accepts {
+            Some(accepts) => Some(accepts?),
+            None => None,
+        },
     })
 }
 
@@ -85,6 +102,21 @@ fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) ->
             reader.error(node.at, format!("invalid {what} '{text}', {error}"));
             None
         }
+    }
+}
+
+/// Reads the name of the file, in the folder beside the configuration, that other nodes may replace.
+fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<String> {
+    let name = reader.text(node, "a file's name")?;
+    if folder::is_name(name) {
+        Some(name.to_owned())
+    } else {
+        let message = format!(
+            "{ACCEPT_POLICY} '{name}' must be the name of a file in the folder beside the \
+             configuration, such as 'fleet.yaml'"
+        );
+        reader.error(node.at, message);
+        None
     }
 }
 

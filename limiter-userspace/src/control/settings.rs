@@ -218,6 +218,7 @@ mod tests {
             password_file: None,
             key_file: "fleet.key".into(),
             ca_file: None,
+            accept_policy: None,
         }
     }
 

@@ -6,9 +6,11 @@ use std::{
     time::Instant,
 };
 
+use limiter_fleet::pushes::PushId;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
+use super::push::Lead;
 use crate::protocol::{FleetBrief, FleetNode, FleetStatus};
 
 /// The daemon has no part in a fleet.
@@ -24,6 +26,8 @@ pub(in crate::daemon) struct Fleet {
     pub(super) changed: Arc<Notify>,
     /// Notified when the daemon ends.
     pub(super) ending: Notify,
+    /// The push that began here last; `None`: none did.
+    pub(super) lead: Mutex<Option<Lead>>,
     told: Mutex<Told>,
 }
 
@@ -41,6 +45,12 @@ pub(super) struct Told {
     pub(super) heard: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) nodes: BTreeMap<String, Seen>,
+    /// How many pushed policies were kept, refused and taken back.
+    pub(super) pushes: BTreeMap<&'static str, u64>,
+    /// The newest push that this node knows.
+    pub(super) newest_push: Option<PushId>,
+    /// A push of another node that is under way, and when it was last heard of.
+    pub(super) other_push: Option<(PushId, Instant)>,
 }
 
 /// A node's last sign of life.
@@ -58,6 +68,7 @@ impl Fleet {
             settings,
             changed: Arc::default(),
             ending: Notify::new(),
+            lead: Mutex::default(),
             told: Mutex::new(Told {
                 is_connected: false,
                 error: None,
@@ -71,6 +82,9 @@ impl Fleet {
                 heard: 0,
                 refused: BTreeMap::new(),
                 nodes: BTreeMap::new(),
+                pushes: BTreeMap::new(),
+                newest_push: None,
+                other_push: None,
             }),
         }
     }
@@ -96,7 +110,11 @@ impl Fleet {
             };
             (name.clone(), node)
         });
-        let refused = told.refused.iter();
+        let owned = |counts: &BTreeMap<&'static str, u64>| {
+            let counts = counts.iter();
+            let counts = counts.map(|(reason, count)| ((*reason).to_owned(), *count));
+            counts.collect()
+        };
         FleetStatus {
             fleet: self.brief(),
             connected: told.is_connected,
@@ -109,9 +127,8 @@ impl Fleet {
             delay_ns: told.delay_ns,
             sent: told.sent,
             heard: told.heard,
-            refused: refused
-                .map(|(reason, count)| ((*reason).to_owned(), *count))
-                .collect(),
+            refused: owned(&told.refused),
+            pushes: owned(&told.pushes),
             nodes: nodes.collect(),
         }
     }

@@ -6,12 +6,15 @@
 //! (`known.rs`); this node's guard and policy have the last word on what is in force here
 //! (`enforce.rs`). Without a store everything goes on as it is, and what is done here waits, each ban
 //! once.
+//!
+//! It also hears of policies that a node pushes to all (`push/`).
 
 mod beats;
 mod enforce;
 mod handle;
 mod known;
 mod node;
+mod push;
 mod session;
 mod words;
 
@@ -26,7 +29,10 @@ use limiter_fleet::Keys;
 use tokio::runtime::{Builder, Handle};
 use tracing::{info, warn};
 
-pub(super) use self::handle::{Fleet, NoFleet};
+pub(super) use self::{
+    handle::{Fleet, NoFleet},
+    push::PushingError,
+};
 use self::{node::Node, session::Over};
 use super::{shared::Daemon, worker::Worker};
 

@@ -9,6 +9,7 @@ use std::{
 use limiter_fleet::{
     Keys, OpenError,
     bans::{BanId, BanNote, BanSeal, Beat},
+    pushes::PushSeal,
 };
 use limiter_policy::{fleet, policy};
 use tokio::runtime::Handle;
@@ -18,6 +19,7 @@ use super::{
     enforce::{self, Enforced},
     handle::Fleet,
     known::{Known, Taken},
+    push::Pushes,
     words::{self, Now},
 };
 use crate::daemon::shared::Daemon;
@@ -36,6 +38,9 @@ pub(super) struct Node {
     pub(super) others: Handle,
     pub(super) known: Known,
     pub(super) seal: BanSeal,
+    pub(super) push_seal: PushSeal,
+    /// Its part in policies that are pushed.
+    pub(super) pushes: Pushes,
     /// When the file with the keys was changed.
     keys_from: Option<SystemTime>,
     /// The bans that hold elsewhere and are refused here.
@@ -50,12 +55,16 @@ impl Node {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
         let seal = BanSeal::new(&fleet.settings.name, keys);
         let keys_from = changed_at(&fleet);
+        let push_seal = PushSeal::new(&fleet.settings.name, keys);
+        let pushes = Pushes::new(&daemon, &fleet);
         Self {
             known: Known::new(fleet.settings.node.clone()),
             daemon,
             fleet,
             others,
             seal,
+            push_seal,
+            pushes,
             keys_from,
             refused: HashMap::new(),
             logged: HashMap::new(),
@@ -105,10 +114,15 @@ impl Node {
         match self.seal.open(letter) {
             Ok(notes) => notes,
             Err(error) => {
-                self.refuse(reason(error), &error.to_string());
+                self.refuse_letter(error);
                 Vec::new()
             }
         }
+    }
+
+    /// Counts what nobody of the fleet wrote.
+    pub(super) fn refuse_letter(&mut self, error: OpenError) {
+        self.refuse(reason(error), &error.to_string());
     }
 
     /// Takes a note that was heard; returns what becomes of it.
@@ -230,6 +244,7 @@ impl Node {
         match fleet::read_keys(file) {
             Ok(keys) => {
                 self.seal = BanSeal::new(&self.fleet.settings.name, &keys);
+                self.push_seal = PushSeal::new(&self.fleet.settings.name, &keys);
                 info!("the fleet's keys are those in the file '{name}'");
             }
             Err(error) => warn!("the fleet's keys stay as they were: the file '{name}' {error}"),

@@ -2,6 +2,7 @@
 //! user with no more rights than docs/fleet.md gives it.
 
 mod bans;
+mod push;
 mod store;
 
 use std::{
@@ -33,9 +34,14 @@ struct Fleet {
 impl Fleet {
     /// Starts a store and nodes that know it, and waits until they do.
     fn start(nodes: &[&str]) -> Result<Self> {
+        Self::start_with(nodes, "")
+    }
+
+    /// Does so with more fields of `fleet`.
+    fn start_with(nodes: &[&str], more: &str) -> Result<Self> {
         let store = Store::start(nodes.len())?;
         let nodes = (1..).zip(nodes);
-        let nodes = nodes.map(|(number, node)| start(&store, number, node));
+        let nodes = nodes.map(|(number, node)| start(&store, number, node, more));
         let fleet = Self {
             nodes: nodes.collect::<Result<_>>()?,
             store,
@@ -55,12 +61,12 @@ impl Fleet {
 }
 
 /// Starts a node.
-fn start(store: &Store, number: usize, node: &str) -> Result<Limiter> {
+fn start(store: &Store, number: usize, node: &str, more: &str) -> Result<Limiter> {
     let directory = store.directory();
     let file = |name: &str| directory.join(name).display().to_string();
     let configuration = format!(
         "{PASSES}\nstate: {}\nfleet: {{store: 'rediss://edge@{}:6380/0', name: edge, node: {node}, \
-         key-file: {}, password-file: {}, ca-file: {}}}\n",
+         key-file: {}, password-file: {}, ca-file: {}{more}}}\n",
         file(&format!("state-{node}")),
         store::address(number),
         file("fleet.key"),
