@@ -24,6 +24,8 @@
 //!   not follow, or behind [`policy::Tables::opaque`].
 //! * Defaults and overrides share one array: a choice between two tables is two walks.
 //! * The parser reads behind VLAN tags from an unknown start.
+//! * The stage of server names makes the verifier forget where the segment lies before it goes on, so
+//!   that it walks the rest once, not for every way to read the headers (38 030 in place of 125 418).
 //! * Linux 6.1 walks twice as many as 6.18, and refuses another function's stack as a map key, so
 //!   keys are copied.
 //! * Before 6.8 verifiers walk functions that nothing reaches, so large ones begin with the

@@ -144,6 +144,8 @@ reasons! {
         "A limit or a sieve refused it, or would have, but it answers on a TCP connection that this host began.",
     NameAwaited "name_awaited" Drop
         "It has data of a TCP connection whose name is not read yet, and the policy holds that until it is.",
+    NameContradicted "name_contradicted" Drop
+        "It is of a TCP connection whose client has sent different bytes at one place, so that nobody knows its name.",
 }
 
 impl Reason {

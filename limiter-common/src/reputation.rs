@@ -90,6 +90,12 @@ pub trait Reputation {
         None
     }
 
+    /// Returns the first bytes of a connection that were read; `None`: nobody knows them any more. Only the native
+    /// pipeline calls it.
+    fn first_bytes(&self, _ends: &Ends) -> Option<server_name::FirstBytes> {
+        None
+    }
+
     /// Calls [`server_name::Flow::hold`] of a noted connection. Only the native pipeline calls it.
     fn hold(&self, _ends: &Ends, _now_ns: u64) -> bool {
         false

@@ -7,6 +7,8 @@
 //! * `limiter:{NAME}:news`, a stream: what was said since, for those that listen;
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life;
 //! * `limiter:{NAME}:letters:{NODE}`, a stream for each node: what others say to it alone.
+//! * `limiter:{NAME}:push`, a hash: a file that is pushed to all, and what is to be done with it;
+//! * `limiter:{NAME}:answers`, a hash: what each node says of that.
 //!
 //! The commands are in [`Store`], [`Post`], `stream.rs` and `find.rs` alone, and `docs/fleet.md` has the table of them.
 //!
@@ -19,6 +21,7 @@ mod error;
 mod find;
 mod position;
 mod post;
+mod pushes;
 mod store;
 mod stream;
 

@@ -20,6 +20,8 @@ pub struct Store {
     bans: String,
     news: String,
     nodes: String,
+    pub(crate) push: String,
+    pub(crate) answers: String,
 }
 
 /// A part of the hash of bans.
@@ -46,6 +48,8 @@ impl Store {
             bans: key("bans"),
             news,
             nodes: key("nodes"),
+            push: key("push"),
+            answers: key("answers"),
         })
     }
 
@@ -166,18 +170,8 @@ impl Store {
     ///
     /// The store does not answer.
     pub async fn beats(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
-        let (mut beats, mut cursor) = (Vec::new(), 0);
-        loop {
-            let mut scan = cmd("HSCAN");
-            scan.arg(&self.nodes).arg(cursor);
-            scan.arg("COUNT").arg(MOST_AT_ONCE);
-            let (next, some) = self.scan(&scan).await?;
-            beats.extend(some);
-            cursor = next;
-            if cursor == 0 || beats.len() >= most {
-                return Ok(beats);
-            }
-        }
+        let nodes = self.nodes.clone();
+        self.all_values(&nodes, most).await
     }
 
     /// Removes the sign of life of a node.
@@ -191,6 +185,26 @@ impl Store {
         self.ask(&delete).await.map(|_| ())
     }
 
+    /// Returns about so many values of a hash.
+    pub(crate) async fn all_values(
+        &mut self,
+        hash: &str,
+        most: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let (mut values, mut cursor) = (Vec::new(), 0);
+        loop {
+            let mut scan = cmd("HSCAN");
+            scan.arg(hash).arg(cursor);
+            scan.arg("COUNT").arg(MOST_AT_ONCE);
+            let (next, some) = self.scan(&scan).await?;
+            values.extend(some);
+            cursor = next;
+            if cursor == 0 || values.len() >= most {
+                return Ok(values);
+            }
+        }
+    }
+
     /// Scans a hash; returns the next cursor, and the values.
     async fn scan(&mut self, scan: &Cmd) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
         let found = self.ask(scan).await?;
@@ -199,7 +213,7 @@ impl Store {
         Ok((cursor, values.collect()))
     }
 
-    async fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) async fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
         Ok(command.query_async(&mut self.connection).await?)
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use hmac::digest::{CtOutput, Output};
+use serde::{Serialize, de::DeserializeOwned};
 use sha2::Sha256;
 
 use crate::Key;
@@ -110,4 +111,17 @@ impl Envelope {
 fn parts(rest: &[u8]) -> Option<(CtOutput<hmac::Hmac<Sha256>>, &[u8])> {
     let (seal, body) = rest.split_first_chunk::<SEAL>()?;
     Some((CtOutput::new((*seal).into()), body))
+}
+
+/// Writes what is to be sealed.
+pub(crate) fn written(what: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(what).expect("memory takes all that is said")
+}
+
+/// Reads what was sealed, to its last byte.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpenError> {
+    match postcard::take_from_bytes(body) {
+        Ok((read, [])) => Ok(read),
+        _ => Err(OpenError::Notes),
+    }
 }

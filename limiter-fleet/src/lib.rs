@@ -18,7 +18,8 @@
 //! with what all nodes must have alike ([`Seal`]): whoever has another key, other names or other terms
 //! is not heard.
 //!
-//! Besides budgets, nodes share [bans]: what one makes or lifts, all do.
+//! Besides budgets, nodes share [bans]: what one makes or lifts, all do; and [policies](pushes), which one
+//! pushes to all.
 //!
 //! What must not exist here: a clock, a network, a file, a limit's name. Time is an argument, in
 //! nanoseconds of a clock of the node's own that never goes back.
@@ -37,6 +38,7 @@ mod members;
 mod message;
 mod name;
 mod node;
+pub mod pushes;
 mod seal;
 mod share;
 mod terms;

@@ -13,6 +13,15 @@ const GROUPS: usize = 1 << 10;
 /// Each of these is such a part of the budget of all.
 const PART: u32 = 16;
 
+/// The budget for which a piece is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spent {
+    /// The client's own, or of those who share it.
+    OfClient,
+    /// That of all clients.
+    OfAll,
+}
+
 /// The budgets of all clients, and of each.
 #[derive(Debug)]
 pub(crate) struct Budgets {
@@ -31,19 +40,25 @@ impl Budgets {
         }
     }
 
-    /// Takes one piece of a client, if there is room for it.
+    /// Takes one piece of a client, if there is room for it; else returns whose budget is spent.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "any bits of a hash find a group"
     )]
-    pub(crate) fn take(&mut self, now_ns: u64, client: IpAddr) -> bool {
+    pub(crate) fn take(&mut self, now_ns: u64, client: IpAddr) -> Result<(), Spent> {
         let network = match client {
             IpAddr::V4(address) => u64::from(address.to_bits()),
             // Whoever has one address of a /64 has them all.
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         };
         let group = self.hash.hash_one((client.is_ipv4(), network)) as usize % GROUPS;
-        self.groups[group].take(now_ns) && self.all.take(now_ns)
+        if !self.groups[group].take(now_ns) {
+            Err(Spent::OfClient)
+        } else if self.all.take(now_ns) {
+            Ok(())
+        } else {
+            Err(Spent::OfAll)
+        }
     }
 
     /// Returns the memory that it has allocated, in bytes.
@@ -119,19 +134,34 @@ mod tests {
     #[test]
     fn a_client_has_a_part_of_the_budget_and_leaves_the_rest_to_others() {
         let mut budgets = Budgets::new(160_000);
-        let mut taken = |client: IpAddr| (0..2000).filter(|_| budgets.take(0, client)).count();
+        let mut taken = |client: IpAddr| {
+            (0..2000)
+                .filter(|_| budgets.take(0, client).is_ok())
+                .count()
+        };
         assert_eq!(taken(Ipv4Addr::new(192, 0, 2, 1).into()), 1000);
         let network = 0x2001_0db8_0000_0000_u128 << 64;
         assert_eq!(taken(Ipv6Addr::from_bits(network | 1).into()), 1000);
         assert_eq!(taken(Ipv6Addr::from_bits(network | 2).into()), 0);
+        let spent = budgets.take(0, Ipv6Addr::from_bits(network | 3).into());
+        assert_eq!(spent, Err(Spent::OfClient));
         // Few clients share a group with one of these.
         let mut budgets = Budgets::new(160_000);
         for client in [1, 2, 3] {
             let client = Ipv4Addr::new(192, 0, 2, client).into();
-            assert!((0..2000).filter(|_| budgets.take(0, client)).count() <= 1000);
+            assert!(
+                (0..2000)
+                    .filter(|_| budgets.take(0, client).is_ok())
+                    .count()
+                    <= 1000
+            );
         }
         let others = (0..1000).map(|number| Ipv4Addr::from(0x0a00_0000 + number).into());
-        let served = others.filter(|client| budgets.take(0, *client)).count();
+        let served = others
+            .filter(|client| budgets.take(0, *client).is_ok())
+            .count();
         assert!(served > 900, "{served}");
+        let mut of_all = (0..u32::MAX).map(|number| budgets.take(0, Ipv4Addr::from(number).into()));
+        assert!(of_all.any(|taken| taken == Err(Spent::OfAll)));
     }
 }

@@ -4,7 +4,10 @@
 //! not let the client change it, and must know the flows of a name again when the names change that
 //! matter. So outcomes are kept here:
 //!
-//! * The first name stands. What comes later of the flow, or is forged for it, changes nothing.
+//! * The first name stands. What comes later of the flow changes nothing.
+//! * Over TCP a sender has one byte for each place of its stream. A client that sends another one at a place that
+//!   was read may have the server take either: the flow is *contradictory*, and has no name. So the bytes from
+//!   which outcomes were read are kept, and compared with what comes again.
 //! * Over TCP a flow without a name stays without one. Over UDP it does not: a server does not answer
 //!   a datagram that it cannot open, so its client could send one first, and then any name.
 //! * TCP and UDP share nothing: neither places nor the budget. Anybody can forge datagrams, and they
@@ -14,8 +17,9 @@
 //!   this holds nobody up: whoever forges sources may spend all.
 
 use crate::{
-    budget::Budgets,
+    budget::{Budgets, Spent},
     flow::{Flow, Protocol, Segment},
+    heard::Heard,
     name::Name,
     outcome::{Found, NoName, Outcome},
     reader::{Forgotten, Reader},
@@ -32,13 +36,16 @@ pub struct FollowerSettings {
     pub flows: u32,
     /// The most bytes of their names; at least those of one.
     pub name_bytes: usize,
+    /// The most bytes of connections that are kept to be compared with what comes again; at least those of one.
+    pub heard_bytes: usize,
     /// How many pieces are read in a second; of one client, which is an address or a /64 of IPv6, a
     /// sixteenth. A tenth of them may come at once.
     pub pieces_a_second: u32,
 }
 
 impl Default for FollowerSettings {
-    /// Room for 131072 flows with names of 64 bytes, and for half of what a reader alone keeps.
+    /// Room for 131072 flows with names of 64 bytes, for half of what a reader alone keeps, and for the longest
+    /// hellos of 1.6 seconds at the full budget.
     fn default() -> Self {
         let reader = Settings::default();
         Self {
@@ -49,6 +56,7 @@ impl Default for FollowerSettings {
             },
             flows: 1 << 17,
             name_bytes: 1 << 23,
+            heard_bytes: 1 << 26,
             pieces_a_second: 10_000,
         }
     }
@@ -59,7 +67,8 @@ impl Default for FollowerSettings {
 pub enum Change {
     /// It asks for a name.
     Named(Flow, Found),
-    /// It has no name, and will have none.
+    /// It has no name, and will have none. If it is [contradictory](NoName::Contradictory), it may have had
+    /// one, which does not stand.
     Nameless(Flow, NoName),
     /// Its outcome gave way to those of newer flows: nothing is known of it any more.
     GaveWay(Flow),
@@ -97,6 +106,8 @@ struct Side {
     kept: Table<Option<Name>>,
     /// The bytes of the names.
     name_bytes: usize,
+    /// The bytes from which they were read; none over UDP.
+    heard: Heard,
     followed: Followed,
 }
 
@@ -117,14 +128,18 @@ impl Follower {
     /// caller says the number of the connection's first byte, or the flow has no name; and passes on
     /// only segments with a right checksum, of connections that are established. Else forgers would
     /// name others' flows, and clients theirs by segments that the server drops.
+    ///
+    /// Returns whether its client is to blame if nothing is known of the flow now: it has not sent enough, or more
+    /// than its own share of the budget. `false`: all clients together have spent the budget.
     pub fn feed(
         &mut self,
         now_ns: u64,
         flow: Flow,
         segment: Segment<'_>,
         tell: impl FnMut(Change),
-    ) {
-        self.side(flow.protocol).feed(now_ns, flow, segment, tell);
+    ) -> bool {
+        let side = self.side(flow.protocol);
+        side.feed(now_ns, flow, segment, tell) != Err(Spent::OfAll)
     }
 
     /// Forgets a flow that is over.
@@ -138,6 +153,13 @@ impl Follower {
     #[must_use]
     pub fn is_known(&self, flow: &Flow) -> bool {
         self.of(flow.protocol).kept.contains(flow)
+    }
+
+    /// Returns the first bytes of a connection from which its outcome was read, for as long as they are kept: what
+    /// comes again at their places must be the same.
+    #[must_use]
+    pub fn heard(&self, flow: &Flow) -> &[u8] {
+        self.of(flow.protocol).heard.bytes(flow)
     }
 
     /// Returns the flows whose outcome is kept, with the names that they ask for: what they count for
@@ -189,6 +211,7 @@ impl Side {
             budgets: Budgets::new(settings.pieces_a_second),
             kept: Table::new(),
             name_bytes: 0,
+            heard: Heard::new(settings.heard_bytes),
             followed: Followed::default(),
         }
     }
@@ -199,14 +222,22 @@ impl Side {
         flow: Flow,
         segment: Segment<'_>,
         mut tell: impl FnMut(Change),
-    ) {
-        // Others may have been on their way when the flow's outcome was told.
-        if segment.is_empty() || self.kept.contains(&flow) {
-            return;
+    ) -> Result<(), Spent> {
+        if segment.is_empty() {
+            return Ok(());
         }
-        if !self.budgets.take(now_ns, flow.client) {
+        if self.kept.contains(&flow) {
+            // It comes again, or was on its way when the flow's outcome was told.
+            if self.contradicts(&flow, segment) {
+                self.followed.nameless[NoName::Contradictory as usize] += 1;
+                tell(Change::Nameless(flow, NoName::Contradictory));
+            }
+            return Ok(());
+        }
+        let taken = self.budgets.take(now_ns, flow.client);
+        if taken.is_err() {
             self.followed.overrun += 1;
-            return;
+            return taken;
         }
         self.followed.pieces += 1;
         let read = match segment {
@@ -215,7 +246,7 @@ impl Side {
             _ => self.reader.feed(now_ns, flow, segment),
         };
         let Some(outcome) = read else {
-            return;
+            return Ok(());
         };
         let (name, change) = match outcome {
             Outcome::Name(found) => {
@@ -225,11 +256,17 @@ impl Side {
             Outcome::NoName(reason) => {
                 self.followed.nameless[reason as usize] += 1;
                 if flow.protocol == Protocol::Udp {
-                    return;
+                    return Ok(());
                 }
                 (None, Change::Nameless(flow, reason))
             }
         };
+        if let Segment::Tcp {
+            first: Some(first), ..
+        } = segment
+        {
+            self.heard.keep(now_ns, flow, first, self.reader.last());
+        }
         let bytes = length(name.as_ref());
         while let Some((oldest, _)) = self.kept.oldest() {
             let has_place = self.kept.len() < self.settings.flows as usize;
@@ -243,16 +280,32 @@ impl Side {
         self.name_bytes += bytes;
         self.kept.insert(flow, now_ns, name);
         tell(change);
+        Ok(())
+    }
+
+    /// Returns whether a piece has other bytes than those from which its flow's outcome was read.
+    fn contradicts(&self, flow: &Flow, segment: Segment<'_>) -> bool {
+        match segment {
+            Segment::Tcp {
+                sequence, payload, ..
+            } => !self.heard.agrees(flow, sequence, payload),
+            Segment::Udp { .. } => false,
+        }
     }
 
     fn forget(&mut self, flow: &Flow) {
+        self.heard.forget(flow);
         if let Some(name) = self.kept.remove(flow) {
             self.name_bytes -= length(name.as_ref());
         }
     }
 
     fn memory(&self) -> usize {
-        self.reader.memory() + self.kept.memory() + self.name_bytes + self.budgets.memory()
+        self.reader.memory()
+            + self.kept.memory()
+            + self.name_bytes
+            + self.heard.memory()
+            + self.budgets.memory()
     }
 }
 

@@ -52,26 +52,58 @@ pub(crate) fn read(handshake: &[u8], most: u16) -> Result<Hello, Stop> {
     };
     let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
     if length + 4 > usize::from(most) {
-        return Err(Stop::No(NoName::TooLong));
+        return of_part(rest, length);
     }
     let body = rest.get(..length).ok_or(Stop::More)?;
     let Ok(([], hello)) = parse_tls_handshake_client_hello(body) else {
         return Err(malformed);
     };
-    of_extensions(hello.ext.unwrap_or_default())
+    of_extensions(hello.ext.unwrap_or_default(), true)
+}
+
+/// Reads a hello of which not all bytes are read, but its length is known. The name mostly lies among the first
+/// ones.
+fn of_part(body: &[u8], length: usize) -> Result<Hello, Stop> {
+    // The version and the random bytes; the session, the ciphers and the compressions.
+    let rest = body.get(2 + 32..).ok_or(Stop::More)?;
+    let rest = behind_vector(rest, 1)?;
+    let rest = behind_vector(rest, 2)?;
+    let rest = behind_vector(rest, 1)?;
+    let [high, low, extensions @ ..] = rest else {
+        return Err(Stop::More);
+    };
+    let before = body.len() - extensions.len();
+    if before + usize::from(u16::from_be_bytes([*high, *low])) != length {
+        return Err(Stop::No(NoName::Malformed));
+    }
+    of_extensions(extensions, false)
+}
+
+/// Returns what is behind bytes that follow their length, which is a number of so many bytes.
+fn behind_vector(bytes: &[u8], size: usize) -> Result<&[u8], Stop> {
+    let (length, rest) = bytes.split_at_checked(size).ok_or(Stop::More)?;
+    let length = length
+        .iter()
+        .fold(0, |length, byte| length << 8 | usize::from(*byte));
+    rest.get(length..).ok_or(Stop::More)
 }
 
 /// Looks through the extensions, which clients send in any order. Those that do not matter here are
-/// not looked into, so that no new form of them hides the name.
-fn of_extensions(mut rest: &[u8]) -> Result<Hello, Stop> {
+/// not looked into, so that no new form of them hides the name. Unless these are all, the name suffices: no
+/// server takes a hello with two of them.
+fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
     let malformed = Stop::No(NoName::Malformed);
     let mut name = None;
     let mut may_be_outer = false;
     let mut applications = Applications::default();
-    while let [kind_high, kind_low, length_high, length_low, after @ ..] = rest {
+    while let [kind_high, kind_low, length_high, length_low, after @ ..] = rest
+        && (are_all || name.is_none())
+    {
         let kind = u16::from_be_bytes([*kind_high, *kind_low]);
         let length = usize::from(u16::from_be_bytes([*length_high, *length_low]));
-        let (content, after) = after.split_at_checked(length).ok_or(malformed)?;
+        let Some((content, after)) = after.split_at_checked(length) else {
+            return Err(if are_all { malformed } else { Stop::More });
+        };
         rest = after;
         match kind {
             // Two of them are not allowed, and which one counts would be the server's choice.
@@ -90,11 +122,16 @@ fn of_extensions(mut rest: &[u8]) -> Result<Hello, Stop> {
             kind => may_be_outer |= ENCRYPTED.contains(&kind),
         }
     }
-    if !rest.is_empty() {
+    if are_all && !rest.is_empty() {
         return Err(malformed);
     }
+    let unnamed = if are_all {
+        Stop::No(NoName::Unnamed)
+    } else {
+        Stop::More
+    };
     Ok(Hello {
-        name: name.ok_or(Stop::No(NoName::Unnamed))?,
+        name: name.ok_or(unnamed)?,
         may_be_outer,
         applications,
     })

@@ -20,6 +20,7 @@
 mod budget;
 mod flow;
 mod follower;
+mod heard;
 mod hello;
 mod http;
 mod name;

@@ -142,11 +142,14 @@ pub enum NoName {
     Address,
     /// It names what no host can be called.
     Refused,
+    /// The client sent different bytes at one place of a TCP connection: nobody knows which of them the
+    /// server takes.
+    Contradictory,
 }
 
 impl NoName {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Foreign,
         Self::NoBeginning,
         Self::Incomplete,
@@ -158,6 +161,7 @@ impl NoName {
         Self::Unnamed,
         Self::Address,
         Self::Refused,
+        Self::Contradictory,
     ];
 
     /// Returns the name in output.
@@ -175,6 +179,7 @@ impl NoName {
             Self::Unnamed => "unnamed",
             Self::Address => "address",
             Self::Refused => "refused",
+            Self::Contradictory => "contradictory",
         }
     }
 
@@ -193,6 +198,7 @@ impl NoName {
             Self::Unnamed => "the client names no server",
             Self::Address => "the client names an address",
             Self::Refused => "no host can be called what the client names",
+            Self::Contradictory => "the client sent different bytes at one place",
         }
     }
 }

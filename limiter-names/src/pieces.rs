@@ -39,20 +39,34 @@ impl Pieces {
     /// Adds what a piece brings of the first `most` bytes and is not there yet.
     ///
     /// The first copy of a byte wins. So do network stacks have it for what they have acknowledged or
-    /// queued, and what the reader has looked at does not change afterwards.
-    pub(crate) fn insert(&mut self, offset: usize, data: &[u8], most: u16) {
+    /// queued, and what the reader has looked at does not change afterwards. Returns whether what is there
+    /// twice is the same.
+    pub(crate) fn insert(&mut self, offset: usize, data: &[u8], most: u16) -> bool {
         let end = offset.saturating_add(data.len()).min(usize::from(most));
         let mut index = self.runs.partition_point(|run| run.end() <= offset);
         let mut from = offset;
+        let mut agrees = true;
         while from < end {
             let next = self.runs.get(index).copied();
             let gap_end = next.map_or(end, |run| run.start().min(end));
             if from < gap_end {
                 index += self.add(index, from, &data[from - offset..gap_end - offset], most);
             }
+            if let Some(run) = next {
+                agrees &= self.agrees(run, offset, data);
+            }
             from = next.map_or(end, Run::end);
             index += 1;
         }
+        agrees
+    }
+
+    /// Returns whether a piece has the bytes of a run, as far as it has any at their places.
+    fn agrees(&self, run: Run, offset: usize, data: &[u8]) -> bool {
+        let start = run.start().max(offset);
+        let end = run.end().min(offset + data.len());
+        let kept = |place| run.at() + (place - run.start());
+        start >= end || data[start - offset..end - offset] == self.bytes[kept(start)..kept(end)]
     }
 
     /// Adds bytes in the gap before the run at `index`; returns by how much its index rises.

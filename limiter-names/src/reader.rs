@@ -18,6 +18,8 @@ pub struct Reader {
     kept_bytes: usize,
     /// Where bytes are put together.
     room: Vec<u8>,
+    /// The first bytes of the connection whose outcome came last, as far as they were read.
+    last: Vec<u8>,
     forgotten: Forgotten,
 }
 
@@ -55,6 +57,7 @@ impl Reader {
             table: Table::new(),
             kept_bytes: 0,
             room: Vec::new(),
+            last: Vec::new(),
             forgotten: Forgotten::default(),
         }
     }
@@ -87,6 +90,12 @@ impl Reader {
         Some(outcome)
     }
 
+    /// Returns the first bytes of the TCP connection whose outcome [`Self::feed`] returned last: those from
+    /// which it follows.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.last
+    }
+
     /// Forgets a flow that is over, or of which no more will come. Returns why it has no name yet;
     /// `None`: it is not being read.
     pub fn give_up(&mut self, flow: &Flow) -> Option<NoName> {
@@ -112,7 +121,7 @@ impl Reader {
     /// Returns all memory that is allocated, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.table.memory() + self.kept_bytes + self.room.capacity()
+        self.table.memory() + self.kept_bytes + self.room.capacity() + self.last.capacity()
     }
 
     fn feed_tcp(
@@ -130,7 +139,11 @@ impl Reader {
                 let is_all = bytes.len() == usize::from(most);
                 match tcp::read(bytes, first.is_some(), is_all, most) {
                     Err(Stop::More) => {}
-                    read => return read,
+                    read => {
+                        self.last.clear();
+                        self.last.extend_from_slice(bytes);
+                        return read;
+                    }
                 }
             }
             self.begin(now_ns, flow, Reading::Tcp(Tcp::new(sequence, first)));
@@ -139,9 +152,18 @@ impl Reader {
             return Err(Stop::More);
         };
         let before = tcp.memory();
-        tcp.add(sequence, first, payload, most);
+        let agrees = tcp.add(sequence, first, payload, most);
         self.kept_bytes = self.kept_bytes + tcp.memory() - before;
-        tcp.read(most, &mut self.room)
+        let read = if agrees {
+            tcp.read(most, &mut self.room)
+        } else {
+            Err(Stop::No(NoName::Contradictory))
+        };
+        if read != Err(Stop::More) {
+            self.last.clear();
+            self.last.extend_from_slice(tcp.beginning(&mut self.room));
+        }
+        read
     }
 
     fn feed_udp(&mut self, now_ns: u64, flow: Flow, payload: &[u8]) -> Result<Found, Stop> {

@@ -52,6 +52,13 @@ impl<V> Table<V> {
     }
 
     /// Returns what is kept of a flow.
+    pub(crate) fn get(&self, flow: &Flow) -> Option<&V> {
+        let place = *self.places.get(flow)?;
+        let kept = self.slots.get(place as usize)?.kept.as_ref();
+        kept.map(|(_, value)| value)
+    }
+
+    /// Returns the same, to be changed.
     pub(crate) fn get_mut(&mut self, flow: &Flow) -> Option<&mut V> {
         let place = *self.places.get(flow)?;
         let kept = self.slots.get_mut(place as usize)?.kept.as_mut();

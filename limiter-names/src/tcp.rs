@@ -28,8 +28,15 @@ impl Tcp {
         }
     }
 
-    /// Adds what a segment brings of the first `most` bytes.
-    pub(crate) fn add(&mut self, sequence: u32, first: Option<u32>, payload: &[u8], most: u16) {
+    /// Adds what a segment brings of the first `most` bytes. Returns `false` if it brings other bytes
+    /// than an earlier one at the same places.
+    pub(crate) fn add(
+        &mut self,
+        sequence: u32,
+        first: Option<u32>,
+        payload: &[u8],
+        most: u16,
+    ) -> bool {
         if let Some(first) = first {
             self.begin_at(first, most);
         }
@@ -38,14 +45,14 @@ impl Tcp {
             // What is before the first byte is of another connection.
             Err(before) if self.is_first => {
                 let rest = payload.get(before..).unwrap_or_default();
-                self.pieces.insert(0, rest, most);
+                self.pieces.insert(0, rest, most)
             }
             Err(before) if before <= usize::from(most) => {
                 self.pieces.shift(before, most);
                 self.start = sequence;
-                self.pieces.insert(0, payload, most);
+                self.pieces.insert(0, payload, most)
             }
-            Err(_) => {}
+            Err(_) => true,
         }
     }
 
@@ -62,6 +69,11 @@ impl Tcp {
         }
         self.start = first;
         self.is_first = true;
+    }
+
+    /// Returns the bytes from the first one on, without a gap; uses `room` to put them together.
+    pub(crate) fn beginning<'t>(&'t self, room: &'t mut Vec<u8>) -> &'t [u8] {
+        self.pieces.beginning(room)
     }
 
     /// Finds the name, as far as the bytes go; uses `room` to put them together.
@@ -155,10 +167,14 @@ mod tests {
     #[test]
     fn the_first_copy_of_a_byte_wins() {
         let mut tcp = Tcp::new(100, Some(100));
-        tcp.add(102, None, b"cd", MOST);
-        tcp.add(100, None, b"abXXe", MOST);
-        tcp.add(100, None, b"YYYYYf", MOST);
+        assert!(tcp.add(102, None, b"cd", MOST));
+        assert!(tcp.add(100, None, b"abcde", MOST));
+        assert!(!tcp.add(100, None, b"abXde", MOST));
+        assert!(!tcp.add(101, None, b"bcdYf", MOST));
         assert_eq!(beginning(&tcp), b"abcdef");
+        // Bytes before the first one are none of the connection.
+        assert!(tcp.add(99, None, b"?ab", MOST));
+        assert!(!tcp.add(99, None, b"?aX", MOST));
     }
 
     #[test]

@@ -281,7 +281,8 @@ fn a_million_named_flows_take_what_the_settings_allow() {
     assert_eq!((counts.named, counts.overrun), (1_000_000, 0));
     let kept = u64::try_from(follower.flows().count()).expect("few flows");
     assert_eq!(counts.gave_way, 1_000_000 - kept);
-    let bound = settings.name_bytes + settings.flows as usize * PLACE + 2 * BUDGETS + BESIDE;
+    let bytes = settings.name_bytes + settings.heard_bytes;
+    let bound = bytes + 2 * settings.flows as usize * PLACE + 2 * BUDGETS + BESIDE;
     assert!(most <= bound, "{most} bytes of {bound}");
     drop(follower);
     // Nothing is left.

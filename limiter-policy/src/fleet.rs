@@ -29,6 +29,9 @@ pub struct Fleet {
     pub key_file: PathBuf,
     /// The file with the certificates that the store's is checked against; `None`: the system's.
     pub ca_file: Option<PathBuf>,
+    /// The name of the file, in the folder beside the configuration, that other nodes may replace; `None`:
+    /// they may not.
+    pub accept_policy: Option<String>,
 }
 
 impl Fleet {

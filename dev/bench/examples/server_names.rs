@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anyhow::Result;
 use limiter_common::{
     connection::Ends,
-    server_name::{Flow, Meaning},
+    server_name::{FirstBytes, Flow, Meaning},
 };
 use limiter_datapath::kernel::ReputationMaps;
 use limiter_policy::policy::{CompiledPolicy, DnsName};
@@ -30,18 +30,29 @@ const LIMITS: [(&str, &str); 2] = [
 const CLIENT: &str = "192.0.2.7";
 const SERVER: &str = "198.51.100.1";
 
-/// The ports of clients, and the names that they ask for.
-const NAMED: [(u16, &str); 2] = [(4001, "www.shop.example"), (4002, "www.other.test")];
+/// How many first bytes were read, and each of them.
+const HEARD: u32 = 1500;
+const BYTE: u8 = 7;
+
+/// The ports of clients, the names that they ask for, and how many first bytes have to come again as they were.
+const NAMED: [(u16, &str, u32); 3] = [
+    (4001, "www.shop.example", HEARD),
+    (4002, "www.other.test", HEARD),
+    (4004, "www.shop.example", 0),
+];
 
 /// Notes the connections with their names.
 fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
     let [client, server] = [CLIENT.parse::<IpAddr>()?, SERVER.parse()?];
     let names = &tables.server_names;
-    for (port, name) in NAMED {
+    for (port, name, heard) in NAMED {
         let asked = names.asked_by_tcp(Some(&name.parse::<DnsName>()?));
         let flow = Flow::new(1, 0).read(Meaning::new(names.number(), &asked));
+        let flow = flow.heard(heard);
         let ends = Ends::new(&client.into(), port, &server.into(), 443);
         maps.server_names().add(ends, flow)?;
+        let bytes = FirstBytes::new(&[BYTE; HEARD as usize]);
+        maps.server_names().add_first_bytes(ends, bytes)?;
     }
     Ok(())
 }
@@ -64,9 +75,14 @@ fn main() -> Result<()> {
         scenes.push(Scene::with(name, &limit, more, note)?);
     }
     let frame = Frame::new(CLIENT.parse()?, SERVER.parse()?);
-    let data = |port, to| frame.tcp_data(port, to, (1, 1), &[7; 100]);
+    let data = |port, to| frame.tcp_data(port, to, (HEARD, 1), &[BYTE; 100]);
+    let again = |length| frame.tcp_data(NAMED[0].0, 443, (0, 1), &vec![BYTE; length]);
     let frames = [
         ("of the name", data(NAMED[0].0, 443)?),
+        ("nothing to compare", data(NAMED[2].0, 443)?),
+        ("without data", frame.tcp_ack(NAMED[0].0, 443, 1, 1)?),
+        ("first bytes again, 100", again(100)?),
+        ("first bytes again, 1400", again(1400)?),
         ("of another name", data(NAMED[1].0, 443)?),
         ("not noted", data(4003, 443)?),
         ("another port", data(4001, 8443)?),

@@ -1,6 +1,6 @@
 //! The stage of server names: only those limits go on that count the packet by the name that its
 //! connection's or QUIC flow's client asks for. Data of a connection whose name is not known yet may be held: it is dropped, and
-//! its client sends it again.
+//! its client sends it again. Data that has other bytes than those that were read at their places is dropped.
 
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
@@ -11,13 +11,14 @@ use crate::{
     policy::{Shape, Tables},
     reason::Reason,
     reputation::Reputation,
-    server_name::{Flow, Meaning},
+    server_name::{Compared, Flow, Meaning},
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
     connection::Ends,
     dns::{InlineNameLoops, find_slot},
-    packet::{Frame, segment},
+    packet::{Frame, Segment, segment},
+    server_name::FirstBytes,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -35,6 +36,10 @@ where
         let by_server_name = self.tables.shape().by_server_name;
         if !workspace.asks_for_server_name(self.tables) {
             return Progress::Undecided;
+        }
+        if workspace.contradicts {
+            workspace.verdict.reason = Reason::NameContradicted;
+            return Progress::Decided;
         }
         if workspace.is_held {
             workspace.verdict.reason = Reason::NameAwaited;
@@ -71,6 +76,7 @@ impl<Location> Workspace<Location> {
     ) {
         let shape = tables.shape();
         self.is_held = false;
+        self.contradicts = false;
         self.waits = false;
         let asked = &mut self.packet.asked;
         *asked = nothing(tables);
@@ -99,6 +105,31 @@ impl<Location> Workspace<Location> {
     #[inline(always)]
     pub const fn may_be_held(&self, shape: &Shape) -> bool {
         self.verdict.matched & shape.holding != 0
+    }
+
+    /// Returns whether data with bytes of its connection that were read may be dropped: a limit that only observes
+    /// drops nothing.
+    #[must_use]
+    #[inline(always)]
+    pub const fn may_be_compared(&self, shape: &Shape) -> bool {
+        self.verdict.matched & shape.by_server_name & !shape.observing != 0
+    }
+
+    /// Notes that the packet is of a client that has sent different bytes at one place of its connection.
+    #[inline(always)]
+    pub const fn contradict(&mut self, shape: &Shape) {
+        self.contradicts = self.may_be_compared(shape);
+    }
+
+    /// Notes what became of comparing the packet with the bytes that were read. If nobody knows here which these
+    /// were, it is held until somebody does.
+    #[inline(always)]
+    pub const fn note_compared(&mut self, shape: &Shape, compared: Compared) {
+        match compared {
+            Compared::Same => {}
+            Compared::Other => self.contradict(shape),
+            Compared::Unknown => self.is_held = self.may_be_compared(shape),
+        }
     }
 
     /// Notes that the packet is held.
@@ -136,16 +167,48 @@ impl<Location> Workspace<Location> {
         let flow = reputation.flow(&ends);
         let meaning = flow.as_ref().map(|flow| &flow.meaning);
         self.note_flow(tables, meaning, find_slot);
-        let Some(flow) = flow.filter(|_| !self.is_first_segment() && segment(frame).is_some())
-        else {
+        let Some(flow) = flow else {
             return;
         };
-        if flow.is_read() {
+        if flow.is_contradictory() {
+            self.contradict(shape);
+            return;
+        }
+        let Some(segment) = segment(frame).filter(|_| !self.is_first_segment()) else {
+            return;
+        };
+        let may_be_held = self.may_be_held(shape);
+        if flow.is_read() && !(flow.is_hidden() && may_be_held) {
             if flow.asks_for_place(shape) {
                 self.ask_for_place(shape, &flow);
             }
-        } else if self.may_be_held(shape) && reputation.hold(&ends, self.packet.now) {
+            let first_bytes = || reputation.first_bytes(&ends);
+            if let Some(compared) = compare(frame, &flow, &segment, first_bytes) {
+                self.note_compared(shape, compared);
+            }
+        } else if may_be_held && (!segment.is_whole || reputation.hold(&ends, self.packet.now)) {
             self.hold();
         }
     }
+}
+
+/// Compares a segment with the first bytes of its connection that were read; `None`: it has none of them.
+#[cfg(not(target_arch = "bpf"))]
+fn compare<F: Frame>(
+    frame: &F,
+    flow: &Flow,
+    segment: &Segment,
+    first_bytes: impl FnOnce() -> Option<FirstBytes>,
+) -> Option<Compared> {
+    let part = flow.overlap(segment.sequence, segment.payload_length())?;
+    let Some(read) = first_bytes().filter(|_| segment.is_whole) else {
+        return Some(Compared::Unknown);
+    };
+    let payload = segment.start + segment.header;
+    let mut copy = FirstBytes::of_frame(frame, payload, &part);
+    Some(if read.agrees(&mut copy, &part) {
+        Compared::Same
+    } else {
+        Compared::Other
+    })
 }

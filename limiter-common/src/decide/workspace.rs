@@ -43,6 +43,9 @@ pub struct Workspace<Location> {
     pub(crate) banned_as: BannedAs,
     /// Whether the packet is dropped because its connection's name is not read yet; only in the stage that asks.
     pub(crate) is_held: bool,
+    /// Whether the packet is dropped because its client has sent different bytes at one place of its connection;
+    /// only in the stage that asks.
+    pub(crate) contradicts: bool,
     /// Whether the packet's connection waits for its place, so that sieves have seen it; only if it asks for one.
     pub(crate) waits: bool,
     /// The state of the packet's connection; only under a policy that asks for it.
@@ -79,6 +82,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             refusals: Refusals::default(),
             banned_as: BannedAs::NOT,
             is_held: false,
+            contradicts: false,
             waits: false,
             tcp_state: TcpState::None,
             asked: 0,

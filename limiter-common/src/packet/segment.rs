@@ -13,11 +13,35 @@ pub struct Segment {
     pub start: usize,
     /// The number of bytes with the header.
     pub length: usize,
+    /// The number of bytes of the header: fewer than it has, unless it is a fragment.
+    pub header: usize,
+    /// Whether it is there as a whole: a first fragment is not. Honest clients' network stacks send none.
+    pub is_whole: bool,
     /// The sequence number of the first byte of its payload.
     pub sequence: u32,
 }
 
-/// Returns where a frame's TCP segment is; `None`: it has none, or one without a payload, or a fragment
+/// Longer than any payload.
+const LONGER: u32 = 1 << 16;
+
+impl Segment {
+    /// Returns the number of bytes of its payload; a larger one for a fragment, which does not say it.
+    #[must_use]
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "lengths of frames are below 2^32"
+    )]
+    pub const fn payload_length(&self) -> u32 {
+        if self.is_whole {
+            self.length.wrapping_sub(self.header) as u32
+        } else {
+            LONGER
+        }
+    }
+}
+
+/// Returns where a frame's TCP segment is; `None`: it has none, or one without a payload, or a later fragment
 /// of one. Headers were checked when the packet was parsed.
 #[inline(always)]
 pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
@@ -27,20 +51,24 @@ pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
     };
     let mut facts = Facts::NONE;
     let untagged = parse_network(frame, &mut facts, &mut payload).ok()?;
-    if payload.later_fragment || payload.more_fragments || payload.protocol != PROTOCOL_TCP {
+    if payload.later_fragment || payload.protocol != PROTOCOL_TCP {
         return None;
     }
     let sequence = u32::from_be_bytes(untagged.load(payload.offset + 4)?);
     let [data_offset] = untagged.load(payload.offset + 12)?;
     let header = (data_offset >> 4) as usize * 4;
     let length = payload.end.wrapping_sub(payload.offset);
-    if header < HEADER || length <= header {
+    let is_whole = !payload.more_fragments;
+    // All of a fragment's payload may be in the later ones.
+    if header < HEADER || length < header || is_whole && length == header {
         return None;
     }
     let tags = frame.length() - untagged.length();
     Some(Segment {
         start: tags + payload.offset,
         length,
+        header,
+        is_whole,
         sequence,
     })
 }

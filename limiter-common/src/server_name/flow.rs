@@ -1,6 +1,6 @@
 //! The state of one connection.
 
-use super::{MOST_FIRST_BYTES, Meaning};
+use super::{MOST_FIRST_BYTES, Meaning, Overlap};
 use crate::{packet::Asked, policy::Shape};
 
 /// A connection that the policy may count by the name that its client asks for. It consists of plain
@@ -15,25 +15,41 @@ pub struct Flow {
     /// When its data was first held, in nanoseconds; 0: never.
     held_ns: u64,
     /// [`NEW`], [`IN_SERVICE`] or [`WAITS`].
-    service: u64,
+    service: u32,
     /// The sequence number of its first byte.
     pub first: u32,
-    /// How many of its segments userspace was told; [`READ`]: its name was read, or that it has none.
+    /// How many of its segments userspace was told until its name was read.
     told: u32,
+    /// [`UNREAD`], [`UNFINISHED`], [`READ`], [`HIDDEN`] or [`CONTRADICTORY`].
+    state: u32,
+    /// How many of its first bytes were read: segments must have them at their places.
+    heard: u32,
+    /// How many segments with such bytes userspace was told since.
+    told_again: u32,
 }
 
 /// It has not asked for a place among the connections of its name.
-const NEW: u64 = 0;
+const NEW: u32 = 0;
 /// It has its place, or no limit on these connections was in its way.
-const IN_SERVICE: u64 = 1;
+const IN_SERVICE: u32 = 1;
 /// It has asked, and there was no room.
-const WAITS: u64 = 2;
+const WAITS: u32 = 2;
 
-/// In place of a number of segments.
-const READ: u32 = u32::MAX;
+/// Its name is not read yet.
+const UNREAD: u32 = 0;
+/// So it is, since its client has not sent what says the name, or not so that it can be read. What else comes of
+/// its data would be the client's choice.
+const UNFINISHED: u32 = 1;
+/// Its name was read, or that it has none.
+const READ: u32 = 2;
+/// So it is, but the server may find one, in bytes behind those that are read.
+const HIDDEN: u32 = 3;
+/// Its client has sent different bytes at one place: the server may have taken either. Such a connection is
+/// over.
+const CONTRADICTORY: u32 = 4;
 
-/// How long data is held for its connection's name, in nanoseconds, from the first held segment on. Clients
-/// whose timer begins at 200 ms try twice in that time.
+/// How long data is held while nobody reads its connection's name, in nanoseconds, from the first held segment on.
+/// Clients whose timer begins at 200 ms try twice in that time.
 const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 
 /// The most segments that are told of a connection, so that none takes what others need by sending its first
@@ -52,6 +68,9 @@ impl Flow {
             service: NEW,
             first,
             told: 0,
+            state: UNREAD,
+            heard: 0,
+            told_again: 0,
         }
     }
 
@@ -60,9 +79,77 @@ impl Flow {
     pub const fn read(self, meaning: Meaning) -> Self {
         Self {
             meaning,
-            told: READ,
+            state: if self.is_read() { self.state } else { READ },
             ..self
         }
+    }
+
+    /// Returns the same connection, which counts as one without a name, but may have one in bytes that are not read.
+    #[must_use]
+    pub const fn hidden(self) -> Self {
+        Self {
+            state: HIDDEN,
+            ..self
+        }
+    }
+
+    /// Returns whether it may have a name in bytes that are not read: its data is held, if that may be.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_hidden(&self) -> bool {
+        self.state == HIDDEN
+    }
+
+    /// Returns the same connection, of whose first bytes so many were read.
+    #[must_use]
+    pub const fn heard(self, heard: u32) -> Self {
+        Self { heard, ..self }
+    }
+
+    /// Returns the same connection, whose client has sent different bytes at one place.
+    #[must_use]
+    pub const fn contradictory(self) -> Self {
+        Self {
+            state: CONTRADICTORY,
+            ..self
+        }
+    }
+
+    /// Returns the same connection, whose client is to blame if its name is not read: from now on data is held
+    /// until it is, however long that takes. `None`: it is so already, or nothing need be held, since its name was
+    /// read, or no data of it was ever held.
+    #[must_use]
+    pub const fn unfinished(self) -> Option<Self> {
+        if self.state == UNREAD && self.held_ns != 0 {
+            Some(Self {
+                state: UNFINISHED,
+                ..self
+            })
+        } else {
+            None
+        }
+    }
+
+    /// Returns whether its client has sent different bytes at one place.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_contradictory(&self) -> bool {
+        self.state == CONTRADICTORY
+    }
+
+    /// Returns how many of its first bytes were read.
+    #[must_use]
+    #[inline(always)]
+    pub const fn heard_bytes(&self) -> u32 {
+        self.heard
+    }
+
+    /// Returns which bytes a segment has that were read; `None`: none. Its payload has `length` bytes, of which
+    /// the first one has the number `sequence`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn overlap(&self, sequence: u32, length: u32) -> Option<Overlap> {
+        Overlap::new((self.first, self.heard), sequence, length)
     }
 
     /// Returns the same connection in service: no limit on connections of its name asks for it any more.
@@ -104,31 +191,41 @@ impl Flow {
     }
 
     /// Returns whether data that comes at the time `now_ns` is held until its name is read, and notes when that
-    /// began. Nothing is held for ever: not if nobody reads names, nor if nobody can read this one.
+    /// began. Nothing is held for ever because nobody reads names. But data of a client that is to blame is held
+    /// until its name is read, and data with bytes that were read until it is known which they were.
     #[must_use]
     #[inline(always)]
     pub const fn hold(&mut self, now_ns: u64) -> bool {
         if self.held_ns == 0 {
             self.held_ns = if now_ns == 0 { 1 } else { now_ns };
         }
-        self.told < MOST_TOLD && now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
+        self.state != UNREAD || now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
     }
 
-    /// Returns whether its name was read, or that it has none.
+    /// Returns whether its name was read, or that none was found.
     #[must_use]
     #[inline(always)]
     pub const fn is_read(&self) -> bool {
-        self.told == READ
+        self.state >= READ
     }
 
-    /// Returns whether userspace is to be told a segment whose first byte has that number, and notes it.
+    /// Returns whether userspace is to be told a segment, and notes it: one with first bytes while its name is not
+    /// read, and later one with bytes that were read, of which the caller does not know which they were.
     #[must_use]
     #[inline(always)]
-    pub const fn tell(&mut self, sequence: u32) -> bool {
-        let is_among_first = sequence.wrapping_sub(self.first) < MOST_FIRST_BYTES;
-        let is_told = is_among_first && self.told < MOST_TOLD;
-        self.told += is_told as u32;
-        is_told
+    pub const fn tell(&mut self, sequence: u32, length: u32) -> bool {
+        let (most, told) = if self.is_read() {
+            (self.heard, &mut self.told_again)
+        } else {
+            (MOST_FIRST_BYTES, &mut self.told)
+        };
+        let is_told = *told < MOST_TOLD;
+        let first = (self.first, most);
+        if !is_told || Overlap::new(first, sequence, length).is_none() {
+            return false;
+        }
+        *told += 1;
+        true
     }
 
     /// Returns whether limits on connections of its name decide whether its data passes.
@@ -164,24 +261,73 @@ mod tests {
             (MOST_FIRST_BYTES - 2, false),
             // Before the first byte.
             (u32::MAX - 2, false),
+            (1 << 31, false),
         ] {
-            let found = Flow::new(7, u32::MAX - 1).tell(sequence);
+            let found = Flow::new(7, u32::MAX - 1).tell(sequence, 1);
             assert_eq!(found, is_awaited, "{sequence}");
         }
     }
 
     #[test]
-    fn nobody_is_told_the_same_for_ever_or_what_is_read() {
-        let mut flow = Flow::new(7, 1);
-        let told = (0..100).filter(|_| flow.tell(2)).count();
-        assert_eq!(told, MOST_TOLD as usize);
-        assert!(!flow.is_read());
-        let mut read = Flow::new(7, 1).read(Meaning::NONE);
-        assert!(!read.tell(2) && read.is_read());
+    fn a_segment_has_what_was_read_wherever_it_begins_and_ends() {
+        let first = u32::MAX - 1;
+        let flow = Flow::new(7, first).read(Meaning::NONE);
+        assert_eq!(flow.overlap(first, 1), None);
+        let flow = flow.heard(10);
+        for (place, length, expected) in [
+            (0_u32, 10, Some((0, 0, 10))),
+            (0, 100, Some((0, 0, 10))),
+            (3, 4, Some((3, 0, 4))),
+            (9, u32::MAX >> 1, Some((9, 0, 1))),
+            (10, 5, None),
+            (0_u32.wrapping_sub(3), 5, Some((0, 3, 2))),
+            (0_u32.wrapping_sub(3), 50, Some((0, 3, 10))),
+            (0_u32.wrapping_sub(3), 3, None),
+            (1 << 31, 9000, None),
+            (0, 0, None),
+        ] {
+            let found = flow.overlap(first.wrapping_add(place), length);
+            let found = found.map(|part| (part.place, part.skipped, part.length));
+            assert_eq!(found, expected, "{place} {length}");
+        }
     }
 
     #[test]
-    fn nothing_is_held_for_ever() {
+    fn what_was_read_is_told_again_for_some_times() {
+        let mut flow = Flow::new(7, 1).read(Meaning::NONE).heard(10);
+        assert!(!flow.tell(11, 5) && flow.hold(0) && flow.hold(u64::MAX));
+        let told = (0..100).filter(|_| flow.tell(10, 5)).count();
+        assert_eq!(told, MOST_TOLD as usize);
+    }
+
+    #[test]
+    fn a_contradictory_connection_stays_so() {
+        let flow = Flow::new(7, 1).contradictory();
+        assert!(flow.is_read() && flow.is_contradictory());
+        assert!(flow.read(Meaning::NONE).is_contradictory());
+    }
+
+    #[test]
+    fn a_hidden_name_stays_so_unless_its_client_contradicts_itself() {
+        let mut flow = Flow::new(7, 1).read(Meaning::NONE).hidden();
+        flow = flow.read(Meaning::NONE);
+        assert!(flow.is_read() && flow.is_hidden() && flow.hold(u64::MAX));
+        assert_eq!(flow.unfinished(), None);
+        assert!(!flow.contradictory().is_hidden());
+    }
+
+    #[test]
+    fn nobody_is_told_the_same_for_ever_or_what_is_read() {
+        let mut flow = Flow::new(7, 1);
+        let told = (0..100).filter(|_| flow.tell(2, 1)).count();
+        assert_eq!(told, MOST_TOLD as usize);
+        assert!(!flow.is_read());
+        let mut read = Flow::new(7, 1).read(Meaning::NONE);
+        assert!(!read.tell(2, 1) && read.is_read());
+    }
+
+    #[test]
+    fn nothing_is_held_for_ever_because_nobody_reads() {
         let mut flow = Flow::new(7, 1);
         for (now_ns, is_held) in [
             (5, true),
@@ -190,10 +336,22 @@ mod tests {
         ] {
             assert_eq!(flow.hold(now_ns), is_held, "{now_ns}");
         }
-        let mut told = Flow::new(7, 1);
-        assert!(told.hold(0));
-        while told.tell(2) {}
-        assert!(!told.hold(0));
+    }
+
+    /// However many segments it sends, and however long it takes for them.
+    #[test]
+    fn whoever_does_not_say_its_name_is_held() {
+        let mut flow = Flow::new(7, 1);
+        while flow.tell(2, 1) {}
+        // Nothing is held so far.
+        assert_eq!(flow.unfinished(), None);
+        assert!(flow.hold(5) && flow.hold(LONGEST_HOLD_NS));
+        let mut unfinished = flow.unfinished().unwrap();
+        assert!(!unfinished.is_read() && !unfinished.tell(2, 1));
+        assert!(unfinished.hold(u64::MAX));
+        assert_eq!(unfinished.unfinished(), None);
+        assert!(unfinished.read(Meaning::NONE).is_read());
+        assert_eq!(flow.read(Meaning::NONE).unfinished(), None);
     }
 
     #[test]

@@ -4,11 +4,15 @@
 //! name; programs copy its first bytes to userspace, which reads them and writes down what the policy
 //! says of the name. From then on the connection's packets are counted by it.
 //!
+//! A client could have the server take other bytes than those that were read. So userspace also writes down
+//! which bytes these were, and programs drop segments that have others at their places.
+//!
 //! The network stack knows no connections of QUIC. So programs copy each datagram that begins with an Initial
 //! packet of an unknown flow, and userspace notes the flow once it has read the name.
 
 mod allowance;
 mod flow;
+mod heard;
 mod loss;
 mod meaning;
 mod piece;
@@ -17,6 +21,7 @@ mod quic;
 pub use self::{
     allowance::Allowance,
     flow::Flow,
+    heard::{Compared, FirstBytes, Overlap},
     loss::Loss,
     meaning::Meaning,
     piece::{LONGEST_SEGMENT, MOST_FIRST_BYTES, Piece},

@@ -25,7 +25,7 @@ use limiter_common::{
         Action,
         Reason::{self},
     },
-    server_name::{Flow, Meaning, QuicFlow},
+    server_name::{FirstBytes, Flow, Meaning, QuicFlow},
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
     strategy::{
@@ -214,6 +214,14 @@ impl Engines {
     pub(crate) fn name(&mut self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
         self.reputation.flows.set(ends, flow);
         self.trial.reputation().server_names().add(ends, flow)
+    }
+
+    /// Notes in both which first bytes of a connection were read.
+    pub(crate) fn hear(&mut self, ends: Ends, bytes: &[u8]) -> Result<(), DatapathError> {
+        let bytes = FirstBytes::new(bytes);
+        self.reputation.flows.set_first_bytes(ends, bytes);
+        let maps = self.trial.reputation().server_names();
+        maps.add_first_bytes(ends, bytes)
     }
 
     /// Notes in both what is known of the name of a QUIC flow that was heard of `offset_ns` after [`START`].

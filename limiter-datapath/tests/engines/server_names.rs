@@ -3,15 +3,25 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use anyhow::{Result, anyhow};
-use limiter_common::{connection::Ends, reason::Reason, server_name::Flow};
+use limiter_common::{
+    connection::Ends,
+    packet::PROTOCOL_TCP,
+    reason::Reason,
+    server_name::{Flow, Meaning},
+};
 use limiter_policy::config::{self, Store};
 use testbed::Frame;
 
 use crate::engine::Engines;
 
-use Reason::{NameAwaited, OverLimit, TooManyConnections, Unlimited, WithinLimits};
+use Reason::{
+    NameAwaited, NameContradicted, OverLimit, TooManyConnections, Unlimited, WithinLimits,
+};
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
+
+/// Behind Ethernet's header.
+const IP: usize = 14;
 
 /// A client of a web server.
 pub(crate) struct Scene {
@@ -49,6 +59,29 @@ impl Scene {
     /// Returns what becomes of data from a port.
     pub(crate) fn send(&mut self, port: u16) -> Result<Reason> {
         let frame = self.frame.tcp_data(port, 443, (1, 1), b"x")?;
+        self.time += 1;
+        Ok(self.engines.judge(self.time, &frame))
+    }
+
+    /// Returns what becomes of data from a port, whose first byte has that number.
+    fn send_at(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
+        let frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
+        self.time += 1;
+        Ok(self.engines.judge(self.time, &frame))
+    }
+
+    /// Does the same with the first fragment of data, whose rest comes in others.
+    fn send_fragment(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
+        let mut frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
+        if frame[IP] >> 4 == 4 {
+            frame[IP + 6] |= 0x20;
+        } else {
+            // The header of fragments (RFC 8200, 4.5).
+            let header = [PROTOCOL_TCP, 0, 0, 1, 0, 0, 0, 7];
+            frame[IP + 5] += 8;
+            frame[IP + 6] = 44;
+            frame.splice(IP + 40..IP + 40, header);
+        }
         self.time += 1;
         Ok(self.engines.judge(self.time, &frame))
     }
@@ -204,6 +237,145 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
         assert_eq!(scene.send(3)?, Unlimited);
         Ok(())
     })
+}
+
+/// A client cannot have its data pass by sending its hello in many segments, or by waiting.
+#[test]
+fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<()> {
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n\
+         names: {{tls: {{until-known: hold}}}}\n"
+    );
+    scenes(&text, |mut scene| {
+        let ends = scene.ends(1);
+        let mut flow = Flow::new(1, 1);
+        scene.engines.name(ends, flow)?;
+        // More than are told, at one moment: before anybody can have read them.
+        for place in 0..40 {
+            assert_eq!(scene.send_at(1, 1 + place, b"x")?, NameAwaited, "{place}");
+        }
+        assert!(flow.hold(1));
+        scene
+            .engines
+            .name(ends, flow.unfinished().expect("it was held"))?;
+        for time in [2_000_000_000, 3_600_000_000_000] {
+            scene.time = time;
+            assert_eq!(scene.send(1)?, NameAwaited);
+        }
+        let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
+        assert_eq!(scene.engines.judge(scene.time, &ack), Unlimited);
+        // It may be in bytes that are not read.
+        let hidden = flow.read(Meaning::NONE).hidden();
+        scene.engines.name(ends, hidden)?;
+        assert_eq!(scene.send(1)?, NameAwaited);
+        assert_eq!(scene.engines.judge(scene.time, &ack), Unlimited);
+        scene.ask(1, "b.example")?;
+        assert_eq!(scene.send(1)?, WithinLimits);
+        Ok(())
+    })?;
+    // Nothing is held for a limit that does not hold.
+    scenes(&text.replace("hold", "pass"), |mut scene| {
+        let ends = scene.ends(1);
+        let mut flow = Flow::new(1, 1);
+        assert!(flow.hold(1));
+        for flow in [
+            flow.unfinished().expect("it was held"),
+            flow.read(Meaning::NONE).hidden(),
+        ] {
+            scene.engines.name(ends, flow)?;
+            assert_eq!(scene.send(1)?, Unlimited);
+        }
+        Ok(())
+    })
+}
+
+/// Nobody can read or compare a segment in fragments; and it has a place like any other.
+#[test]
+fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}, \
+         C: {{id: total, cost: connections, limit: 1, match: {{server-name: c.example}}}}}}\n\
+         names: {{tls: {{until-known: hold}}}}\n"
+    );
+    scenes(&text, |mut scene| {
+        let ends = [1, 2, 3, 4].map(|port| scene.ends(port));
+        scene.engines.name(ends[0], Flow::new(1, 1))?;
+        scene.time = 1;
+        assert_eq!(scene.send(1)?, NameAwaited);
+        scene.time = 2_000_000_000;
+        assert_eq!(scene.send(1)?, Unlimited);
+        for data in [&b"x"[..], b""] {
+            assert_eq!(scene.send_fragment(1, 1, data)?, NameAwaited);
+        }
+        let named = scene.engines.named("b.example");
+        let flow = Flow::new(1, 1).read(named.meaning).heard(5);
+        scene.engines.name(ends[1], flow)?;
+        scene.engines.hear(ends[1], b"hello")?;
+        for (sequence, reason) in [(1, NameAwaited), (5, NameAwaited), (6, WithinLimits)] {
+            assert_eq!(scene.send_fragment(2, sequence, b"hello")?, reason);
+        }
+        for (port, reason) in [(3, WithinLimits), (4, TooManyConnections)] {
+            scene.ask(port, "c.example")?;
+            assert_eq!(scene.send_fragment(port, 1, b"hello")?, reason);
+        }
+        scene.engines.assert_same_state();
+        Ok(())
+    })
+}
+
+/// Segments with first bytes of a connection pass with the bytes that were read, and with no others.
+#[test]
+fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
+    let many = "burst: 1M, count: 1, period: 1h";
+    for (mode, is_enforced) in [("", true), (", mode: observe", false)] {
+        let text = format!(
+            "limits: {{B: {{id: total, cost: packets, {many}, match: {{server-name: b.example}}{mode}}}}}\n"
+        );
+        scenes(&text, |mut scene| {
+            let mut random = fastrand::Rng::with_seed(7);
+            let read: Vec<u8> = (0..1500).map(|_| random.u8(..)).collect();
+            let first = u32::MAX - 700;
+            let ends = scene.ends(1);
+            let named = scene.engines.named("b.example");
+            let heard = u32::try_from(read.len())?;
+            let flow = Flow::new(1, first).read(named.meaning).heard(heard);
+            scene.engines.name(ends, flow)?;
+            let dropped = |reason| if is_enforced { reason } else { WithinLimits };
+            // Nobody knows the bytes here; what comes behind them needs none.
+            assert_eq!(scene.send_at(1, first, &read)?, dropped(NameAwaited));
+            assert_eq!(
+                scene.send_at(1, first.wrapping_add(heard), b"x")?,
+                WithinLimits
+            );
+            scene.engines.hear(ends, &read)?;
+            for _ in 0..40 {
+                let from = random.usize(..read.len());
+                let to = random.usize(from + 1..=read.len());
+                let before = random.usize(..3) * usize::from(from == 0);
+                let behind = random.usize(..20) * usize::from(to == read.len());
+                let mut payload = vec![0; before];
+                payload.extend(&read[from..to]);
+                payload.extend(vec![0; behind]);
+                let place = u32::try_from(from)?.wrapping_sub(u32::try_from(before)?);
+                let sequence = first.wrapping_add(place);
+                assert_eq!(scene.send_at(1, sequence, &payload)?, WithinLimits);
+                payload[before + random.usize(..to - from)] ^= 1 << random.u8(..8);
+                let found = scene.send_at(1, sequence, &payload)?;
+                assert_eq!(found, dropped(NameContradicted), "{from}..{to}");
+            }
+            // A connection that contradicts itself is over, also for what brings no data.
+            scene.engines.name(ends, flow.contradictory())?;
+            assert_eq!(
+                scene.send_at(1, first.wrapping_add(heard), b"x")?,
+                dropped(NameContradicted)
+            );
+            let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
+            assert_eq!(scene.engines.judge(99, &ack), dropped(NameContradicted));
+            scene.engines.assert_same_state();
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// How a client talks to the server.

@@ -6,6 +6,7 @@
 //! noted when its handshake ends; the segment behind may be received together with the last one of the
 //! handshake, so one is also told if a socket waits for that.
 
+mod comparison;
 mod datagrams;
 
 use core::slice;
@@ -21,7 +22,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
     packet::{self, Asked, PROTOCOL_TCP, Segment},
-    server_name::{Allowance, Flow, LONGEST_SEGMENT, Loss, Piece},
+    server_name::{Allowance, Compared, Flow, LONGEST_SEGMENT, Loss, Piece},
 };
 
 use crate::{
@@ -57,10 +58,15 @@ static ALLOWANCE: PerCpuArray<Allowance, 1> = PerCpuArray::new();
 const SILENT: u64 = 0;
 /// Its connection is not noted.
 const UNKNOWN: u64 = 1;
-/// Its connection is noted, and its name not read yet.
+/// Its connection is noted, and its name not read yet, or hidden where data is held for it.
 const AWAITING: u64 = 2;
-/// Its name is read, and limits on connections decide on its data.
-const ASKING: u64 = 3;
+/// Its name is read, and segments with first bytes are compared with those that were read.
+const READ: u64 = 3;
+/// Beside that, limits on connections decide on its data.
+const ASKING: u64 = 4;
+/// Where the number of bytes that were read, and the number of the first one, begin behind these, in bits.
+const HEARD_BITS: u32 = 8;
+const FIRST_BITS: u32 = 32;
 
 /// Returns whether limits count connections by their names.
 #[inline(always)]
@@ -152,6 +158,10 @@ extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
 /// Finds what the policy says of the name of the connection or flow of the workspace's packet, if that matters, and
 /// tells userspace what may say the name.
 #[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "these are the bits of each number"
+)]
 pub(crate) fn find<const FRAGS: bool>(
     context: &XdpContext,
     workspace: &mut Workspace<BucketLocation>,
@@ -163,7 +173,8 @@ pub(crate) fn find<const FRAGS: bool>(
         datagrams::find(context, workspace);
         return;
     }
-    let found = limiter_find_flow(workspace);
+    let noted = limiter_find_flow(workspace);
+    let found = noted & 0xff;
     if found == SILENT || workspace.is_first_segment() {
         return;
     }
@@ -171,13 +182,33 @@ pub(crate) fn find<const FRAGS: bool>(
     let Some(segment) = packet::segment(&frame.first_of_unknown_length()) else {
         return;
     };
+    let segment = forgotten(segment);
+    let shape = globals::shape();
     if found == ASKING {
         limiter_ask_for_place(workspace);
+    }
+    let may_be_held = if found >= READ {
+        let read = ((noted >> FIRST_BITS) as u32, noted as u32 >> HEARD_BITS);
+        match comparison::compare(context, workspace, &segment, read) {
+            None | Some(Compared::Same) => return,
+            Some(Compared::Other) => {
+                workspace.contradict(shape);
+                return;
+            }
+            Some(Compared::Unknown) => workspace.may_be_compared(shape),
+        }
+    } else {
+        workspace.may_be_held(shape)
+    };
+    if !segment.is_whole && found != UNKNOWN {
+        // Nobody can read or compare it, however often it comes.
+        if may_be_held {
+            workspace.hold();
+        }
         return;
     }
-    let is_held = workspace.may_be_held(globals::shape());
-    let Fate { is_told, is_held } = fate(context, workspace, found, is_held, &segment);
-    if is_told {
+    let Fate { is_told, is_held } = fate(context, workspace, found, may_be_held, &segment);
+    if is_told && segment.is_whole {
         let told = Told {
             protocol: PROTOCOL_TCP,
             start: segment.start,
@@ -191,7 +222,7 @@ pub(crate) fn find<const FRAGS: bool>(
 }
 
 /// Writes to the workspace what the policy says of its packet's connection; returns [`SILENT`],
-/// [`UNKNOWN`] or [`AWAITING`].
+/// [`UNKNOWN`], [`AWAITING`], or [`READ`] or [`ASKING`] with what was read.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -212,8 +243,23 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     let meaning = flow.map(|flow| &flow.meaning);
     workspace.note_flow(&MapTables, meaning, find_slot);
     match flow {
-        Some(flow) if flow.asks_for_place(globals::shape()) => ASKING,
-        Some(flow) if flow.is_read() => SILENT,
+        Some(flow) if flow.is_contradictory() => {
+            workspace.contradict(globals::shape());
+            SILENT
+        }
+        Some(flow) if flow.is_hidden() && workspace.may_be_held(globals::shape()) => AWAITING,
+        Some(flow) if flow.is_read() => {
+            let heard = flow.heard_bytes();
+            let found = if flow.asks_for_place(globals::shape()) {
+                ASKING
+            } else if heard == 0 {
+                return SILENT;
+            } else {
+                READ
+            };
+            // It has at most 13 bits.
+            found | u64::from(heard) << HEARD_BITS | u64::from(flow.first) << FIRST_BITS
+        }
         Some(_) => AWAITING,
         None => UNKNOWN,
     }
@@ -246,8 +292,8 @@ const TOLD: u32 = 1;
 /// The segment is held.
 const HELD: u32 = 2;
 
-/// Returns whether userspace is to be told a segment with that number of the connection of the workspace's packet,
-/// by what is noted of the connection, and whether the segment is held, if it may be: the sum of [`TOLD`] and
+/// Returns whether userspace is to be told a segment with that number, and so many bytes of payload, of the connection
+/// of the workspace's packet, by what is noted of the connection, and whether the segment is held, if it may be: the sum of [`TOLD`] and
 /// [`HELD`].
 ///
 /// As above.
@@ -256,6 +302,7 @@ const HELD: u32 = 2;
 extern "C" fn limiter_tell_of_flow(
     workspace: *const Workspace<BucketLocation>,
     sequence: u32,
+    length: u32,
     may_be_held: u32,
 ) -> u32 {
     // As above.
@@ -274,10 +321,26 @@ extern "C" fn limiter_tell_of_flow(
     // then one more is told.
     let flow = unsafe { &mut *flow };
     let held = may_be_held != 0 && flow.hold(workspace.now_ns());
-    u32::from(flow.tell(sequence)) * TOLD + u32::from(held) * HELD
+    u32::from(flow.tell(sequence, length)) * TOLD + u32::from(held) * HELD
 }
 
-/// The fate of a segment whose connection's name is not known.
+/// Returns the same segment, of which the verifier knows nothing: so it walks what follows once, however the headers
+/// were read.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "it is 0")]
+fn forgotten(segment: Segment) -> Segment {
+    let zero = unknown_zero();
+    Segment {
+        start: segment.start ^ zero,
+        length: segment.length ^ zero,
+        header: segment.header ^ zero,
+        sequence: segment.sequence ^ zero as u32,
+        ..segment
+    }
+}
+
+/// The fate of a segment whose connection's name is not known, or of whose bytes nobody here knows whether they are
+/// those that were read.
 struct Fate {
     /// Whether userspace is told of it.
     is_told: bool,
@@ -308,8 +371,9 @@ fn fate(
     // CPU, and each calls this once.
     let allowance = unsafe { &mut *allowance };
     let now_ns = workspace.now_ns();
-    if found == AWAITING {
-        let said = limiter_tell_of_flow(workspace, segment.sequence, may_be_held.into());
+    if found != UNKNOWN {
+        let (sequence, length) = (segment.sequence, segment.payload_length());
+        let said = limiter_tell_of_flow(workspace, sequence, length, may_be_held.into());
         return Fate {
             is_told: said & TOLD != 0 && (allowance.take_noted(now_ns) || lose(Loss::Allowance)),
             is_held: said & HELD != 0,

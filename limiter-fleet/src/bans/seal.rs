@@ -3,13 +3,12 @@
 //! All nodes must have the fleet's name and its key alike, and nothing else: nodes come and go without
 //! a list of them.
 
-use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 
 use super::{beat::Beat, note::BanNote};
 use crate::{
     Name,
-    envelope::{Envelope, Keys, OpenError, SEAL},
+    envelope::{Envelope, Keys, OpenError, SEAL, read, written},
 };
 
 /// The most notes about bans in a letter.
@@ -86,17 +85,6 @@ impl BanSeal {
         } else {
             Err(OpenError::Notes)
         }
-    }
-}
-
-fn written(what: &impl Serialize) -> Vec<u8> {
-    postcard::to_stdvec(what).expect("memory takes all notes")
-}
-
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpenError> {
-    match postcard::take_from_bytes(body) {
-        Ok((read, [])) => Ok(read),
-        _ => Err(OpenError::Notes),
     }
 }
 

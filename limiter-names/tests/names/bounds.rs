@@ -125,7 +125,9 @@ fn nothing_behind_the_bound_is_read() {
         is_encrypted: false,
     };
     let stream = records(&hello.message(), 1 << 14);
-    let outcome = feed(&mut Reader::new(SMALL), 0, 1, 0, &stream[..1000]);
+    let mut reader = Reader::new(SMALL);
+    assert!(feed(&mut reader, 0, 1, 0, &stream[..1000]).is_none());
+    let outcome = feed(&mut reader, 0, 1, 1000, &stream[1000..]);
     assert_unnamed(outcome.as_ref(), NoName::TooLong);
     let request = format!("GET /{} HTTP/1.1\r\nHost: a.b\r\n\r\n", "x".repeat(2000));
     let mut reader = Reader::new(SMALL);

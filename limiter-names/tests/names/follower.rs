@@ -16,6 +16,7 @@ const SMALL: FollowerSettings = FollowerSettings {
     },
     flows: 8,
     name_bytes: 1000,
+    heard_bytes: 10_000,
     pieces_a_second: 1_000_000_000,
 };
 
@@ -109,8 +110,9 @@ fn a_name_once_told_stands_until_the_flow_is_over() {
     assert_named(&live.udp(0, 2, &datagram(NAME, b"12345678")), 2, NAME);
     // Neither client nor forger changes it; and what comes late costs nothing.
     let other = "other.example.com";
-    for place in [0, first.len()] {
-        assert_eq!(live.tcp(1, 1, place, &stream(other)), []);
+    for payload in [stream(other), first[100..].to_vec()] {
+        let place = first.len() - usize::from(payload.len() < first.len()) * payload.len();
+        assert_eq!(live.tcp(1, 1, place, &payload), []);
         assert_eq!(live.udp(1, 2, &datagram(other, b"87654321")), []);
     }
     assert_eq!(live.kept(), [(1, Some(NAME)), (2, Some(NAME))]);
@@ -123,6 +125,92 @@ fn a_name_once_told_stands_until_the_flow_is_over() {
     assert_eq!(live.kept(), []);
     assert_named(&live.tcp(2, 1, 0, &stream(other)), 1, other);
     assert_named(&live.udp(2, 2, &datagram(other, b"87654321")), 2, other);
+}
+
+/// The server may take either copy, and so the client's name is not sure.
+#[test]
+fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
+    let (one, other) = (stream(NAME), stream(&NAME.replace('a', "b")));
+    assert_eq!(one.len(), other.len());
+    let middle = one.len() / 2;
+    let [halves, others] = [&one, &other].map(|stream| stream.split_at(middle));
+    let contradictory = |port| {
+        let flow = from_port(port, Protocol::Tcp);
+        vec![Change::Nameless(flow, NoName::Contradictory)]
+    };
+    let mut live = Live::new(SMALL);
+    // Before the name is read.
+    assert_eq!(live.tcp(0, 1, middle, halves.1), []);
+    assert_eq!(live.tcp(0, 1, middle, others.1), contradictory(1));
+    assert_eq!(live.kept(), [(1, None)]);
+    // Thereafter, also behind a byte before the first, and for as long as the flow lives.
+    assert_eq!(live.tcp(0, 2, middle, halves.1), []);
+    assert_named(&live.tcp(0, 2, 0, halves.0), 2, NAME);
+    for (place, payload) in [(0, &one[..]), (middle, halves.1), (1, &one[1..9])] {
+        assert_eq!(live.tcp(5_000_000, 2, place, payload), []);
+    }
+    assert_eq!(live.0.heard(&from_port(2, Protocol::Tcp)), one);
+    let before = [&b"?"[..], &other].concat();
+    for (place, payload) in [
+        (0, &other[..]),
+        (middle, others.1),
+        (usize::MAX >> 32, &before),
+    ] {
+        assert_eq!(live.tcp(5_000_000, 2, place, payload), contradictory(2));
+    }
+    let reasons = live.0.followed(Protocol::Tcp).nameless;
+    assert_eq!(reasons[NoName::Contradictory as usize], 4);
+}
+
+/// Whoever sends too much alone is; whoever comes when many others do is not.
+#[test]
+fn a_client_is_to_blame_for_what_it_does_not_send() {
+    let mut live = Live::new(FollowerSettings {
+        pieces_a_second: 1600,
+        ..SMALL
+    });
+    let stream = stream(NAME);
+    let mut feed = |client: u8, port, payload: &[u8]| {
+        let flow = Flow {
+            client: [192, 0, 2, client].into(),
+            ..from_port(port, Protocol::Tcp)
+        };
+        let segment = Segment::Tcp {
+            sequence: FIRST,
+            first: Some(FIRST),
+            payload,
+        };
+        live.0.feed(0, flow, segment, |_| {})
+    };
+    assert!(feed(1, 1, &stream[..100]) && feed(1, 1, b""));
+    // Its tenth of a hundred pieces a second.
+    for port in 2..50 {
+        assert!(feed(1, port, &stream));
+    }
+    let others: Vec<_> = (2..=255).map(|client| feed(client, 1, &stream)).collect();
+    let before = others.iter().position(|is_to_blame| !is_to_blame);
+    assert!((100..160).contains(&before.expect("all are read")));
+    assert!(!others[253]);
+    let followed = live.0.followed(Protocol::Tcp);
+    assert_eq!((followed.pieces, followed.overrun), (160, 49 + 254 - 160));
+}
+
+/// Bytes that gave way can be compared with nothing: a client must not wait for that.
+#[test]
+fn what_can_no_more_be_compared_is_contradictory() {
+    let mut live = Live::new(FollowerSettings {
+        heard_bytes: 1500,
+        ..SMALL
+    });
+    let stream = stream(NAME);
+    for port in 1..=3 {
+        assert_named(&live.tcp(0, port, 0, &stream), port, NAME);
+    }
+    assert!(matches!(
+        live.tcp(1, 1, 0, &stream)[..],
+        [Change::Nameless(_, NoName::Contradictory)]
+    ));
+    assert_eq!(live.tcp(1, 3, 0, &stream), []);
 }
 
 #[test]
@@ -268,7 +356,8 @@ fn memory_is_bounded_by_the_settings() {
         let end = if port % 3 == 0 { whole.len() } else { 500 };
         live.tcp(now_ns, port, 0, &whole[..end]);
         live.udp(now_ns, port, &initial);
-        let most = 2 * (SMALL.reader.bytes + SMALL.name_bytes + 16 * 800) + (1 << 14);
+        let most =
+            2 * (SMALL.reader.bytes + SMALL.name_bytes + 16 * 800) + SMALL.heard_bytes + (1 << 14);
         assert!(live.0.memory() <= most, "{} of {most}", live.0.memory());
     }
 }

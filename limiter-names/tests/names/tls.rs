@@ -82,6 +82,33 @@ fn what_names_nobody_says_why() {
 }
 
 #[test]
+fn the_name_may_be_among_the_first_bytes_of_a_long_hello() {
+    let application = [b'x'; 250];
+    let hello = Hello {
+        applications: &[&application[..]; 20],
+        ..HELLO
+    };
+    let message = hello.message();
+    let stream = records(&message, 1 << 14);
+    assert!(stream.len() > 5000);
+    assert_named(read_tcp(&stream).as_ref(), NAME);
+    assert_named(read_tcp(&records(&message, 100)).as_ref(), NAME);
+    let end = message
+        .windows(NAME.len())
+        .position(|part| part == NAME.as_bytes());
+    let end = end.expect("it has the name") + NAME.len() + 5;
+    for length in 1..end {
+        assert!(read_tcp(&stream[..length]).is_none(), "{length}");
+    }
+    assert_named(read_tcp(&stream[..end]).as_ref(), NAME);
+    // The length of all extensions does not agree.
+    let mut shorter = message;
+    shorter[3] -= 1;
+    let found = read_tcp(&records(&shorter, 1 << 14));
+    assert_unnamed(found.as_ref(), NoName::Malformed);
+}
+
+#[test]
 fn damaged_hellos_are_refused() {
     let message = HELLO.message();
     let stream = |message: &[u8]| records(message, 1 << 14);

@@ -88,6 +88,8 @@ pub(super) struct Problems {
     noted: Vec<(FileNumber, Diagnostic)>,
     /// The files that can be read again.
     read: Vec<PathBuf>,
+    /// The file that another node pushes, which may name no others; `None`: there is none.
+    pushed: Option<FileNumber>,
 }
 
 /// One of a configuration's files.
@@ -106,6 +108,18 @@ impl Problems {
     pub(super) fn open(&mut self, name: &str) -> FileNumber {
         self.files.push(Arc::from(name));
         FileNumber(self.files.len() - 1)
+    }
+
+    /// Adds a file that another node pushes.
+    pub(super) fn open_pushed(&mut self, name: &str) -> FileNumber {
+        let file = self.open(name);
+        self.pushed = Some(file);
+        file
+    }
+
+    /// Returns whether another node pushes a file.
+    pub(super) fn is_pushed(&self, file: FileNumber) -> bool {
+        self.pushed == Some(file)
     }
 
     /// Notes that a file is read, whether or not that succeeds.

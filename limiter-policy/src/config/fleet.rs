@@ -8,7 +8,7 @@ use std::{
 use limiter_fleet::{Members, Name};
 
 use super::{
-    Buckets, Scope, diagnostics::Problems, limits::Limits, node::Node, reader::Fields,
+    Buckets, Scope, diagnostics::Problems, folder, limits::Limits, node::Node, reader::Fields,
     reader::Reader, store_url, surroundings::named_path,
 };
 use crate::{
@@ -24,6 +24,7 @@ const NODES: &str = "nodes";
 const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
+const ACCEPT_POLICY: &str = "accept-policy";
 
 /// Reads `fleet`, and looks whether the files that it names hold what they should.
 pub(super) fn read<'n>(
@@ -40,6 +41,7 @@ pub(super) fn read<'n>(
         PASSWORD_FILE,
         KEY_FILE,
         CA_FILE,
+        ACCEPT_POLICY,
     ];
     let expected = "a map with 'store', 'name', 'node' and 'key-file'";
     let fields = reader.fields(node, expected, &known)?;
@@ -76,6 +78,8 @@ pub(super) fn read<'n>(
         directory,
         fleet::read_certificates,
     );
+    let accepts = fields.get(ACCEPT_POLICY);
+    let accepts = accepts.map(|node| read_accepted(reader, node));
     let store = store?;
     if store.user.is_some() && fields.is_missing(PASSWORD_FILE) {
         reader.error(
@@ -100,6 +104,10 @@ pub(super) fn read<'n>(
         password_file: password_file?,
         key_file: key_file??,
         ca_file: ca_file?,
+        accept_policy: match accepts {
+            Some(accepts) => Some(accepts?),
+            None => None,
+        },
     })
 }
 
@@ -198,6 +206,21 @@ fn indivisible(why: Indivisible, nodes: u32) -> String {
             "'scope: fleet' among {nodes} nodes needs a burst of at least {least}: a floor is a \
              twentieth of it, divided by the nodes, and holds a token"
         ),
+    }
+}
+
+/// Reads the name of the file, in the folder beside the configuration, that other nodes may replace.
+fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<String> {
+    let name = reader.text(node, "a file's name")?;
+    if folder::is_name(name) {
+        Some(name.to_owned())
+    } else {
+        let message = format!(
+            "{ACCEPT_POLICY} '{name}' must be the name of a file in the folder beside the \
+             configuration, such as 'fleet.yaml'"
+        );
+        reader.error(node.at, message);
+        None
     }
 }
 

@@ -31,6 +31,12 @@ pub(super) fn of(file: &Path) -> PathBuf {
     file.with_extension("d")
 }
 
+/// Returns whether a file of that name is joined where it is in the folder.
+pub(super) fn is_name(name: &str) -> bool {
+    let name = name.as_bytes();
+    name.ends_with(ENDS) && !name.starts_with(b".") && !name.contains(&b'/')
+}
+
 /// Returns the files in a folder that are to be joined, in the order of their names' bytes; none if it
 /// does not exist.
 ///
@@ -80,6 +86,14 @@ mod tests {
 
     #[test]
     fn a_folder_has_the_name_of_its_file() {
+        for (name, is_joined) in [
+            ("fleet.yaml", true),
+            (".yaml", false),
+            ("../a.yaml", false),
+            ("fleet.yml", false),
+        ] {
+            assert_eq!(is_name(name), is_joined, "{name}");
+        }
         for (file, folder) in [
             ("/etc/limiter/limiter.yaml", "/etc/limiter/limiter.d"),
             ("new.yml", "new.d"),

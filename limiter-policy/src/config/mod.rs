@@ -53,6 +53,7 @@ mod page;
 mod ports;
 mod prefix;
 mod public_suffixes;
+mod pushed;
 mod queue;
 pub mod rate;
 mod reader;
@@ -79,6 +80,7 @@ pub use self::{
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
     page::{Page, Place},
+    pushed::Pushed,
     settings::{AttachMode, Control, Metrics},
 };
 use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
@@ -148,6 +150,20 @@ pub fn load(path: &Path, now: Timestamp) -> Result<Config, Diagnostics> {
 ///
 /// All errors of all these files, except for feed files that keep their previous content.
 pub fn load_again(path: &Path, old: &Feeds, now: Timestamp) -> Result<Config, Diagnostics> {
+    load_pushed(path, old, now, None)
+}
+
+/// Reads a configuration file like [`load_again`], with a pushed file in place of that of its folder.
+///
+/// # Errors
+///
+/// All errors of all these files, except for feed files that keep their previous content.
+pub fn load_pushed(
+    path: &Path,
+    old: &Feeds,
+    now: Timestamp,
+    pushed: Option<Pushed<'_>>,
+) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
     problems.note_read(path);
@@ -166,7 +182,7 @@ pub fn load_again(path: &Path, old: &Feeds, now: Timestamp) -> Result<Config, Di
         Ok(text) => {
             let mut texts = Texts::new(file, text);
             if !file::is_descriptor(path) {
-                join_folder(&folder::of(path), &mut texts, &mut problems);
+                join_folder(&folder::of(path), pushed, &mut texts, &mut problems);
             }
             sections::read(&texts, &surroundings, &mut problems)
         }
@@ -176,6 +192,22 @@ pub fn load_again(path: &Path, old: &Feeds, now: Timestamp) -> Result<Config, Di
         }
     };
     checked(config, problems)
+}
+
+/// Checks whether a text may be pushed at all, before any node looks what it means there.
+///
+/// # Errors
+///
+/// It is no YAML, or has sections about a node.
+pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
+    let mut problems = Problems::default();
+    let file = problems.open(name);
+    pushed::check(text, &sections::OF_ALL, file, &mut problems);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems.into_diagnostics())
+    }
 }
 
 /// Returns the files in a folder that a configuration beside it is joined with, or why it cannot be.
@@ -188,11 +220,22 @@ pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     folder::files(folder).map_err(|(path, unusable)| format!("{}: {unusable}", path.display()))
 }
 
+/// Returns the folder whose files a configuration file is joined with.
+#[must_use]
+pub fn folder_of(path: &Path) -> PathBuf {
+    folder::of(path)
+}
+
 /// Appends the files of a folder; notes those that cannot be read.
-fn join_folder(folder: &Path, texts: &mut Texts, problems: &mut Problems) {
+fn join_folder(
+    folder: &Path,
+    pushed: Option<Pushed<'_>>,
+    texts: &mut Texts,
+    problems: &mut Problems,
+) {
     // A file that is added changes the folder.
     problems.note_read(folder);
-    let files = match folder::files(folder) {
+    let mut files = match folder::files(folder) {
         Ok(files) => files,
         Err((path, unusable)) => {
             let file = problems.open(&path.display().to_string());
@@ -200,10 +243,23 @@ fn join_folder(folder: &Path, texts: &mut Texts, problems: &mut Problems) {
             return;
         }
     };
+    if let Some(Pushed { path, .. }) = pushed
+        && let Err(place) = files.binary_search_by(|file| file.as_path().cmp(path))
+    {
+        files.insert(place, path.to_owned());
+    }
     for path in files {
         problems.note_read(&path);
-        let file = problems.open(&path.display().to_string());
-        let text = file::read(&path).and_then(|text| {
+        let name = path.display().to_string();
+        let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
+            Some(Pushed { text, .. }) => {
+                let file = problems.open_pushed(&name);
+                pushed::check(text, &sections::OF_ALL, file, problems);
+                (file, Ok(text.to_owned()))
+            }
+            None => (problems.open(&name), file::read(&path)),
+        };
+        let text = read.and_then(|text| {
             file::check_together(texts.len() + text.len())?;
             Ok(text)
         });

@@ -102,6 +102,28 @@ const JOINED: Sections = Sections {
     list_names: &[EXCLUDE, BLOCK, NEVER_BAN],
 };
 
+/// The sections that a node may take from another: none about a host, or with secrets of it.
+pub(super) const OF_ALL: [&str; 18] = [
+    LIMITS,
+    SELECTOR,
+    OVERRIDES,
+    SUBSCRIBERS,
+    LISTS,
+    EXCLUDE,
+    BLOCK,
+    NEVER_BAN,
+    IP_REP,
+    STANDING,
+    ANSWERS,
+    ZONES.section,
+    PUBLIC_SUFFIXES,
+    SERVER_NAMES.section,
+    MALFORMED,
+    OWN_CONNECTIONS,
+    CONNECTIONS,
+    NAMES,
+];
+
 /// Reads a configuration's texts. If any errors are noted, the result is `None` or not valid.
 pub(super) fn read(
     texts: &Texts,

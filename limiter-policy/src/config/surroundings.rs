@@ -30,11 +30,14 @@ pub(super) fn named_path(
     name: &str,
     directory: Option<&Path>,
 ) -> Option<PathBuf> {
-    if directory.is_none() {
-        let message = format!(
-            "cannot read the file '{name}': only a configuration file can name other files"
-        );
-        reader.error(at, message);
-    }
-    Some(directory?.join(name))
+    let file = reader.position(at).file;
+    let why = if directory.is_none() {
+        "only a configuration file can name other files"
+    } else if reader.problems().is_pushed(file) {
+        "a file that is pushed cannot name others"
+    } else {
+        return Some(directory?.join(name));
+    };
+    reader.error(at, format!("cannot read the file '{name}': {why}"));
+    None
 }

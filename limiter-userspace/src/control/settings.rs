@@ -233,6 +233,7 @@ mod tests {
             members: None,
             key_file: "fleet.key".into(),
             ca_file: None,
+            accept_policy: None,
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     bans, capacity, confirm, connections,
-    fleet::NoFleet,
+    fleet::{Fleet, NoFleet, PushingError},
     known,
     named::{NamedBucket, bucket_named},
     offenders, owners, queues, refill,
@@ -28,7 +28,7 @@ use super::{
 use crate::{
     protocol::{
         Answer, AutomaticRate, BansStatus, BucketsStatus, Explanation, InterfaceStatus,
-        LimitExplanation, LimitStatus, PolicyStatus, Request, Status,
+        LimitExplanation, LimitStatus, PolicyStatus, PushStatus, Request, Status,
     },
     reputation::pressure::Measured,
 };
@@ -48,6 +48,9 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             let confirmed = confirm::confirm(&daemon).await;
             Answer::told(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
+        Request::Push(query) => pushing(&daemon, |fleet| fleet.push(query)),
+        Request::PushStatus => pushing(&daemon, Fleet::push_status),
+        Request::EndPush { keep } => pushing(&daemon, |fleet| fleet.end_push(keep)),
         // The daemon ends once the answer is sent.
         Request::Detach => Answer::Detaching,
         Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
@@ -62,6 +65,17 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
             let failed = |error| Answer::Error(format!("answering has failed: {error}"));
             answer.await.unwrap_or_else(failed)
         }
+    }
+}
+
+/// Answers about a push that begins here.
+fn pushing(
+    daemon: &Daemon,
+    ask: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
+) -> Answer {
+    match &daemon.fleet {
+        Some(fleet) => Answer::told(ask(fleet).map(Answer::Push)),
+        None => Answer::Error(NoFleet.to_string()),
     }
 }
 
@@ -127,6 +141,9 @@ pub(super) fn read(
         }
         Request::Reload
         | Request::AcceptList { .. }
+        | Request::Push(_)
+        | Request::PushStatus
+        | Request::EndPush { .. }
         | Request::Confirm
         | Request::Detach
         | Request::ChangeBans(_)

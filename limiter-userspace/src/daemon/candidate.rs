@@ -14,7 +14,7 @@ use limiter_datapath::kernel::{
     possible_cpus, wall_clock_now,
 };
 use limiter_policy::{
-    config::{self, Config, Diagnostics},
+    config::{self, Config, Diagnostics, Pushed},
     lists::{Feeds, ListRecord},
     policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
 };
@@ -116,14 +116,15 @@ pub(super) struct Read {
 impl Read {
     /// Reads the configuration file and the feeds that it names. `inherited` returns what to
     /// inherit, which may be in a file that the configuration names; a refused feed keeps its `old`
-    /// content. Takes seconds for very long files.
+    /// content, and a `pushed` file is in place of that of the folder. Takes seconds for very long files.
     pub(super) fn load(
         path: &Path,
         old: &Feeds,
+        pushed: Option<Pushed<'_>>,
         inherited: impl FnOnce(&Config) -> Inherited,
     ) -> Result<Self, CandidateError> {
         let begun_at = wall_clock_now();
-        let mut config = config::load_again(path, old, begun_at)?;
+        let mut config = config::load_pushed(path, old, begun_at, pushed)?;
         let inherited = inherited(&config);
         let names;
         (config.policy, names) = config

@@ -19,7 +19,17 @@ pub(super) struct Changes {
 /// A change that is reverted unless it is confirmed.
 struct Unconfirmed {
     previous: Previous,
+    confirmer: Confirmer,
     until: Instant,
+}
+
+/// Those who confirm changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Confirmer {
+    /// An operator of this host.
+    Operator,
+    /// The node of the fleet that pushes.
+    Fleet,
 }
 
 impl Changes {
@@ -45,8 +55,34 @@ impl Changes {
     }
 
     /// Makes a change wait until then to be confirmed.
-    pub(super) fn await_confirmation(&mut self, previous: Previous, until: Instant) {
-        self.unconfirmed = Some(Unconfirmed { previous, until });
+    pub(super) fn await_confirmation(
+        &mut self,
+        previous: Previous,
+        confirmer: Confirmer,
+        until: Instant,
+    ) {
+        self.unconfirmed = Some(Unconfirmed {
+            previous,
+            confirmer,
+            until,
+        });
+    }
+
+    /// Returns who is to confirm the waiting change; `None`: none waits.
+    pub(super) fn confirmer(&self) -> Option<Confirmer> {
+        let unconfirmed = self.unconfirmed.as_ref();
+        unconfirmed.map(|unconfirmed| unconfirmed.confirmer)
+    }
+
+    /// Makes a change that the fleet is to confirm wait until then, longer or shorter than before. One that
+    /// is due stays so.
+    pub(super) fn wait_for_fleet(&mut self, until: Instant, now: Instant) {
+        if let Some(unconfirmed) = &mut self.unconfirmed
+            && unconfirmed.confirmer == Confirmer::Fleet
+            && unconfirmed.until > now
+        {
+            unconfirmed.until = until;
+        }
     }
 
     /// When the waiting change is to be reverted.

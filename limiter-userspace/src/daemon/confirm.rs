@@ -2,45 +2,112 @@
 
 use std::{
     io,
+    path::Path,
     sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
-use limiter_datapath::kernel::{DatapathError, Previous, wall_clock_now};
+use limiter_datapath::kernel::{Previous, wall_clock_now};
 use limiter_policy::policy::diff;
-use thiserror::Error;
+use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
 
-use super::{messages::log_begun_anew, pulse::BEAT, service, shared::Daemon, worker::Worker};
+use super::{
+    changes::Confirmer, error::ConfirmError, messages::log_begun_anew, options::Options,
+    pulse::BEAT, replacement, service, shared::Daemon, worker::Worker,
+};
 
 /// How long the daemon may take to end.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// Confirming failed.
-#[derive(Debug, Error)]
-pub(super) enum ConfirmError {
-    /// No policy waits for it.
-    #[error("no policy waits to be confirmed")]
-    Nothing,
-    /// The policy before it could not be removed.
-    #[error(transparent)]
-    Datapath(#[from] DatapathError),
+/// The confirmation that a policy waits for: by whom, and how soon.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Confirmation {
+    pub(super) confirmer: Confirmer,
+    pub(super) patience: Duration,
+}
+
+impl Confirmation {
+    /// Returns what the options of `limiter run` ask for; `None`: policies need no confirmation.
+    pub(super) fn of(options: &Options) -> Option<Self> {
+        options.confirm.map(|patience| Self {
+            confirmer: Confirmer::Operator,
+            patience,
+        })
+    }
 }
 
 /// Makes the policy in force wait to be confirmed.
-pub(super) fn ask(daemon: &Daemon, previous: Previous, patience: Duration) {
-    warn!(
-        "the policy is reverted in {} s unless it is confirmed: run `limiter confirm`",
-        patience.as_secs_f64()
-    );
+pub(super) fn ask(daemon: &Daemon, previous: Previous, confirmation: Confirmation) {
+    let Confirmation {
+        confirmer,
+        patience,
+    } = confirmation;
+    // The fleet's node says in its own words what is pushed.
+    if confirmer == Confirmer::Operator {
+        warn!(
+            "the policy is reverted in {} s unless it is confirmed: run `limiter confirm`",
+            patience.as_secs_f64()
+        );
+    }
     let until = Instant::now() + patience;
-    daemon.changes().await_confirmation(previous, until);
+    let mut changes = daemon.changes();
+    changes.await_confirmation(previous, confirmer, until);
+    drop(changes);
     daemon.unconfirmed.notify_all();
 }
 
-/// Keeps the policy in force; returns its number.
+/// Keeps the policy in force, as an operator wants; returns its number.
 pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     let _alone = daemon.changing.lock().await;
+    match daemon.changes().confirmer() {
+        Some(Confirmer::Operator) => {}
+        Some(Confirmer::Fleet) => return Err(ConfirmError::Pushed),
+        None => return Err(ConfirmError::Nothing),
+    }
+    keep(daemon)
+}
+
+/// Keeps the policy in force, as the fleet wants, once the file's text is where it is read from at the next
+/// start; returns its number. One that is due to be reverted is not kept.
+pub(super) async fn confirm_pushed(
+    daemon: &Daemon,
+    file: &Path,
+    text: Arc<str>,
+) -> Result<u64, ConfirmError> {
+    // Whoever reverts it waits until this is done.
+    let _alone = daemon.changing.lock().await;
+    {
+        let changes = daemon.changes();
+        if changes.confirmer() != Some(Confirmer::Fleet) || changes.is_due(Instant::now()) {
+            return Err(ConfirmError::Nothing);
+        }
+    }
+    let path = file.to_owned();
+    let written = spawn_blocking(move || replacement::replace(&path, text.as_bytes())).await;
+    let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
+    written.map_err(|source| ConfirmError::Write {
+        file: file.to_owned(),
+        source,
+    })?;
+    keep(daemon)
+}
+
+/// Makes a policy that the fleet is to confirm wait for so long from now on; not at all if that is 0: then
+/// it is reverted.
+pub(super) fn hold(daemon: &Daemon, patience: Duration) {
+    let now = Instant::now();
+    daemon.changes().wait_for_fleet(now + patience, now);
+    daemon.unconfirmed.notify_all();
+}
+
+/// Returns whether a policy is in force that the fleet is to confirm.
+pub(super) fn is_held(daemon: &Daemon) -> bool {
+    daemon.changes().confirmer() == Some(Confirmer::Fleet)
+}
+
+/// Keeps the policy in force.
+fn keep(daemon: &Daemon) -> Result<u64, ConfirmError> {
     let previous = daemon.changes().take_unconfirmed();
     let previous = previous.ok_or(ConfirmError::Nothing)?;
     daemon.settled.notify_one();
@@ -58,7 +125,7 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
     Worker::start(
         "confirmation",
         move || {
-            keep(&working);
+            revert_in_time(&working);
             working.pulses.confirmation.end();
         },
         move || {
@@ -69,7 +136,7 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
 }
 
 /// Reverts what is not confirmed in time, until the daemon ends or that was the first policy.
-fn keep(daemon: &Daemon) {
+fn revert_in_time(daemon: &Daemon) {
     loop {
         daemon.pulses.confirmation.beat();
         let is_due = {

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::{
     candidate::Candidate,
-    confirm,
+    confirm::{self, Confirmation},
     error::ReloadError,
     memory,
     messages::{log_attached, log_begun_anew, log_carried},
@@ -26,13 +26,14 @@ use super::{
 };
 use crate::guard;
 
-/// Puts a configuration in force; its buckets owe what was `resumed`. If it must be confirmed, it
+/// Puts a configuration in force; its buckets owe what was `resumed`. If there must be a `confirmation`, it
 /// can be reverted from then on. Returns the names of the limits whose buckets begin anew because
 /// their strategy changed.
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
     resumed: Option<Resumed>,
+    confirmation: Option<Confirmation>,
 ) -> Result<BegunAnew, ReloadError> {
     let elsewhere = {
         let names = &candidate.interfaces;
@@ -91,8 +92,8 @@ pub(super) async fn put_in_force(
     if let Some(carried) = previous.carried() {
         log_carried(carried);
     }
-    match daemon.options.confirm {
-        Some(patience) => confirm::ask(daemon, previous, patience),
+    match confirmation {
+        Some(confirmation) => confirm::ask(daemon, previous, confirmation),
         None => daemon.datapath_mut().settle(previous)?,
     }
     memory::give_back();

@@ -122,6 +122,59 @@ pub(super) enum AcceptError {
     },
 }
 
+/// Confirming failed.
+#[derive(Debug, Error)]
+pub(super) enum ConfirmError {
+    /// No policy waits for it.
+    #[error("no policy waits to be confirmed")]
+    Nothing,
+    /// The fleet confirms it.
+    #[error(
+        "another node of the fleet pushes the policy in force: `limiter fleet confirm` there keeps it \
+         on all nodes"
+    )]
+    Pushed,
+    /// It could not be written where it is read from at the next start.
+    #[error("the file '{}' cannot be written: {source}", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The policy before it could not be removed.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+}
+
+/// A policy that the fleet pushes is not taken.
+#[derive(Debug, Error)]
+pub(super) enum PushError {
+    /// The configuration has changed since the daemon started.
+    #[error("its configuration says no more that the file may be replaced")]
+    NotAccepted,
+    /// The guard is against it.
+    #[error("the guard is against it: {0}")]
+    Guard(String),
+    /// The guard cannot tell whom it would lock out.
+    #[error("the guard cannot tell whom it would lock out: {0}")]
+    Blind(String),
+    /// It cannot be written where it is read from at the next start.
+    #[error("the file '{}' cannot be written: {source}", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// It cannot be kept.
+    #[error(transparent)]
+    Confirm(#[from] ConfirmError),
+    /// It cannot be put in force.
+    #[error(transparent)]
+    Reload(#[from] ReloadError),
+}
+
 /// A change failed; the policy in force stays as it is.
 #[derive(Debug, Error)]
 pub enum ReloadError {

@@ -1,11 +1,11 @@
 //! Requests to change the policy.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::{AcceptError, ReloadError};
+use super::error::{AcceptError, PushError, ReloadError};
 use crate::protocol::Reloaded;
 
 /// Sends requests to change the policy.
@@ -18,6 +18,8 @@ pub(super) enum PolicyRequest {
     Reload(Reply<Reloaded, ReloadError>),
     /// Put feeds in force that were held back.
     Accept(Accept, Reply<Vec<PathBuf>, AcceptError>),
+    /// Look at a policy that the fleet pushes, put it in force, or keep it.
+    Push(Push, Reply<Pushed, PushError>),
 }
 
 type Reply<T, E> = oneshot::Sender<Result<T, E>>;
@@ -53,6 +55,11 @@ impl Requests {
         self.ask(|reply| PolicyRequest::Accept(accept, reply)).await
     }
 
+    /// Requests something about a policy that the fleet pushes, and waits for the result.
+    pub(super) async fn push(&self, push: Push) -> Result<Pushed, RequestError<PushError>> {
+        self.ask(|reply| PolicyRequest::Push(push, reply)).await
+    }
+
     async fn ask<T, E>(
         &self,
         asked: impl FnOnce(Reply<T, E>) -> PolicyRequest,
@@ -71,4 +78,32 @@ pub(super) struct Accept {
     pub(super) list: String,
     /// The digests of its files' contents.
     pub(super) digests: Vec<String>,
+}
+
+/// A thing to be done with a policy that the fleet pushes.
+pub(super) struct Push {
+    /// The text of the file.
+    pub(super) text: Arc<str>,
+    /// The file that it replaces.
+    pub(super) file: PathBuf,
+    /// The thing.
+    pub(super) step: PushStep,
+}
+
+/// The things that are done with it.
+pub(super) enum PushStep {
+    /// Say what it would change.
+    Check,
+    /// Put it in force, until it is confirmed within that time.
+    Take(Duration),
+    /// Confirm it.
+    Keep,
+}
+
+/// The result of that.
+pub(super) struct Pushed {
+    /// The number of the policy in force.
+    pub(super) generation: u64,
+    /// The change that the file makes, or would.
+    pub(super) diff: String,
 }

@@ -19,7 +19,7 @@ use tracing::info;
 use super::{
     automatic_rates,
     candidate::{Candidate, CandidateError, Inherited, Read},
-    confirm,
+    confirm::{self, Confirmation},
     enforce::put_in_force,
     error::StartupError,
     exporter::{Exporters, Placed},
@@ -119,7 +119,8 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     let daemon = Arc::new(Daemon::new(options, told, state, fleet, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
-    put_in_force(&daemon, candidate, resumed).await?;
+    let confirmation = Confirmation::of(&daemon.options);
+    put_in_force(&daemon, candidate, resumed, confirmation).await?;
     // Now that the bans are there from before.
     if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
         threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
@@ -202,7 +203,7 @@ impl Beginning {
     ) -> Result<Self, CandidateError> {
         let mut state = None;
         let mut resumed = None;
-        let read = Read::load(&options.config, feeds, |config| {
+        let read = Read::load(&options.config, feeds, None, |config| {
             state = config.state.clone().map(StateKeeper::new);
             if let Some(pinned) = pinned {
                 state.as_ref().inspect(|state| Resumed::pass_over(state));
@@ -217,7 +218,7 @@ impl Beginning {
             {
                 resumed = None;
                 Resumed::refuse(state, error.into());
-                Read::load(&options.config, feeds, |_| Inherited::default())?
+                Read::load(&options.config, feeds, None, |_| Inherited::default())?
             }
             (read, _) => read?,
         };

@@ -43,17 +43,33 @@ pub use self::{
 /// The machine did not say whom a policy must not lock out.
 #[derive(Debug, Error)]
 #[error("cannot tell who must not be locked out: {0}")]
-struct Unknown(#[from] ProbeError);
+pub struct Unknown(#[from] ProbeError);
 
 /// Returns what a policy's limits and lists would do now to those who must not be locked out of
 /// this machine, in words. If that cannot be known, the warning says so.
 pub async fn warnings(policy: &Policy) -> Vec<String> {
-    let guarded_addresses = match guarded_addresses().await {
-        Ok(guarded_addresses) => guarded_addresses,
-        Err(unknown) => return vec![unknown.to_string()],
-    };
+    match guarded_addresses().await {
+        Ok(guarded_addresses) => in_words(policy, &guarded_addresses),
+        Err(unknown) => vec![unknown.to_string()],
+    }
+}
+
+/// Returns the [`warnings`] of a policy that another, which is in force, does not deserve.
+///
+/// # Errors
+///
+/// The machine does not say whom a policy must not lock out.
+pub async fn new_warnings(old: &Policy, new: &Policy) -> Result<Vec<String>, Unknown> {
+    let guarded_addresses = guarded_addresses().await?;
+    let known = in_words(old, &guarded_addresses);
+    let mut warnings = in_words(new, &guarded_addresses);
+    warnings.retain(|warning| !known.contains(warning));
+    Ok(warnings)
+}
+
+fn in_words(policy: &Policy, guarded_addresses: &GuardedAddresses) -> Vec<String> {
     let blocked = blocked::warnings(policy, &guarded_addresses.guarded, &guarded_addresses.own);
-    let held = lockout::warnings(policy, guarded_addresses.guarded);
+    let held = lockout::warnings(policy, guarded_addresses.guarded.clone());
     let held = held.iter().map(ToString::to_string);
     blocked
         .iter()

@@ -47,6 +47,9 @@ pub struct FleetStatus {
     pub heard: u64,
     /// The notes that were refused since the start, by reason.
     pub refused: BTreeMap<String, u64>,
+    /// The policies that the fleet pushed to this node since the start: `kept`, `refused`, `taken_back`.
+    #[serde(default)]
+    pub pushes: BTreeMap<String, u64>,
     /// The nodes that gave a sign of life within a day, by name.
     pub nodes: BTreeMap<String, FleetNode>,
     /// This node's shares of budgets that the fleet has in common, by the limit's name.

@@ -7,6 +7,7 @@ mod explanation;
 mod fleet;
 pub mod known;
 mod offenders;
+mod push;
 mod refill;
 mod reload;
 pub mod sieves;
@@ -39,6 +40,7 @@ pub use self::{
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
     },
+    push::{PushNode, PushQuery, PushStatus},
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, Reloaded, SettingDiff},
     standing::{
@@ -149,6 +151,15 @@ pub enum Request {
     },
     /// Get what is known of the fleet.
     Fleet,
+    /// Push a policy to all nodes of the fleet.
+    Push(PushQuery),
+    /// Get how far that is. A push is taken back if nobody asks.
+    PushStatus,
+    /// Keep the policy on all nodes, or have it taken back.
+    EndPush {
+        /// Whether to keep it.
+        keep: bool,
+    },
     /// Get the whole policy in force.
     Policy,
     /// Read the configuration again and put it in force.
@@ -182,6 +193,9 @@ impl Request {
             | Self::Reset(_)
             | Self::Refund(_)
             | Self::AcceptList { .. }
+            | Self::Push(_)
+            | Self::PushStatus
+            | Self::EndPush { .. }
             | Self::Reload
             | Self::Confirm
             | Self::Detach => false,
@@ -229,6 +243,8 @@ pub enum Answer {
     Sieves(Vec<SieveStatus>),
     /// To [`Request::Fleet`].
     Fleet(FleetStatus),
+    /// To [`Request::Push`], [`Request::PushStatus`] and [`Request::EndPush`].
+    Push(PushStatus),
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].

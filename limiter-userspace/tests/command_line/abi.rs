@@ -18,7 +18,7 @@ struct Shape<'n> {
     value: u32,
     /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
     /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS`,
-    /// `TICKET_KEYS`, `SERVER_FLOWS`, `QUIC_FLOWS` and `FIRST_BYTES`.
+    /// `TICKET_KEYS`, `SERVER_FLOWS`, `QUIC_FLOWS`, `FIRST_BYTES` and `FIRST_BYTES_READ`.
     entries: u32,
     flags: u32,
 }
@@ -27,14 +27,14 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 18;
+const TABLE_OF: u32 = 19;
 
-const SHAPES: [Shape<'static>; 43] = [
+const SHAPES: [Shape<'static>; 44] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1792, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1856, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STANDING_TRAFFIC", MapType::PerCpuArray, 4, 48, 1280, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
@@ -86,6 +86,7 @@ const SHAPES: [Shape<'static>; 43] = [
     ),
     shape("FIRST_BYTES", MapType::RingBuf, 0, 0, 65_536, 0),
     shape("FIRST_BYTES_LOST", MapType::PerCpuArray, 4, 8, 5, 0),
+    shape("FIRST_BYTES_READ", MapType::LruHash, 40, 4096, 1, 0),
     shape("FIRST_SYNS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FIRST_TRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("FULL_AT", MapType::Array, 4, 8, 1, 0),
@@ -106,7 +107,7 @@ const SHAPES: [Shape<'static>; 43] = [
     shape("QUIC_FLOWS", MapType::LruHash, 40, 32, 1, 0),
     shape("REFUSED_QUESTIONS", MapType::RingBuf, 0, 0, 65_536, 0),
     shape("RMEM_MAX", MapType::Array, 4, 8, 1, BPF_F_RDONLY_PROG),
-    shape("SERVER_FLOWS", MapType::Hash, 40, 56, 1, BPF_F_NO_PREALLOC),
+    shape("SERVER_FLOWS", MapType::Hash, 40, 64, 1, BPF_F_NO_PREALLOC),
     shape("SHORTAGE", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_ENTRIES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
@@ -123,7 +124,7 @@ const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, in the order of their counters.
-const REASONS: [&str; 28] = [
+const REASONS: [&str; 29] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -152,6 +153,7 @@ const REASONS: [&str; 28] = [
     "too_many_connections",
     "own_connection",
     "name_awaited",
+    "name_contradicted",
 ];
 
 const fn shape(

@@ -118,6 +118,32 @@ fn wrong_sections() {
 }
 
 #[test]
+fn files_of_policies() {
+    let with = |file: &str| {
+        format!(
+            "store: 'redis://store', name: edge, node: a, key-file: fleet.key, accept-policy: {file}"
+        )
+    };
+    let fleet = load_with(&format!("{{{}}}", with("fleet.yaml")), KEY)
+        .unwrap()
+        .fleet
+        .unwrap();
+    assert_eq!(fleet.accept_policy.as_deref(), Some("fleet.yaml"));
+    for wrong in [
+        "/etc/limiter/fleet.yaml",
+        "../fleet.yaml",
+        ".fleet.yaml",
+        "fleet.yml",
+    ] {
+        let expected = format!(
+            "accept-policy '{wrong}' must be the name of a file in the folder beside the \
+             configuration, such as 'fleet.yaml'"
+        );
+        check(&with(wrong), KEY, &[&expected]);
+    }
+}
+
+#[test]
 fn wrong_files() {
     let with = |file: &str| format!("store: 'redis://store', name: edge, node: a, {file}");
     check(

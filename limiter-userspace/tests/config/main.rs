@@ -22,6 +22,7 @@ mod new_names;
 mod overrides;
 mod overrides_by_name;
 mod parse;
+mod pushed;
 mod rate_texts;
 mod rates;
 mod selector;

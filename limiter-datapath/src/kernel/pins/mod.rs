@@ -6,7 +6,7 @@
 //!   interfaces/INDEX/facts      so that every version of the limiter can take it over
 //!   handshakes                  holds the program on the root cgroup; likewise
 //!   v6/kept/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v18 is the ABI of everything below it
+//!                               began with; v19 is the ABI of everything below it
 //!   v6/policies/GENERATION/manifest
 //!   v6/policies/GENERATION/INDEX  the policy's program for an interface
 //!   v6/policies/GENERATION/stages/INDEX  the array of the program's stages
@@ -41,7 +41,7 @@ use super::{grace::wait_for_running_programs, link::Link, program::Program};
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
 /// Raise it when a change would make an older or newer limiter misread them; a test detects changes
 /// of the maps.
-pub const ABI: u32 = 18;
+pub const ABI: u32 = 19;
 
 /// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";

@@ -52,7 +52,7 @@ use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use refused_questions::REFUSED_QUESTIONS;
 use rmem_max::RMEM_MAX;
-use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, QUIC_FLOWS, SERVER_FLOWS};
+use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, FIRST_BYTES_READ, QUIC_FLOWS, SERVER_FLOWS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
@@ -105,6 +105,7 @@ impl NamedMaps for ReputationMaps {
         QUIC_FLOWS,
         FIRST_BYTES,
         FIRST_BYTES_LOST,
+        FIRST_BYTES_READ,
         REFUSED_QUESTIONS,
         KNOWN_NAMES,
     ];
@@ -119,7 +120,7 @@ impl NamedMaps for ReputationMaps {
         connections::size(loader, settings.connections);
         loader.map_max_entries(OWN_CONNECTIONS, settings.own_connections.max(1));
         loader.map_max_entries(KNOWN_NAMES, settings.known_name_lines.max(1));
-        for map in [SERVER_FLOWS, QUIC_FLOWS, FIRST_BYTES] {
+        for map in [SERVER_FLOWS, QUIC_FLOWS, FIRST_BYTES, FIRST_BYTES_READ] {
             let Settings {
                 server_flows,
                 quic_flows,

@@ -13,7 +13,7 @@ use aya::{
 use limiter_common::{
     connection::Ends,
     policy::Shape,
-    server_name::{Flow, Loss, Piece, QuicFlow},
+    server_name::{FirstBytes as BytesRead, Flow, Loss, Piece, QuicFlow},
 };
 use limiter_policy::policy::ServerNames;
 
@@ -27,6 +27,7 @@ pub(in crate::kernel) const SERVER_FLOWS: &str = "SERVER_FLOWS";
 pub(in crate::kernel) const QUIC_FLOWS: &str = "QUIC_FLOWS";
 pub(in crate::kernel) const FIRST_BYTES: &str = "FIRST_BYTES";
 pub(super) const FIRST_BYTES_LOST: &str = "FIRST_BYTES_LOST";
+pub(in crate::kernel) const FIRST_BYTES_READ: &str = "FIRST_BYTES_READ";
 
 /// How many connections are noted at once under a policy that asks for names: more have none.
 const CAPACITY: u32 = 1 << 18;
@@ -34,6 +35,10 @@ const CAPACITY: u32 = 1 << 18;
 /// How many QUIC flows have names at once under a policy that counts them: of more, those of which nothing was
 /// heard for the longest time have none. As many as one who follows them keeps.
 const QUIC_CAPACITY: u32 = 1 << 17;
+
+/// The number of connections of which programs know the bytes that were read, under a policy that asks for names: 34 MB. Those
+/// that were not compared for a long time give way, and are told again if they are missed.
+const READ_CAPACITY: u32 = 1 << 13;
 
 /// The bytes that first bytes have, under such a policy and any other: pages, and a power of two.
 const ROOM: u32 = 1 << 21;
@@ -66,6 +71,7 @@ pub(super) fn entries(map: &str, capacity: u32, quic_capacity: u32) -> Option<u3
     match map {
         SERVER_FLOWS => Some(capacity),
         QUIC_FLOWS => Some(quic_capacity),
+        FIRST_BYTES_READ => Some(capacity.min(READ_CAPACITY)),
         FIRST_BYTES if capacity == 0 => Some(LEAST_ROOM),
         FIRST_BYTES => Some(ROOM),
         _ => None,
@@ -78,6 +84,7 @@ pub struct ServerNameMaps {
     quic_flows: HashMap<MapData, InMap<Ends>, InMap<QuicFlow>>,
     first_bytes: MapData,
     lost: PerCpuArray<MapData, InMap<u64>>,
+    read: HashMap<MapData, InMap<Ends>, InMap<BytesRead>>,
 }
 
 impl ServerNameMaps {
@@ -95,16 +102,20 @@ impl ServerNameMaps {
             lost: open(FIRST_BYTES_LOST)?
                 .try_into()
                 .map_err(error(FIRST_BYTES_LOST))?,
+            read: open(FIRST_BYTES_READ)?
+                .try_into()
+                .map_err(error(FIRST_BYTES_READ))?,
         })
     }
 
     /// Returns the maps with their names.
-    pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 4] {
+    pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 5] {
         [
             (SERVER_FLOWS, self.flows.map()),
             (QUIC_FLOWS, self.quic_flows.map()),
             (FIRST_BYTES, &self.first_bytes),
             (FIRST_BYTES_LOST, self.lost.map()),
+            (FIRST_BYTES_READ, self.read.map()),
         ]
     }
 
@@ -119,10 +130,12 @@ impl ServerNameMaps {
         let flows = again(self.flows.map()).map_err(error(SERVER_FLOWS))?;
         let quic_flows = again(self.quic_flows.map()).map_err(error(QUIC_FLOWS))?;
         let first_bytes = again(&self.first_bytes).map_err(error(FIRST_BYTES))?;
+        let read = again(self.read.map()).map_err(error(FIRST_BYTES_READ))?;
         Ok(Namer {
             flows: flows.try_into().map_err(error(SERVER_FLOWS))?,
             quic_flows: quic_flows.try_into().map_err(error(QUIC_FLOWS))?,
             first_bytes: first_bytes.try_into().map_err(error(FIRST_BYTES))?,
+            read: read.try_into().map_err(error(FIRST_BYTES_READ))?,
         })
     }
 
@@ -136,6 +149,13 @@ impl ServerNameMaps {
     pub fn add(&self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
         let written = hash::write(&self.flows, &[InMap(ends)], &[InMap(flow)]);
         written.map_err(error(SERVER_FLOWS))
+    }
+
+    /// Notes which first bytes of a connection were read.
+    #[cfg(feature = "testing")]
+    pub fn add_first_bytes(&self, ends: Ends, bytes: BytesRead) -> Result<(), DatapathError> {
+        let written = hash::write(&self.read, &[InMap(ends)], &[InMap(bytes)]);
+        written.map_err(error(FIRST_BYTES_READ))
     }
 
     /// Notes a QUIC flow.
@@ -184,6 +204,7 @@ pub struct Namer {
     flows: HashMap<MapData, InMap<Ends>, InMap<Flow>>,
     quic_flows: HashMap<MapData, InMap<Ends>, InMap<QuicFlow>>,
     first_bytes: RingBuf<MapData>,
+    read: HashMap<MapData, InMap<Ends>, InMap<BytesRead>>,
 }
 
 impl Namer {
@@ -219,6 +240,13 @@ impl Namer {
             }
             written => written.map_err(error(SERVER_FLOWS)),
         }
+    }
+
+    /// Writes down which first bytes of a connection were read: its segments must have them at their places. If
+    /// there is no room, those of one give way that were not compared for a long time.
+    pub fn set_first_bytes(&mut self, ends: &Ends, bytes: &[u8]) -> Result<(), DatapathError> {
+        let written = (self.read).insert(InMap(*ends), InMap(BytesRead::new(bytes)), 0);
+        written.map_err(error(FIRST_BYTES_READ))
     }
 
     /// Returns what is known of a QUIC flow; `None`: it is not noted, or not any more.

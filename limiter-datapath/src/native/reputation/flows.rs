@@ -4,13 +4,14 @@ use std::cell::RefCell;
 
 use limiter_common::{
     connection::Ends,
-    server_name::{Flow, Meaning, QuicFlow},
+    server_name::{FirstBytes, Flow, Meaning, QuicFlow},
 };
 
 /// The connections and the QUIC flows; by default none.
 #[derive(Debug, Default)]
 pub struct MemoryFlows {
     connections: RefCell<Vec<(Ends, Flow)>>,
+    first_bytes: RefCell<Vec<(Ends, FirstBytes)>>,
     quic: RefCell<Vec<(Ends, QuicFlow)>>,
 }
 
@@ -20,6 +21,11 @@ impl MemoryFlows {
         set(&mut self.connections, ends, flow);
     }
 
+    /// Notes which first bytes of a connection were read.
+    pub fn set_first_bytes(&mut self, ends: Ends, bytes: FirstBytes) {
+        set(&mut self.first_bytes, ends, bytes);
+    }
+
     /// Notes a QUIC flow, or something else about it.
     pub fn set_quic(&mut self, ends: Ends, flow: QuicFlow) {
         set(&mut self.quic, ends, flow);
@@ -27,6 +33,10 @@ impl MemoryFlows {
 
     pub(super) fn flow(&self, ends: &Ends) -> Option<Flow> {
         change(&self.connections, ends, |flow| *flow)
+    }
+
+    pub(super) fn first_bytes(&self, ends: &Ends) -> Option<FirstBytes> {
+        change(&self.first_bytes, ends, |bytes| *bytes)
     }
 
     pub(super) fn hold(&self, ends: &Ends, now_ns: u64) -> bool {

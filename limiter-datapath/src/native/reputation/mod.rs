@@ -130,6 +130,10 @@ impl Reputation for MemoryReputation {
         self.flows.see_quic(ends, now_ns)
     }
 
+    fn first_bytes(&self, ends: &Ends) -> Option<server_name::FirstBytes> {
+        self.flows.first_bytes(ends)
+    }
+
     fn hold(&self, ends: &Ends, now_ns: u64) -> bool {
         self.flows.hold(ends, now_ns)
     }

@@ -1,5 +1,7 @@
 //! `limiter fleet`.
 
+mod confirm;
+mod push;
 mod status;
 
 use clap::{Args, Subcommand};
@@ -15,10 +17,16 @@ pub(super) struct FleetArgs {
 enum FleetCommand {
     /// Show the store, the nodes, the bans of other nodes, and what was refused
     Status(status::StatusArgs),
+    /// Push a policy to all nodes: first to a few, then to the others; unconfirmed, it is taken back
+    Push(push::PushArgs),
+    /// Keep the policy that was pushed from here, on all nodes
+    Confirm(confirm::ConfirmArgs),
 }
 
 pub(super) fn fleet(args: &FleetArgs) -> anyhow::Result<()> {
     match &args.command {
         FleetCommand::Status(args) => status::status(args),
+        FleetCommand::Push(args) => push::push(args),
+        FleetCommand::Confirm(args) => confirm::confirm(args),
     }
 }

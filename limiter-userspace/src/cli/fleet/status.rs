@@ -1,6 +1,9 @@
 //! `limiter fleet status`.
 
-use std::io::{self, Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+};
 
 use anyhow::bail;
 use clap::Args;
@@ -70,8 +73,15 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     if !refused.is_empty() {
         writeln!(out, "notes refused: {}", refused.join(", "))?;
     }
+    let pushes = status.pushes.iter();
+    let pushes: Vec<_> = pushes
+        .map(|(outcome, number)| format!("{} {}", outcome.replace('_', " "), count(*number)))
+        .collect();
+    if !pushes.is_empty() {
+        writeln!(out, "pushed policies: {}", pushes.join(", "))?;
+    }
     let policies = status.nodes.values().map(|node| &node.policy);
-    let policies = policies.collect::<std::collections::BTreeSet<_>>().len();
+    let policies = policies.collect::<BTreeSet<_>>().len();
     let nodes = counted(status.nodes.len(), "node");
     let nodes = match policies {
         0 | 1 => nodes,
@@ -81,13 +91,16 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     if status.nodes.is_empty() {
         return Ok(());
     }
-    let header = ["node", "version", "policy", "sign of life"];
+    let most = most_common(status);
+    let header = ["node", "version", "policy", "sign of life", "differs"];
     let rows = status.nodes.iter().map(|(name, node)| {
+        let differs = most.is_some_and(|most| node.policy != most);
         [
             name.clone(),
             node.version.clone(),
             node.policy.clone(),
             ago(node.ago_ns),
+            if differs { "yes" } else { "" }.to_owned(),
         ]
     });
     writeln!(out, "{}", table(header, [], rows))?;
@@ -123,10 +136,21 @@ fn percent(billionths: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
+/// Returns the policy that more nodes have than any other; `None`: no node differs, or two policies are as
+/// common.
+fn most_common(status: &FleetStatus) -> Option<&str> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for node in status.nodes.values() {
+        *counts.entry(&node.policy).or_default() += 1;
+    }
+    let most = *counts.values().max()?;
+    let mut common = counts.into_iter().filter(|(_, count)| *count == most);
+    let (policy, _) = common.next()?;
+    common.next().is_none().then_some(policy)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::protocol::{FleetBrief, FleetNode, FleetShare};
 
@@ -156,6 +180,7 @@ mod tests {
             sent: 0,
             heard: 0,
             refused: BTreeMap::new(),
+            pushes: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shares: BTreeMap::new(),
             letters_error: None,
@@ -192,7 +217,7 @@ mod tests {
              last note under way for 3 ms\n\
              notes refused: seal 2\n\
              2 nodes, which have 2 different policies\n\
-             node  version  policy            sign of life\n\
+             node  version  policy            sign of life  differs\n\
              a     0.1.0    00000000000000aa  1 s ago\n\
              b     0.1.0    00000000000000bb  1 s ago\n"
         );
@@ -205,12 +230,24 @@ mod tests {
         };
         status.shares = BTreeMap::from([("All".to_owned(), share)]);
         status.letters_error = Some("it does not answer".to_owned());
-        let shown = shown(&status);
+        let text = shown(&status);
         assert!(
-            shown.contains(
+            text.contains(
                 "budgets are not shared: it does not answer\n\
                  budget   share   wanted             rate  burst  problem\n\
                  All     97.4 %  100.0 %  97 465 a second    974  –\n"
+            ),
+            "{text}"
+        );
+        status.pushes = BTreeMap::from([("kept".to_owned(), 1), ("taken_back".to_owned(), 2)]);
+        status
+            .nodes
+            .insert("c".to_owned(), node("00000000000000aa"));
+        let shown = shown(&status);
+        assert!(shown.contains("pushed policies: kept 1, taken back 2\n"));
+        assert!(
+            shown.ends_with(
+                "00000000000000bb  1 s ago       yes\nc     0.1.0    00000000000000aa  1 s ago\n"
             ),
             "{shown}"
         );

@@ -6,9 +6,11 @@ use std::{
     time::Instant,
 };
 
+use limiter_fleet::pushes::PushId;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
+use super::push::Lead;
 use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetStatus};
 
 /// The daemon has no part in a fleet.
@@ -26,6 +28,8 @@ pub(in crate::daemon) struct Fleet {
     pub(super) ending: Notify,
     /// Notified for the thread that shares budgets when the daemon ends.
     pub(super) shares_ending: Notify,
+    /// The push that began here last; `None`: none did.
+    pub(super) lead: Mutex<Option<Lead>>,
     told: Mutex<Told>,
 }
 
@@ -45,6 +49,12 @@ pub(super) struct Told {
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
     pub(super) letters_error: Option<String>,
+    /// How many pushed policies were kept, refused and taken back.
+    pub(super) pushes: BTreeMap<&'static str, u64>,
+    /// The newest push that this node knows.
+    pub(super) newest_push: Option<PushId>,
+    /// A push of another node that is under way, and when it was last heard of.
+    pub(super) other_push: Option<(PushId, Instant)>,
 }
 
 /// A node's last sign of life.
@@ -63,6 +73,7 @@ impl Fleet {
             changed: Arc::default(),
             ending: Notify::new(),
             shares_ending: Notify::new(),
+            lead: Mutex::default(),
             told: Mutex::new(Told {
                 is_connected: false,
                 error: None,
@@ -78,6 +89,9 @@ impl Fleet {
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
                 letters_error: None,
+                pushes: BTreeMap::new(),
+                newest_push: None,
+                other_push: None,
             }),
         }
     }
@@ -104,7 +118,11 @@ impl Fleet {
             };
             (name.clone(), node)
         });
-        let refused = told.refused.iter();
+        let owned = |counts: &BTreeMap<&'static str, u64>| {
+            let counts = counts.iter();
+            let counts = counts.map(|(reason, count)| ((*reason).to_owned(), *count));
+            counts.collect()
+        };
         FleetStatus {
             fleet: self.brief(),
             connected: told.is_connected,
@@ -117,9 +135,8 @@ impl Fleet {
             delay_ns: told.delay_ns,
             sent: told.sent,
             heard: told.heard,
-            refused: refused
-                .map(|(reason, count)| ((*reason).to_owned(), *count))
-                .collect(),
+            refused: owned(&told.refused),
+            pushes: owned(&told.pushes),
             nodes: nodes.collect(),
             shares: told.shares.clone(),
             letters_error: told.letters_error.clone(),

@@ -5,7 +5,8 @@
 //! `limiter-fleet` says in which order things were said and what of that is believed
 //! (`known.rs`); this node's guard and policy have the last word on what is in force here
 //! (`enforce.rs`). Without a store everything goes on as it is, and what is done here waits, each ban
-//! once. `shares/` is this node's part in budgets that the fleet has in common.
+//! once. `shares/` is this node's part in budgets that the fleet has in common, and `push/` in policies that a
+//! node pushes to all.
 
 mod access;
 mod beats;
@@ -14,6 +15,7 @@ mod handle;
 mod key_file;
 mod known;
 mod node;
+mod push;
 mod session;
 mod shares;
 mod words;
@@ -31,6 +33,7 @@ use tracing::{info, warn};
 
 pub(super) use self::{
     handle::{Fleet, NoFleet},
+    push::PushingError,
     shares::start as start_shares,
 };
 use self::{node::Node, session::Over};

@@ -9,6 +9,7 @@ use std::{
 use limiter_fleet::{
     Keys, OpenError,
     bans::{BanId, BanNote, BanSeal, Beat},
+    pushes::PushSeal,
 };
 use limiter_policy::policy;
 use tokio::runtime::Handle;
@@ -19,6 +20,7 @@ use super::{
     handle::Fleet,
     key_file::KeyFile,
     known::{Known, Taken},
+    push::Pushes,
     words::{self, Now},
 };
 use crate::daemon::shared::Daemon;
@@ -37,6 +39,9 @@ pub(super) struct Node {
     pub(super) others: Handle,
     pub(super) known: Known,
     pub(super) seal: BanSeal,
+    pub(super) push_seal: PushSeal,
+    /// Its part in policies that are pushed.
+    pub(super) pushes: Pushes,
     /// Whether all that the store had was read once.
     pub(super) has_read: bool,
     key_file: KeyFile,
@@ -52,12 +57,16 @@ impl Node {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
         let seal = BanSeal::new(&fleet.settings.name, keys);
         let key_file = KeyFile::new(&fleet.settings.key_file);
+        let push_seal = PushSeal::new(&fleet.settings.name, keys);
+        let pushes = Pushes::new(&daemon, &fleet);
         Self {
             known: Known::new(fleet.settings.node.clone()),
             daemon,
             fleet,
             others,
             seal,
+            push_seal,
+            pushes,
             has_read: false,
             key_file,
             refused: HashMap::new(),
@@ -108,10 +117,15 @@ impl Node {
         match self.seal.open(letter) {
             Ok(notes) => notes,
             Err(error) => {
-                self.refuse(reason(error), &error.to_string());
+                self.refuse_letter(error);
                 Vec::new()
             }
         }
+    }
+
+    /// Counts what nobody of the fleet wrote.
+    pub(super) fn refuse_letter(&mut self, error: OpenError) {
+        self.refuse(reason(error), &error.to_string());
     }
 
     /// Takes a note that was heard; returns what becomes of it.
@@ -230,6 +244,7 @@ impl Node {
         match read {
             Ok(keys) => {
                 self.seal = BanSeal::new(&self.fleet.settings.name, &keys);
+                self.push_seal = PushSeal::new(&self.fleet.settings.name, &keys);
                 info!("the fleet's keys are those in the file '{name}'");
                 true
             }

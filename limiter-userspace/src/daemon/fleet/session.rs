@@ -107,6 +107,7 @@ impl Node {
                         self.count();
                         beats.exchange(self, &mut store).await?;
                     }
+                    self.exchange_pushes(&mut store).await?;
                     if tick % TIDY_TICKS == TIDY_TICKS - 1 {
                         self.forget(&mut store).await?;
                     }

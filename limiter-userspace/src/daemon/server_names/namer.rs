@@ -8,7 +8,9 @@ use limiter_common::{
     server_name::{Flow as Noted, Meaning},
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
-use limiter_names::{Change, Flow, Followed, Follower, FollowerSettings, Name, Protocol, Segment};
+use limiter_names::{
+    Change, Flow, Followed, Follower, FollowerSettings, Name, NoName, Protocol, Segment,
+};
 use limiter_policy::policy::{DnsName, ServerNames};
 
 use super::{quic, segment::TcpSegment};
@@ -50,6 +52,12 @@ impl Current {
     fn waits(&self, noted: &Noted) -> bool {
         let asked = noted.meaning.limits_of(self.number);
         !noted.is_in_service() && asked & self.names.connections() != 0
+    }
+
+    /// Notes that the client of a connection is to blame if its name is not known, where that matters.
+    fn blame(&mut self, ends: &Ends, noted: &Noted) -> Result<(), DatapathError> {
+        let unfinished = noted.unfinished();
+        unfinished.map_or(Ok(()), |noted| self.namer.set(ends, noted))
     }
 
     /// Returns what the policy says of the name of a connection; `None`: it has none.
@@ -190,12 +198,20 @@ impl ConnectionNamer {
         let Some(noted) = current.namer.flow(&piece.ends)? else {
             return Ok(false);
         };
-        let segment = TcpSegment::new(&piece.ends, piece.length, &piece.segment);
-        let (false, Some(segment)) = (noted.is_read(), segment) else {
+        if noted.is_contradictory() {
+            return Ok(true);
+        }
+        let Some(segment) = TcpSegment::new(&piece.ends, piece.length, &piece.segment) else {
+            // Nobody may use up what is told of its connection by segments that are not read.
+            current.blame(&piece.ends, &noted)?;
             return Ok(true);
         };
         let flow = flow(&piece.ends, Protocol::Tcp);
-        if follower.is_known(&flow) {
+        if noted.is_read() != follower.is_known(&flow) {
+            if noted.is_read() {
+                // An earlier daemon has read it, or too many others came since.
+                return Ok(true);
+            }
             // An earlier connection of these ports had that name.
             follower.end(&flow);
         }
@@ -205,15 +221,31 @@ impl ConnectionNamer {
             payload: segment.payload,
         };
         let mut read = None;
-        follower.feed(now_ns, flow, payload, |change| match change {
-            Change::Named(_, found) => read = Some(Some(found.name)),
-            Change::Nameless(..) => read = Some(None),
+        let is_to_blame = follower.feed(now_ns, flow, payload, |change| match change {
+            Change::Named(_, found) => read = Some(Ok(found.name)),
+            Change::Nameless(_, reason) => read = Some(Err(reason)),
             // It keeps what the policy in force says of it.
             Change::GaveWay(_) => {}
         });
-        if let Some(name) = read {
-            let named = noted.read(current.meaning(name.as_ref()));
+        if read == Some(Err(NoName::Contradictory)) {
+            current.namer.set(&piece.ends, noted.contradictory())?;
+            return Ok(true);
+        }
+        // Before the programs know that there is something to compare with. If the connection is known,
+        // they miss it, or the segment was on its way when it was read.
+        let bytes = follower.heard(&flow);
+        if read.is_some() || noted.is_read() {
+            current.namer.set_first_bytes(&piece.ends, bytes)?;
+        }
+        if let Some(read) = read {
+            let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            let mut named = noted.read(current.meaning(read.as_ref().ok())).heard(heard);
+            if read == Err(NoName::TooLong) {
+                named = named.hidden();
+            }
             current.namer.set(&piece.ends, named)?;
+        } else if is_to_blame {
+            current.blame(&piece.ends, &noted)?;
         }
         Ok(true)
     }

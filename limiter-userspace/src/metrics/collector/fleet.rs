@@ -83,8 +83,14 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
     counters(
         encoder,
         "limiter_fleet_notes_refused",
-        "Notes of other nodes that were refused, by reason",
-        &rows(&status.refused),
+        "What other nodes said and was refused, by reason",
+        &rows("reason", &status.refused),
+    )?;
+    counters(
+        encoder,
+        "limiter_fleet_pushes",
+        "Policies that the fleet pushed to this node, by what became of them",
+        &rows("outcome", &status.pushes),
     )
 }
 
@@ -134,9 +140,9 @@ fn ratio(billionths: u64) -> f64 {
     billionths as f64 / 1e9
 }
 
-fn rows(counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
+fn rows(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
     let counts = counts.iter();
     counts
-        .map(|(reason, count)| ([("reason", reason.clone())], *count))
+        .map(|(value, count)| ([(label, value.clone())], *count))
         .collect()
 }

@@ -3,14 +3,17 @@
 //! rules and the dashboard, as Prometheus' promtool takes them; and the page, as Chromium shows it.
 
 mod bans;
+mod contradictory_names;
 mod cookies;
 mod dns;
 mod fleet;
+mod hidden_names;
 mod metrics;
 mod monitoring;
 mod named_connections;
 mod names;
 mod overrides;
+mod own_client;
 mod page;
 mod program;
 mod public_suffixes;

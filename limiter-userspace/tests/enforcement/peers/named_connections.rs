@@ -319,7 +319,7 @@ fn ask(pair: &Pair, hello: &[u8]) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// Nothing is held for ever: neither without a daemon, nor what nobody can read.
+/// Nothing is held for ever that surely has no name, or because no daemon runs.
 #[test]
 fn what_cannot_be_read_is_held_for_a_time() -> Result<()> {
     let _turn = take_turn();

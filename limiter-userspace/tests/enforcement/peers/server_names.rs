@@ -125,7 +125,7 @@ impl Limited<'_> {
 }
 
 /// Returns how many packets a limit has passed and dropped.
-fn counted(limiter: &Limiter, limit: &str) -> Result<[u64; 2]> {
+pub(super) fn counted(limiter: &Limiter, limit: &str) -> Result<[u64; 2]> {
     let status = limiter.status()?;
     let count = |what: &str| status["limits"][limit][what].as_u64();
     let [passed, dropped] = ["passed_packets", "dropped_packets"].map(count);

@@ -4,6 +4,7 @@
 mod bans;
 mod five;
 mod in_common;
+mod push;
 mod servers;
 mod store;
 
@@ -44,17 +45,19 @@ impl Fleet {
 
     /// Starts nodes that have these limits, and know each other's names.
     fn with(nodes: &[&str], limits: &str) -> Result<Self> {
-        Self::among(Store::start(nodes.len())?, nodes, limits)
+        Self::among(Store::start(nodes.len())?, nodes, limits, "")
     }
 
-    /// Starts nodes that a store is linked to.
-    fn among(store: Store, nodes: &[&str], limits: &str) -> Result<Self> {
+    /// Starts nodes with more fields of `fleet`.
+    fn start_with(nodes: &[&str], more: &str) -> Result<Self> {
+        Self::among(Store::start(nodes.len())?, nodes, PASSES, more)
+    }
+
+    /// Starts nodes that a store is linked to, with more fields of `fleet`.
+    fn among(store: Store, nodes: &[&str], limits: &str, more: &str) -> Result<Self> {
         let nodes = (1..).zip(nodes).map(|(number, node)| {
-            start(
-                &store,
-                number,
-                &configuration(&store, number, (node, nodes), limits),
-            )
+            let text = configuration(&store, number, (node, nodes), limits, more);
+            start(&store, number, &text)
         });
         let fleet = Self {
             nodes: nodes.collect::<Result<_>>()?,
@@ -84,18 +87,19 @@ fn start(store: &Store, number: usize, configuration: &str) -> Result<Limiter> {
     )
 }
 
-/// Returns the configuration of a node that has these limits; `all` are the names of all.
+/// Returns the configuration of a node that has these limits, and more fields of `fleet`; `all` are the names of all.
 fn configuration(
     store: &Store,
     number: usize,
     (node, all): (&str, &[&str]),
     limits: &str,
+    more: &str,
 ) -> String {
     let directory = store.directory();
     let file = |name: &str| directory.join(name).display().to_string();
     format!(
         "{limits}\nstate: {}\nfleet: {{store: 'rediss://edge@{}:6380/0', name: edge, node: {node}, \
-         nodes: [{}], key-file: {}, password-file: {}, ca-file: {}}}\n",
+         nodes: [{}], key-file: {}, password-file: {}, ca-file: {}{more}}}\n",
         file(&format!("state-{node}")),
         store::address(number),
         all.join(", "),

@@ -29,7 +29,7 @@ const MOST_LINES: usize = 6;
 fn nodes_go_on_while_the_stores_disk_is_full() -> Result<()> {
     let _turn = take_turn();
     let nodes = ["a", "b"];
-    let fleet = Fleet::among(Store::on(Disk::Small, nodes.len())?, &nodes, LIMITS)?;
+    let fleet = Fleet::among(Store::on(Disk::Small, nodes.len())?, &nodes, LIMITS, "")?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
     };

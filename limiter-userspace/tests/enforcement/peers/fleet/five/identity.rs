@@ -30,7 +30,7 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
     let begin = |number: usize, keys: &[&str]| -> Result<Limiter> {
         let name = names[number - 1];
         write_secret(&key_file(name), &keys.join("\n"))?;
-        let text = configuration(&store, number, (name, &names), PASSES);
+        let text = configuration(&store, number, (name, &names), PASSES, "");
         start(
             &store,
             number,
@@ -81,7 +81,7 @@ fn two_nodes_with_one_name_find_out() -> Result<()> {
     let _turn = take_turn();
     let store = Store::start(2)?;
     let nodes = (1..=2).map(|number| {
-        let text = configuration(&store, number, ("a", &["a", "b"]), PASSES);
+        let text = configuration(&store, number, ("a", &["a", "b"]), PASSES, "");
         start(
             &store,
             number,

@@ -26,7 +26,7 @@ fn half_a_million_bans() -> Result<()> {
     let _turn = take_turn();
     let store = Store::start(2)?;
     let begin = |number: usize, name: &str| {
-        let text = configuration(&store, number, (name, &["a", "b"]), PASSES);
+        let text = configuration(&store, number, (name, &["a", "b"]), PASSES, "");
         start(
             &store,
             number,

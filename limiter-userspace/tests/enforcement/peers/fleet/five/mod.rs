@@ -88,7 +88,7 @@ impl Five {
         let (from, to) = (format!(":{STORE_PORT}/"), format!(":{port}/"));
         let (mut nodes, mut hosts) = (Vec::new(), Vec::new());
         for ((number, name), pair) in (1..).zip(NAMES).zip(pairs) {
-            let text = configuration(&store, number, (name, &NAMES), LIMITS);
+            let text = configuration(&store, number, (name, &NAMES), LIMITS, "");
             let text = text.replace(&from, &to);
             let pins = PinDirectory::new()?;
             nodes.push(start(&pair, &text, &[&pins.argument()])?);

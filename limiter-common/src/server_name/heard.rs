@@ -1,0 +1,172 @@
+//! The first bytes of connections, and whether a segment has the same ones at their places.
+
+use super::MOST_FIRST_BYTES;
+#[cfg(not(target_arch = "bpf"))]
+use crate::packet::Frame;
+
+/// How many words there are.
+const WORDS: usize = MOST_FIRST_BYTES as usize / 8;
+
+const ALL: u64 = u64::MAX;
+
+/// First bytes of a connection, as words in little endian; zeros where none are known. It consists of plain
+/// numbers.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FirstBytes([u64; WORDS]);
+
+/// The part of a segment that has some of the first bytes of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// The place of its first byte among the connection's.
+    pub place: u32,
+    /// How many bytes of the segment's payload are before it.
+    pub skipped: u32,
+    /// The number of its bytes: at least one, and none behind the connection's last first byte.
+    pub length: u32,
+}
+
+/// The bytes that a segment has at the places of those that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Compared {
+    /// The same bytes.
+    Same = 1,
+    /// Other bytes: no honest sender does that.
+    Other = 2,
+    /// Nobody knows here which bytes were read.
+    Unknown = 3,
+}
+
+impl Overlap {
+    /// Returns the part of a segment that has some of the first `most` bytes of a connection, whose first one has the
+    /// number `first`; `None`: it has none of them. The segment's payload has `length` bytes, the first of which has
+    /// the number `sequence`.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new((first, most): (u32, u32), sequence: u32, length: u32) -> Option<Self> {
+        let start = sequence.wrapping_sub(first);
+        let before = first.wrapping_sub(sequence);
+        let (place, skipped) = if start < most {
+            (start, 0)
+        } else if before < length {
+            // The network stack leaves out what is before the first byte.
+            (0, before)
+        } else {
+            return None;
+        };
+        let (left, room) = (length.wrapping_sub(skipped), most.wrapping_sub(place));
+        let length = if left < room { left } else { room };
+        if length == 0 {
+            return None;
+        }
+        Some(Self {
+            place,
+            skipped,
+            length,
+        })
+    }
+}
+
+impl FirstBytes {
+    /// No bytes.
+    pub const NONE: Self = Self([0; WORDS]);
+
+    /// Returns those of a connection that begins so.
+    #[must_use]
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut first = Self::NONE;
+        for (byte, place) in bytes.iter().zip(0..) {
+            first.set(place, *byte);
+        }
+        first
+    }
+
+    /// Returns the bytes of a part of a segment whose payload begins at an offset in a frame.
+    #[must_use]
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn of_frame<F: Frame>(frame: &F, payload: usize, part: &Overlap) -> Self {
+        let mut first = Self::NONE;
+        let start = payload + part.skipped as usize;
+        for (place, offset) in (part.place..part.place + part.length).zip(start..) {
+            let [byte] = frame.load(offset).unwrap_or_default();
+            first.set(place, byte);
+        }
+        first
+    }
+
+    #[cfg(not(target_arch = "bpf"))]
+    fn set(&mut self, place: u32, byte: u8) {
+        if let Some(word) = self.0.get_mut(place as usize / 8) {
+            *word |= u64::from(byte) << (8 * (place % 8));
+        }
+    }
+
+    /// Returns whether a segment has these bytes in its part `part`; `copy` has those of the segment at their
+    /// places, and any bytes at others.
+    #[must_use]
+    #[inline(always)]
+    pub fn agrees(&self, copy: &mut Self, part: &Overlap) -> bool {
+        let last_place = part.place.wrapping_add(part.length).wrapping_sub(1);
+        let (first, last) = (part.place / 8, last_place / 8);
+        copy.take_outside(self, first, ALL << (8 * (part.place % 8)));
+        copy.take_outside(self, last, ALL >> (8 * (7 - last_place % 8)));
+        let mut difference = 0;
+        // A constant bound, for the kernel's verifier.
+        for number in 0..MOST_FIRST_BYTES / 8 {
+            let index = first.wrapping_add(number);
+            if index > last {
+                break;
+            }
+            let at = index as usize % WORDS;
+            difference |= self.0[at] ^ copy.0[at];
+        }
+        difference == 0
+    }
+
+    /// Takes of a word what is outside the mask.
+    #[inline(always)]
+    const fn take_outside(&mut self, other: &Self, index: u32, mask: u64) {
+        let at = index as usize % WORDS;
+        self.0[at] = self.0[at] & mask | other.0[at] & !mask;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_the_part_matters_and_no_other() {
+        const MOST: usize = MOST_FIRST_BYTES as usize;
+        let mut bytes = [0x55; MOST];
+        for (byte, place) in bytes.iter_mut().zip(0_u8..=255) {
+            *byte = place;
+        }
+        let read = FirstBytes::new(&bytes);
+        for part in [
+            0..1_usize,
+            0..8,
+            3..5,
+            5..17,
+            7..24,
+            1000..2460,
+            0..MOST,
+            MOST - 1..MOST,
+        ] {
+            let [place, end] = [part.start, part.end].map(|one| u32::try_from(one).unwrap());
+            let overlap = Overlap {
+                place,
+                skipped: 0,
+                length: end - place,
+            };
+            for changed in part.start.saturating_sub(9)..(part.end + 9).min(MOST) {
+                let mut other = bytes;
+                other[changed] ^= 0x80;
+                let agrees = read.agrees(&mut FirstBytes::new(&other), &overlap);
+                assert_eq!(agrees, !part.contains(&changed), "{changed} of {part:?}");
+            }
+        }
+    }
+}

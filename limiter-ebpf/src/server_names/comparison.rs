@@ -1,0 +1,113 @@
+//! Whether segments have the bytes that were read at their places.
+
+use core::ffi::c_void;
+
+use aya_ebpf::{
+    btf_maps::{LruHashMap, PerCpuArray},
+    helpers::bpf_xdp_load_bytes,
+    macros::btf_map,
+    programs::XdpContext,
+};
+use limiter_common::{
+    connection::Ends,
+    decide::Workspace,
+    packet::Segment,
+    server_name::{Compared, FirstBytes, MOST_FIRST_BYTES, Overlap},
+};
+
+use crate::{buckets::BucketLocation, frame::unknown_zero, globals};
+
+/// The first bytes of connections that userspace has read. The loader sets the capacity.
+#[btf_map]
+static FIRST_BYTES_READ: LruHashMap<Ends, FirstBytes, 1> = LruHashMap::new();
+
+/// Where the bytes of a segment are put at their places: there is room behind the last place, since the verifier
+/// does not see that a segment's part ends there.
+#[btf_map]
+static SEGMENT_BYTES: PerCpuArray<[FirstBytes; 2], 1> = PerCpuArray::new();
+
+/// The most bytes of a part.
+const MOST: u32 = MOST_FIRST_BYTES;
+
+/// Compares a segment of the workspace's packet with the first bytes of its connection that were read; `None`: it has
+/// none of them. `read`: the number of the first one, and how many there are.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "offsets in frames are below 2^32"
+)]
+pub(super) fn compare(
+    context: &XdpContext,
+    workspace: &Workspace<BucketLocation>,
+    segment: &Segment,
+    read: (u32, u32),
+) -> Option<Compared> {
+    let Overlap {
+        place,
+        skipped,
+        length,
+    } = Overlap::new(read, segment.sequence, segment.payload_length())?;
+    let copy = SEGMENT_BYTES.get_ptr_mut(0).filter(|_| segment.is_whole);
+    let Some(copy) = copy else {
+        return Some(Compared::Unknown);
+    };
+    let offset = (segment.start + segment.header) as u32 + skipped;
+    // LLVM may know the bounds, too, and would leave the arithmetic out by which the verifier sees them.
+    let zero = unknown_zero() as u32;
+    let at = (place ^ zero) % MOST;
+    let length = ((length ^ zero) - 1) % MOST + 1;
+    // SAFETY: the offset is within the two values.
+    let to = unsafe { copy.cast::<u8>().add(at as usize) }.cast::<c_void>();
+    // SAFETY: the context is the program's own, and the memory has room for the most bytes behind the last place.
+    // The helper checks the frame's end. XDP programs do not preempt each other on a CPU.
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, offset, to, length) };
+    if error != 0 {
+        return Some(Compared::Unknown);
+    }
+    Some(match limiter_compare(workspace, place, length) {
+        same if same == Compared::Same as u32 => Compared::Same,
+        other if other == Compared::Other as u32 => Compared::Other,
+        _ => Compared::Unknown,
+    })
+}
+
+/// Compares the bytes of a segment of the workspace's packet, which are at their places in [`SEGMENT_BYTES`] from
+/// `place` on, with those that were read; returns the number of a [`Compared`].
+///
+/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_compare(
+    workspace: *const Workspace<BucketLocation>,
+    place: u32,
+    length: u32,
+) -> u32 {
+    const UNKNOWN: u32 = Compared::Unknown as u32;
+    // Older verifiers walk this function even if no limit asks.
+    if globals::shape().by_server_name == 0 {
+        return UNKNOWN;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
+    // CPU's, and nobody changes it meanwhile.
+    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+        return UNKNOWN;
+    };
+    let ends = Ends::of_facts(workspace.facts());
+    // SAFETY: an element of the map, made of plain numbers, which userspace writes anew as a whole.
+    let read = unsafe { FIRST_BYTES_READ.get(ends) };
+    let (Some(read), Some(copy)) = (read, SEGMENT_BYTES.get_ptr_mut(0)) else {
+        return UNKNOWN;
+    };
+    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on a CPU.
+    let copy = unsafe { &mut (*copy)[0] };
+    let part = Overlap {
+        place,
+        skipped: 0,
+        length,
+    };
+    if read.agrees(copy, &part) {
+        Compared::Same as u32
+    } else {
+        Compared::Other as u32
+    }
+}

@@ -1,0 +1,108 @@
+//! Answers of a node to the one that pushes.
+
+use serde::{Deserialize, Serialize};
+
+use super::order::PushId;
+use crate::Name;
+
+/// The most bytes of a text.
+pub const MOST_TEXT: usize = 4096;
+
+/// The end of a text that was cut.
+const CUT: &str = "\n…";
+
+/// A node's answer to an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushAnswer {
+    /// The push.
+    pub push: PushId,
+    /// The node.
+    pub node: Name,
+    /// Higher than those of its answers before.
+    pub number: u64,
+    /// Its word.
+    pub said: Said,
+}
+
+/// A node's word about a push.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    /// It looks at the file.
+    Checking,
+    /// It takes no policies from the fleet.
+    Declines,
+    /// It would take the file, which would change this.
+    Would(Box<str>),
+    /// It does not take the file, and why.
+    Refuses(Box<str>),
+    /// It is about to put the file in force.
+    Takes,
+    /// The file is in force as the policy of this number, and waits to be kept.
+    Holds(u64),
+    /// The file stays, as the policy of this number.
+    Kept(u64),
+    /// The policy from before is in force, and why.
+    Back(Box<str>),
+}
+
+impl Said {
+    /// Returns whether the file is or may be in force, and is not kept yet.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(self, Self::Takes | Self::Holds(_))
+    }
+
+    const fn text(&self) -> Option<&str> {
+        match self {
+            Self::Would(text) | Self::Refuses(text) | Self::Back(text) => Some(text),
+            Self::Checking | Self::Declines | Self::Takes | Self::Holds(_) | Self::Kept(_) => None,
+        }
+    }
+}
+
+impl PushAnswer {
+    /// Returns whether a node may have said it: texts go to a terminal.
+    pub(super) fn is_right(&self) -> bool {
+        let is_right = |character: char| character == '\n' || !character.is_control();
+        let mut texts = self.said.text().into_iter();
+        texts.all(|text| text.len() <= MOST_TEXT && text.chars().all(is_right))
+    }
+}
+
+/// Returns a text as it may travel: without control characters but line breaks, and not too long.
+#[must_use]
+pub fn bounded(text: &str) -> Box<str> {
+    let clean = text.trim_end().chars();
+    let clean = clean.map(|character| match character {
+        '\n' => '\n',
+        control if control.is_control() => ' ',
+        other => other,
+    });
+    let mut clean: String = clean.collect();
+    if clean.len() > MOST_TEXT {
+        clean.truncate(clean.floor_char_boundary(MOST_TEXT - CUT.len()));
+        clean.push_str(CUT);
+    }
+    clean.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_bounded() {
+        let answer = |text: &str| PushAnswer {
+            push: "1 a".parse().unwrap(),
+            node: "b".try_into().unwrap(),
+            number: 1,
+            said: Said::Would(text.into()),
+        };
+        assert_eq!(&*bounded("one\n  two\u{1b}[1m\n"), "one\n  two [1m");
+        let long = bounded(&"ä".repeat(MOST_TEXT));
+        assert!(long.len() <= MOST_TEXT && long.ends_with("ä\n…"));
+        assert!(answer(&long).is_right());
+        assert!(!answer("\u{1b}[1m").is_right());
+        assert!(!answer(&"x".repeat(MOST_TEXT + 1)).is_right());
+    }
+}

@@ -1,0 +1,360 @@
+//! A node that hears what another pushes.
+
+use super::{
+    answer::{PushAnswer, Said},
+    order::{Order, PushId, Step, WrongOrder},
+};
+use crate::Name;
+
+/// A node's part in pushes.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    own: Name,
+    /// The newest push that it knows, also from before it started.
+    newest: Option<PushId>,
+    current: Option<Current>,
+}
+
+/// The push that a node takes part in.
+#[derive(Clone, Debug)]
+struct Current {
+    push: PushId,
+    file: [u8; 32],
+    /// The highest number of its orders so far.
+    number: u64,
+    said: Said,
+    /// Whether the node is at it: until that is done, it does nothing else.
+    is_at_it: bool,
+    /// The number of the last answer.
+    answered: u64,
+}
+
+/// The next thing that a node is to do. It says later what came of it, by [`Follower::said`], except of the first
+/// two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Nothing: it is done, or was said before.
+    Nothing,
+    /// Hold to the policy for longer.
+    Hold,
+    /// Check the file.
+    Check,
+    /// Put it in force.
+    Take,
+    /// Keep it.
+    Keep,
+    /// Go back.
+    Back,
+}
+
+impl Follower {
+    /// Returns the node of that name, which remembers the newest push that it began to take before it
+    /// started.
+    #[must_use]
+    pub const fn new(own: Name, newest: Option<PushId>) -> Self {
+        Self {
+            own,
+            newest,
+            current: None,
+        }
+    }
+
+    /// Returns the newest push that is known.
+    #[must_use]
+    pub const fn newest(&self) -> Option<&PushId> {
+        self.newest.as_ref()
+    }
+
+    /// Returns the push whose policy is or may be in force without being kept.
+    #[must_use]
+    pub fn held(&self) -> Option<&PushId> {
+        let current = self.current.as_ref()?;
+        current.said.is_held().then_some(&current.push)
+    }
+
+    /// Hears an order at a time in milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// It is not to be followed.
+    pub fn hear(&mut self, order: &Order, now_ms: u64) -> Result<Act, WrongOrder> {
+        order.check(now_ms)?;
+        match &mut self.current {
+            Some(current) if current.push == order.push => current.hear(order, &self.own),
+            Some(current) if current.said.is_held() => Err(WrongOrder::Busy),
+            _ => self.begin(order),
+        }
+    }
+
+    fn begin(&mut self, order: &Order) -> Result<Act, WrongOrder> {
+        if self
+            .newest
+            .as_ref()
+            .is_some_and(|newest| order.push <= *newest)
+        {
+            return Err(WrongOrder::Older);
+        }
+        if order.step != Step::Check {
+            return Err(WrongOrder::Unchecked);
+        }
+        self.newest = Some(order.push.clone());
+        self.current = Some(Current {
+            push: order.push.clone(),
+            file: order.file,
+            number: order.number,
+            said: Said::Checking,
+            is_at_it: true,
+            answered: 0,
+        });
+        Ok(Act::Check)
+    }
+
+    /// Notes what came of what was to be done, or of time: that the policy was taken back.
+    pub fn said(&mut self, said: Said) {
+        if let Some(current) = &mut self.current {
+            current.said = said;
+            current.is_at_it = false;
+        }
+    }
+
+    /// Notes that the policy, which it held, was taken back meanwhile.
+    pub fn went_back(&mut self, why: &str) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| !current.is_at_it)
+            && self.held().is_some()
+        {
+            self.said(Said::Back(why.into()));
+        }
+    }
+
+    /// Returns what is to be answered now; `None`: no push was heard of.
+    pub fn answer(&mut self) -> Option<PushAnswer> {
+        let current = self.current.as_mut()?;
+        current.answered += 1;
+        Some(PushAnswer {
+            push: current.push.clone(),
+            node: self.own.clone(),
+            number: current.answered,
+            said: current.said.clone(),
+        })
+    }
+}
+
+impl Current {
+    fn hear(&mut self, order: &Order, own: &Name) -> Result<Act, WrongOrder> {
+        if order.file != self.file {
+            return Err(WrongOrder::OtherFile);
+        }
+        if order.number <= self.number {
+            return Ok(Act::Nothing);
+        }
+        let act = match (&order.step, &self.said) {
+            (Step::Take(takers), Said::Would(_)) if takers.have(own) => {
+                self.said = Said::Takes;
+                Act::Take
+            }
+            (Step::Take(_), Said::Takes | Said::Holds(_)) => Act::Hold,
+            // The pusher repeats what it says.
+            _ if self.is_at_it => return Ok(Act::Nothing),
+            (Step::Keep, Said::Holds(_)) => Act::Keep,
+            (Step::Back, Said::Takes | Said::Holds(_)) => Act::Back,
+            (Step::Back, Said::Would(_)) => {
+                self.said = Said::Back("it was not taken here".into());
+                Act::Nothing
+            }
+            _ => Act::Nothing,
+        };
+        self.number = order.number;
+        self.is_at_it |= matches!(act, Act::Take | Act::Keep | Act::Back);
+        Ok(act)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pushes::{MOST_OLD_MS, Takers};
+
+    const NOW: u64 = 1_700_000_000_000;
+
+    fn name(name: &str) -> Name {
+        name.try_into().unwrap()
+    }
+
+    fn follower() -> Follower {
+        Follower::new(name("b"), None)
+    }
+
+    fn push(ms: u64) -> PushId {
+        PushId {
+            ms,
+            node: name("a"),
+        }
+    }
+
+    fn order(ms: u64, number: u64, step: Step) -> Order {
+        Order {
+            push: push(ms),
+            number,
+            ms: NOW,
+            file: [7; 32],
+            hold_ms: 60_000,
+            step,
+        }
+    }
+
+    fn take() -> Step {
+        Step::Take(Takers::All)
+    }
+
+    /// Returns a node that holds to a push.
+    fn holding() -> Follower {
+        let mut node = follower();
+        assert_eq!(node.hear(&order(NOW, 1, Step::Check), NOW), Ok(Act::Check));
+        node.said(Said::Would("nothing".into()));
+        assert_eq!(node.hear(&order(NOW, 2, take()), NOW), Ok(Act::Take));
+        assert_eq!(node.held(), Some(&push(NOW)));
+        node.said(Said::Holds(7));
+        node
+    }
+
+    #[test]
+    fn taken_and_kept() {
+        let mut node = holding();
+        assert_eq!(node.hear(&order(NOW, 3, take()), NOW), Ok(Act::Hold));
+        assert_eq!(node.hear(&order(NOW, 4, Step::Keep), NOW), Ok(Act::Keep));
+        // While it keeps, it does not begin again.
+        assert_eq!(node.hear(&order(NOW, 5, Step::Keep), NOW), Ok(Act::Nothing));
+        node.said(Said::Kept(7));
+        assert_eq!(node.hear(&order(NOW, 6, Step::Keep), NOW), Ok(Act::Nothing));
+        // A kept policy is not taken back.
+        assert_eq!(node.hear(&order(NOW, 7, Step::Back), NOW), Ok(Act::Nothing));
+        assert_eq!(node.held(), None);
+        let numbers = [node.answer().unwrap(), node.answer().unwrap()].map(|answer| answer.number);
+        assert_eq!(numbers, [1, 2]);
+    }
+
+    #[test]
+    fn taken_and_taken_back() {
+        let mut node = holding();
+        assert_eq!(node.hear(&order(NOW, 3, Step::Back), NOW), Ok(Act::Back));
+        node.said(Said::Back("it was told to".into()));
+        // It is not taken again.
+        assert_eq!(node.hear(&order(NOW, 4, take()), NOW), Ok(Act::Nothing));
+        assert_eq!(node.hear(&order(NOW, 5, Step::Keep), NOW), Ok(Act::Nothing));
+    }
+
+    #[test]
+    fn whatever_is_heard_while_it_takes_is_done_thereafter() {
+        let mut node = follower();
+        node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
+        assert_eq!(
+            node.hear(&order(NOW, 2, take()), NOW),
+            Ok(Act::Nothing),
+            "it still looks"
+        );
+        node.said(Said::Would("nothing".into()));
+        node.hear(&order(NOW, 3, take()), NOW).unwrap();
+        assert_eq!(node.hear(&order(NOW, 4, Step::Back), NOW), Ok(Act::Nothing));
+        node.said(Said::Holds(7));
+        assert_eq!(node.hear(&order(NOW, 5, Step::Back), NOW), Ok(Act::Back));
+    }
+
+    #[test]
+    fn only_those_that_are_named_take_it() {
+        let mut node = follower();
+        node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
+        node.said(Said::Would("nothing".into()));
+        let others = Step::Take(Takers::Some(vec![name("c")]));
+        assert_eq!(node.hear(&order(NOW, 2, others), NOW), Ok(Act::Nothing));
+        assert_eq!(node.held(), None);
+        assert_eq!(node.hear(&order(NOW, 3, Step::Back), NOW), Ok(Act::Nothing));
+        assert!(matches!(node.answer().unwrap().said, Said::Back(_)));
+        assert_eq!(node.hear(&order(NOW, 4, take()), NOW), Ok(Act::Nothing));
+    }
+
+    #[test]
+    fn a_node_that_refuses_takes_nothing() {
+        for said in [Said::Refuses("the guard".into()), Said::Declines] {
+            let mut node = follower();
+            node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
+            node.said(said.clone());
+            for (number, step) in (2..).zip([take(), Step::Keep, Step::Back]) {
+                assert_eq!(node.hear(&order(NOW, number, step), NOW), Ok(Act::Nothing));
+            }
+            assert_eq!(node.answer().unwrap().said, said);
+        }
+    }
+
+    #[test]
+    fn nothing_repeated_changes_anything() {
+        let mut node = holding();
+        let [check, took] = [order(NOW, 1, Step::Check), order(NOW, 2, take())];
+        for old in [&check, &took] {
+            assert_eq!(node.hear(old, NOW), Ok(Act::Nothing));
+        }
+        node.hear(&order(NOW, 3, Step::Back), NOW).unwrap();
+        node.said(Said::Back("it was told to".into()));
+        // Neither the same push again, nor an older one.
+        for old in [&check, &took] {
+            assert_eq!(node.hear(old, NOW), Ok(Act::Nothing));
+        }
+        let older = order(NOW - 1, 9, Step::Check);
+        assert_eq!(node.hear(&older, NOW), Err(WrongOrder::Older));
+        // A start anew remembers, and does not begin.
+        let newest = node.newest().cloned();
+        let mut anew = Follower::new(name("b"), newest);
+        for old in [&check, &took, &older] {
+            assert_eq!(anew.hear(old, NOW), Err(WrongOrder::Older));
+        }
+        assert_eq!(
+            anew.hear(&order(NOW + 1, 1, Step::Check), NOW),
+            Ok(Act::Check)
+        );
+        // Much later, it is too old for all.
+        let later = NOW + MOST_OLD_MS + 1;
+        assert_eq!(follower().hear(&check, later), Err(WrongOrder::Old));
+    }
+
+    #[test]
+    fn one_push_at_a_time() {
+        let mut node = holding();
+        let newer = order(NOW + 1, 1, Step::Check);
+        assert_eq!(node.hear(&newer, NOW), Err(WrongOrder::Busy));
+        node.went_back("not confirmed in time");
+        assert_eq!(node.hear(&newer, NOW), Ok(Act::Check));
+        assert_eq!(node.newest(), Some(&push(NOW + 1)));
+    }
+
+    #[test]
+    fn a_push_has_one_file_and_a_beginning() {
+        let mut node = follower();
+        assert_eq!(
+            node.hear(&order(NOW, 1, take()), NOW),
+            Err(WrongOrder::Unchecked)
+        );
+        assert_eq!(node.answer(), None);
+        node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
+        node.said(Said::Would("nothing".into()));
+        let mut other = order(NOW, 2, take());
+        other.file = [8; 32];
+        assert_eq!(node.hear(&other, NOW), Err(WrongOrder::OtherFile));
+        assert_eq!(node.held(), None);
+    }
+
+    #[test]
+    fn time_takes_back_what_is_held_and_nothing_else() {
+        let mut node = holding();
+        node.went_back("not confirmed in time");
+        assert_eq!(node.held(), None);
+        assert_eq!(node.hear(&order(NOW, 3, Step::Keep), NOW), Ok(Act::Nothing));
+        let mut kept = holding();
+        kept.hear(&order(NOW, 3, Step::Keep), NOW).unwrap();
+        kept.went_back("not confirmed in time");
+        kept.said(Said::Kept(7));
+        kept.went_back("not confirmed in time");
+        assert_eq!(kept.answer().unwrap().said, Said::Kept(7));
+    }
+}

@@ -1,0 +1,448 @@
+//! The node that pushes.
+
+use std::collections::BTreeMap;
+
+use super::{
+    answer::{PushAnswer, Said},
+    order::{MOST_CANARIES, Order, PushId, Step, Takers},
+};
+use crate::Name;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// How long a node may be silent, in nanoseconds.
+const LOST_NS: u64 = 15_000 * NS_PER_MS;
+
+/// How long a node may take to check a file, or to put it in force, in nanoseconds.
+const SLOW_NS: u64 = 120_000 * NS_PER_MS;
+
+/// How a file is pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The nodes that take it first.
+    pub canaries: Canaries,
+    /// How long these hold to it before the others take it, in milliseconds.
+    pub canary_for_ms: u64,
+    /// How long all wait to be confirmed, in milliseconds; and how long each holds to the policy without
+    /// hearing of the push.
+    pub confirm_ms: u64,
+    /// Whether nodes only say what it would change.
+    pub is_dry: bool,
+    /// Whether it is kept without a question once all nodes have held to it for as long as the canaries.
+    pub keeps_itself: bool,
+}
+
+/// The nodes that take a file first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Canaries {
+    /// So many, by their names' order; 0: all take it at once.
+    Count(usize),
+    /// These.
+    Named(Vec<Name>),
+}
+
+/// A plan that does not fit the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// No node of the fleet is alive.
+    Nobody,
+    /// No node of that name is alive.
+    Unknown(Name),
+    /// There are too many canaries.
+    TooMany,
+}
+
+impl std::fmt::Display for PlanError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nobody => formatter.write_str(
+                "no node has given a sign of life: wait some seconds, and look at `limiter fleet \
+                 status`",
+            ),
+            Self::Unknown(node) => write!(
+                formatter,
+                "no node {node} gives signs of life: look at `limiter fleet status`"
+            ),
+            Self::TooMany => write!(formatter, "name at most {MOST_CANARIES} canaries"),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// How far a push is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// All nodes check the file.
+    Checking,
+    /// The canaries take it, and hold to it for a while.
+    Canaries,
+    /// The others take it.
+    Others,
+    /// All hold to it, and wait to be confirmed.
+    Waiting,
+    /// All keep it.
+    Keeping,
+    /// All go back.
+    GoingBack,
+    /// It is over.
+    Over(Outcome),
+}
+
+/// How a push has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The nodes have said what it would change.
+    Checked,
+    /// All that took it have kept it.
+    Kept,
+    /// Some have kept it; of others that is not known, or they went back.
+    KeptBySome,
+    /// No node has kept it.
+    Back,
+}
+
+/// A node, as the one that pushes sees it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Whether it takes the file first.
+    pub is_canary: bool,
+    /// Its last word; `None`: none yet.
+    pub said: Option<Said>,
+    /// The change that the file would make there; `None`: it has not said.
+    pub diff: Option<Box<str>>,
+    /// The number of its last answer.
+    number: u64,
+    /// When its last answer was heard, or the push began.
+    heard_ns: u64,
+}
+
+/// A push, on the node where it began. Times are in nanoseconds of its own clock.
+#[derive(Clone, Debug)]
+pub struct Leader {
+    push: PushId,
+    file: [u8; 32],
+    plan: Plan,
+    number: u64,
+    stage: Stage,
+    since_ns: u64,
+    /// Since when all canaries hold to it.
+    well_since_ns: Option<u64>,
+    why: Option<String>,
+    nodes: BTreeMap<Name, Seen>,
+}
+
+impl Leader {
+    /// Begins a push of a file with that SHA-256 to the nodes that are alive.
+    ///
+    /// # Errors
+    ///
+    /// The plan does not fit them.
+    pub fn new(
+        push: PushId,
+        file: [u8; 32],
+        plan: Plan,
+        alive: impl IntoIterator<Item = Name>,
+        now_ns: u64,
+    ) -> Result<Self, PlanError> {
+        let seen = |node| {
+            let seen = Seen {
+                is_canary: false,
+                said: None,
+                diff: None,
+                number: 0,
+                heard_ns: now_ns,
+            };
+            (node, seen)
+        };
+        let mut nodes: BTreeMap<_, _> = alive.into_iter().map(seen).collect();
+        if nodes.is_empty() {
+            return Err(PlanError::Nobody);
+        }
+        match &plan.canaries {
+            Canaries::Count(count) if *count > MOST_CANARIES => return Err(PlanError::TooMany),
+            Canaries::Count(_) => {}
+            Canaries::Named(names) if names.len() > MOST_CANARIES => {
+                return Err(PlanError::TooMany);
+            }
+            Canaries::Named(names) => {
+                for name in names {
+                    let node = nodes.get_mut(name);
+                    let node = node.ok_or_else(|| PlanError::Unknown(name.clone()))?;
+                    node.is_canary = true;
+                }
+            }
+        }
+        Ok(Self {
+            push,
+            file,
+            plan,
+            number: 0,
+            stage: Stage::Checking,
+            since_ns: now_ns,
+            well_since_ns: None,
+            why: None,
+            nodes,
+        })
+    }
+
+    /// Returns which push it is.
+    #[must_use]
+    pub const fn push(&self) -> &PushId {
+        &self.push
+    }
+
+    /// Returns how far it is.
+    #[must_use]
+    pub const fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// Returns since when.
+    #[must_use]
+    pub const fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
+
+    /// Returns why it is taken back; `None`: it is not.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        self.why.as_deref()
+    }
+
+    /// Returns the nodes.
+    #[must_use]
+    pub const fn nodes(&self) -> &BTreeMap<Name, Seen> {
+        &self.nodes
+    }
+
+    /// Returns how long there is still time to confirm, in nanoseconds; `None`: it does not wait for that.
+    #[must_use]
+    pub fn left_ns(&self, now_ns: u64) -> Option<u64> {
+        let until_ns = self.since_ns + self.plan.confirm_ms * NS_PER_MS;
+        (self.stage == Stage::Waiting).then(|| until_ns.saturating_sub(now_ns))
+    }
+
+    /// Returns whether it is over.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over(_))
+    }
+
+    /// Hears an answer.
+    pub fn hear(&mut self, answer: PushAnswer, now_ns: u64) {
+        let Some(node) = self.nodes.get_mut(&answer.node) else {
+            return;
+        };
+        // A repeated answer is no sign of life.
+        if answer.push != self.push || answer.number <= node.number {
+            return;
+        }
+        node.number = answer.number;
+        node.heard_ns = now_ns;
+        if let Said::Would(diff) = &answer.said {
+            node.diff = Some(diff.clone());
+        }
+        node.said = Some(answer.said);
+    }
+
+    /// Has it kept, if it waits for that; returns whether it did.
+    pub fn keep(&mut self, now_ns: u64) -> bool {
+        let waits = self.stage == Stage::Waiting;
+        if waits {
+            self.enter(Stage::Keeping, now_ns);
+        }
+        waits
+    }
+
+    /// Has it taken back, unless that is too late; returns whether it was not.
+    pub fn take_back(&mut self, why: impl Into<String>, now_ns: u64) -> bool {
+        match self.stage {
+            Stage::Checking | Stage::Canaries | Stage::Others | Stage::Waiting => {
+                self.why = Some(why.into());
+                self.enter(Stage::GoingBack, now_ns);
+                true
+            }
+            Stage::Keeping | Stage::GoingBack | Stage::Over(_) => false,
+        }
+    }
+
+    /// Goes on.
+    pub fn tick(&mut self, now_ns: u64) {
+        let trouble = match self.stage {
+            Stage::Checking | Stage::Canaries | Stage::Others | Stage::Waiting => {
+                self.trouble(now_ns)
+            }
+            Stage::Keeping | Stage::GoingBack | Stage::Over(_) => None,
+        };
+        if let Some(why) = trouble {
+            self.take_back(why, now_ns);
+            return;
+        }
+        match self.stage {
+            Stage::Checking => self.check(now_ns),
+            Stage::Canaries => self.watch_canaries(now_ns),
+            Stage::Others => {
+                if self.takers().all(|(_, node)| holds(node)) {
+                    self.enter(Stage::Waiting, now_ns);
+                }
+            }
+            Stage::Waiting => {
+                let while_ms = self.plan.canary_for_ms.min(self.plan.confirm_ms / 2);
+                if self.plan.keeps_itself && self.is_late(while_ms * NS_PER_MS, now_ns) {
+                    self.keep(now_ns);
+                } else if self.left_ns(now_ns) == Some(0) {
+                    self.take_back("nobody has confirmed it in time", now_ns);
+                }
+            }
+            Stage::Keeping => {
+                let is_known =
+                    |node: &Seen| matches!(node.said, Some(Said::Kept(_) | Said::Back(_)));
+                let kept = |node: &Seen| matches!(node.said, Some(Said::Kept(_)));
+                if self.takers().all(|(_, node)| is_known(node)) || self.is_late(LOST_NS, now_ns) {
+                    let (all, some) = (
+                        self.takers().all(|(_, node)| kept(node)),
+                        self.takers().any(|(_, node)| kept(node)),
+                    );
+                    let outcome = match (all, some) {
+                        (true, _) => Outcome::Kept,
+                        (false, true) => Outcome::KeptBySome,
+                        (false, false) => Outcome::Back,
+                    };
+                    self.enter(Stage::Over(outcome), now_ns);
+                }
+            }
+            Stage::GoingBack => {
+                let is_back = |node: &Seen| {
+                    matches!(
+                        node.said,
+                        Some(Said::Back(_) | Said::Refuses(_) | Said::Declines)
+                    )
+                };
+                if self.nodes.values().all(is_back) || self.is_late(LOST_NS, now_ns) {
+                    self.enter(Stage::Over(Outcome::Back), now_ns);
+                }
+            }
+            Stage::Over(_) => {}
+        }
+    }
+
+    /// Returns what is to be said now, at a time in milliseconds since 1970.
+    pub fn order(&mut self, ms: u64) -> Order {
+        self.number += 1;
+        let canaries = || {
+            let canaries = self.nodes.iter().filter(|(_, node)| node.is_canary);
+            Takers::Some(canaries.map(|(name, _)| name.clone()).collect())
+        };
+        Order {
+            push: self.push.clone(),
+            number: self.number,
+            ms,
+            file: self.file,
+            hold_ms: self.plan.confirm_ms,
+            step: match self.stage {
+                Stage::Checking => Step::Check,
+                Stage::Canaries => Step::Take(canaries()),
+                Stage::Others | Stage::Waiting => Step::Take(Takers::All),
+                Stage::Keeping | Stage::Over(Outcome::Kept | Outcome::KeptBySome) => Step::Keep,
+                Stage::GoingBack | Stage::Over(Outcome::Checked | Outcome::Back) => Step::Back,
+            },
+        }
+    }
+
+    fn enter(&mut self, stage: Stage, now_ns: u64) {
+        self.stage = stage;
+        self.since_ns = now_ns;
+    }
+
+    fn is_late(&self, ns: u64, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.since_ns) > ns
+    }
+
+    /// Returns the nodes that take policies from the fleet.
+    fn takers(&self) -> impl Iterator<Item = (&Name, &Seen)> {
+        let declines = |node: &Seen| matches!(node.said, Some(Said::Declines));
+        self.nodes.iter().filter(move |(_, node)| !declines(node))
+    }
+
+    /// Returns why the push cannot go on.
+    fn trouble(&self, now_ns: u64) -> Option<String> {
+        for (name, node) in self.takers() {
+            match &node.said {
+                Some(Said::Refuses(why)) => return Some(format!("node {name} refuses it: {why}")),
+                Some(Said::Back(why)) => return Some(format!("node {name} went back: {why}")),
+                _ => {}
+            }
+            if now_ns.saturating_sub(node.heard_ns) > LOST_NS {
+                return Some(match node.said {
+                    None => format!("node {name} does not answer"),
+                    Some(_) => format!("node {name} is silent"),
+                });
+            }
+        }
+        let (slow, _) = self.takers().find(|(_, node)| self.is_slow(node, now_ns))?;
+        Some(format!("node {slow} is not done with it in time"))
+    }
+
+    /// Returns whether a node is at what it was told for too long.
+    fn is_slow(&self, node: &Seen, now_ns: u64) -> bool {
+        let is_at_it = match self.stage {
+            Stage::Checking => matches!(node.said, Some(Said::Checking)),
+            Stage::Canaries => node.is_canary && !holds(node),
+            Stage::Others => !holds(node),
+            _ => false,
+        };
+        is_at_it && self.is_late(SLOW_NS, now_ns)
+    }
+
+    /// Goes on when all have checked the file.
+    fn check(&mut self, now_ns: u64) {
+        let would = |node: &Seen| matches!(node.said, Some(Said::Would(_)));
+        if !self.takers().all(|(_, node)| would(node)) {
+            return;
+        }
+        if self.takers().next().is_none() {
+            self.take_back(
+                "no node takes policies from the fleet: `fleet: {accept-policy: fleet.yaml}` has one \
+                 do so",
+                now_ns,
+            );
+            return;
+        }
+        if let Canaries::Count(count) = self.plan.canaries {
+            let nodes = self.nodes.values_mut();
+            let takers = nodes.filter(|node| would(node));
+            takers.take(count).for_each(|node| node.is_canary = true);
+        }
+        let stranger = self
+            .nodes
+            .iter()
+            .find(|(_, node)| node.is_canary && !would(node));
+        if let Some((name, _)) = stranger {
+            let why = format!("node {name}, a canary, takes no policies from the fleet");
+            self.take_back(why, now_ns);
+        } else if self.plan.is_dry {
+            self.enter(Stage::Over(Outcome::Checked), now_ns);
+        } else if self.nodes.values().any(|node| node.is_canary) {
+            self.enter(Stage::Canaries, now_ns);
+        } else {
+            self.enter(Stage::Others, now_ns);
+        }
+    }
+
+    /// Goes on when all canaries have held to the file for long enough.
+    fn watch_canaries(&mut self, now_ns: u64) {
+        let mut canaries = self.nodes.values().filter(|node| node.is_canary);
+        if !canaries.all(holds) {
+            return;
+        }
+        let since_ns = *self.well_since_ns.get_or_insert(now_ns);
+        if now_ns.saturating_sub(since_ns) >= self.plan.canary_for_ms * NS_PER_MS {
+            self.enter(Stage::Others, now_ns);
+        }
+    }
+}
+
+const fn holds(node: &Seen) -> bool {
+    matches!(node.said, Some(Said::Holds(_)))
+}

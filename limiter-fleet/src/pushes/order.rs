@@ -1,0 +1,279 @@
+//! Orders of the node that pushes.
+
+use std::{fmt, ops::RangeInclusive, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Name, bans::MOST_AHEAD_MS};
+
+/// The most bytes of a pushed file.
+pub const MOST_FILE: usize = 256 * 1024;
+
+/// The most canaries that are named.
+pub const MOST_CANARIES: usize = 64;
+
+/// How old an order may be, in milliseconds, by the clocks of the node that pushes and of that which hears it.
+pub const MOST_OLD_MS: u64 = 60_000;
+
+/// How long a node may hold to a policy without another order, in milliseconds.
+pub const HOLD_MS: RangeInclusive<u64> = 5_000..=1_800_000;
+
+/// How long after the beginning of a push its last order may be, in milliseconds: longer than all its
+/// stages together.
+const LONGEST_MS: u64 = 3 * 3_600_000;
+
+/// Which push it is. A later one is greater, as far as clocks agree.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PushId {
+    /// When it began, in milliseconds since 1970, by the clock of the node that pushes.
+    pub ms: u64,
+    /// The node that pushes.
+    pub node: Name,
+}
+
+impl fmt::Display for PushId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.ms, self.node)
+    }
+}
+
+/// A text that names no push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoPush;
+
+impl fmt::Display for NoPush {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("expected a number and the name of a node")
+    }
+}
+
+impl std::error::Error for NoPush {}
+
+impl FromStr for PushId {
+    type Err = NoPush;
+
+    fn from_str(text: &str) -> Result<Self, NoPush> {
+        let (ms, node) = text.split_once(' ').ok_or(NoPush)?;
+        Ok(Self {
+            ms: ms.parse().map_err(|_| NoPush)?,
+            node: node.try_into().map_err(|_| NoPush)?,
+        })
+    }
+}
+
+/// An order: the next thing that all nodes are to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Its push.
+    pub push: PushId,
+    /// Higher than those of the push's orders before.
+    pub number: u64,
+    /// When it was said, in milliseconds since 1970, by the clock of the node that pushes.
+    pub ms: u64,
+    /// The SHA-256 of the file.
+    pub file: [u8; 32],
+    /// How long after hearing it a node goes back by itself, in milliseconds.
+    pub hold_ms: u64,
+    /// The thing to do.
+    pub step: Step,
+}
+
+/// A thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Say what the file would change; change nothing.
+    Check,
+    /// Put the file in force, and hold to it.
+    Take(Takers),
+    /// Keep it.
+    Keep,
+    /// Go back to what was before.
+    Back,
+}
+
+/// The nodes that are to take a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Takers {
+    /// These.
+    Some(Vec<Name>),
+    /// All that have said that they would.
+    All,
+}
+
+impl Takers {
+    /// Returns whether a node is one of them.
+    #[must_use]
+    pub fn have(&self, node: &Name) -> bool {
+        match self {
+            Self::Some(nodes) => nodes.contains(node),
+            Self::All => true,
+        }
+    }
+}
+
+/// An order that is not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrongOrder {
+    /// It was said too long ago.
+    Old,
+    /// It is from the future.
+    Ahead,
+    /// Its push began too long ago, or later than it.
+    Long,
+    /// A node would hold to the policy for too short or too long.
+    Hold,
+    /// It has too many names.
+    Names,
+    /// It is of an older push than one that is known.
+    Older,
+    /// Another push is in force, and not yet confirmed.
+    Busy,
+    /// It has another file than the push's orders before.
+    OtherFile,
+    /// The node has not checked the file: it did not hear the beginning of the push.
+    Unchecked,
+}
+
+impl WrongOrder {
+    /// Returns its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Old => "push_old",
+            Self::Ahead => "push_ahead",
+            Self::Long | Self::Hold | Self::Names | Self::OtherFile => "push_wrong",
+            Self::Older => "push_older",
+            Self::Busy => "push_busy",
+            Self::Unchecked => "push_unchecked",
+        }
+    }
+}
+
+impl fmt::Display for WrongOrder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Old => {
+                "an order of a push is more than a minute old: it is repeated, or a clock is wrong"
+            }
+            Self::Ahead => "an order of a push is more than a minute ahead: a clock is wrong",
+            Self::Long => "an order of a push that began long ago, or has not begun",
+            Self::Hold => "an order of a push without a time to go back by itself",
+            Self::Names => "an order of a push with too many names",
+            Self::Older => "an order of an older push than one that is known",
+            Self::Busy => "another push waits to be confirmed",
+            Self::OtherFile => "an order of a push with another file than before",
+            Self::Unchecked => "an order of a push whose beginning was not heard",
+        })
+    }
+}
+
+impl std::error::Error for WrongOrder {}
+
+impl Order {
+    /// Checks what can be told from the order alone, at a time in milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// It is not to be followed.
+    pub fn check(&self, now_ms: u64) -> Result<(), WrongOrder> {
+        if now_ms.saturating_sub(self.ms) > MOST_OLD_MS {
+            return Err(WrongOrder::Old);
+        }
+        if self.ms.saturating_sub(now_ms) > MOST_AHEAD_MS {
+            return Err(WrongOrder::Ahead);
+        }
+        // Another node's clock may have been ahead when it pushed before.
+        let begun = self.push.ms.saturating_sub(self.ms);
+        if begun > MOST_AHEAD_MS || self.ms.saturating_sub(self.push.ms) > LONGEST_MS {
+            return Err(WrongOrder::Long);
+        }
+        if !HOLD_MS.contains(&self.hold_ms) {
+            return Err(WrongOrder::Hold);
+        }
+        match &self.step {
+            Step::Take(Takers::Some(names)) if names.len() > MOST_CANARIES => {
+                Err(WrongOrder::Names)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether the push is decided.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        matches!(self.step, Step::Keep | Step::Back)
+    }
+}
+
+/// Returns the SHA-256 of a file.
+#[must_use]
+pub fn file_digest(file: &[u8]) -> [u8; 32] {
+    Sha256::digest(file).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_700_000_000_000;
+
+    fn order(change: impl FnOnce(&mut Order)) -> Result<(), WrongOrder> {
+        let mut order = Order {
+            push: PushId {
+                ms: NOW,
+                node: "a".try_into().unwrap(),
+            },
+            number: 1,
+            ms: NOW,
+            file: [0; 32],
+            hold_ms: 60_000,
+            step: Step::Check,
+        };
+        change(&mut order);
+        order.check(NOW)
+    }
+
+    #[test]
+    fn only_fresh_orders_are_followed() {
+        assert_eq!(order(|_| {}), Ok(()));
+        assert_eq!(order(|order| order.ms -= MOST_OLD_MS), Ok(()));
+        assert_eq!(
+            order(|order| order.ms -= MOST_OLD_MS + 1),
+            Err(WrongOrder::Old)
+        );
+        assert_eq!(
+            order(|order| order.ms += MOST_AHEAD_MS + 1),
+            Err(WrongOrder::Ahead)
+        );
+        assert_eq!(
+            order(|order| order.push.ms -= LONGEST_MS + 1),
+            Err(WrongOrder::Long)
+        );
+        assert_eq!(
+            order(|order| order.push.ms += MOST_AHEAD_MS + 1),
+            Err(WrongOrder::Long)
+        );
+        for hold_ms in [0, 4_999, 1_800_001, u64::MAX] {
+            assert_eq!(
+                order(|order| order.hold_ms = hold_ms),
+                Err(WrongOrder::Hold)
+            );
+        }
+        let names = vec!["a".try_into().unwrap(); MOST_CANARIES + 1];
+        let step = Step::Take(Takers::Some(names));
+        assert_eq!(order(|order| order.step = step), Err(WrongOrder::Names));
+    }
+
+    #[test]
+    fn a_push_has_a_name() {
+        let push = PushId {
+            ms: NOW,
+            node: "fra-1".try_into().unwrap(),
+        };
+        assert_eq!(push.to_string().parse(), Ok(push));
+        for wrong in ["", "1", "x a", "1 ", "1 A", "-1 a"] {
+            assert_eq!(wrong.parse::<PushId>(), Err(NoPush), "{wrong}");
+        }
+    }
+}

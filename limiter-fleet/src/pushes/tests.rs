@@ -1,0 +1,325 @@
+//! A pusher and nodes, with what may happen between them.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Act, Canaries, Follower, Leader, Order, Outcome, Plan, PlanError, PushId, Said, Stage,
+};
+use crate::Name;
+
+const NOW_MS: u64 = 1_700_000_000_000;
+
+const S: u64 = 1_000_000_000;
+
+/// A node: its part in the push, and until when it holds to the policy.
+struct Node {
+    follower: Follower,
+    says: Said,
+    until_s: Option<u64>,
+    has_new: bool,
+    is_kept: bool,
+    is_gone: bool,
+}
+
+struct World {
+    leader: Option<Leader>,
+    nodes: BTreeMap<Name, Node>,
+    /// All orders that were ever said.
+    said: Vec<Order>,
+    now_s: u64,
+}
+
+fn name(name: &str) -> Name {
+    name.try_into().unwrap()
+}
+
+fn plan() -> Plan {
+    Plan {
+        canaries: Canaries::Count(1),
+        canary_for_ms: 10_000,
+        confirm_ms: 60_000,
+        is_dry: false,
+        keeps_itself: false,
+    }
+}
+
+impl World {
+    fn new(plan: Plan) -> Self {
+        let names = ["a", "b", "c"].map(name);
+        let push = PushId {
+            ms: NOW_MS,
+            node: name("a"),
+        };
+        let node = |name: &Name| Node {
+            follower: Follower::new(name.clone(), None),
+            says: Said::Would("one limit".into()),
+            until_s: None,
+            has_new: false,
+            is_kept: false,
+            is_gone: false,
+        };
+        Self {
+            leader: Some(Leader::new(push, [1; 32], plan, names.clone(), 0).unwrap()),
+            nodes: names
+                .iter()
+                .map(|name| (name.clone(), node(name)))
+                .collect(),
+            said: Vec::new(),
+            now_s: 0,
+        }
+    }
+
+    fn node(&mut self, of: &str) -> &mut Node {
+        self.nodes.get_mut(&name(of)).unwrap()
+    }
+
+    fn leader(&mut self) -> &mut Leader {
+        self.leader.as_mut().unwrap()
+    }
+
+    fn stage(&self) -> &Stage {
+        self.leader.as_ref().unwrap().stage()
+    }
+
+    /// Returns the nodes on which the new policy is in force.
+    fn new_on(&self) -> String {
+        let new = self.nodes.iter().filter(|(_, node)| node.has_new);
+        new.map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn tick(&mut self) {
+        self.now_s += 1;
+        let now_ms = NOW_MS + 1_000 * self.now_s;
+        let order = self.leader.as_mut().map(|leader| {
+            leader.tick(self.now_s * S);
+            leader.order(now_ms)
+        });
+        for node in self.nodes.values_mut() {
+            if node.until_s.is_some_and(|until_s| until_s <= self.now_s) {
+                node.back();
+                node.follower.went_back("not confirmed in time");
+            }
+            if node.is_gone {
+                continue;
+            }
+            if let Some(order) = &order {
+                node.hear(order, self.now_s);
+            }
+            if let (Some(leader), Some(answer)) = (&mut self.leader, node.follower.answer()) {
+                leader.hear(answer, self.now_s * S);
+            }
+        }
+        self.said.extend(order);
+    }
+
+    fn run(&mut self, seconds: u64) {
+        (0..seconds).for_each(|_| self.tick());
+    }
+}
+
+impl Node {
+    fn back(&mut self) {
+        (self.has_new, self.until_s) = (false, None);
+    }
+
+    fn hear(&mut self, order: &Order, now_s: u64) {
+        let until_s = Some(now_s + order.hold_ms / 1_000);
+        match self.follower.hear(order, NOW_MS + 1_000 * now_s) {
+            Ok(Act::Check) => self.follower.said(self.says.clone()),
+            Ok(Act::Take) => {
+                (self.has_new, self.until_s) = (true, until_s);
+                self.follower.said(Said::Holds(2));
+            }
+            Ok(Act::Hold) => self.until_s = until_s,
+            Ok(Act::Keep) => {
+                (self.is_kept, self.until_s) = (true, None);
+                self.follower.said(Said::Kept(2));
+            }
+            Ok(Act::Back) => {
+                self.back();
+                self.follower.said(Said::Back("it was told to".into()));
+            }
+            Ok(Act::Nothing) | Err(_) => {}
+        }
+    }
+}
+
+#[test]
+fn first_a_canary_then_all_then_kept() {
+    let mut world = World::new(plan());
+    world.run(3);
+    assert_eq!(world.new_on(), "a");
+    world.run(8);
+    assert_eq!(world.new_on(), "a");
+    world.run(4);
+    assert_eq!(world.new_on(), "abc");
+    assert_eq!(world.stage(), &Stage::Waiting);
+    let now = world.now_s * S;
+    assert!(world.leader().left_ns(now).unwrap() > 55 * S);
+    assert!(world.leader().keep(now));
+    world.run(3);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
+    assert!(world.nodes.values().all(|node| node.is_kept));
+    // Too late.
+    assert!(!world.leader().take_back("a change of mind", now));
+    world.run(200);
+    assert_eq!(world.new_on(), "abc");
+}
+
+#[test]
+fn kept_by_itself() {
+    let mut world = World::new(Plan {
+        keeps_itself: true,
+        canaries: Canaries::Count(0),
+        ..plan()
+    });
+    world.run(8);
+    assert_eq!(world.stage(), &Stage::Waiting);
+    world.run(8);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
+}
+
+#[test]
+fn named_canaries() {
+    let named = |names: &[&str]| Plan {
+        canaries: Canaries::Named(names.iter().map(|of| name(of)).collect()),
+        ..plan()
+    };
+    let mut world = World::new(named(&["b", "c"]));
+    world.run(4);
+    assert_eq!(world.new_on(), "bc");
+    let push = world.leader().push().clone();
+    let unknown = Leader::new(push, [1; 32], named(&["z"]), [name("a")], 0);
+    assert_eq!(unknown.unwrap_err(), PlanError::Unknown(name("z")));
+    let mut world = World::new(named(&["b"]));
+    world.node("b").says = Said::Declines;
+    world.run(5);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
+}
+
+#[test]
+fn nothing_is_changed_by_a_dry_run_or_where_one_refuses() {
+    let mut world = World::new(Plan {
+        is_dry: true,
+        ..plan()
+    });
+    world.run(3);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Checked));
+    assert!(
+        world
+            .leader()
+            .nodes()
+            .values()
+            .all(|node| node.diff.is_some())
+    );
+
+    let mut world = World::new(plan());
+    world.node("c").says = Said::Refuses("the guard".into());
+    for _ in 0..10 {
+        world.tick();
+        assert_eq!(world.new_on(), "");
+    }
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
+    assert_eq!(world.leader().why(), Some("node c refuses it: the guard"));
+}
+
+#[test]
+fn nodes_that_take_no_policies_stand_in_no_way() {
+    let mut world = World::new(plan());
+    world.node("a").says = Said::Declines;
+    world.run(17);
+    assert_eq!(world.new_on(), "bc");
+    let now = world.now_s * S;
+    assert!(world.leader().keep(now));
+    world.run(3);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
+    // Without any, there is nothing to do.
+    let mut world = World::new(plan());
+    for of in ["a", "b", "c"] {
+        world.node(of).says = Said::Declines;
+    }
+    world.run(5);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
+}
+
+#[test]
+fn nobody_confirms() {
+    let mut world = World::new(plan());
+    world.run(90);
+    assert_eq!(world.new_on(), "");
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
+}
+
+#[test]
+fn a_canary_that_falls_silent_takes_it_back() {
+    let mut world = World::new(plan());
+    world.run(4);
+    world.node("a").is_gone = true;
+    world.run(40);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
+    assert_eq!(world.leader().why(), Some("node a is silent"));
+    // It goes back without having heard that.
+    world.run(60);
+    assert_eq!(world.new_on(), "");
+}
+
+#[test]
+fn all_go_back_when_the_pusher_is_gone() {
+    for after in 1..25 {
+        let mut world = World::new(plan());
+        world.run(after);
+        world.leader = None;
+        world.run(61);
+        assert_eq!(world.new_on(), "", "{after}");
+        assert!(world.nodes.values().all(|node| !node.is_kept));
+    }
+}
+
+#[test]
+fn whatever_is_repeated_puts_nothing_in_force() {
+    let mut world = World::new(plan());
+    world.run(15);
+    let now = world.now_s * S;
+    assert!(world.leader().take_back("a change of mind", now));
+    world.run(5);
+    assert_eq!(
+        (world.new_on(), world.stage()),
+        (String::new(), &Stage::Over(Outcome::Back))
+    );
+    world.leader = None;
+    let said = world.said.clone();
+    let now_s = world.now_s;
+    // Also by nodes that started anew, which remember.
+    for anew in [false, true] {
+        for node in world.nodes.values_mut() {
+            if anew {
+                let newest = node.follower.newest().cloned();
+                node.follower = Follower::new(name("x"), newest);
+            }
+            for order in said.iter().chain(said.iter().rev()) {
+                node.hear(order, now_s);
+                assert!(!node.has_new);
+            }
+        }
+    }
+    // Within a minute a node that forgot could be fooled for as long as it holds; later, none.
+    let mut fresh = Follower::new(name("b"), None);
+    let later_ms = NOW_MS + 1_000 * (now_s + 61);
+    assert!(
+        said.iter()
+            .all(|order| fresh.hear(order, later_ms).is_err())
+    );
+}
+
+#[test]
+fn what_is_kept_here_and_lost_there_is_told() {
+    let mut world = World::new(plan());
+    world.run(16);
+    world.node("c").is_gone = true;
+    let now = world.now_s * S;
+    assert!(world.leader().keep(now));
+    world.run(20);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::KeptBySome));
+    world.run(60);
+    assert_eq!(world.new_on(), "ab");
+}

@@ -1,0 +1,233 @@
+//! The words about pushes that go over the store, once a second: the order in force, and each node's answer.
+
+use std::{
+    io, mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use limiter_fleet::pushes::{Act, MOST_FILE, Order, PushId, Said, WrongOrder, file_digest};
+use limiter_fleet_store::Store;
+use tokio::task::spawn_blocking;
+
+use super::{
+    lead::Lead,
+    memory,
+    part::{Doing, Place, Running},
+};
+use crate::daemon::{
+    confirm,
+    fleet::{node::Node, session::Over, words::Now},
+    requests::{Push, PushStep},
+};
+
+/// How long after the last order a node still says how far it is.
+const SPEAKS: Duration = Duration::from_secs(20);
+
+/// The most nodes whose answers are read.
+const MOST: usize = 10_000;
+
+impl Node {
+    /// Hears of a push, does what is to be done, and says so; and leads one, if it began here.
+    pub(in crate::daemon::fleet) async fn exchange_pushes(
+        &mut self,
+        store: &mut Store,
+    ) -> Result<(), Over> {
+        let (daemon, fleet) = (Arc::clone(&self.daemon), Arc::clone(&self.fleet));
+        self.pushes.finish(&daemon, &fleet).await;
+        self.pushes.note_time(&daemon, &fleet);
+        self.lead(store).await?;
+        let order = self.meanwhile(store.order()).await??;
+        let is_first = mem::replace(&mut self.pushes.is_new, false);
+        if let Some(order) = order
+            && self.pushes.seen.as_ref() != Some(&order)
+        {
+            self.hear_order(store, &order, is_first).await?;
+            self.pushes.seen = Some(order);
+        }
+        self.answer(store).await
+    }
+
+    /// Gives the next order of a push that began here, and hears what nodes say.
+    async fn lead(&mut self, store: &mut Store) -> Result<(), Over> {
+        let fleet = Arc::clone(&self.fleet);
+        let lingers = |lead: &Lead| lead.leader.is_over() && !lead.is_forgotten;
+        if fleet.lead().as_ref().is_some_and(lingers) {
+            // Another push may have begun, which must be heard.
+            let order = self.meanwhile(store.order()).await??;
+            let order = order.and_then(|order| self.push_seal.open_order(&order).ok());
+            if let (Some(order), Some(lead)) = (order, fleet.lead().as_mut())
+                && order.push > *lead.leader.push()
+            {
+                lead.is_forgotten = true;
+            }
+        }
+        let (order, file, done) = {
+            let mut lead = fleet.lead();
+            let Some(lead) = lead.as_mut().filter(|lead| !lead.is_forgotten) else {
+                return Ok(());
+            };
+            lead.tick();
+            let order = lead.leader.order(Now::new().ms);
+            let file = (!lead.is_sent).then(|| Arc::clone(&lead.text));
+            let nodes = lead.leader.nodes().keys().map(ToString::to_string);
+            let done = lead.is_done().then(|| nodes.collect::<Vec<_>>());
+            lead.is_forgotten = done.is_some();
+            lead.is_sent = true;
+            (order, file, done)
+        };
+        if let Some(nodes) = done {
+            self.meanwhile(store.forget_push(&nodes)).await??;
+            return Ok(());
+        }
+        let sealed = self.push_seal.order(&order);
+        let file = file.as_ref().map(|text| text.as_bytes());
+        let given = self.meanwhile(store.give_order(&sealed, file)).await;
+        if !matches!(given, Ok(Ok(())))
+            && let Some(lead) = fleet.lead().as_mut()
+            && file.is_some()
+        {
+            lead.is_sent = false;
+        }
+        given??;
+        let answers = self.meanwhile(store.answers(MOST)).await??;
+        for answer in answers.iter().take(MOST) {
+            match self.push_seal.open_answer(answer) {
+                Ok(answer) => {
+                    if let Some(lead) = fleet.lead().as_mut() {
+                        let now_ns = lead.now_ns();
+                        lead.leader.hear(answer, now_ns);
+                    }
+                }
+                Err(_) => self.refuse(
+                    "answer",
+                    "an answer to a push is not sealed by the fleet's key",
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    async fn hear_order(
+        &mut self,
+        store: &mut Store,
+        sealed: &[u8],
+        is_first: bool,
+    ) -> Result<(), Over> {
+        let order = match self.push_seal.open_order(sealed) {
+            Ok(order) => order,
+            Err(error) => {
+                self.refuse_letter(error);
+                return Ok(());
+            }
+        };
+        let act = match self.pushes.follower.hear(&order, Now::new().ms) {
+            Ok(act) => act,
+            // It was left there by a node that is gone.
+            Err(WrongOrder::Old | WrongOrder::Long) if is_first => return Ok(()),
+            Err(wrong) => {
+                self.refuse(wrong.name(), &wrong.to_string());
+                return Ok(());
+            }
+        };
+        self.pushes.heard = Some(Instant::now());
+        {
+            let mut told = self.fleet.told();
+            told.newest_push = self.pushes.follower.newest().cloned();
+            let is_other = order.push.node != self.fleet.settings.node && !order.is_last();
+            told.other_push = is_other.then(|| (order.push.clone(), Instant::now()));
+        }
+        self.act(store, act, &order).await
+    }
+
+    async fn act(&mut self, store: &mut Store, act: Act, order: &Order) -> Result<(), Over> {
+        let hold = Duration::from_millis(order.hold_ms);
+        match act {
+            Act::Nothing => {}
+            Act::Check => self.check(store, order).await?,
+            Act::Take => {
+                let running = self.start(PushStep::Take(hold), Some(order.push.clone()));
+                self.go_on(running.map(Doing::Take));
+            }
+            Act::Hold => confirm::hold(&self.daemon, hold),
+            Act::Keep => {
+                let running = self.start(PushStep::Keep, None);
+                self.go_on(running.map(Doing::Keep));
+            }
+            Act::Back => {
+                confirm::hold(&self.daemon, Duration::ZERO);
+                self.pushes.doing = Some(Doing::Back);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the file looked at, if this node takes policies.
+    async fn check(&mut self, store: &mut Store, order: &Order) -> Result<(), Over> {
+        let said = match &self.pushes.place {
+            Place::File(_) => None,
+            Place::None => Some(Said::Declines),
+            Place::Forgetful(why) => Some(self.pushes.refused(&self.fleet, why)),
+        };
+        if let Some(said) = said {
+            self.pushes.follower.said(said);
+            return Ok(());
+        }
+        let file = self.meanwhile(store.pushed_file()).await??;
+        let file = file.filter(|file| file.len() <= MOST_FILE && file_digest(file) == order.file);
+        let text = file.and_then(|file| String::from_utf8(file).ok());
+        self.pushes.text = text.map(Into::into);
+        let running = self.start(PushStep::Check, None);
+        self.go_on(running.map(Doing::Check));
+        Ok(())
+    }
+
+    /// Notes what the daemon is at; `None`: it cannot, without the file.
+    fn go_on(&mut self, doing: Option<Doing>) {
+        if doing.is_none() {
+            let why = "the store does not have the file that was pushed";
+            let said = self.pushes.refused(&self.fleet, why);
+            self.pushes.follower.said(said);
+        }
+        self.pushes.doing = doing;
+    }
+
+    /// Asks the daemon, once a push is remembered that is to be; `None`: there is no file, or nowhere for it to
+    /// go.
+    fn start(&self, step: PushStep, remembered: Option<PushId>) -> Option<Running> {
+        let Place::File(file) = &self.pushes.place else {
+            return None;
+        };
+        let push = Push {
+            text: Arc::clone(self.pushes.text.as_ref()?),
+            file: file.clone(),
+            step,
+        };
+        let (reloads, file) = (self.daemon.reloads.clone(), file.clone());
+        Some(self.others.spawn(async move {
+            if let Some(remembered) = remembered {
+                let written = spawn_blocking(move || memory::write(&file, &remembered)).await;
+                let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
+                written.map_err(|error| format!("what is pushed cannot be remembered: {error}"))?;
+            }
+            reloads.push(push).await.map_err(|error| error.to_string())
+        }))
+    }
+
+    /// Says how far this node is.
+    async fn answer(&mut self, store: &mut Store) -> Result<(), Over> {
+        if self
+            .pushes
+            .heard
+            .is_none_or(|heard| heard.elapsed() > SPEAKS)
+        {
+            return Ok(());
+        }
+        let Some(answer) = self.pushes.follower.answer() else {
+            return Ok(());
+        };
+        let sealed = self.push_seal.answer(&answer);
+        let own = answer.node.to_string();
+        Ok(self.meanwhile(store.answer(&own, &sealed)).await??)
+    }
+}

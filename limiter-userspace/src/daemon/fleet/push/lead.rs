@@ -1,0 +1,125 @@
+//! A push that began on this node, and its clock.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use limiter_fleet::pushes::{Leader, Outcome, Said, Seen, Stage};
+
+use crate::protocol::{PushNode, PushStatus};
+
+/// How long after its end a push is told of, so that nodes hear of it that were away for a moment.
+const LINGERS: Duration = Duration::from_secs(15);
+
+/// How long the command that pushes may be silent.
+const ABSENT: Duration = Duration::from_secs(10);
+
+/// A push that began on this node.
+pub(in crate::daemon::fleet) struct Lead {
+    pub(super) leader: Leader,
+    /// The file.
+    pub(super) text: Arc<str>,
+    pub(super) sha256: String,
+    /// Whether the store has the file.
+    pub(super) is_sent: bool,
+    /// Whether all is done, and the store has forgotten it.
+    pub(super) is_forgotten: bool,
+    begun: Instant,
+    /// When somebody last asked how far it is.
+    asked: Instant,
+}
+
+impl Lead {
+    /// Begins now; `leader` counts its time from then.
+    pub(super) fn new(leader: Leader, text: Arc<str>, sha256: String) -> Self {
+        let now = Instant::now();
+        Self {
+            leader,
+            text,
+            sha256,
+            is_sent: false,
+            is_forgotten: false,
+            begun: now,
+            asked: now,
+        }
+    }
+
+    /// Returns the time by the leader's clock.
+    pub(super) fn now_ns(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Goes on. If the command that pushes is gone, nobody can confirm it.
+    pub(super) fn tick(&mut self) {
+        let now_ns = self.now_ns();
+        if self.asked.elapsed() > ABSENT {
+            let why = "the command that pushed it has ended";
+            self.leader.take_back(why, now_ns);
+        }
+        self.leader.tick(now_ns);
+    }
+
+    /// Notes that somebody asks.
+    pub(super) fn ask(&mut self) {
+        self.asked = Instant::now();
+    }
+
+    /// Returns whether nobody has to hear of it any more.
+    pub(super) fn is_done(&self) -> bool {
+        let over = self.now_ns().saturating_sub(self.leader.since_ns());
+        self.leader.is_over() && Duration::from_nanos(over) > LINGERS
+    }
+
+    /// Returns how far it is.
+    pub(super) fn status(&self) -> PushStatus {
+        let nodes = self.leader.nodes().iter();
+        PushStatus {
+            push: self.leader.push().to_string(),
+            sha256: self.sha256.clone(),
+            stage: stage(self.leader.stage()).to_owned(),
+            over: self.leader.is_over(),
+            why: self.leader.why().map(ToOwned::to_owned),
+            left_ns: self.leader.left_ns(self.now_ns()),
+            nodes: nodes
+                .map(|(name, seen)| (name.to_string(), node(seen)))
+                .collect(),
+        }
+    }
+}
+
+const fn stage(stage: &Stage) -> &'static str {
+    match stage {
+        Stage::Checking => "checking",
+        Stage::Canaries => "canaries",
+        Stage::Others => "others",
+        Stage::Waiting => "waiting",
+        Stage::Keeping => "keeping",
+        Stage::GoingBack => "going-back",
+        Stage::Over(Outcome::Checked) => "checked",
+        Stage::Over(Outcome::Kept) => "kept",
+        Stage::Over(Outcome::KeptBySome) => "kept-by-some",
+        Stage::Over(Outcome::Back) => "taken-back",
+    }
+}
+
+fn node(seen: &Seen) -> PushNode {
+    let (state, why, generation) = match &seen.said {
+        None => ("silent", None, None),
+        Some(Said::Checking) => ("checking", None, None),
+        Some(Said::Declines) => ("takes-none", None, None),
+        Some(Said::Would(_)) => ("would", None, None),
+        Some(Said::Refuses(why)) => ("refuses", Some(why), None),
+        Some(Said::Takes) => ("taking", None, None),
+        Some(Said::Holds(generation)) => ("holds", None, Some(*generation)),
+        Some(Said::Kept(generation)) => ("kept", None, Some(*generation)),
+        Some(Said::Back(why)) => ("back", Some(why), None),
+    };
+    PushNode {
+        canary: seen.is_canary,
+        state: state.to_owned(),
+        why: why.map(ToString::to_string),
+        generation,
+        diff: seen.diff.as_deref().map(ToOwned::to_owned),
+    }
+}

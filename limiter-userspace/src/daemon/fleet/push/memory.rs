@@ -1,0 +1,65 @@
+//! The newest push that a node began to take, in a file: so nothing that is repeated is taken again after a
+//! restart.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use limiter_fleet::pushes::PushId;
+
+use crate::daemon::replacement;
+
+/// Reads it; `None`: none was taken yet.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub(super) fn read(policy: &Path) -> io::Result<Option<PushId>> {
+    match fs::read_to_string(place(policy)?) {
+        Ok(text) => match text.trim_end().parse() {
+            Ok(push) => Ok(Some(push)),
+            Err(error) => Err(io::Error::other(error)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes it.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub(super) fn write(policy: &Path, push: &PushId) -> io::Result<()> {
+    replacement::replace(&place(policy)?, format!("{push}\n").as_bytes())
+}
+
+/// Returns the file, beside that of the policy, under a name that is not joined to the configuration.
+pub(super) fn place(policy: &Path) -> io::Result<PathBuf> {
+    let policy = replacement::target(policy)?;
+    let name = policy.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(".push");
+    Ok(policy.with_file_name(hidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_is_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        let policy = directory.path().join("fleet.yaml");
+        assert_eq!(read(&policy).unwrap(), None);
+        let push = "1700000000000 a".parse().unwrap();
+        write(&policy, &push).unwrap();
+        assert_eq!(read(&policy).unwrap(), Some(push));
+        // Damage is no memory.
+        fs::write(place(&policy).unwrap(), "17").unwrap();
+        assert!(read(&policy).is_err());
+    }
+}

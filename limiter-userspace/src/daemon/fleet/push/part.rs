@@ -1,0 +1,174 @@
+//! A node's part in pushes: what it has heard, and what the daemon does meanwhile.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use limiter_fleet::pushes::{Follower, Said, bounded};
+use limiter_policy::config::folder_of;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use super::memory;
+use crate::daemon::{confirm, fleet::handle::Fleet, requests::Pushed, shared::Daemon};
+
+/// A node's part in pushes.
+pub(in crate::daemon::fleet) struct Pushes {
+    pub(super) follower: Follower,
+    pub(super) place: Place,
+    /// The file of the push that it takes part in.
+    pub(super) text: Option<Arc<str>>,
+    /// The last order, as the store has it; `None`: it had none.
+    pub(super) seen: Option<Vec<u8>>,
+    /// Whether the store was never asked for an order: one that is there may be of a push long ago.
+    pub(super) is_new: bool,
+    /// When an order was last followed.
+    pub(super) heard: Option<Instant>,
+    pub(super) doing: Option<Doing>,
+}
+
+/// Where a pushed policy goes.
+pub(super) enum Place {
+    /// Nowhere: this node takes none.
+    None,
+    /// The file that it replaces.
+    File(PathBuf),
+    /// This node would take it, but cannot remember what it took before.
+    Forgetful(String),
+}
+
+/// The daemon's work for a push, meanwhile.
+pub(super) enum Doing {
+    Check(Running),
+    Take(Running),
+    Keep(Running),
+    /// It goes back.
+    Back,
+}
+
+pub(super) type Running = JoinHandle<Result<Pushed, String>>;
+
+impl Pushes {
+    pub(in crate::daemon::fleet) fn new(daemon: &Daemon, fleet: &Fleet) -> Self {
+        let own = fleet.settings.node.clone();
+        let accepted = fleet.settings.accept_policy.as_ref();
+        let file = accepted.map(|name| folder_of(&daemon.options.config).join(name));
+        let (place, newest) = match file {
+            None => (Place::None, None),
+            Some(file) => match memory::read(&file) {
+                Ok(newest) => (Place::File(file), newest),
+                Err(error) => {
+                    let name = memory::place(&file).unwrap_or(file);
+                    let why = format!(
+                        "the file '{}', which has the last push, cannot be read: {error}",
+                        name.display()
+                    );
+                    warn!("no policies are taken from the fleet: {why}; look why, then remove it");
+                    (Place::Forgetful(why), None)
+                }
+            },
+        };
+        fleet.told().newest_push.clone_from(&newest);
+        Self {
+            follower: Follower::new(own, newest),
+            place,
+            text: None,
+            seen: None,
+            is_new: true,
+            heard: None,
+            doing: None,
+        }
+    }
+
+    /// Notes what came of what the daemon was at.
+    pub(super) async fn finish(&mut self, daemon: &Daemon, fleet: &Fleet) {
+        let is_done = match &self.doing {
+            Some(Doing::Check(running) | Doing::Take(running) | Doing::Keep(running)) => {
+                running.is_finished()
+            }
+            Some(Doing::Back) => !confirm::is_held(daemon),
+            None => false,
+        };
+        if !is_done {
+            return;
+        }
+        let said = match self.doing.take() {
+            Some(Doing::Check(running)) => match result(running).await {
+                Ok(pushed) => Said::Would(bounded(&pushed.diff)),
+                Err(error) => self.refused(fleet, &error),
+            },
+            Some(Doing::Take(running)) => match result(running).await {
+                Ok(pushed) => {
+                    let generation = pushed.generation;
+                    info!(
+                        generation,
+                        "policy {generation} is in force, which {} pushes: it is reverted unless the fleet \
+                         confirms it",
+                        self.pusher()
+                    );
+                    Said::Holds(generation)
+                }
+                Err(error) => self.refused(fleet, &error),
+            },
+            Some(Doing::Keep(running)) => match result(running).await {
+                Ok(pushed) => {
+                    count(fleet, "kept");
+                    Said::Kept(pushed.generation)
+                }
+                Err(why) => {
+                    // It is not kept, so it must not stay until its time is over.
+                    confirm::hold(daemon, Duration::ZERO);
+                    warn!(
+                        "the policy that {} pushed is not kept: {why}",
+                        self.pusher()
+                    );
+                    count(fleet, "taken_back");
+                    Said::Back(bounded(&why))
+                }
+            },
+            Some(Doing::Back) => {
+                warn!("the policy that {} pushed is taken back", self.pusher());
+                count(fleet, "taken_back");
+                Said::Back("it was told to".into())
+            }
+            None => return,
+        };
+        self.follower.said(said);
+    }
+
+    /// Notes that a policy was taken back because its time was over.
+    pub(super) fn note_time(&mut self, daemon: &Daemon, fleet: &Fleet) {
+        let held = self.follower.held().is_some();
+        if held && self.doing.is_none() && !confirm::is_held(daemon) {
+            count(fleet, "taken_back");
+            self.follower.went_back("it was not confirmed in time");
+        }
+    }
+
+    pub(super) fn refused(&self, fleet: &Fleet, why: &str) -> Said {
+        warn!(
+            "the policy that {} pushes is not taken: {why}",
+            self.pusher()
+        );
+        count(fleet, "refused");
+        Said::Refuses(bounded(why))
+    }
+
+    /// Returns who pushes, in words.
+    fn pusher(&self) -> String {
+        let push = self.follower.newest();
+        push.map_or_else(String::new, |push| format!("node {}", push.node))
+    }
+}
+
+/// Returns what the daemon did, or why not.
+async fn result(running: Running) -> Result<Pushed, String> {
+    let done = running.await;
+    done.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn count(fleet: &Fleet, outcome: &'static str) {
+    *fleet.told().pushes.entry(outcome).or_default() += 1;
+}

@@ -1,0 +1,112 @@
+//! A policy that another node of the fleet pushes: checked as a reload is, and refused if the guard is
+//! against it; in force until it is confirmed in time; then written where the configuration is read from.
+
+use std::{ffi::OsStr, sync::Arc, time::Duration};
+
+use limiter_datapath::kernel::wall_clock_now;
+use limiter_policy::policy::diff::Diff;
+use tokio::task::spawn_blocking;
+
+use super::{
+    candidate::Candidate,
+    changes::Confirmer,
+    confirm::{self, Confirmation},
+    error::{PushError, ReloadError},
+    feeds::FeedKeeper,
+    replacement,
+    requests::{Push, PushStep, Pushed},
+    reread, service,
+    shared::Daemon,
+    watch::files::FileWatch,
+};
+use crate::guard;
+
+/// Does with a pushed policy what is to be done. If that cannot be, nothing changes.
+pub(super) async fn push(
+    daemon: &Arc<Daemon>,
+    files: &mut FileWatch,
+    feeds: &mut FeedKeeper,
+    push: Push,
+) -> Result<Pushed, PushError> {
+    match push.step {
+        PushStep::Check => {
+            let _alone = daemon.changing.lock().await;
+            let candidate = reread::read(daemon, None, feeds.feeds(), Some(&push)).await?;
+            check(daemon, &candidate, &push).await
+        }
+        PushStep::Take(patience) => {
+            let _alone = daemon.changing.lock().await;
+            let taken = take(daemon, files, feeds, &push, patience).await;
+            let error = taken.as_ref().err().map(ToString::to_string);
+            daemon.changes().note(wall_clock_now(), error);
+            service::status(daemon);
+            taken
+        }
+        PushStep::Keep => {
+            let generation = confirm::confirm_pushed(daemon, &push.file, push.text).await?;
+            // It is in force already.
+            files.accept();
+            Ok(Pushed {
+                generation,
+                diff: String::new(),
+            })
+        }
+    }
+}
+
+async fn take(
+    daemon: &Arc<Daemon>,
+    files: &mut FileWatch,
+    feeds: &mut FeedKeeper,
+    push: &Push,
+    patience: Duration,
+) -> Result<Pushed, PushError> {
+    let candidate = reread::read(daemon, Some(files), feeds.feeds(), Some(push)).await?;
+    let Pushed { diff, .. } = check(daemon, &candidate, push).await?;
+    let confirmation = Confirmation {
+        confirmer: Confirmer::Fleet,
+        patience,
+    };
+    let taken = reread::put(daemon, feeds, candidate, Some(confirmation)).await?;
+    Ok(Pushed {
+        generation: taken.generation,
+        diff,
+    })
+}
+
+/// Says what a policy would change, if the guard is not against it and it could be written.
+async fn check(daemon: &Daemon, candidate: &Candidate, push: &Push) -> Result<Pushed, PushError> {
+    let (generation, policy) = {
+        let datapath = daemon.datapath();
+        let manifest = datapath.manifest();
+        (manifest.generation, manifest.policy.clone())
+    };
+    // An operator may have taken that back, which must not wait for a restart.
+    let accepted = candidate.config.fleet.as_ref();
+    let accepted = accepted.and_then(|fleet| fleet.accept_policy.as_ref());
+    if accepted.map(OsStr::new) != push.file.file_name() {
+        return Err(PushError::NotAccepted);
+    }
+    let new = &candidate.config.policy;
+    let against = guard::new_warnings(&policy, new).await;
+    let against = against.map_err(|error| PushError::Blind(error.to_string()))?;
+    if !against.is_empty() {
+        return Err(PushError::Guard(against.join("; ")));
+    }
+    let file = push.file.clone();
+    let checked = spawn_blocking(move || replacement::check(&file)).await;
+    let checked = checked.map_err(ReloadError::from)?;
+    checked.map_err(|source| PushError::Write {
+        file: push.file.clone(),
+        source,
+    })?;
+    let diff = Diff::between(&policy, new);
+    Ok(Pushed {
+        generation,
+        diff: if diff.is_empty() {
+            "nothing".to_owned()
+        } else {
+            diff.to_string()
+        },
+    })
+}

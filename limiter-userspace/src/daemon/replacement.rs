@@ -1,0 +1,120 @@
+//! Files that are replaced as a whole: whoever reads one, also after a crash, finds the old or the new one.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+/// The rights on a file that did not exist before.
+const MODE: u32 = 0o644;
+
+/// Replaces a file, or that which it is a symbolic link to.
+pub(super) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
+    let file = target(file)?;
+    let unfinished = unfinished(&file)?;
+    let written = write(&unfinished, content).and_then(|()| fs::rename(&unfinished, &file));
+    if written.is_err() {
+        // It may not exist.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written?;
+    File::open(directory(&file))?.sync_all()
+}
+
+/// Looks whether a file could be replaced, as far as that can be told before.
+pub(super) fn check(file: &Path) -> io::Result<()> {
+    let unfinished = unfinished(&target(file)?)?;
+    write(&unfinished, b"")?;
+    fs::remove_file(&unfinished)
+}
+
+/// Returns the file that a path leads to; the last link may lead to nothing yet.
+pub(super) fn target(file: &Path) -> io::Result<PathBuf> {
+    match fs::read_link(file) {
+        Ok(link) => Ok(directory(file).join(link)),
+        // No link, or nothing.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::NotFound
+            ) =>
+        {
+            Ok(file.to_owned())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn write(file: &Path, content: &[u8]) -> io::Result<()> {
+    // A crash may have left it behind.
+    if let Err(error) = fs::remove_file(file)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut options = OpenOptions::new();
+    let mut written = options.write(true).create_new(true).mode(MODE).open(file)?;
+    written.write_all(content)?;
+    written.sync_all()
+}
+
+/// Returns where a file is written before it replaces the other: beside it, under a name that nobody reads.
+fn unfinished(file: &Path) -> io::Result<PathBuf> {
+    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut unfinished = OsString::from(".");
+    unfinished.push(name);
+    unfinished.push(".new");
+    Ok(file.with_file_name(unfinished))
+}
+
+fn directory(file: &Path) -> &Path {
+    file.parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("fleet.yaml");
+        check(&file).unwrap();
+        assert!(!file.exists());
+        for content in ["one", "another"] {
+            replace(&file, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), content);
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert!(check(&directory.path().join("none/fleet.yaml")).is_err());
+    }
+
+    #[test]
+    fn a_link_stays_one() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("state")).unwrap();
+        let file = directory.path().join("fleet.yaml");
+        symlink("state/fleet.yaml", &file).unwrap();
+        check(&file).unwrap();
+        replace(&file, b"new").unwrap();
+        assert!(file.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(directory.path().join("state/fleet.yaml").is_file());
+    }
+
+    #[test]
+    fn what_a_crash_left_is_no_obstacle() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("fleet.yaml");
+        fs::write(directory.path().join(".fleet.yaml.new"), "half").unwrap();
+        replace(&file, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    }
+}

@@ -1,0 +1,118 @@
+//! A configuration that is read again, and put in force in place of the one before.
+
+use std::{mem, sync::Arc};
+
+use limiter_datapath::kernel::DatapathError;
+use limiter_policy::{
+    config::{Config, Pushed},
+    lists::Feeds,
+};
+use tokio::task::spawn_blocking;
+use tracing::warn;
+
+use super::{
+    answers,
+    candidate::{Candidate, CandidateError, Inherited, Read},
+    confirm::Confirmation,
+    enforce::put_in_force,
+    error::ReloadError,
+    feeds::FeedKeeper,
+    requests::Push,
+    shared::Daemon,
+    watch::files::FileWatch,
+};
+use crate::{
+    control::settings,
+    protocol::{Reloaded, SettingDiff},
+};
+
+/// Reads the configuration again, and puts it in force.
+pub(super) async fn reread(
+    daemon: &Arc<Daemon>,
+    files: &mut FileWatch,
+    feeds: &mut FeedKeeper,
+) -> Result<Reloaded, ReloadError> {
+    let candidate = read(daemon, Some(files), feeds.feeds(), None).await?;
+    put(daemon, feeds, candidate, Confirmation::of(&daemon.options)).await
+}
+
+/// Reads the configuration again, with a pushed file if there is one, while no change waits to be
+/// confirmed. Has its `files` watched from then on.
+pub(super) async fn read(
+    daemon: &Arc<Daemon>,
+    files: Option<&mut FileWatch>,
+    feeds: &Feeds,
+    pushed: Option<&Push>,
+) -> Result<Candidate, ReloadError> {
+    if daemon.changes().deadline().is_some() {
+        return Err(ReloadError::Unconfirmed);
+    }
+    let (inherited, ours) = {
+        let datapath = daemon.datapath();
+        (Inherited::of(datapath.manifest()), datapath.program_ids())
+    };
+    let options = &daemon.options;
+    let path = options.config.clone();
+    let old = feeds.clone();
+    let pushed = pushed.map(|push| (push.file.clone(), Arc::clone(&push.text)));
+    let read = spawn_blocking(move || {
+        let pushed = pushed.as_ref();
+        let pushed = pushed.map(|(path, text)| Pushed { path, text });
+        Read::load(&path, &old, pushed, |_| inherited)
+    });
+    let read = read.await?;
+    match (&read, files) {
+        (Ok(read), Some(files)) => files.replace(read.files().iter().cloned()),
+        // A broken configuration is watched for its repair.
+        (Err(CandidateError::Config(errors)), Some(files)) => {
+            files.replace(errors.files().iter().cloned());
+        }
+        _ => {}
+    }
+    let read = read?;
+    let interfaces = read.interface_names(options)?;
+    Ok(read.check(interfaces, &ours).await?)
+}
+
+/// Puts a configuration in force that was read again.
+pub(super) async fn put(
+    daemon: &Arc<Daemon>,
+    feeds: &mut FeedKeeper,
+    mut candidate: Candidate,
+    confirmation: Option<Confirmation>,
+) -> Result<Reloaded, ReloadError> {
+    let missing = candidate.lookup.missing.clone();
+    let after_restart = after_restart(daemon, &candidate.config)?;
+    let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
+    let begun_anew = put_in_force(daemon, candidate, None, confirmation).await?;
+    feeds.replace(daemon, read, begun_at);
+    let datapath = daemon.datapath();
+    let manifest = datapath.manifest();
+    Ok(Reloaded {
+        generation: manifest.generation,
+        limits: manifest.policy.limits.len(),
+        overrides: manifest.policy.override_count(),
+        begun_anew: begun_anew.limits,
+        known_sources: begun_anew.known_sources,
+        waiting_for: missing,
+        after_restart,
+        confirm_within_ns: daemon.history().unconfirmed_for_ns,
+    })
+}
+
+/// Returns the settings that only a restart changes, except those that options of `limiter run`
+/// override; logs them.
+fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, DatapathError> {
+    let options = &daemon.options;
+    let mut settings = settings::restarted(config, &answers::status_of(daemon)?);
+    settings.retain(|found| match found.setting.as_str() {
+        settings::MODE => options.mode.is_none(),
+        settings::METRICS => options.metrics.is_none(),
+        _ => true,
+    });
+    for found in &settings {
+        let SettingDiff { setting, old, new } = found;
+        warn!(setting, "only a restart changes `{setting}`: {old} → {new}");
+    }
+    Ok(settings)
+}

@@ -1,0 +1,122 @@
+//! A client with a network stack of its own, which would have the server take another name than the one that is
+//! counted.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::maps::{HashMap, Map, MapData};
+use testbed::{Limiter, PinDirectory, SERVER_INTERFACE};
+
+use super::{
+    binary,
+    own_client::{By, Connection, policy, reason, server},
+    start,
+};
+use crate::{pair, take_turn};
+
+/// Longer than it takes to read a name.
+const SOON: Duration = Duration::from_millis(300);
+
+fn contradicted(limiter: &Limiter) -> Result<u64> {
+    reason(limiter, "name_contradicted")
+}
+
+#[test]
+fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    for (mode, until_known) in [("native", "hold"), ("native", "pass"), ("generic", "hold")] {
+        let limiter = start(&pair, &policy(until_known), mode)?;
+        for by in [By::Http, By::Tls] {
+            let [one, other] = ["a.example", "b.example"].map(|name| by.ask(name));
+            // The server gets nothing that is held; else it drops the first segments for its own reasons.
+            let ahead = until_known == "pass";
+            let before = contradicted(&limiter)?;
+            let mut honest = Connection::new(&pair, by)?;
+            honest.forge(0, &other, ahead)?;
+            thread::sleep(SOON);
+            ensure!(honest.is_answered(&other)?, "{mode} {until_known} {by:?}");
+            ensure!(contradicted(&limiter)? == before, "{by:?}");
+            let mut client = Connection::new(&pair, by)?;
+            client.forge(0, &one, ahead)?;
+            thread::sleep(SOON);
+            ensure!(!client.is_answered(&other)?, "{mode} {until_known} {by:?}");
+            let counted = contradicted(&limiter)? - before;
+            println!("{mode} {until_known} {by:?}: {counted} segments were dropped");
+            ensure!(counted > 0);
+        }
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+/// Segments may reach the server before the name is read, but none after two different bytes.
+#[test]
+fn a_connection_of_two_names_is_over() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    for until_known in ["pass", "hold"] {
+        let limiter = start(&pair, &policy(until_known), "native")?;
+        let [one, other] = ["a.example", "b.example"].map(|name| By::Http.ask(name));
+        let client = Connection::new(&pair, By::Http)?;
+        // The names differ before this place, but end behind it.
+        let middle = other.len() - 10;
+        client.forge(0, &one[..middle], true)?;
+        client.forge(0, &other[..middle], false)?;
+        thread::sleep(SOON);
+        ensure!(contradicted(&limiter)? == 0, "{until_known}");
+        client.forge(middle, &other[middle..], false)?;
+        thread::sleep(SOON);
+        let dropped = contradicted(&limiter)?;
+        println!("{until_known}: {dropped} segments were dropped");
+        ensure!(dropped > 0, "{until_known}");
+        let status = limiter.status()?;
+        let counted = status["server_names"]["nameless"]["contradictory"].as_u64();
+        ensure!(counted == Some(1), "{status:#}");
+        ensure!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+/// Has the programs forget all bytes that were read, as they do when too many others come.
+fn forget(pins: &PinDirectory) -> Result<()> {
+    let files = pins.files()?;
+    let file = files.iter().find(|file| file.ends_with("FIRST_BYTES_READ"));
+    let map = Map::LruHashMap(MapData::from_pin(file.context("no map")?)?);
+    let mut bytes: HashMap<_, [u8; 40], [u8; 4096]> = map.try_into()?;
+    let all: Vec<_> = bytes.keys().collect::<Result<_, _>>()?;
+    ensure!(!all.is_empty());
+    for ends in all {
+        bytes.remove(&ends)?;
+    }
+    Ok(())
+}
+
+/// Segments are told again if the programs have forgotten the bytes: a client that sends the same goes on, and no
+/// other.
+#[test]
+fn what_the_programs_have_forgotten_is_compared_by_the_daemon() -> Result<()> {
+    let _turn = take_turn();
+    let pair = pair()?;
+    let (_server, _directory) = server(&pair)?;
+    pair.compute_checksums()?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &argument];
+    let limiter = Limiter::start(binary(), &pair.server, &policy("hold"), &arguments)?;
+    for by in [By::Http, By::Tls] {
+        let [one, other] = ["a.example", "b.example"].map(|name| by.ask(name));
+        for (first, is_answered) in [(&other, true), (&one, false)] {
+            let mut client = Connection::new(&pair, by)?;
+            client.forge(0, first, false)?;
+            thread::sleep(SOON);
+            forget(&pins)?;
+            ensure!(client.is_answered(&other)? == is_answered, "{by:?}");
+        }
+    }
+    ensure!(contradicted(&limiter)? > 0);
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}

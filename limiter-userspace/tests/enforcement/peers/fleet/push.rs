@@ -1,0 +1,385 @@
+//! A policy that one node pushes is in force on all, or on none.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::PathBuf,
+    process::{Child, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{Limiter, Namespace};
+
+use super::{Fleet, PACE, PATIENCE, status, store, wait_until};
+use crate::take_turn;
+
+const ACCEPTS: &str = ", accept-policy: fleet.yaml";
+
+const POLICY: &str = "limits: {Pushed: {id: ipAddress, cost: packets, burst: 1000000, count: 1000000, \
+                      period: 1s}}\n";
+
+/// How soon a push is over when all goes well: it waits for a second or two at each stage.
+const SOON: [&str; 4] = ["--canary-for", "2s", "--confirm", "10s"];
+
+/// How long a node holds to a policy of which it hears nothing more, and a little.
+const HOLD: Duration = Duration::from_secs(13);
+
+/// Starts nodes that take policies, each with its folder.
+fn start(nodes: &[&str]) -> Result<Fleet> {
+    let fleet = Fleet::start_with(nodes, ACCEPTS)?;
+    for node in &fleet.nodes {
+        fs::create_dir(folder(node))?;
+    }
+    // Each is known to the others.
+    for node in &fleet.nodes {
+        wait_until(node, |status| {
+            status["nodes"].as_object().map(serde_json::Map::len) == Some(nodes.len())
+        })?;
+    }
+    Ok(fleet)
+}
+
+fn folder(node: &Limiter) -> PathBuf {
+    node.configuration().with_extension("d")
+}
+
+fn file(node: &Limiter) -> PathBuf {
+    folder(node).join("fleet.yaml")
+}
+
+/// Begins to push a policy from a node, once the push before is over.
+fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut child = begin(fleet, node, policy, more)?;
+        thread::sleep(Duration::from_millis(500));
+        if child.try_wait()?.is_none() {
+            return Ok(child);
+        }
+        let mut said = String::new();
+        let stderr = child.stderr.as_mut().context("no stderr")?;
+        stderr.read_to_string(&mut said)?;
+        ensure!(said.contains("wait until that is over"), "{said}");
+        ensure!(Instant::now() < deadline, "{said}");
+    }
+}
+
+fn begin(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {
+    let file = fleet.store.directory().join("policy.yaml");
+    fs::write(&file, policy)?;
+    let file = file.display().to_string();
+    let arguments = [&["fleet", "push", &file], &SOON[..], more].concat();
+    let mut command = node.command(&arguments);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    Ok(command.stderr(Stdio::piped()).spawn()?)
+}
+
+/// Pushes a policy, and waits until that is over.
+fn pushed(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Output> {
+    Ok(push(fleet, node, policy, more)?.wait_with_output()?)
+}
+
+fn has_it(node: &Limiter) -> Result<bool> {
+    Ok(node.status()?["limits"].get("Pushed").is_some())
+}
+
+fn wait_for(node: &Limiter, is_there: bool, patience: Duration) -> Result<()> {
+    let deadline = Instant::now() + patience;
+    while has_it(node)? != is_there {
+        ensure!(
+            Instant::now() < deadline,
+            "it is not {is_there} that the policy is there:\n{}\n{:#}",
+            node.log()?,
+            status(node)?
+        );
+        thread::sleep(PACE);
+    }
+    Ok(())
+}
+
+fn ensure_untouched(fleet: &Fleet) -> Result<()> {
+    for node in &fleet.nodes {
+        ensure!(!has_it(node)?, "{}", node.log()?);
+        ensure!(!file(node).exists());
+    }
+    Ok(())
+}
+
+/// A good push is in force on the canary, then on all, and stays, also across a restart. Before,
+/// all nodes have said what it changes.
+#[test]
+fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = start(&["a", "b", "c"])?;
+    let dry = pushed(&fleet, &fleet.nodes[0], POLICY, &["--dry-run"])?;
+    let shown = String::from_utf8(dry.stdout)?;
+    ensure!(
+        dry.status.success() && shown.contains("on a, b, c it changes:"),
+        "{shown}"
+    );
+    ensure!(shown.contains("Pushed"), "{shown}");
+    ensure_untouched(&fleet)?;
+
+    let begun = Instant::now();
+    let done = pushed(&fleet, &fleet.nodes[1], POLICY, &["--yes", "--json"])?;
+    let told: Value = serde_json::from_slice(&done.stdout).context("no JSON")?;
+    ensure!(done.status.success() && told["stage"] == "kept", "{told:#}");
+    println!(
+        "a policy was kept on three nodes after {:?}",
+        begun.elapsed()
+    );
+    ensure!(told["nodes"]["a"]["canary"] == true, "{told:#}");
+    // The file that was written is the policy in force: nothing is reloaded for it.
+    thread::sleep(Duration::from_secs(3));
+    for (name, node) in ["a", "b", "c"].into_iter().zip(&fleet.nodes) {
+        let generation = &node.status()?["policy"]["generation"];
+        ensure!(
+            *generation == told["nodes"][name]["generation"],
+            "{}",
+            node.log()?
+        );
+    }
+    for node in &mut fleet.nodes {
+        ensure!(has_it(node)? && fs::read_to_string(file(node))? == POLICY);
+        let history = &node.status()?["daemon"]["reloads"];
+        ensure!(history["unconfirmed_for_ns"].is_null(), "{history:#}");
+        node.terminate()?;
+        node.restart()?;
+        ensure!(has_it(node)?);
+    }
+    fleet.stop()
+}
+
+/// An operator confirms on the node that pushes, and not beside it.
+#[test]
+fn a_policy_waits_to_be_confirmed() -> Result<()> {
+    let _turn = take_turn();
+    let fleet = start(&["a", "b"])?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    let waiting = push(&fleet, a, POLICY, &[])?;
+    for node in [a, b] {
+        wait_for(node, true, PATIENCE)?;
+    }
+    let refused = b.command(&["confirm"]).output()?;
+    let said = String::from_utf8(refused.stderr)?;
+    ensure!(
+        !refused.status.success() && said.contains("limiter fleet confirm"),
+        "{said}"
+    );
+    let second = begin(&fleet, b, POLICY, &[])?.wait_with_output()?;
+    let said = String::from_utf8(second.stderr)?;
+    ensure!(said.contains("node a pushes a policy"), "{said}");
+    let deadline = Instant::now() + PATIENCE;
+    while !a.command(&["fleet", "confirm"]).output()?.status.success() {
+        ensure!(Instant::now() < deadline, "{}", a.log()?);
+        thread::sleep(PACE);
+    }
+    let done = waiting.wait_with_output()?;
+    ensure!(done.status.success(), "{done:?}");
+    let shown = b.show(&["fleet", "status"])?;
+    ensure!(shown.contains("pushed policies: kept 1\n"), "{shown}");
+    ensure!(has_it(a)? && has_it(b)?);
+
+    // The next one is not confirmed.
+    let other = POLICY.replace("Pushed", "Other");
+    let done = pushed(&fleet, a, &other, &["--canary", "b"])?;
+    let said = String::from_utf8(done.stderr)?;
+    ensure!(
+        !done.status.success() && said.contains("nobody has confirmed it"),
+        "{said}"
+    );
+    for node in [a, b] {
+        wait_for(node, true, HOLD)?;
+        ensure!(fs::read_to_string(file(node))? == POLICY);
+    }
+    fleet.stop()
+}
+
+/// No node takes what one node's guard is against, nor what is no policy for all.
+#[test]
+fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
+    let _turn = take_turn();
+    let fleet = start(&["a", "b", "c"])?;
+    let a = &fleet.nodes[0];
+    // It would block node b itself.
+    let own = store::node_address(2);
+    let blocks = format!("{POLICY}lists: [{{name: bad, cidr: {own}}}]\nblock: bad\n");
+    let done = pushed(&fleet, a, &blocks, &["--yes"])?;
+    let said = String::from_utf8(done.stderr)?;
+    ensure!(
+        said.contains("node b refuses it: the guard is against it"),
+        "{said}"
+    );
+    ensure!(!done.status.success());
+    ensure_untouched(&fleet)?;
+    for (wrong, why) in [
+        (
+            format!("{POLICY}interfaces: [lo]\n"),
+            "'interfaces' cannot be pushed",
+        ),
+        (
+            format!("{POLICY}lists: [{{name: secrets, file: /etc/shadow}}]\nblock: secrets\n"),
+            "a file that is pushed cannot name others",
+        ),
+        (
+            POLICY.replace("ipAddress", "shoeSize"),
+            "unknown id 'shoeSize'",
+        ),
+    ] {
+        let said = loop {
+            let done = begin(&fleet, a, &wrong, &["--yes"])?.wait_with_output()?;
+            let said = String::from_utf8(done.stderr)?;
+            ensure!(!done.status.success());
+            if !said.contains("wait until that is over") {
+                break said;
+            }
+        };
+        ensure!(said.contains(why), "{said}");
+        ensure_untouched(&fleet)?;
+    }
+    fleet.stop()
+}
+
+/// Whoever is gone, the policy is as before on all: the command, the node that pushes, the store, one that
+/// starts anew.
+#[test]
+fn whoever_is_gone_all_go_back() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = start(&["a", "b"])?;
+    // The command.
+    let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
+    for node in &fleet.nodes {
+        wait_for(node, true, PATIENCE)?;
+    }
+    gone.kill()?;
+    gone.wait()?;
+    for node in &fleet.nodes {
+        wait_for(node, false, HOLD)?;
+    }
+    ensure_untouched(&fleet)?;
+
+    // The node that pushes, which starts anew with its old policy. The other one goes back by time.
+    let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
+    for node in &fleet.nodes {
+        wait_for(node, true, PATIENCE)?;
+    }
+    fleet.nodes[0].kill()?;
+    gone.wait()?;
+    wait_for(&fleet.nodes[1], false, HOLD)?;
+    fleet.nodes[0].restart()?;
+    ensure_untouched(&fleet)?;
+
+    // The store.
+    for node in &fleet.nodes {
+        wait_until(node, |status| {
+            status["connected"] == true
+                && status["nodes"].as_object().is_some_and(|nodes| {
+                    let mut nodes = nodes.values();
+                    nodes.all(|node| node["ago_ns"].as_u64() < Some(10_000_000_000))
+                })
+        })?;
+    }
+    let waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
+    for node in &fleet.nodes {
+        wait_for(node, true, PATIENCE)?;
+    }
+    fleet.store.kill()?;
+    for node in &fleet.nodes {
+        wait_for(node, false, HOLD)?;
+    }
+    let done = waiting.wait_with_output()?;
+    ensure!(!done.status.success(), "{done:?}");
+    fleet.store.run()?;
+    ensure_untouched(&fleet)?;
+    fleet.stop()
+}
+
+/// Whoever writes to the store without the key pushes nothing, nor does who repeats what was said.
+#[test]
+fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = start(&["a", "b"])?;
+    let other = POLICY.replace("Pushed", "Other");
+    let key = "limiter:{edge}:push";
+    fleet
+        .store
+        .command(&["hset", key, "order", "forged", "file", POLICY])?;
+    wait_until(&fleet.nodes[1], |status| {
+        status["refused"]["seal"].as_u64() >= Some(1)
+            || status["refused"]["version"].as_u64() >= Some(1)
+    })?;
+    ensure_untouched(&fleet)?;
+
+    // All orders of a push that is taken back, as somebody writes them down who reads the store.
+    let mut waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
+    let place = fleet.store.directory().join("orders");
+    fs::create_dir(&place)?;
+    let mut orders: Vec<PathBuf> = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    while waiting.try_wait()?.is_none() {
+        ensure!(Instant::now() < deadline);
+        let dump = place.join(orders.len().to_string());
+        fs::write(
+            &dump,
+            raw(fleet.store.namespace(), &["hget", key, "order"])?,
+        )?;
+        orders.push(dump);
+        thread::sleep(Duration::from_millis(250));
+    }
+    ensure_untouched(&fleet)?;
+    ensure!(orders.len() > 20);
+    // At once, to nodes that go on and to one that has started anew.
+    fleet.nodes[1].kill()?;
+    fleet.nodes[1].restart()?;
+    wait_until(&fleet.nodes[1], |status| status["connected"] == true)?;
+    fleet.store.command(&["hset", key, "file", POLICY])?;
+    for order in orders.iter().step_by(3) {
+        set_from(fleet.store.namespace(), key, order)?;
+        thread::sleep(Duration::from_millis(1_100));
+        ensure_untouched(&fleet)?;
+    }
+    // Nor does a file in place of another.
+    let mut waiting = push(&fleet, &fleet.nodes[0], &other, &[])?;
+    while waiting.try_wait()?.is_none() {
+        fleet.store.command(&["hset", key, "file", POLICY])?;
+        ensure_untouched(&fleet)?;
+    }
+    fleet.stop()
+}
+
+fn raw(namespace: &Namespace, arguments: &[&str]) -> Result<Vec<u8>> {
+    let mut command = crate::peers::program::command(namespace, "redis-cli")?;
+    let mut output = command.args(arguments).output()?.stdout;
+    // The end of the line.
+    output.pop();
+    Ok(output)
+}
+
+fn set_from(namespace: &Namespace, key: &str, order: &PathBuf) -> Result<()> {
+    let mut command = crate::peers::program::command(namespace, "redis-cli")?;
+    let command = command.args(["-x", "hset", key, "order"]);
+    let done = command.stdin(fs::File::open(order)?).output()?;
+    ensure!(done.status.success(), "{done:?}");
+    Ok(())
+}
+
+/// A node that takes no policies takes none, and is in nobody's way.
+#[test]
+fn a_node_that_takes_no_policies_takes_none() -> Result<()> {
+    let _turn = take_turn();
+    let fleet = Fleet::start(&["a", "b"])?;
+    let a = &fleet.nodes[0];
+    let done = pushed(&fleet, a, POLICY, &["--yes"])?;
+    let said = String::from_utf8(done.stderr)?;
+    ensure!(
+        !done.status.success() && said.contains("accept-policy"),
+        "{said}"
+    );
+    ensure!(!has_it(a)? && !folder(a).exists());
+    fleet.stop()
+}

@@ -1,0 +1,189 @@
+//! A client with a network stack of its own before a real server.
+
+use std::{
+    io::{ErrorKind, Read as _, Write as _},
+    net::{IpAddr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use limiter_names::testing::{Hello, records};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, next_numbers};
+
+use super::{names, server::Server};
+
+/// Longer than a client takes whose data was held, or sent several times.
+const WHILE: Duration = Duration::from_secs(4);
+
+/// So far ahead no server has sent anything: it drops a segment that acknowledges this.
+const AHEAD: u32 = 1_000_000;
+
+/// A web server with and without TLS.
+pub(super) fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
+    let directory = tempfile::tempdir()?;
+    names::certificate(directory.path())?;
+    let place = directory.path().display();
+    let options = format!(
+        "listen 10.77.0.1:443 ssl;
+    ssl_certificate {place}/certificate;
+    ssl_certificate_key {place}/key;"
+    );
+    Ok((
+        Server::nginx_with(pair, &[("small", 100)], &options)?,
+        directory,
+    ))
+}
+
+/// How a client asks for a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By {
+    Http,
+    /// In two segments.
+    Tls,
+}
+
+impl By {
+    const fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Tls => 443,
+        }
+    }
+
+    /// Returns the first bytes, as many for each name of the same length.
+    pub(super) fn ask(self, name: &str) -> Vec<u8> {
+        match self {
+            Self::Http => format!("GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n").into_bytes(),
+            Self::Tls => {
+                let hello = Hello {
+                    name: Some(name.as_bytes()),
+                    applications: &[],
+                    key_share: 1600,
+                    is_encrypted: false,
+                };
+                records(&hello.message(), 1 << 14)
+            }
+        }
+    }
+}
+
+/// An open connection, and the means to forge its segments.
+pub(super) struct Connection<'p> {
+    pair: &'p Pair,
+    stream: TcpStream,
+    by: By,
+    /// The numbers of the first bytes of the client and of the server.
+    first: [u32; 2],
+}
+
+impl<'p> Connection<'p> {
+    pub(super) fn new(pair: &'p Pair, by: By) -> Result<Self> {
+        let address = SocketAddr::new("10.77.0.1".parse()?, by.port());
+        let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
+        stream.set_read_timeout(Some(WHILE))?;
+        Ok(Self {
+            first: next_numbers(&stream)?,
+            pair,
+            stream,
+            by,
+        })
+    }
+
+    /// Sends bytes at a place of the stream, of which the client's network stack knows nothing. `ahead`: the
+    /// server drops them.
+    pub(super) fn forge(&self, place: usize, bytes: &[u8], ahead: bool) -> Result<()> {
+        self.send(&self.segments(place, bytes, 1000, ahead)?)
+    }
+
+    /// Returns frames with bytes at a place of the stream, as many in each. `ahead`: as above.
+    pub(super) fn segments(
+        &self,
+        place: usize,
+        bytes: &[u8],
+        length: usize,
+        ahead: bool,
+    ) -> Result<Vec<Vec<u8>>> {
+        let [client, server]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
+        let [next, expected] = self.first;
+        let frame = Frame::new(client, server);
+        let port = self.stream.local_addr()?.port();
+        let acknowledged = expected.wrapping_add(if ahead { AHEAD } else { 0 });
+        (place..)
+            .step_by(length)
+            .zip(bytes.chunks(length))
+            .map(|(place, part)| {
+                let sequence = next.wrapping_add(u32::try_from(place)?);
+                frame.tcp_data(port, self.by.port(), (sequence, acknowledged), part)
+            })
+            .collect()
+    }
+
+    /// Sends frames, of which the client's network stack knows nothing.
+    pub(super) fn send(&self, frames: &[Vec<u8>]) -> Result<()> {
+        RawSender::new(&self.pair.client, CLIENT_INTERFACE)?.send_frames(frames)?;
+        Ok(())
+    }
+
+    /// Sends bytes as every client does; returns whether the server says anything.
+    pub(super) fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
+        Ok(!self.answer(bytes)?.is_empty())
+    }
+
+    /// Sends bytes as every client does; returns what the server says.
+    pub(super) fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
+        self.stream.write_all(bytes)?;
+        let mut answer = vec![0; 4096];
+        match self.stream.read(&mut answer) {
+            Ok(length) => answer.truncate(length),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => answer.clear(),
+            Err(error) => bail!(error),
+        }
+        Ok(answer)
+    }
+}
+
+/// Returns the two IPv4 fragments of a frame with a TCP segment. The first one has the header and some data.
+pub(super) fn fragments(frame: &[u8]) -> Result<[Vec<u8>; 2]> {
+    const IP: usize = 14;
+    const TCP: usize = IP + 20;
+    const FIRST: usize = 40;
+    const MORE: u16 = 1 << 13;
+    let (headers, segment) = frame.split_at(TCP);
+    let (first, second) = segment.split_at(FIRST);
+    let fragment = |part: &[u8], place: u16| -> Result<Vec<u8>> {
+        let mut fragment = [headers, part].concat();
+        let length = u16::try_from(fragment.len() - IP)?;
+        fragment[IP + 2..IP + 4].copy_from_slice(&length.to_be_bytes());
+        fragment[IP + 4..IP + 6].copy_from_slice(&[0x12, 0x34]);
+        fragment[IP + 6..IP + 8].copy_from_slice(&place.to_be_bytes());
+        fragment[IP + 10..IP + 12].fill(0);
+        let words = fragment[IP..TCP].chunks(2);
+        let sum: u32 = words
+            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+            .sum();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        let checksum = !u16::try_from((folded & 0xffff) + (folded >> 16))?;
+        fragment[IP + 10..IP + 12].copy_from_slice(&checksum.to_be_bytes());
+        Ok(fragment)
+    };
+    Ok([
+        fragment(first, MORE)?,
+        fragment(second, u16::try_from(FIRST / 8)?)?,
+    ])
+}
+
+/// Returns how many packets had a reason.
+pub(super) fn reason(limiter: &Limiter, reason: &str) -> Result<u64> {
+    let status = limiter.status()?;
+    let count = status["reasons"][reason].as_u64();
+    count.with_context(|| format!("no count in {status:#}"))
+}
+
+/// Returns a policy that counts packets by one name, and refuses none.
+pub(super) fn policy(until_known: &str) -> String {
+    format!(
+        "limits:\n  B: {{id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
+         match: {{server-name: b.example, destination-port: [80, 443]}}}}\n\
+         names: {{tls: {{until-known: {until_known}}}}}\n"
+    )
+}
