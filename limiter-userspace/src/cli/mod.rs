@@ -10,7 +10,7 @@ pub(crate) mod connections;
 mod conversation;
 mod detach;
 pub(crate) mod explain;
-mod fleet;
+pub(crate) mod fleet;
 mod known;
 pub(crate) mod lists;
 pub mod manual;

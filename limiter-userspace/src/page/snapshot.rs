@@ -19,7 +19,7 @@ use crate::{
     daemon::{Daemon, Hold, IncidentNote, automatic::Outcome},
     fresh::Fresh,
     protocol::{
-        Answer, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
+        Answer, FleetStatus, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
         OffenderStatus, OwnerQuery, OwnerStatus, Request, Status,
         bans::{BanStatus, BansPage, BansQuery},
     },
@@ -63,6 +63,8 @@ pub(super) struct Snapshot {
     pub(super) owners: Vec<OwnerStatus>,
     /// The newest first.
     pub(super) incidents: Vec<IncidentNote>,
+    /// What is known of the fleet; `None`: the host is alone.
+    pub(super) fleet: Option<FleetStatus>,
 }
 
 /// Sources that are dropped.
@@ -137,6 +139,7 @@ impl Snapshots {
             limits: self.limits(&status)?,
             owners: owners(&self.daemon, &status)?,
             incidents,
+            fleet: self.daemon.fleet_status(),
             status: *status,
         })
     }

@@ -1,6 +1,7 @@
 //! `limiter fleet`.
 
 mod confirm;
+pub(crate) mod lines;
 mod push;
 mod status;
 

@@ -1,18 +1,16 @@
 //! `limiter fleet status`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use anyhow::bail;
 use clap::Args;
 
+use super::lines;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
-        render::{ago, count, counted, duration, table},
+        render::{duration, table},
     },
     protocol::{Answer, FleetStatus, Request},
 };
@@ -37,120 +35,42 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
 }
 
 fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
-    let (fleet, since) = (&status.fleet, duration(status.since_ns));
+    let fleet = &status.fleet;
     writeln!(out, "fleet {}, node {}", fleet.name, fleet.node)?;
-    let state = match (&status.error, status.connected) {
-        (_, true) => format!("connected for {since}"),
-        (None, false) => format!("connecting for {since}"),
-        (Some(error), false) => format!("not there for {since}: {error}"),
-    };
-    writeln!(out, "store {}: {state}", fleet.store)?;
-    let bans = status.bans.iter();
-    let bans: Vec<_> = bans
-        .map(|(origin, number)| format!("{origin} {}", count(*number)))
-        .collect();
-    let bans = if bans.is_empty() {
-        "none".to_owned()
-    } else {
-        bans.join(", ")
-    };
-    writeln!(out, "bans of other nodes: {bans}")?;
-    writeln!(
-        out,
-        "known {}, unsent {}, refused here {}",
-        count(status.held),
-        count(status.unsent),
-        count(status.refused_here)
-    )?;
+    writeln!(out, "{}", lines::store(status))?;
+    writeln!(out, "{}", lines::bans(status))?;
+    writeln!(out, "{}", lines::notes(status))?;
     if let Some(delay_ns) = status.delay_ns {
         writeln!(out, "last note under way for {}", duration(delay_ns))?;
     }
-    print_shares(out, status)?;
-    let refused = status.refused.iter();
-    let refused: Vec<_> = refused
-        .map(|(reason, number)| format!("{reason} {}", count(*number)))
-        .collect();
-    if !refused.is_empty() {
-        writeln!(out, "notes refused: {}", refused.join(", "))?;
+    if !status.shares.is_empty() {
+        if let Some(problem) = lines::sharing_problem(status) {
+            writeln!(out, "{problem}")?;
+        }
+        let header = ["budget", "share", "wanted", "rate", "burst", "problem"];
+        let rows = lines::shares(status).into_iter();
+        writeln!(out, "{}", table(header, [1, 2, 3, 4], rows))?;
     }
-    let pushes = status.pushes.iter();
-    let pushes: Vec<_> = pushes
-        .map(|(outcome, number)| format!("{} {}", outcome.replace('_', " "), count(*number)))
-        .collect();
-    if !pushes.is_empty() {
-        writeln!(out, "pushed policies: {}", pushes.join(", "))?;
+    for line in [lines::refused(status), lines::pushes(status)]
+        .iter()
+        .flatten()
+    {
+        writeln!(out, "{line}")?;
     }
-    let policies = status.nodes.values().map(|node| &node.policy);
-    let policies = policies.collect::<BTreeSet<_>>().len();
-    let nodes = counted(status.nodes.len(), "node");
-    let nodes = match policies {
-        0 | 1 => nodes,
-        policies => format!("{nodes}, which have {policies} different policies"),
-    };
-    writeln!(out, "{nodes}")?;
+    writeln!(out, "{}", lines::nodes_in_all(status))?;
     if status.nodes.is_empty() {
         return Ok(());
     }
-    let most = most_common(status);
     let header = ["node", "version", "policy", "sign of life", "differs"];
-    let rows = status.nodes.iter().map(|(name, node)| {
-        let differs = most.is_some_and(|most| node.policy != most);
-        [
-            name.clone(),
-            node.version.clone(),
-            node.policy.clone(),
-            ago(node.ago_ns),
-            if differs { "yes" } else { "" }.to_owned(),
-        ]
-    });
+    let rows = lines::nodes(status).into_iter();
     writeln!(out, "{}", table(header, [], rows))?;
     Ok(())
 }
 
-/// Prints what this node has of budgets that the fleet has in common.
-fn print_shares(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
-    if status.shares.is_empty() {
-        return Ok(());
-    }
-    if let Some(error) = &status.letters_error {
-        writeln!(out, "budgets are not shared: {error}")?;
-    }
-    let header = ["budget", "share", "wanted", "rate", "burst", "problem"];
-    let rows = status.shares.iter().map(|(name, share)| {
-        [
-            name.clone(),
-            percent(share.share_billionths),
-            percent(share.wanted_billionths),
-            format!("{} a second", count(share.rate)),
-            count(share.burst),
-            share.error.clone().unwrap_or_else(|| "–".to_owned()),
-        ]
-    });
-    writeln!(out, "{}", table(header, [1, 2, 3, 4], rows))?;
-    Ok(())
-}
-
-/// Formats a share in billionths, rounded down.
-fn percent(billionths: u64) -> String {
-    let tenths = billionths / 1_000_000;
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
-
-/// Returns the policy that more nodes have than any other; `None`: no node differs, or two policies are as
-/// common.
-fn most_common(status: &FleetStatus) -> Option<&str> {
-    let mut counts = BTreeMap::<&str, usize>::new();
-    for node in status.nodes.values() {
-        *counts.entry(&node.policy).or_default() += 1;
-    }
-    let most = *counts.values().max()?;
-    let mut common = counts.into_iter().filter(|(_, count)| *count == most);
-    let (policy, _) = common.next()?;
-    common.next().is_none().then_some(policy)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::protocol::{FleetBrief, FleetNode, FleetShare};
 

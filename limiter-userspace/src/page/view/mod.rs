@@ -3,6 +3,7 @@
 mod bans;
 mod connections;
 mod explain;
+mod fleet;
 mod frame;
 mod health;
 mod limits;
@@ -28,6 +29,7 @@ pub(super) fn overview(snapshot: &Snapshot) -> Markup {
         "Overview",
         &html! {
             (health::section(snapshot))
+            @if let Some(fleet) = &snapshot.fleet { (fleet::section(fleet)) }
             (traffic::section(snapshot))
             (offenders::section(&snapshot.offenders))
             (bans::section(&snapshot.bans, &status.bans))

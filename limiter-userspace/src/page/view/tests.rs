@@ -13,7 +13,8 @@ use super::{
 use crate::{
     daemon::IncidentNote,
     protocol::{
-        ConnectionsStatus, LimitStatus, OffenderList, OffenderStatus, OwnerStatus, QueueStatus,
+        ConnectionsStatus, FleetStatus, LimitStatus, OffenderList, OffenderStatus, OwnerStatus,
+        QueueStatus,
         bans::{BanStatus, BansPage},
         testing::status,
     },
@@ -91,8 +92,23 @@ fn snapshot() -> Snapshot {
             began: true,
             text: EVIL.to_owned(),
         }],
+        fleet: Some(fleet()),
         status,
     }
+}
+
+fn fleet() -> FleetStatus {
+    serde_json::from_value(serde_json::json!({
+        "name": EVIL, "node": EVIL, "store": EVIL, "connected": false, "error": EVIL, "since_ns": 1,
+        "unsent": 2, "held": 1_234, "bans": {EVIL: 3}, "refused_here": 4, "delay_ns": null, "sent": 5,
+        "heard": 6, "refused": {EVIL: 7}, "pushes": {EVIL: 8}, "letters_error": EVIL,
+        "nodes": {EVIL: {"version": EVIL, "policy": EVIL, "ago_ns": 9}},
+        "shares": {EVIL: {
+            "share_billionths": 123_456_789, "wanted_billionths": 1_000_000_000, "rate": 10, "burst": 11,
+            "error": EVIL,
+        }},
+    }))
+    .unwrap()
 }
 
 #[track_caller]
@@ -140,6 +156,22 @@ fn what_is_observed_stands_beside_what_is_enforced() {
     ] {
         assert!(page.contains(text), "{text} is not in {page}");
     }
+}
+
+#[test]
+fn a_fleet_is_shown_where_there_is_one() {
+    let mut snapshot = snapshot();
+    let page = overview(&snapshot).into_string();
+    for text in [
+        "known 1 234, unsent 2, refused here 4",
+        ">12.3 %<",
+        ">Nodes<",
+    ] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+    snapshot.fleet = None;
+    let page = overview(&snapshot).into_string();
+    assert!(!page.contains("leet"), "{page}");
 }
 
 #[test]

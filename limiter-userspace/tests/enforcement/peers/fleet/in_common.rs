@@ -295,7 +295,13 @@ fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
     let changed = LIMITS.replace("count: 4000", "count: 8000");
     let begun = Instant::now();
     for (number, (node, name)) in (1..).zip(fleet.nodes.iter().zip(all)) {
-        node.configure(&configuration(&fleet.store, number, (name, &all), &changed, ""))?;
+        node.configure(&configuration(
+            &fleet.store,
+            number,
+            (name, &all),
+            &changed,
+            "",
+        ))?;
         node.show(&["reload"])?;
         let rate = rate(node)?;
         println!("just after the reload of {name}, its rate was {rate}");

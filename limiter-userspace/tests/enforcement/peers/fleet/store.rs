@@ -88,10 +88,6 @@ impl Store {
         Ok(store)
     }
 
-    pub(super) const fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
     pub(super) fn directory(&self) -> &Path {
         self.directory.path()
     }

@@ -1,0 +1,119 @@
+//! What is told of a fleet, line by line, on a terminal and on the page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    cli::render::{ago, count, counted, duration},
+    protocol::FleetStatus,
+};
+
+/// Says how the store is.
+pub(crate) fn store(status: &FleetStatus) -> String {
+    let since = duration(status.since_ns);
+    let state = match (&status.error, status.connected) {
+        (_, true) => format!("connected for {since}"),
+        (None, false) => format!("connecting for {since}"),
+        (Some(error), false) => format!("not there for {since}: {error}"),
+    };
+    format!("store {}: {state}", status.fleet.store)
+}
+
+/// Says how many bans of other nodes hold here.
+pub(crate) fn bans(status: &FleetStatus) -> String {
+    let bans = numbers(&status.bans);
+    let bans = if bans.is_empty() { "none" } else { &bans };
+    format!("bans of other nodes: {bans}")
+}
+
+/// Says how many bans are known, wait, and are refused here.
+pub(crate) fn notes(status: &FleetStatus) -> String {
+    let [held, unsent, refused] = [status.held, status.unsent, status.refused_here].map(count);
+    format!("known {held}, unsent {unsent}, refused here {refused}")
+}
+
+/// Says why nodes do not hear of each other's need for budgets; `None`: they do.
+pub(crate) fn sharing_problem(status: &FleetStatus) -> Option<String> {
+    let error = status.letters_error.as_ref()?;
+    Some(format!("budgets are not shared: {error}"))
+}
+
+/// Says how many notes were refused, by reason; `None`: none.
+pub(crate) fn refused(status: &FleetStatus) -> Option<String> {
+    let refused = numbers(&status.refused);
+    (!refused.is_empty()).then(|| format!("notes refused: {refused}"))
+}
+
+/// Says what became of pushed policies; `None`: there were none.
+pub(crate) fn pushes(status: &FleetStatus) -> Option<String> {
+    let pushes = numbers(&status.pushes).replace('_', " ");
+    (!pushes.is_empty()).then(|| format!("pushed policies: {pushes}"))
+}
+
+/// Says how many nodes there are, and whether they have one policy.
+pub(crate) fn nodes_in_all(status: &FleetStatus) -> String {
+    let policies = status.nodes.values().map(|node| &node.policy);
+    let nodes = counted(status.nodes.len(), "node");
+    match policies.collect::<BTreeSet<_>>().len() {
+        0 | 1 => nodes,
+        policies => format!("{nodes}, which have {policies} different policies"),
+    }
+}
+
+/// Returns a row for each node: its name, version and policy, when it gave a sign of life, and whether its
+/// policy is another than most nodes have.
+pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 5]> {
+    let most = most_common(status);
+    let rows = status.nodes.iter().map(|(name, node)| {
+        let differs = most.is_some_and(|most| node.policy != most);
+        [
+            name.clone(),
+            node.version.clone(),
+            node.policy.clone(),
+            ago(node.ago_ns),
+            if differs { "yes" } else { "" }.to_owned(),
+        ]
+    });
+    rows.collect()
+}
+
+/// Returns a row for each budget that the fleet has in common: its name, this node's share and what it wants,
+/// the rate and the burst of that, and why it has no more.
+pub(crate) fn shares(status: &FleetStatus) -> Vec<[String; 6]> {
+    let rows = status.shares.iter().map(|(name, share)| {
+        [
+            name.clone(),
+            percent(share.share_billionths),
+            percent(share.wanted_billionths),
+            format!("{} a second", count(share.rate)),
+            count(share.burst),
+            share.error.clone().unwrap_or_else(|| "–".to_owned()),
+        ]
+    });
+    rows.collect()
+}
+
+/// Formats numbers, each behind its name.
+fn numbers(counts: &BTreeMap<String, u64>) -> String {
+    let counts = counts.iter();
+    let counts = counts.map(|(name, number)| format!("{name} {}", count(*number)));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+/// Formats a share in billionths, rounded down.
+fn percent(billionths: u64) -> String {
+    let tenths = billionths / 1_000_000;
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// Returns the policy that more nodes have than any other; `None`: no node differs, or two policies are as
+/// common.
+fn most_common(status: &FleetStatus) -> Option<&str> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for node in status.nodes.values() {
+        *counts.entry(&node.policy).or_default() += 1;
+    }
+    let most = *counts.values().max()?;
+    let mut common = counts.into_iter().filter(|(_, count)| *count == most);
+    let (policy, _) = common.next()?;
+    common.next().is_none().then_some(policy)
+}

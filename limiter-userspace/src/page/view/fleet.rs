@@ -1,0 +1,49 @@
+//! The fleet: its store, its nodes, and what this node has of budgets in common.
+
+use maud::{Markup, html};
+
+use super::parts::{Column, Kind, table, text};
+use crate::{cli::fleet::lines, protocol::FleetStatus};
+
+/// Returns the section about the fleet.
+pub(super) fn section(status: &FleetStatus) -> Markup {
+    let node_columns = [
+        Column("Node", Kind::Text),
+        Column("Version", Kind::Text),
+        Column("Policy", Kind::Text),
+        Column("Sign of life", Kind::Text),
+        Column("Differs", Kind::Text),
+    ];
+    let share_columns = [
+        Column("Budget", Kind::Text),
+        Column("Share", Kind::Number),
+        Column("Wanted", Kind::Number),
+        Column("Rate", Kind::Number),
+        Column("Burst", Kind::Number),
+        Column("Problem", Kind::Prose),
+    ];
+    html! {
+        section #fleet data-live aria-labelledby="fleet-title" {
+            h2 #fleet-title { "Fleet" }
+            p { "This is node " (status.fleet.node) " of the fleet " (status.fleet.name) "." }
+            p class=[(!status.connected).then_some("warning")] { (lines::store(status)) }
+            p { (lines::bans(status)) }
+            p { (lines::notes(status)) }
+            @if let Some(refused) = lines::refused(status) { p.warning { (refused) } }
+            @if let Some(pushes) = lines::pushes(status) { p { (pushes) } }
+            @if !status.shares.is_empty() {
+                @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
+                (table("Budgets that the fleet has in common", &share_columns, &cells(lines::shares(status))))
+            }
+            p { (lines::nodes_in_all(status)) }
+            @if !status.nodes.is_empty() {
+                (table("Nodes", &node_columns, &cells(lines::nodes(status))))
+            }
+        }
+    }
+}
+
+fn cells<const N: usize>(rows: Vec<[String; N]>) -> Vec<Vec<Markup>> {
+    let rows = rows.into_iter();
+    rows.map(|row| row.map(text).to_vec()).collect()
+}
