@@ -31,7 +31,7 @@ const LONGEST: Duration = Duration::from_mins(5);
 fn half_a_million_bans() -> Result<()> {
     let _turn = take_turn();
     let store = Store::start(2)?;
-    let begin = |number: usize, name: &str| {
+    let node = |number: usize, name: &str| {
         let text = configuration(&store, number, (name, &["a", "b"]), PASSES);
         start(
             &store,
@@ -39,7 +39,7 @@ fn half_a_million_bans() -> Result<()> {
             &format!("{text}bans: {{capacity: 600000}}\n"),
         )
     };
-    let a = begin(1, "a")?;
+    let a = node(1, "a")?;
     println!("without bans: {}", memory(&a)?);
     let prefixes = (0..MANY).map(|number| {
         format!(
@@ -59,7 +59,7 @@ fn half_a_million_bans() -> Result<()> {
     wait(&a, |status| status["sent"] == MANY && status["unsent"] == 0)?;
     println!("sent after {:?}: {}", begun.elapsed(), memory(&a)?);
     let begun = Instant::now();
-    let b = begin(2, "b")?;
+    let b = node(2, "b")?;
     println!("another node enforces after {:?}", begun.elapsed());
     wait(&b, |status| {
         status["heard"] == MANY && status["connected"] == true
