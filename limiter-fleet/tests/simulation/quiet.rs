@@ -85,7 +85,10 @@ fn who_comes_later_gets_its_part() {
     for node in [3, 4] {
         let admitted = world.admitted(node);
         // Half of 10 000, give or take the others' floors and a tenth.
-        assert!((4_300..=5_300).contains(&admitted), "node {node}: {admitted}");
+        assert!(
+            (4_300..=5_300).contains(&admitted),
+            "node {node}: {admitted}"
+        );
     }
 }
 
