@@ -131,7 +131,7 @@ impl Floods {
     }
 }
 
-/// What passes, from before the first packet on, and one bucket with the whole budget, as it would be after that.
+/// The packets that pass, from before the first one on, and one bucket with the whole budget, as it would be after that.
 pub(super) struct Watch {
     begun: Instant,
     looked: Instant,
