@@ -78,7 +78,8 @@ impl Node {
         let mut store = self.meanwhile(Store::connect(&access, &name)).await??;
         let reader = self.meanwhile(Store::connect(&access, &name)).await??;
         let after = self.meanwhile(store.newest()).await??;
-        // A store that takes nothing is none: its disk may be full. What it has is read all the same, once.
+        // A store that takes nothing is none: its disk may be full. All that it has is read once
+        // nevertheless.
         let mut beats = Beats::default();
         let taken = beats.exchange(self, &mut store).await;
         if taken.is_ok() || !self.has_read {

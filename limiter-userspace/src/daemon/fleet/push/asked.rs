@@ -175,11 +175,12 @@ mod tests {
         Fleet::new(Settings {
             name: "edge".try_into().unwrap(),
             node: "a".try_into().unwrap(),
+            members: None,
             store: StoreAddress {
                 tls: false,
                 user: None,
-                host: "store".to_owned(),
-                port: 6379,
+                places: Vec::new(),
+                sentinel: None,
                 database: 0,
             },
             password_file: None,

@@ -39,7 +39,7 @@ pub(super) struct Store {
     disk: Disk,
 }
 
-/// What a store writes to.
+/// The disk that a store writes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disk {
     /// Nothing.

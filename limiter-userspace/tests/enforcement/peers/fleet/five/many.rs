@@ -2,22 +2,28 @@
 
 use std::{
     fs::{self, File},
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 use testbed::Limiter;
 
 use super::quiet;
 use crate::{
     peers::{
         PASSES,
-        fleet::{Fleet, configuration, start, store::Store, wait_until},
+        fleet::{Fleet, configuration, start, status, store::Store, wait_for},
     },
     take_turn,
 };
 
-const MANY: u64 = 500_000;
+/// All but the last that there is room for.
+const MANY: u64 = 499_999;
+
+/// How long each step may take.
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// Tells how long it takes until nodes know all of them, and what they cost.
 #[test]
@@ -25,7 +31,7 @@ const MANY: u64 = 500_000;
 fn half_a_million_bans() -> Result<()> {
     let _turn = take_turn();
     let store = Store::start(2)?;
-    let begin = |number: usize, name: &str| {
+    let node = |number: usize, name: &str| {
         let text = configuration(&store, number, (name, &["a", "b"]), PASSES, "");
         start(
             &store,
@@ -33,7 +39,7 @@ fn half_a_million_bans() -> Result<()> {
             &format!("{text}bans: {{capacity: 600000}}\n"),
         )
     };
-    let a = begin(1, "a")?;
+    let a = node(1, "a")?;
     println!("without bans: {}", memory(&a)?);
     let prefixes = (0..MANY).map(|number| {
         format!(
@@ -50,12 +56,12 @@ fn half_a_million_bans() -> Result<()> {
     let output = ban.stdin(File::open(file)?).output()?;
     ensure!(output.status.success(), "{output:?}");
     println!("made after {:?}", begun.elapsed());
-    wait_until(&a, |status| status["sent"] == MANY && status["unsent"] == 0)?;
+    wait(&a, |status| status["sent"] == MANY && status["unsent"] == 0)?;
     println!("sent after {:?}: {}", begun.elapsed(), memory(&a)?);
     let begun = Instant::now();
-    let b = begin(2, "b")?;
+    let b = node(2, "b")?;
     println!("another node enforces after {:?}", begun.elapsed());
-    wait_until(&b, |status| {
+    wait(&b, |status| {
         status["heard"] == MANY && status["connected"] == true
     })?;
     println!("it knows all after {:?}: {}", begun.elapsed(), memory(&b)?);
@@ -75,9 +81,18 @@ fn half_a_million_bans() -> Result<()> {
     let nodes = &fleet.nodes;
     let begun = Instant::now();
     nodes[0].show(&["ban", "192.0.2.1", "--for", "1h"])?;
-    super::super::wait_for(&nodes[1], "192.0.2.1", 1)?;
+    wait_for(&nodes[1], "192.0.2.1", 1)?;
     println!("one more takes {:?}", begun.elapsed());
     fleet.stop()
+}
+
+fn wait(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<()> {
+    let begun = Instant::now();
+    while !is_right(&status(node)?) {
+        ensure!(begun.elapsed() < LONGEST, "{:#}", status(node)?);
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
 }
 
 /// Returns how much memory a daemon has.

@@ -31,7 +31,7 @@ const UNCOUNTED: i64 = 5 * 300;
 /// A host's server, and its clients: one that floods, and one that does not.
 pub(super) fn pair(number: usize) -> Result<Pair> {
     let network = |last: u8| format!("10.90.{number}.{last}/32").parse();
-    Ok(Pair::new(&[network(2)?, network(3)?], &[network(1)?])?)
+    Pair::new(&[network(2)?, network(3)?], &[network(1)?])
 }
 
 fn address(number: usize, last: u8) -> Result<IpAddr> {
@@ -131,7 +131,7 @@ impl Floods {
     }
 }
 
-/// What passes, from before the first packet on, and one bucket with the whole budget, as it would be after that.
+/// The packets that pass, from before the first one on, and one bucket with the whole budget, as it would be after that.
 pub(super) struct Watch {
     begun: Instant,
     looked: Instant,
