@@ -164,6 +164,13 @@ impl NoName {
         Self::Contradictory,
     ];
 
+    /// Returns whether a server may find a name all the same: it may read more bytes, or take what no standard
+    /// allows.
+    #[must_use]
+    pub const fn may_hide_one(self) -> bool {
+        matches!(self, Self::TooLong | Self::Malformed)
+    }
+
     /// Returns the name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -23,6 +23,9 @@ fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
     if bytes[0] == tls::HANDSHAKE {
         return tls::read(bytes, most);
     }
+    if tls::is_other_record(bytes)? {
+        return Err(Stop::No(NoName::Malformed));
+    }
     if tls::is_sslv2(bytes)? {
         return Err(Stop::No(NoName::Sslv2));
     }

@@ -10,6 +10,10 @@ use crate::{
 /// The type of a record of the handshake, which is the first byte that a client sends.
 pub(crate) const HANDSHAKE: u8 = 22;
 
+/// The first and the last type of a record.
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const HEARTBEAT: u8 = 24;
+
 /// The longest content of a record in clear text.
 const LONGEST_RECORD: u16 = 1 << 14;
 
@@ -22,6 +26,16 @@ pub(crate) fn is_sslv2(bytes: &[u8]) -> Result<bool, Stop> {
         [_, _, kind, version, ..] => Ok(*kind == 1 && matches!(version, 0 | 3)),
         [_, _, kind] if *kind != 1 => Ok(false),
         _ => Err(Stop::More),
+    }
+}
+
+/// Returns whether a record other than one with a part of the handshake is at the beginning, such as an alert.
+/// A server may take a hello behind it.
+pub(crate) fn is_other_record(bytes: &[u8]) -> Result<bool, Stop> {
+    match bytes {
+        [CHANGE_CIPHER_SPEC..=HEARTBEAT] => Err(Stop::More),
+        [CHANGE_CIPHER_SPEC..=HEARTBEAT, version, ..] => Ok(*version == 3),
+        _ => Ok(false),
     }
 }
 

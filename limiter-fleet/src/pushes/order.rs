@@ -23,7 +23,7 @@ pub const HOLD_MS: RangeInclusive<u64> = 5_000..=1_800_000;
 /// stages together.
 const LONGEST_MS: u64 = 3 * 3_600_000;
 
-/// Which push it is. A later one is greater, as far as clocks agree.
+/// The number of a push. A later one is greater, as far as clocks agree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PushId {
     /// When it began, in milliseconds since 1970, by the clock of the node that pushes.

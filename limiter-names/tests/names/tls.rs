@@ -130,6 +130,10 @@ fn damaged_hellos_are_refused() {
     ] {
         assert_unnamed(read_tcp(spoilt).as_ref(), NoName::Malformed);
     }
+    // An alert before the hello, which a server may ignore.
+    let alert = [21, 3, 1, 0, 2, 1, 90];
+    let behind = [&alert[..], &stream(&message)].concat();
+    assert_unnamed(read_tcp(&behind).as_ref(), NoName::Malformed);
     // Two names of a host, in one extension or two.
     let twice = [0, 0, 0, 11, 0, 9, 0, 0, 1, b'a', 0, 0, 2, b'b', b'b'];
     let one = [0, 0, 0, 6, 0, 4, 0, 0, 1, b'a'];

@@ -132,7 +132,7 @@ fn read(args: &PushArgs) -> anyhow::Result<String> {
 async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
     let mut end = End::new()?;
     let mut status = ask(args, Request::Push(query)).await?;
-    let mut progress = Progress::default();
+    let mut progress = Progress::new(args.yes);
     let mut question = Question::default();
     let is_quiet = args.output.json;
     while !status.over {

@@ -240,7 +240,7 @@ impl ConnectionNamer {
         if let Some(read) = read {
             let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             let mut named = noted.read(current.meaning(read.as_ref().ok())).heard(heard);
-            if read == Err(NoName::TooLong) {
+            if read.is_err_and(NoName::may_hide_one) {
                 named = named.hidden();
             }
             current.namer.set(&piece.ends, named)?;

@@ -10,12 +10,21 @@ use crate::{
 /// The last state that was shown.
 #[derive(Default)]
 pub(super) struct Progress {
+    /// Whether it is kept without a question.
+    is_answered: bool,
     stage: String,
     /// Whether the nodes' differences were shown.
     has_shown: bool,
 }
 
 impl Progress {
+    pub(super) fn new(is_answered: bool) -> Self {
+        Self {
+            is_answered,
+            ..Self::default()
+        }
+    }
+
     /// Shows what is new.
     pub(super) fn show(&mut self, out: &mut impl Write, status: &PushStatus) -> anyhow::Result<()> {
         if status.stage == self.stage {
@@ -40,12 +49,16 @@ impl Progress {
             "others" => writeln!(out, "then all")?,
             "waiting" => {
                 show_nodes(out, status)?;
-                let left = duration(status.left_ns.unwrap_or_default());
-                write!(
-                    out,
-                    "All nodes have it. It is taken back in {left} unless you keep it, here or by \
-                     `limiter fleet confirm`.\nKeep it? [y/n] "
-                )?;
+                if self.is_answered {
+                    writeln!(out, "all nodes have it; it is kept if they hold to it")?;
+                } else {
+                    let left = duration(status.left_ns.unwrap_or_default());
+                    writeln!(
+                        out,
+                        "All nodes have it. It is taken back in {left} unless you keep it, here or by \
+                         `limiter fleet confirm`.\nKeep it? [y/n]"
+                    )?;
+                }
             }
             "keeping" => writeln!(out, "all nodes are told to keep it")?,
             "going-back" => {
@@ -54,7 +67,6 @@ impl Progress {
             }
             _ => show_nodes(out, status)?,
         }
-        out.flush()?;
         Ok(())
     }
 }
@@ -163,5 +175,31 @@ mod tests {
              b            –       would take it\n\
              c            –       refuses: the guard; says so\n"
         );
+    }
+
+    #[test]
+    fn nobody_is_asked_who_has_answered() {
+        let status = PushStatus {
+            push: "1 a".to_owned(),
+            sha256: "00".to_owned(),
+            stage: "waiting".to_owned(),
+            over: false,
+            why: None,
+            left_ns: Some(20_000_000_000),
+            nodes: BTreeMap::from([("a".to_owned(), node("holds"))]),
+        };
+        for (is_answered, last) in [
+            (true, "all nodes have it; it is kept if they hold to it\n"),
+            (
+                false,
+                "All nodes have it. It is taken back in 20 s unless you keep it, here or by \
+                 `limiter fleet confirm`.\nKeep it? [y/n]\n",
+            ),
+        ] {
+            let mut out = Vec::new();
+            Progress::new(is_answered).show(&mut out, &status).unwrap();
+            let shown = String::from_utf8(out).unwrap();
+            assert!(shown.ends_with(last), "{shown}");
+        }
     }
 }
