@@ -337,7 +337,6 @@ fn what_cannot_be_read_is_held_for_a_time() -> Result<()> {
     for hello in [
         &b"GET /small HTTP/1.0\r\n\r\n"[..],
         b"GET /small HTTP/1.1\r\nHost: a.example\r\n\r\n",
-        b"\x16\x03\x01\x00\x02\xff\xff\r\n\r\n",
         b"junk\r\n\r\n",
     ] {
         let took = ask(&pair, hello)?;
