@@ -89,8 +89,8 @@ fn behind_vector(bytes: &[u8], size: usize) -> Result<&[u8], Stop> {
 }
 
 /// Looks through the extensions, which clients send in any order. Those that do not matter here are
-/// not looked into, so that no new form of them hides the name. Unless these are all, the name suffices: no
-/// server takes a hello with two of them.
+/// not looked into, so that no new form of them hides the name. Unless these are all, the name suffices: a
+/// hello with two of them is refused by servers (RFC 8446, 4.2).
 fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
     let malformed = Stop::No(NoName::Malformed);
     let mut name = None;

@@ -165,10 +165,10 @@ impl NoName {
     ];
 
     /// Returns whether a server may find a name all the same: it may read more bytes, or take what no standard
-    /// allows.
+    /// allows, such as a host with a port that is no number.
     #[must_use]
     pub const fn may_hide_one(self) -> bool {
-        matches!(self, Self::TooLong | Self::Malformed)
+        matches!(self, Self::TooLong | Self::Malformed | Self::Refused)
     }
 
     /// Returns the name in output.

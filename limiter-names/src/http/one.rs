@@ -28,8 +28,7 @@ pub(crate) fn read(bytes: &[u8], is_all: bool) -> Result<Name, Stop> {
             }
         }
         Ok(Status::Partial) => Err(Stop::More),
-        Err(_) if is_request(bytes) => Err(Stop::No(NoName::Malformed)),
-        Err(_) => Err(Stop::No(NoName::Foreign)),
+        Err(_) => Err(unreadable(bytes)),
     }
 }
 
@@ -39,13 +38,25 @@ fn without_last_line(bytes: &[u8]) -> &[u8] {
     &bytes[..end.map_or(0, |end| end + 1)]
 }
 
-/// Returns whether what cannot be read has the first line of a request. Bytes that come later do not
-/// change that.
-fn is_request(bytes: &[u8]) -> bool {
-    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    let line = lines.find(|line| !matches!(line, [b'\n'] | [b'\r', b'\n']));
-    let line = line.filter(|line| line.ends_with(b"\n"));
-    line.is_some_and(|line| Request::new(&mut []).parse(line) == Ok(Status::Partial))
+/// Returns why bytes cannot be read as a request. Servers take more than standards allow, such as two spaces
+/// before the target, or a request of HTTP/0.9 whose target has a name. So what has a method and a slash may be
+/// one, and more bytes do not change that once the first line is there.
+fn unreadable(bytes: &[u8]) -> Stop {
+    let request = bytes.trim_ascii_start();
+    let Some(first) = request.first() else {
+        return Stop::More;
+    };
+    if !first.is_ascii_alphabetic() && !matches!(first, b'_' | b'-') {
+        return Stop::No(NoName::Foreign);
+    }
+    let Some(end) = request.iter().position(|byte| *byte == b'\n') else {
+        return Stop::More;
+    };
+    let mut parts = request[..end].splitn(2, |byte| matches!(byte, b' ' | b'\t'));
+    match parts.nth(1) {
+        Some(behind_method) if behind_method.contains(&b'/') => Stop::No(NoName::Malformed),
+        _ => Stop::No(NoName::Foreign),
+    }
 }
 
 /// Takes the name from the target if that has one, else from `Host`, which there may be once.
@@ -127,9 +138,24 @@ mod tests {
             "GET / HTTP/1.1\r\nno field\r\n",
             Err(Stop::No(NoName::Malformed)),
         );
-        assert_read("GET / HTTP/9.1\r\n", Err(Stop::No(NoName::Foreign)));
+        assert_read("GET / HTTP/9.1\r\n", Err(Stop::No(NoName::Malformed)));
         assert_read("GET / HTTP/1.1\r\nHost: a.b\r\n", Err(Stop::More));
         assert_read("GE", Err(Stop::More));
+    }
+
+    #[test]
+    fn what_a_lenient_server_takes_is_not_foreign() {
+        for text in [
+            "GET  / HTTP/1.1\r\nHost: a.b\r\n\r\n",
+            "GET http://a.b/\r\n",
+            "\r\r\nGET / HTTP/1.1\r\nHost: a.b\r\n\r\n",
+            "GET\t/ HTTP/1.1\nHost: a.b\n\n",
+        ] {
+            assert_read(text, Err(Stop::No(NoName::Malformed)));
+            let line = text.len() - text.trim_ascii_start().len() + 4;
+            assert_read(&text[..line], Err(Stop::More));
+        }
+        assert_read(" \t", Err(Stop::More));
     }
 
     #[test]

@@ -20,13 +20,19 @@ const AHEAD: u32 = 1_000_000;
 
 /// A web server with and without TLS.
 pub(super) fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
+    server_with(pair, "")
+}
+
+/// The same, with more of nginx's directives.
+pub(super) fn server_with(pair: &Pair, more: &str) -> Result<(Server, tempfile::TempDir)> {
     let directory = tempfile::tempdir()?;
     names::certificate(directory.path())?;
     let place = directory.path().display();
     let options = format!(
         "listen 10.77.0.1:443 ssl;
     ssl_certificate {place}/certificate;
-    ssl_certificate_key {place}/key;"
+    ssl_certificate_key {place}/key;
+    {more}"
     );
     Ok((
         Server::nginx_with(pair, &[("small", 100)], &options)?,
