@@ -1,26 +1,21 @@
-//! A node's bank: it lends of the node's own share.
+//! A node's bank: it lends of the node's own share of one budget.
 
-use std::collections::BTreeMap;
-
-use crate::{Ask, Boot, Bucket, Loan, NodeId, Share, Terms, fair::divide};
+use crate::{Ask, Boot, Bucket, Header, Loan, Memory, NodeId, Share, fair::divide};
 
 /// The own part of a node that may be lent, and who has it.
 #[derive(Clone, Debug)]
 pub(crate) struct Bank {
     capital: Share,
-    terms: Terms,
-    /// An earlier daemon may have lent all until then.
-    closed_until: u64,
-    /// Those of all who ever asked, or an old question might pass for a new one.
-    accounts: BTreeMap<NodeId, Account>,
+    /// By their nodes, in order: few at a time, as those are forgotten who have nothing.
+    accounts: Vec<Account>,
 }
 
 /// What one borrower may have.
 #[derive(Clone, Copy, Debug)]
 struct Account {
-    boot: Boot,
-    /// The number of its last question.
-    number: u64,
+    of: NodeId,
+    /// Its last question.
+    question: (Boot, u64),
     /// What it kept when it asked that, and the answer.
     kept: Lent,
     answered: Lent,
@@ -47,14 +42,6 @@ impl Lent {
             Share::NONE
         }
     }
-
-    /// Returns what covers both.
-    fn or(self, other: Self) -> Self {
-        Self {
-            share: self.share.max(other.share),
-            until: self.until.max(other.until),
-        }
-    }
 }
 
 impl Account {
@@ -62,26 +49,24 @@ impl Account {
     fn lent(&self, now: u64) -> Share {
         self.kept.at(now).max(self.answered.at(now))
     }
+
+    fn is_over(&self, now: u64) -> bool {
+        now >= self.kept.until.max(self.answered.until)
+    }
 }
 
 impl Bank {
-    /// Opens a bank. What an earlier one of the same node has lent is not known, and so all of it counts
-    /// as lent for as long as loans last.
-    pub(crate) fn open(capital: Share, terms: Terms, now: u64) -> Self {
+    /// Opens a bank that has lent nothing.
+    pub(crate) const fn open(capital: Share) -> Self {
         Self {
             capital,
-            terms,
-            closed_until: now.saturating_add(terms.lent_ns()),
-            accounts: BTreeMap::new(),
+            accounts: Vec::new(),
         }
     }
 
     /// Returns what the node itself may use of the capital.
     pub(crate) fn own(&self, now: u64) -> Share {
-        if now < self.closed_until {
-            return Share::NONE;
-        }
-        let lent = self.accounts.values().map(|account| account.lent(now));
+        let lent = self.accounts.iter().map(|account| account.lent(now));
         self.capital.without(lent.sum())
     }
 
@@ -90,87 +75,111 @@ impl Bank {
     pub(crate) fn answer(
         &mut self,
         now: u64,
-        ask: &Ask,
+        (header, ask): (&Header, &Ask),
         own_want: Share,
         in_force: Share,
+        memory: &Memory,
         bucket: &mut impl Bucket,
     ) -> Option<Loan> {
-        if now < self.closed_until {
-            return None;
-        }
         let before = self.own(now);
-        let returned = self.note(now, ask)?;
-        let given_back = self.own(now).without(before);
-        let in_force = in_force + given_back;
-        bucket.change(now, in_force, returned);
-
-        let fair = self.fair(now, ask.from, own_want);
+        let position = self.note(now, header, ask, memory)?;
         let own = self.own(now);
-        let account = self.accounts.get_mut(&ask.from)?;
+        let in_force = in_force + own.without(before);
+        bucket.change(now, in_force, ask.returned_millitokens);
+
+        let fair = self.fair(now, position, own_want);
+        let account = self.accounts.get_mut(position)?;
         let kept = account.kept.at(now);
         let share = fair.min(kept + own);
         account.answered = Lent {
             share,
-            until: now.saturating_add(self.terms.lent_ns()),
+            until: now.saturating_add(memory.terms().lent_ns()),
         };
         // Before anybody can hear of the loan.
         let millitokens = bucket.change(now, in_force.without(share.without(kept)), 0);
         Some(Loan {
-            from: ask.to,
-            to: ask.from,
-            boot: ask.boot,
             number: ask.number,
             share,
             millitokens,
         })
     }
 
-    /// Notes what a borrower promises; returns the tokens that come back. `None`: the question is an old
+    /// Notes what a borrower promises; returns the position of its account. `None`: the question is an old
     /// one, and promises nothing any more.
-    fn note(&mut self, now: u64, ask: &Ask) -> Option<u64> {
-        let account = self.accounts.entry(ask.from).or_insert(Account {
-            boot: ask.boot,
-            number: 0,
-            kept: Lent::NOTHING,
-            answered: Lent::NOTHING,
-            wants: Share::NONE,
-        });
-        let lent = Lent {
-            share: account.lent(now),
-            until: account.kept.or(account.answered).until,
+    fn note(&mut self, now: u64, header: &Header, ask: &Ask, memory: &Memory) -> Option<usize> {
+        let question = (header.boot, ask.number);
+        let found = (self.accounts).binary_search_by_key(&header.from, |account| account.of);
+        let position = match found {
+            Ok(position) if question <= self.accounts[position].question => return None,
+            Ok(position) => position,
+            Err(_) if !memory.may_be_new(header, ask.number) => return None,
+            Err(position) => {
+                let account = Account {
+                    of: header.from,
+                    question,
+                    kept: Lent::NOTHING,
+                    answered: Lent::NOTHING,
+                    wants: Share::NONE,
+                };
+                self.accounts.insert(position, account);
+                position
+            }
         };
-        if ask.boot < account.boot || (ask.boot == account.boot && ask.number <= account.number) {
-            return None;
-        }
-        account.wants = ask.wants;
-        account.number = ask.number;
-        account.answered = Lent::NOTHING;
-        if account.boot != ask.boot {
-            // The programs that an earlier daemon has left may use all until its time is over.
-            account.boot = ask.boot;
-            account.kept = lent;
-            return Some(0);
-        }
+        let account = self.accounts.get_mut(position)?;
         account.kept = Lent {
-            share: lent.share.min(ask.keeps),
-            ..lent
+            share: account.lent(now).min(ask.keeps),
+            until: account.kept.until.max(account.answered.until),
         };
-        Some(ask.returned_millitokens)
+        account.answered = Lent::NOTHING;
+        account.question = question;
+        account.wants = ask.wants;
+        Some(position)
     }
 
     /// Returns what a borrower would have if all had what is fair: those too that asked and had to be given
     /// nothing, or who came first would keep all.
-    fn fair(&self, now: u64, borrower: NodeId, own_want: Share) -> Share {
-        let live = self.accounts.iter();
-        let live: Vec<_> = live
-            .filter(|(node, account)| **node == borrower || now < account.answered.until)
-            .collect();
-        let wants = live
-            .iter()
-            .map(|(_, account)| account.wants.in_billionths());
+    fn fair(&self, now: u64, borrower: usize, own_want: Share) -> Share {
+        let lives =
+            |position: usize| position == borrower || now < self.accounts[position].answered.until;
+        let wants = |position: usize| {
+            if lives(position) {
+                self.accounts[position].wants
+            } else {
+                Share::NONE
+            }
+        };
+        let all = (0..self.accounts.len()).map(wants).sum::<Share>() + own_want;
+        if all <= self.capital {
+            return wants(borrower);
+        }
+        let wants = (0..self.accounts.len()).map(|position| wants(position).in_billionths());
         let wants: Vec<u64> = wants.chain([own_want.in_billionths()]).collect();
         let given = divide(self.capital.in_billionths(), &wants);
-        let position = live.iter().position(|(node, _)| **node == borrower);
-        position.map_or(Share::NONE, |position| Share::billionths(given[position]))
+        given
+            .get(borrower)
+            .map_or(Share::NONE, |given| Share::billionths(*given))
+    }
+
+    /// Forgets those whose loans are over, but for the numbers of their questions.
+    pub(crate) fn tidy(&mut self, now: u64, memory: &mut Memory) {
+        self.accounts.retain(|account| {
+            let is_over = account.is_over(now);
+            if is_over {
+                memory.forget(account.of, account.question);
+            }
+            !is_over
+        });
+    }
+
+    /// Forgets all, but for the numbers of the questions.
+    pub(crate) fn close(&mut self, memory: &mut Memory) {
+        for account in self.accounts.drain(..) {
+            memory.forget(account.of, account.question);
+        }
+    }
+
+    /// Returns whether it remembers nobody.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.accounts.is_empty()
     }
 }

@@ -1,16 +1,19 @@
 //! What travels from one node to another: questions and answers on many budgets at once.
+//!
+//! A budget is named in full, so that a bank learns whose it is that another asks about: by the limit, whose
+//! name all notes of a letter share, and by the owner.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Ask, Loan};
+use crate::{Boot, Header, Message, NodeId};
 
-/// The name of one owner's budget of one limit, the same on all nodes: a digest of both.
+/// The name of a limit, the same on all nodes: a digest of its terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Budget(pub [u8; 16]);
+pub struct LimitName(pub [u8; 16]);
 
-impl Budget {
-    /// Returns the name of the budget that these bytes describe: their digest, SHA-256 cut to half.
+impl LimitName {
+    /// Returns the name of the limit that these bytes describe: their digest, SHA-256 cut to half.
     #[must_use]
     pub fn of(description: &[u8]) -> Self {
         let mut name = [0; 16];
@@ -21,8 +24,59 @@ impl Budget {
     }
 }
 
+/// The owner of a bucket, the same on all nodes: nothing that these bytes say is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// What kind of id it is.
+    pub kind: u32,
+    /// The id.
+    pub id: [u8; 16],
+}
+
+/// Zeros at the end are not written.
+impl Serialize for Owner {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let written = self.id.iter().rposition(|byte| *byte != 0);
+        let written = written.map_or(0, |last| last + 1);
+        (self.kind, self.id.get(..written).unwrap_or_default()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Owner {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (kind, written) = <(u32, &[u8])>::deserialize(deserializer)?;
+        let mut id = [0; 16];
+        let Some(to) = id.get_mut(..written.len()) else {
+            return Err(de::Error::custom("an id is too long"));
+        };
+        to.copy_from_slice(written);
+        Ok(Self { kind, id })
+    }
+}
+
+/// One owner's budget of one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Budget {
+    /// The limit.
+    pub limit: LimitName,
+    /// The owner.
+    pub owner: Owner,
+}
+
+impl Budget {
+    /// Returns it as bytes, which no other budget has.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; 36] {
+        let mut bytes = [0; 36];
+        bytes[..16].copy_from_slice(&self.limit.0);
+        bytes[16..20].copy_from_slice(&self.owner.kind.to_be_bytes());
+        bytes[20..].copy_from_slice(&self.owner.id);
+        bytes
+    }
+}
+
 /// What is said of one budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The budget.
     pub budget: Budget,
@@ -30,11 +84,71 @@ pub struct Note {
     pub message: Message,
 }
 
-/// A question or an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Message {
-    /// A node asks a bank.
-    Ask(Ask),
-    /// A bank lends.
-    Loan(Loan),
+/// A letter: what one node says to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// Who writes to whom.
+    pub header: Header,
+    /// What is said. Without any, a letter says which start of its writer there is.
+    pub notes: Vec<Note>,
+}
+
+/// A letter as it is written.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Written {
+    /// Who writes to whom: the nodes and their starts.
+    header: (NodeId, NodeId, Boot, Boot),
+    limits: Vec<LimitName>,
+    /// Each with the position of its limit.
+    notes: Vec<(u16, Owner, Message)>,
+}
+
+impl Written {
+    pub(crate) fn of(header: &Header, notes: &[Note]) -> Self {
+        let mut limits: Vec<LimitName> = Vec::new();
+        let notes = notes.iter().map(|note| {
+            let limit = note.budget.limit;
+            // There are few, and a note has mostly that of the one before.
+            let found = limits.iter().rposition(|one| *one == limit);
+            let position = found.unwrap_or_else(|| {
+                limits.push(limit);
+                limits.len() - 1
+            });
+            let position = u16::try_from(position).expect("a letter has few notes");
+            (position, note.budget.owner, note.message)
+        });
+        let notes = notes.collect();
+        let Header {
+            from,
+            to,
+            boot,
+            to_boot,
+        } = *header;
+        Self {
+            header: (from, to, boot, to_boot),
+            limits,
+            notes,
+        }
+    }
+
+    /// Returns the letter; `None`: a note has no limit, or there are more notes than so many.
+    pub(crate) fn read(self, most: usize) -> Option<Letter> {
+        if self.notes.len() > most {
+            return None;
+        }
+        let notes = self.notes.into_iter().map(|(limit, owner, message)| {
+            let limit = *self.limits.get(usize::from(limit))?;
+            let budget = Budget { limit, owner };
+            Some(Note { budget, message })
+        });
+        let notes = notes.collect::<Option<_>>()?;
+        let (from, to, boot, to_boot) = self.header;
+        let header = Header {
+            from,
+            to,
+            boot,
+            to_boot,
+        };
+        Some(Letter { header, notes })
+    }
 }

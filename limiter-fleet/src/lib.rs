@@ -14,7 +14,10 @@
 //! week by whoever carries them. A crash loses what was lent, until its time is over, and nothing else.
 //! `docs/fleet.md` has the proof; `tests/simulation/` tries it.
 //!
-//! What a node says to another travels in letters of [`Note`]s, sealed with the fleet's [key](Key) and
+//! Owners are many, and most of them quiet: a node forgets a budget of which nobody has anything but what is
+//! at home, and begins with it again when somebody needs it ([`Memory`]).
+//!
+//! What a node says to another travels in [letters](Letter) of [`Note`]s, sealed with the fleet's [key](Key) and
 //! with what all nodes must have alike ([`Seal`]): whoever has another key, other names or other terms
 //! is not heard.
 //!
@@ -35,6 +38,7 @@ mod fair;
 mod key;
 mod letter;
 mod members;
+mod memory;
 mod message;
 mod name;
 mod node;
@@ -47,9 +51,10 @@ pub use self::{
     bucket::Bucket,
     envelope::{Keys, OpenError},
     key::{Key, KeyError},
-    letter::{Budget, Message, Note},
+    letter::{Budget, Letter, LimitName, Note, Owner},
     members::{Members, MembersError, NodeId, Stakes, floor_among},
-    message::{Ask, Boot, Loan},
+    memory::{Header, Hearing, Memory},
+    message::{Ask, Boot, Loan, Message},
     name::{InvalidName, Name},
     node::{InForce, Node},
     seal::{MOST_BYTES, MOST_NOTES, Seal},

@@ -30,6 +30,8 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     names: Vec<String>,
+    /// A digest of each name, of 64 bits.
+    digests: Vec<u64>,
 }
 
 /// Names that are not those of a fleet.
@@ -77,6 +79,7 @@ impl Members {
             0 => Err(MembersError::Empty),
             count if count > MOST => Err(MembersError::TooMany(count)),
             _ => Ok(Self {
+                digests: all.iter().map(|name| digest(name.as_bytes())).collect(),
                 names: all.into_iter().collect(),
             }),
         }
@@ -103,6 +106,17 @@ impl Members {
             .map(NodeId)
     }
 
+    /// Returns what each node has of a budget of which it knows nothing yet: with so few nodes that all are
+    /// banks of every owner, its equal part; else its floor.
+    #[must_use]
+    pub fn share_of_unknown(&self) -> Share {
+        if self.names.len() <= MOST_BANKS {
+            self.stakes(&[]).home(NodeId(0))
+        } else {
+            floor_among(self.count())
+        }
+    }
+
     /// Returns what the nodes have by themselves of an owner's budget.
     #[must_use]
     pub fn stakes(&self, owner: &[u8]) -> Stakes {
@@ -114,22 +128,43 @@ impl Members {
 
     /// Returns the banks of an owner, whom all nodes call the same. Most owners
     /// keep them when a node comes or goes, by rendezvous hashing.
-    fn banks(&self, owner: &[u8]) -> BTreeSet<NodeId> {
-        let mut weighed: Vec<_> = (0..)
-            .map(NodeId)
-            .zip(&self.names)
-            .map(|(node, name)| {
-                let mut hash = Sha256::new();
-                hash.update((owner.len() as u64).to_be_bytes());
-                hash.update(owner);
-                hash.update(name);
-                (hash.finalize(), node)
-            })
+    fn banks(&self, owner: &[u8]) -> Vec<NodeId> {
+        let nodes = (0..).map(NodeId).zip(&self.digests);
+        if self.digests.len() <= MOST_BANKS {
+            return nodes.map(|(node, _)| node).collect();
+        }
+        let owner = digest(owner);
+        // Two of one weight are in the order of their names.
+        let mut weighed: Vec<_> = nodes
+            .map(|(node, digest)| (mixed(owner, *digest), node))
             .collect();
-        weighed.sort();
+        weighed.select_nth_unstable(MOST_BANKS);
         weighed.truncate(MOST_BANKS);
-        weighed.into_iter().map(|(_, node)| node).collect()
+        let mut banks: Vec<_> = weighed.into_iter().map(|(_, node)| node).collect();
+        banks.sort_unstable();
+        banks
     }
+}
+
+/// Returns the first 64 bits of the SHA-256.
+fn digest(bytes: &[u8]) -> u64 {
+    let digest = Sha256::digest(bytes);
+    let mut first = [0; 8];
+    for (to, byte) in first.iter_mut().zip(digest) {
+        *to = byte;
+    }
+    u64::from_be_bytes(first)
+}
+
+/// Mixes two digests to a weight, in which each bit depends on all of theirs: the finalizer of `SplitMix64`,
+/// twice.
+const fn mixed(owner: u64, node: u64) -> u64 {
+    const fn finalized(number: u64) -> u64 {
+        let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ (number >> 31)
+    }
+    finalized(finalized(owner) ^ node)
 }
 
 /// What nodes have by themselves of one owner's budget, and never more than the whole in all.
@@ -137,8 +172,8 @@ impl Members {
 pub struct Stakes {
     /// How many nodes there are.
     pub(crate) nodes: u32,
-    /// Those that have more than a floor.
-    pub(crate) banks: BTreeSet<NodeId>,
+    /// Those that have more than a floor, in order.
+    pub(crate) banks: Vec<NodeId>,
 }
 
 impl Stakes {
@@ -146,6 +181,22 @@ impl Stakes {
     #[must_use]
     pub fn floor(&self) -> Share {
         floor_among(self.nodes)
+    }
+
+    /// Returns whether a node has more than its floor.
+    #[must_use]
+    pub fn is_bank(&self, node: NodeId) -> bool {
+        self.banks.binary_search(&node).is_ok()
+    }
+
+    /// Returns what a node has while nobody has lent anything.
+    #[must_use]
+    pub fn home(&self, node: NodeId) -> Share {
+        if self.is_bank(node) {
+            self.floor() + self.capital()
+        } else {
+            self.floor()
+        }
     }
 
     /// Returns what each bank has besides its floor.

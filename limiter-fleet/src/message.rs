@@ -1,24 +1,18 @@
-//! The nodes' messages. They may be lost, late, repeated, and come in any order.
+//! The nodes' messages about one budget. They may be lost, late, repeated, and come in any order.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Share, members::NodeId};
+use crate::Share;
 
 /// A number for each start of a node's daemon, higher than those of all earlier starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Boot(pub u64);
 
 /// A node asks a bank for a loan, or for another one in place of that which it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// The node that asks.
-    pub from: NodeId,
-    /// The bank.
-    pub to: NodeId,
-    /// The borrower's.
-    pub boot: Boot,
-    /// The number of this question to this bank. The borrower promises to take no loan that answers an
-    /// earlier one.
+    /// The number of this question, among all of this start of the node. The borrower promises to take no
+    /// loan that answers an earlier one about the same budget.
     pub number: u64,
     /// The most that it still uses of what the bank has lent to it.
     pub keeps: Share,
@@ -31,16 +25,19 @@ pub struct Ask {
 /// A bank lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loan {
-    /// The bank.
-    pub from: NodeId,
-    /// The borrower.
-    pub to: NodeId,
-    /// The borrower's, from the question.
-    pub boot: Boot,
     /// The number of the question.
     pub number: u64,
     /// How much the borrower has of that bank from now on, in all.
     pub share: Share,
     /// The tokens that come with it, in thousandths.
     pub millitokens: u64,
+}
+
+/// A question or an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// A node asks a bank.
+    Ask(Ask),
+    /// A bank lends.
+    Loan(Loan),
 }

@@ -1,26 +1,21 @@
-//! A node: what it has by itself, lends and borrows, of one budget.
-
-use std::collections::BTreeMap;
+//! A node's part in one budget: what it has by itself, lends and borrows.
 
 use crate::{
-    Ask, Boot, Bucket, Loan, NodeId, Share, Stakes, Terms, bank::Bank, borrower::Borrower,
+    Ask, Bucket, Header, Loan, Memory, NodeId, Share, Stakes, bank::Bank, borrower::Borrower,
 };
 
 /// One node's part in one budget.
 #[derive(Clone, Debug)]
 pub struct Node {
-    id: NodeId,
-    boot: Boot,
-    terms: Terms,
     floor: Share,
+    /// `None`: the node is no bank of this budget.
     bank: Option<Bank>,
-    borrowers: BTreeMap<NodeId, Borrower>,
+    /// By their banks, in order.
+    borrowers: Vec<Borrower>,
     /// What the node itself needs, as it was last told.
     demand: Share,
     /// What the bucket was last told to have.
     told: Share,
-    /// How many nodes there are.
-    nodes: u32,
 }
 
 /// What a node may use.
@@ -28,46 +23,46 @@ pub struct Node {
 pub struct InForce {
     /// The share.
     pub share: Share,
-    /// When some of it ends, by the node's clock, in nanoseconds; `None`: none does by itself. From then
-    /// on, nobody who cannot ask this node may assume more than its floor.
+    /// When some of it ends, by the node's clock, in nanoseconds; `None`: none does by itself.
     pub until: Option<u64>,
+    /// What is its own, and so stays then.
+    pub own: Share,
 }
 
 impl Node {
-    /// Begins as a node of a fleet, for one owner's budget. `boot` is higher than in all earlier starts of
-    /// this node. Until loans of an earlier start are over the node has its floor alone, which the
-    /// bucket must have from the start.
+    /// Begins with what the node has at home. Nothing may be lent or borrowed any more of what this node lent
+    /// or borrowed before: by an earlier start, or a `Node` of the same budget that was dropped. So after a
+    /// start it is silent for [`Terms::lent_ns`](crate::Terms::lent_ns).
     #[must_use]
-    pub fn new(stakes: &Stakes, id: NodeId, boot: Boot, terms: Terms, now: u64) -> Self {
-        let is_bank = stakes.banks.contains(&id);
-        let bank = is_bank.then(|| Bank::open(stakes.capital(), terms, now));
+    pub fn new(stakes: &Stakes, id: NodeId) -> Self {
         let others = stakes.banks.iter().filter(|bank| **bank != id);
         Self {
-            id,
-            boot,
-            terms,
             floor: stakes.floor(),
-            bank,
-            borrowers: others.map(|bank| (*bank, Borrower::new(*bank))).collect(),
+            bank: stakes.is_bank(id).then(|| Bank::open(stakes.capital())),
+            borrowers: others.map(|bank| Borrower::new(*bank)).collect(),
             demand: Share::NONE,
-            told: stakes.floor(),
-            nodes: stakes.nodes,
+            told: Share::NONE,
         }
     }
 
     /// Returns what the node may use.
     #[must_use]
     pub fn in_force(&self, now: u64) -> InForce {
-        let own = self.bank.as_ref().map_or(Share::NONE, |bank| bank.own(now));
-        let borrowed = self.borrowers.values().map(|borrower| borrower.held(now));
+        let own = self.floor + self.own(now);
+        let borrowed = self.borrowers.iter().map(|borrower| borrower.held(now));
         let ends = self
             .borrowers
-            .values()
+            .iter()
             .filter_map(|borrower| borrower.ends(now));
         InForce {
-            share: self.floor + own + borrowed.sum(),
+            share: own + borrowed.sum(),
             until: ends.min(),
+            own,
         }
+    }
+
+    fn own(&self, now: u64) -> Share {
+        self.bank.as_ref().map_or(Share::NONE, |bank| bank.own(now))
     }
 
     /// Gives the bucket what is in force: to be called whenever something is over.
@@ -76,57 +71,177 @@ impl Node {
         bucket.change(now, self.told, 0);
     }
 
-    /// Asks for what the node needs: `demand` is the share with which it would refuse nobody.
-    pub fn ask(&mut self, now: u64, demand: Share, bucket: &mut impl Bucket) -> Vec<Ask> {
+    /// Asks for what the node needs: `demand` is the share with which it would refuse nobody. Returns the
+    /// questions, each with the bank that it is to.
+    pub fn ask(
+        &mut self,
+        now: u64,
+        demand: Share,
+        memory: &mut Memory,
+        bucket: &mut impl Bucket,
+    ) -> Vec<(NodeId, Ask)> {
         self.settle(now, bucket);
         self.demand = demand;
-        let own = self.bank.as_ref().map_or(Share::NONE, |bank| bank.own(now));
-        let wanted = demand.without(self.floor + own);
-        let held = |borrower: &Borrower| borrower.held(now);
-        let all: Share = self.borrowers.values().map(held).sum();
+        let wanted = demand.without(self.floor + self.own(now));
+        let all: Share = self
+            .borrowers
+            .iter()
+            .map(|borrower| borrower.held(now))
+            .sum();
         let more = wanted.without(all).divided(self.borrowers.len() as u64);
         let mut less = all.without(wanted);
         let mut asks = Vec::new();
-        for borrower in self.borrowers.values_mut() {
+        for borrower in &mut self.borrowers {
             let held = borrower.held(now);
             let back = held.min(less);
             let wants = held.without(back) + more;
-            let me = (self.id, self.boot);
-            let ask = borrower.ask(now, me, wants, self.told, &self.terms, bucket);
-            if let Some(ask) = ask {
+            if let Some(ask) = borrower.ask(now, wants, self.told, memory, bucket) {
                 less = less.without(back);
                 self.told = self.told.without(held.without(ask.keeps));
-                asks.push(ask);
+                asks.push((borrower.bank, ask));
             }
         }
         asks
     }
 
-    /// Hears a question to its bank; returns the answer.
-    pub fn hear_ask(&mut self, now: u64, ask: &Ask, bucket: &mut impl Bucket) -> Option<Loan> {
-        let is_from_another = ask.from != self.id && ask.from.0 < self.nodes;
-        if ask.to != self.id || !is_from_another {
-            return None;
-        }
+    /// Hears a question to its bank, in a letter whose notes count; returns the answer.
+    pub fn hear_ask(
+        &mut self,
+        now: u64,
+        (header, ask): (&Header, &Ask),
+        memory: &Memory,
+        bucket: &mut impl Bucket,
+    ) -> Option<Loan> {
         self.settle(now, bucket);
         let own_want = self.demand.without(self.floor);
         let bank = self.bank.as_mut()?;
-        let loan = bank.answer(now, ask, own_want, self.told, bucket);
+        let loan = bank.answer(now, (header, ask), own_want, self.told, memory, bucket);
         // The bank has told the bucket.
         self.told = self.in_force(now).share;
         loan
     }
 
-    /// Hears an answer.
-    pub fn hear_loan(&mut self, now: u64, loan: &Loan, bucket: &mut impl Bucket) {
-        if loan.to != self.id || loan.boot != self.boot {
-            return;
-        }
+    /// Hears an answer, in a letter whose notes count.
+    pub fn hear_loan(
+        &mut self,
+        now: u64,
+        (header, loan): (&Header, &Loan),
+        memory: &Memory,
+        bucket: &mut impl Bucket,
+    ) {
         self.settle(now, bucket);
-        let Some(borrower) = self.borrowers.get_mut(&loan.from) else {
+        let found = (self.borrowers).binary_search_by_key(&header.from, |borrower| borrower.bank);
+        let Some(borrower) = found.ok().and_then(|found| self.borrowers.get_mut(found)) else {
             return;
         };
-        borrower.take(now, loan, self.told, &self.terms, bucket);
+        borrower.take(now, loan, self.told, memory.terms(), bucket);
         self.told = self.in_force(now).share;
+    }
+
+    /// Forgets who has borrowed, and has nothing any more.
+    pub fn tidy(&mut self, now: u64, memory: &mut Memory) {
+        if let Some(bank) = &mut self.bank {
+            bank.tidy(now, memory);
+        }
+    }
+
+    /// Returns whether the node has what it has at home, and nobody anything of it: then it may be forgotten,
+    /// once its bucket was told so.
+    #[must_use]
+    pub fn is_at_home(&self, now: u64) -> bool {
+        let has_lent = self.bank.as_ref().is_some_and(|bank| !bank.is_idle());
+        !has_lent && self.in_force(now).until.is_none()
+    }
+
+    /// Ends its part in the budget. What it remembers of others' questions is kept; of what is lent or
+    /// borrowed, nothing: until that is over, nobody may begin anew with the same budget.
+    pub fn forget(mut self, memory: &mut Memory) {
+        if let Some(bank) = &mut self.bank {
+            bank.close(memory);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Boot, Hearing, Members, Terms};
+
+    /// Notes what is put in, and holds nothing.
+    #[derive(Default)]
+    struct Gained(u64);
+
+    impl Bucket for Gained {
+        fn change(&mut self, _now_ns: u64, _to: Share, gained_millitokens: u64) -> u64 {
+            self.0 += gained_millitokens;
+            0
+        }
+    }
+
+    const BANK: NodeId = NodeId(0);
+    const BORROWER: NodeId = NodeId(1);
+
+    fn ask(number: u64) -> Ask {
+        Ask {
+            number,
+            keeps: Share::NONE,
+            returned_millitokens: 1_000,
+            wants: Share::billionths(1_000_000),
+        }
+    }
+
+    /// Whoever kept back what the borrower has said may say it once more, when the bank has forgotten the budget.
+    #[test]
+    fn a_question_counts_once_also_when_its_budget_is_forgotten() {
+        let members = Members::new(["a", "b"].map(str::to_owned)).unwrap();
+        let stakes = members.stakes(b"owner");
+        let terms = Terms::DEFAULT;
+        let mut memory = Memory::new(BANK, Boot(5), terms, members.count());
+        let header = Header {
+            from: BORROWER,
+            to: BANK,
+            boot: Boot(7),
+            to_boot: Boot(5),
+        };
+        assert_eq!(memory.hear(0, &header), Hearing::Notes);
+        let mut bucket = Gained::default();
+        let mut node = Node::new(&stakes, BANK);
+        for number in [3, 4, 4, 3] {
+            node.hear_ask(0, (&header, &ask(number)), &memory, &mut bucket);
+        }
+        assert_eq!(bucket.0, 2_000);
+        node.tidy(terms.lent_ns() - 1, &mut memory);
+        assert!(!node.is_at_home(terms.lent_ns() - 1));
+        node.tidy(terms.lent_ns(), &mut memory);
+        assert!(node.is_at_home(terms.lent_ns()));
+        node.forget(&mut memory);
+        let mut node = Node::new(&stakes, BANK);
+        for number in [1, 2, 3, 4] {
+            assert!(!memory.may_be_new(&header, number));
+            let answer = node.hear_ask(0, (&header, &ask(number)), &memory, &mut bucket);
+            assert_eq!(answer, None);
+        }
+        assert_eq!(bucket.0, 2_000);
+        // Later ones are news, about whatever budget.
+        assert!(
+            node.hear_ask(0, (&header, &ask(5)), &memory, &mut bucket)
+                .is_some()
+        );
+        node.forget(&mut memory);
+        assert!(!memory.may_be_new(&header, 5));
+        // Those of an earlier start, never.
+        let earlier = Header {
+            boot: Boot(6),
+            ..header
+        };
+        assert!(!memory.may_be_new(&earlier, 99));
+        // To another start of the bank nothing is said.
+        let mut later = Memory::new(BANK, Boot(6), terms, members.count());
+        assert_eq!(later.hear(0, &header), Hearing::OtherStart);
+        let header = Header {
+            from: BANK,
+            ..header
+        };
+        assert_eq!(later.hear(0, &header), Hearing::None);
     }
 }

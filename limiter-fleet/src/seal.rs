@@ -1,29 +1,40 @@
 //! Seals of letters, so that nobody but a node of the fleet is heard.
 //!
-//! A sealed letter is a byte with the version of the format, the seal, and the notes as postcard writes
-//! them. The seal is over a digest of all that nodes must have alike, and over the notes. So the
+//! A sealed letter is a byte with the version of the format, the seal, and the letter as postcard writes it.
+//! The seal is over a digest of all that nodes must have alike, and over the letter. So the
 //! protocol's assumption that all nodes have the same names and terms is not one: a node that has others
 //! cannot make itself heard.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Members, Note, Terms,
-    envelope::{Envelope, Keys, OpenError, SEAL},
+    Header, Letter, Members, Note, Terms,
+    envelope::{Envelope, Keys, OpenError, SEAL, read, written},
+    letter::Written,
 };
 
-/// Text that no other use of the key begins with.
-const PURPOSE: &[u8] = b"limiter fleet, letters";
+/// Text that no other use of the key begins with. A number follows for each format of letters.
+const PURPOSE: &[u8] = b"limiter fleet, letters 2";
 
 /// The most notes of a letter.
 pub const MOST_NOTES: usize = 512;
 
 /// The most bytes of a letter: whatever is longer is none.
-pub const MOST_BYTES: usize = 1 + SEAL + MOST_NOTES * LONGEST_NOTE + 2;
+pub const MOST_BYTES: usize = 1 + SEAL + HEADER + 2 * LENGTH + MOST_NOTES * (LIMIT + LONGEST_NOTE);
 
-/// The most bytes of a note: its budget, which message it is, two numbers of 32 bits and at most five of
-/// 64, of which postcard writes seven bits a byte.
-const LONGEST_NOTE: usize = 16 + 1 + 2 * 5 + 5 * 10;
+/// The most bytes of a header: two numbers of 32 bits and two of 64, of which postcard writes seven bits a
+/// byte.
+const HEADER: usize = 2 * 5 + 2 * 10;
+
+/// The most bytes of a length or a position, of 16 bits.
+const LENGTH: usize = 3;
+
+/// The bytes of a limit's name.
+const LIMIT: usize = 16;
+
+/// The most bytes of a note: the position of its limit, its owner, which message it is, and four numbers of 64
+/// bits.
+const LONGEST_NOTE: usize = LENGTH + (5 + 1 + 16) + 1 + 4 * 10;
 
 /// Seals and opens the letters of one fleet.
 #[derive(Clone, Debug)]
@@ -51,13 +62,15 @@ impl Seal {
     }
 
     /// Writes letters with these notes: as many as they need.
-    pub fn letters(&self, notes: &[Note]) -> impl Iterator<Item = Vec<u8>> {
-        notes.chunks(MOST_NOTES).map(|notes| self.letter(notes))
+    pub fn letters(&self, header: &Header, notes: &[Note]) -> impl Iterator<Item = Vec<u8>> {
+        let chunks = notes.chunks(MOST_NOTES);
+        chunks.map(|notes| self.0.close(&written(&Written::of(header, notes))))
     }
 
-    fn letter(&self, notes: &[Note]) -> Vec<u8> {
-        let body = postcard::to_stdvec(notes).expect("memory takes all notes");
-        self.0.close(&body)
+    /// Writes a letter without notes.
+    #[must_use]
+    pub fn empty(&self, header: &Header) -> Vec<u8> {
+        self.0.close(&written(&Written::of(header, &[])))
     }
 
     /// Reads a letter.
@@ -65,12 +78,9 @@ impl Seal {
     /// # Errors
     ///
     /// No node of the fleet, as this one knows it, has written it.
-    pub fn open(&self, letter: &[u8]) -> Result<Vec<Note>, OpenError> {
-        let body = self.0.open(letter)?;
-        match postcard::take_from_bytes::<Vec<Note>>(body) {
-            Ok((notes, [])) if notes.len() <= MOST_NOTES => Ok(notes),
-            _ => Err(OpenError::Notes),
-        }
+    pub fn open(&self, letter: &[u8]) -> Result<Letter, OpenError> {
+        let written: Written = read(self.0.open(letter)?)?;
+        written.read(MOST_NOTES).ok_or(OpenError::Notes)
     }
 }
 
@@ -79,7 +89,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Ask, Boot, Budget, Key, Loan, Message, NodeId, Share};
+    use crate::{Ask, Boot, Budget, Key, LimitName, Loan, Message, NodeId, Owner, Share};
 
     fn key(byte: u8) -> Key {
         Key::new(&[byte; 32]).unwrap()
@@ -100,30 +110,55 @@ mod tests {
         Seal::new("edge", &members(&["a", "b"]), &Terms::DEFAULT, keys)
     }
 
-    fn largest() -> [Note; 2] {
-        let ask = Ask {
+    fn header() -> Header {
+        Header {
             from: NodeId(u32::MAX),
             to: NodeId(u32::MAX),
             boot: Boot(u64::MAX),
-            number: u64::MAX,
-            keeps: Share::WHOLE,
-            returned_millitokens: u64::MAX,
-            wants: Share::WHOLE,
+            to_boot: Boot(u64::MAX),
+        }
+    }
+
+    /// Notes as long as notes can be, each with another limit.
+    fn largest(count: usize) -> Vec<Note> {
+        let note = |number: usize| Note {
+            budget: Budget {
+                limit: LimitName::of(&number.to_be_bytes()),
+                owner: Owner {
+                    kind: u32::MAX,
+                    id: [0xff; 16],
+                },
+            },
+            message: Message::Ask(Ask {
+                number: u64::MAX,
+                keeps: Share::WHOLE,
+                returned_millitokens: u64::MAX,
+                wants: Share::WHOLE,
+            }),
         };
-        let loan = Loan {
-            from: NodeId(0),
-            to: NodeId(1),
-            boot: Boot(1),
-            number: 2,
-            share: Share::billionths(3),
-            millitokens: 4,
-        };
-        let budget = Budget([0xff; 16]);
-        [Message::Ask(ask), Message::Loan(loan)].map(|message| Note { budget, message })
+        (0..count).map(note).collect()
+    }
+
+    fn loan() -> Note {
+        Note {
+            budget: Budget {
+                limit: LimitName([0xff; 16]),
+                owner: Owner {
+                    kind: 0x420,
+                    id: [192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                },
+            },
+            message: Message::Loan(Loan {
+                number: 2,
+                share: Share::billionths(3),
+                millitokens: 4,
+            }),
+        }
     }
 
     fn only(seal: &Seal, notes: &[Note]) -> Vec<u8> {
-        let mut letters = seal.letters(notes);
+        let header = header();
+        let mut letters = seal.letters(&header, notes);
         let letter = letters.next().unwrap();
         assert_eq!(letters.next(), None);
         letter
@@ -132,16 +167,33 @@ mod tests {
     #[test]
     fn a_letter_says_what_was_written() {
         let seal = seal(keys(1, None));
-        let notes = largest();
-        assert_eq!(seal.open(&only(&seal, &notes)).as_deref(), Ok(&notes[..]));
-        assert_eq!(seal.letters(&[]).count(), 0);
+        let mut notes = largest(2);
+        notes.push(loan());
+        notes.push(notes[0]);
+        let opened = seal.open(&only(&seal, &notes)).unwrap();
+        assert_eq!((opened.header, &opened.notes), (header(), &notes));
+        // None says who writes.
+        assert_eq!(seal.letters(&header(), &[]).count(), 0);
+        let empty = seal.open(&seal.empty(&header())).unwrap();
+        assert_eq!((empty.header, empty.notes.len()), (header(), 0));
         // As many letters as it takes, none of them too long.
-        let many = vec![notes[0]; 2 * MOST_NOTES + 1];
-        let letters: Vec<_> = seal.letters(&many).collect();
+        let many = largest(2 * MOST_NOTES + 1);
+        let header = header();
+        let letters: Vec<_> = seal.letters(&header, &many).collect();
         assert_eq!(letters.len(), 3);
         assert!(letters[0].len() <= MOST_BYTES);
-        let opened = letters.iter().flat_map(|letter| seal.open(letter).unwrap());
+        let opened = letters
+            .iter()
+            .flat_map(|letter| seal.open(letter).unwrap().notes);
         assert_eq!(opened.collect::<Vec<_>>(), many);
+    }
+
+    /// Most owners are addresses, and a letter has many of one limit.
+    #[test]
+    fn notes_are_short() {
+        let seal = seal(keys(1, None));
+        let length = |count: usize| only(&seal, &vec![loan(); count]).len();
+        assert_eq!(length(101) - length(1), 100 * 12);
     }
 
     #[test]
@@ -161,7 +213,7 @@ mod tests {
             Seal::new("edge", &members(&["ab"]), &Terms::DEFAULT, keys(1, None)),
             Seal::new("edgea", &members(&["b"]), &Terms::DEFAULT, keys(1, None)),
         ] {
-            let letter = only(&other, &largest());
+            let letter = only(&other, &[loan()]);
             assert_eq!(own.open(&letter), Err(OpenError::Seal));
         }
     }
@@ -178,11 +230,11 @@ mod tests {
         .map(seal);
         for pair in steps.windows(2) {
             for (one, other) in [(0, 1), (1, 0)] {
-                let letter = only(&pair[one], &largest());
+                let letter = only(&pair[one], &[loan()]);
                 assert!(pair[other].open(&letter).is_ok());
             }
         }
-        let old = only(&steps[0], &largest());
+        let old = only(&steps[0], &[loan()]);
         assert_eq!(steps[3].open(&old), Err(OpenError::Seal));
     }
 
@@ -190,14 +242,15 @@ mod tests {
     #[test]
     fn numbers_are_held_to_their_bounds() {
         let seal = seal(keys(1, None));
-        let mut body = postcard::to_stdvec(&largest()[1..]).unwrap();
-        let share = body.iter().position(|byte| *byte == 3).unwrap();
+        let mut body = written(&Written::of(&header(), &[loan()]));
+        let share = body.len() - 2;
+        assert_eq!(body[share], 3);
         body.splice(
             share..=share,
             [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         );
         let mut letter = seal.0.close(&body);
-        let notes = seal.open(&letter).unwrap();
+        let notes = seal.open(&letter).unwrap().notes;
         let Message::Loan(loan) = notes[0].message else {
             panic!("{notes:?}")
         };
@@ -217,7 +270,7 @@ mod tests {
             let seal = seal(keys(1, None));
             let letter = seal.0.close(&body);
             match seal.open(&letter) {
-                Ok(notes) => prop_assert!(notes.len() <= MOST_NOTES),
+                Ok(letter) => prop_assert!(letter.notes.len() <= MOST_NOTES),
                 Err(error) => prop_assert_eq!(error, OpenError::Notes),
             }
         }
@@ -225,7 +278,7 @@ mod tests {
         #[test]
         fn a_changed_letter_is_none(at in 1_usize..100, to: u8) {
             let seal = seal(keys(1, None));
-            let mut letter = only(&seal, &largest());
+            let mut letter = only(&seal, &[loan()]);
             let at = at % letter.len();
             prop_assume!(at > 0 && letter[at] != to);
             letter[at] = to;

@@ -53,6 +53,12 @@ impl Share {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// Returns seven eighths of it, rounded up: what is within is nearly the same.
+    #[must_use]
+    pub(crate) const fn less_an_eighth(self) -> Self {
+        Self(self.0 - self.0 / 8)
+    }
+
     /// Returns an equal part for each of so many, rounded down.
     #[must_use]
     pub const fn divided(self, among: u64) -> Self {

@@ -26,4 +26,15 @@ impl Terms {
         let slack = self.loan_ns / 1_000_000 * self.drift_ppm;
         self.loan_ns.saturating_add(slack).saturating_add(1)
     }
+
+    /// Returns how long a borrower waits at least between two questions to a bank, in nanoseconds.
+    pub(crate) const fn shortest_pause_ns(&self) -> u64 {
+        self.loan_ns / 20
+    }
+
+    /// Returns how long it waits while nothing changes: so short that a question and an answer may be lost
+    /// before the loan ends.
+    pub(crate) const fn longest_pause_ns(&self) -> u64 {
+        self.loan_ns / 5 * 2
+    }
 }

@@ -1,6 +1,6 @@
 //! A bucket in whole numbers: no rounding hides anything.
 
-use limiter_fleet::{Bucket, Share};
+use limiter_fleet::{Bucket, InForce, Share};
 
 /// A limit's burst and rate, in thousandths of a token, and of a token a second.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +18,10 @@ const MILLITOKEN: u128 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct NodeBucket {
     budget: Budget,
-    floor: Share,
     share: Share,
-    /// When it ends, by the node's clock.
+    /// When it ends, by the node's clock, and what is left then.
     until: Option<u64>,
+    own: Share,
     level: u128,
     at: u64,
 }
@@ -31,16 +31,35 @@ impl NodeBucket {
     pub(crate) fn new(budget: Budget, floor: Share, now: u64) -> Self {
         Self {
             budget,
-            floor,
             share: floor,
             until: None,
+            own: floor,
             level: u128::from(floor.of(budget.burst)) * MILLITOKEN,
             at: now,
         }
     }
 
-    pub(crate) fn ends(&mut self, until: Option<u64>) {
-        self.until = until;
+    pub(crate) fn ends(&mut self, in_force: InForce) {
+        self.until = in_force.until;
+        self.own = in_force.own;
+    }
+
+    /// Returns what is in force.
+    pub(crate) fn share(&mut self, now: u64) -> Share {
+        self.fill(now);
+        self.share
+    }
+
+    /// Moves to another share as full as it is, as a bucket does of which nobody knows anything.
+    pub(crate) fn becomes_home(&mut self, now: u64, home: Share) {
+        self.fill(now);
+        if home > self.share {
+            let [before, after] = [self.share, home].map(|share| u128::from(share.in_billionths()));
+            self.level = self.level * after / before;
+        }
+        self.become_share(home);
+        self.until = None;
+        self.own = home;
     }
 
     pub(crate) fn admit(&mut self, now: u64) -> bool {
@@ -58,7 +77,7 @@ impl NodeBucket {
         if let Some(until) = self.until.filter(|until| *until <= now) {
             self.fill_to(until);
             self.until = None;
-            self.become_share(self.floor);
+            self.become_share(self.own);
         }
         self.fill_to(now);
     }

@@ -5,6 +5,8 @@
 //! world has such a bucket, and each token that a node admits is taken from it.
 
 mod bucket;
+mod faults;
+mod host;
 mod quiet;
 mod world;
 
@@ -12,7 +14,7 @@ use std::env;
 
 use limiter_fleet::Terms;
 
-use self::world::{Faults, World};
+use self::{faults::Faults, world::World};
 
 /// How many worlds, unless `LIMITER_FLEET_SEEDS` says another number.
 const SEEDS: u64 = 150;
@@ -27,14 +29,16 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 #[test]
 fn no_fault_lets_more_pass_than_the_budget() {
     let first = number("LIMITER_FLEET_SEED", FIRST);
-    let mut lent = 0;
+    let (mut lent, mut forgotten) = (0, 0);
     for seed in first..first + number("LIMITER_FLEET_SEEDS", SEEDS) {
         let mut world = World::new(seed, Faults::EVERY);
         world.run_for(30_000);
         lent += world.loans_taken();
+        forgotten += world.forgotten();
     }
     // What nobody borrows proves nothing.
     assert!(lent > 1_000, "{lent} loans");
+    assert!(forgotten > 1_000, "{forgotten} forgotten");
 }
 
 /// The check can fail: a bank with shorter terms than the rest forgets its loans too early.
@@ -50,6 +54,23 @@ fn a_bank_that_forgets_its_loans_too_early_is_found_out() {
                 ..Terms::DEFAULT
             },
         );
+        world.run_for(30_000);
+    }
+}
+
+/// And a node that begins at once after a start: it has at home what may still be lent.
+#[test]
+#[should_panic(expected = "above the budget")]
+fn a_node_that_begins_too_early_is_found_out() {
+    for seed in 1..500 {
+        let mut world = World::new(
+            seed,
+            Faults {
+                crashed: 50,
+                ..Faults::NONE
+            },
+        );
+        world.begin_early();
         world.run_for(30_000);
     }
 }

@@ -1,13 +1,17 @@
-//! The world: true time, nodes with clocks of their own, and a network.
+//! The world: true time, nodes with clocks of their own, a network, and owners with a budget each.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fastrand::Rng;
-use limiter_fleet::{Ask, Boot, Loan, Members, Node, NodeId, Share, Stakes, Terms};
+use limiter_fleet::{Boot, Header, Hearing, Members, Message, NodeId, Share, Terms};
 
-use super::bucket::{Budget, NodeBucket, Whole};
+use super::{
+    bucket::{Budget, Whole},
+    faults::Faults,
+    host::{Host, Owners},
+};
 
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 
 /// How often packets come, and how often a node asks.
 const STEP_MS: u64 = 5;
@@ -16,96 +20,21 @@ const TICK_MS: u64 = 200;
 /// By how much a clock may run faster or slower than true time, in millionths.
 const DRIFT_PPM: i64 = 499;
 
-/// What may go wrong.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Faults {
-    /// How many of a hundred messages are lost, come twice, or come seconds late.
-    pub(crate) lost: u64,
-    pub(crate) repeated: u64,
-    pub(crate) late: u64,
-    /// After how many of a hundred messages an old one comes once more.
-    pub(crate) replayed: u64,
-    /// How often, in a thousand ticks of a node, it crashes, stalls, or is cut off.
-    pub(crate) crashed: u64,
-    pub(crate) stalled: u64,
-    pub(crate) cut_off: u64,
-}
-
-impl Faults {
-    pub(crate) const NONE: Self = Self {
-        lost: 0,
-        repeated: 0,
-        late: 0,
-        replayed: 0,
-        crashed: 0,
-        stalled: 0,
-        cut_off: 0,
-    };
-
-    pub(crate) const EVERY: Self = Self {
-        lost: 15,
-        repeated: 10,
-        late: 5,
-        replayed: 10,
-        crashed: 5,
-        stalled: 5,
-        cut_off: 5,
-    };
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Message {
-    Ask(Ask),
-    Loan(Loan),
-}
-
-impl Message {
-    const fn ends(&self) -> [NodeId; 2] {
-        match self {
-            Self::Ask(ask) => [ask.from, ask.to],
-            Self::Loan(loan) => [loan.from, loan.to],
-        }
-    }
-}
-
-struct Host {
-    node: Node,
-    bucket: NodeBucket,
-    boot: u64,
-    offset: u64,
-    drift_ppm: i64,
-    terms: Terms,
-    /// In tokens a second.
-    demand: u64,
-    /// What has come of a token.
-    rest: u64,
-    /// No daemon runs, it does nothing, or nothing reaches it, until these times.
-    down_until: Option<u64>,
-    stalled_until: u64,
-    cut_until: u64,
-    admitted: u64,
-}
-
-impl Host {
-    fn local(&self, now: u64) -> u64 {
-        let drift = i128::from(now) * i128::from(self.drift_ppm) / 1_000_000;
-        let local = i128::from(self.offset) + i128::from(now) + drift;
-        u64::try_from(local).expect("clocks begin late")
-    }
-}
+/// A letter with one note, about an owner, or none.
+type Letter = (Header, usize, Option<Message>);
 
 pub(crate) struct World {
     rng: Rng,
     faults: Faults,
-    stakes: Stakes,
-    budget: Budget,
-    whole: Whole,
+    owners: Owners,
+    /// The bucket that each owner would have without a fleet.
+    wholes: Vec<Whole>,
     hosts: Vec<Host>,
     now: u64,
     /// By when they arrive and their number.
     under_way: BinaryHeap<Reverse<(u64, u64)>>,
     /// All that were ever sent.
-    sent: Vec<Message>,
+    sent: Vec<Letter>,
     taken: u64,
     demands_change: bool,
 }
@@ -114,11 +43,12 @@ impl World {
     pub(crate) fn new(seed: u64, faults: Faults) -> Self {
         let mut rng = Rng::with_seed(seed);
         let count = rng.usize(1..12);
+        let owners = rng.usize(1..5);
         let budget = Budget {
             burst: rng.u64(1_000..2_000_000),
             rate: rng.u64(1_000..2_000_000),
         };
-        let mut world = Self::of(rng, count, budget, faults);
+        let mut world = Self::of(rng, count, owners, budget, faults);
         world.demands_change = true;
         world
     }
@@ -129,41 +59,33 @@ impl World {
         self.hosts[node].down_until = Some(0);
     }
 
-    /// A world of so many nodes without faults.
-    pub(crate) fn quiet(seed: u64, count: usize, budget: Budget) -> Self {
-        let rng = Rng::with_seed(seed);
-        Self::of(rng, count, budget, Faults::NONE)
+    /// Has all nodes be silent for less time after a start than they should.
+    pub(crate) fn begin_early(&mut self) {
+        for host in &mut self.hosts {
+            host.silent_ns = 0;
+        }
     }
 
-    fn of(mut rng: Rng, count: usize, budget: Budget, faults: Faults) -> Self {
+    /// A world of so many nodes without faults, and one owner.
+    pub(crate) fn quiet(seed: u64, count: usize, budget: Budget) -> Self {
+        let rng = Rng::with_seed(seed);
+        Self::of(rng, count, 1, budget, Faults::NONE)
+    }
+
+    fn of(mut rng: Rng, count: usize, owners: usize, budget: Budget, faults: Faults) -> Self {
         let members = Members::new((0..count).map(|number| format!("node-{number}")));
-        let stakes = members.expect("names").stakes(b"All");
+        let owners = Owners::new(&members.expect("names"), owners, budget);
         let hosts = (0..count).map(|number| {
             let id = NodeId(u32::try_from(number).expect("few"));
             let offset = rng.u64(1_000_000_000_000..1_000_000_000_000_000);
             let drift_ppm = rng.i64(-DRIFT_PPM..=DRIFT_PPM);
-            let terms = Terms::DEFAULT;
-            Host {
-                node: Node::new(&stakes, id, Boot(1), terms, offset),
-                bucket: NodeBucket::new(budget, stakes.floor(), offset),
-                boot: 1,
-                offset,
-                drift_ppm,
-                terms,
-                demand: 0,
-                rest: 0,
-                down_until: None,
-                stalled_until: 0,
-                cut_until: 0,
-                admitted: 0,
-            }
+            Host::new(id, offset, drift_ppm, &owners)
         });
         Self {
             faults,
             hosts: hosts.collect(),
-            stakes,
-            budget,
-            whole: Whole::new(budget, DRIFT_PPM.unsigned_abs()),
+            wholes: vec![Whole::new(budget, DRIFT_PPM.unsigned_abs()); owners.count()],
+            owners,
             now: 0,
             under_way: BinaryHeap::new(),
             sent: Vec::new(),
@@ -178,14 +100,19 @@ impl World {
         self.taken
     }
 
+    /// Returns how often a node has forgotten a budget.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.hosts.iter().map(|host| host.forgotten).sum()
+    }
+
     /// Returns how many messages were sent.
     pub(crate) fn messages(&self) -> usize {
         self.sent.len()
     }
 
-    /// Has packets come to a node, so many a second.
+    /// Has packets of the first owner come to a node, so many a second.
     pub(crate) fn demand(&mut self, node: usize, tokens: u64) {
-        self.hosts[node].demand = tokens;
+        self.hosts[node].parts[0].demand = tokens;
     }
 
     /// Cuts all nodes off from each other.
@@ -224,8 +151,8 @@ impl World {
                 break;
             }
             self.under_way.pop();
-            let message = self.sent[usize::try_from(number).expect("few")];
-            let [from, to] = message.ends().map(|node| node.0 as usize);
+            let (header, owner, message) = self.sent[usize::try_from(number).expect("few")];
+            let [from, to] = [header.from, header.to].map(|node| node.0 as usize);
             if self.hosts[from].cut_until > self.now || self.hosts[to].cut_until > self.now {
                 continue;
             }
@@ -238,27 +165,26 @@ impl World {
                 continue;
             }
             let local = host.local(self.now);
-            match message {
-                Message::Ask(ask) => {
-                    let loan = host.node.hear_ask(local, &ask, &mut host.bucket);
-                    host.bucket.ends(host.node.in_force(local).until);
-                    if let Some(loan) = loan {
-                        self.send(Message::Loan(loan));
+            match (host.memory.hear(local, &header), message) {
+                (Hearing::OtherStart, Some(_)) => {
+                    let reply = host.memory.header(header.from);
+                    self.send((reply, owner, None));
+                }
+                (Hearing::Notes, Some(message)) => {
+                    let heard = host.hear(local, &header, owner, &message, &self.owners);
+                    self.taken += u64::from(heard.has_grown);
+                    let reply = host.memory.header(header.from);
+                    if let Some(loan) = heard.loan {
+                        self.send((reply, owner, Some(Message::Loan(loan))));
                     }
                 }
-                Message::Loan(loan) => {
-                    let before = host.node.in_force(local).share;
-                    host.node.hear_loan(local, &loan, &mut host.bucket);
-                    let after = host.node.in_force(local);
-                    host.bucket.ends(after.until);
-                    self.taken += u64::from(after.share > before);
-                }
+                _ => {}
             }
         }
     }
 
-    fn send(&mut self, message: Message) {
-        self.sent.push(message);
+    fn send(&mut self, letter: Letter) {
+        self.sent.push(letter);
         let number = self.sent.len() as u64 - 1;
         let happens = |rng: &mut Rng, percent| rng.u64(0..100) < percent;
         if !happens(&mut self.rng, self.faults.lost) {
@@ -277,25 +203,31 @@ impl World {
                 .push(Reverse((self.now + delay * MS, number)));
         }
         if happens(&mut self.rng, self.faults.replayed) {
+            // In their order, as whoever keeps them back would.
             let old = self.rng.u64(0..=number);
-            self.under_way.push(Reverse((self.now + MS, old)));
+            for (later, number) in (old..=number).take(4).enumerate() {
+                let at = self.now + (1 + later as u64) * MS;
+                self.under_way.push(Reverse((at, number)));
+            }
         }
     }
 
     /// Has a node's packets of one step come.
     fn packets(&mut self, number: usize) {
         let host = &mut self.hosts[number];
-        host.rest += host.demand * STEP_MS;
         let local = host.local(self.now);
-        while host.rest >= 1_000 {
-            host.rest -= 1_000;
-            if host.bucket.admit(local) {
-                host.admitted += 1;
-                assert!(
-                    self.whole.take(self.now),
-                    "above the budget at {} ms, by node {number}",
-                    self.now / MS
-                );
+        for (part, whole) in host.parts.iter_mut().zip(&mut self.wholes) {
+            part.rest += part.demand * STEP_MS;
+            while part.rest >= 1_000 {
+                part.rest -= 1_000;
+                if part.bucket.admit(local) {
+                    host.admitted += 1;
+                    assert!(
+                        whole.take(self.now),
+                        "above the budget at {} ms, by node {number}",
+                        self.now / MS
+                    );
+                }
             }
         }
     }
@@ -303,32 +235,21 @@ impl World {
     fn tick(&mut self, number: usize) {
         self.fail(number);
         let now = self.now;
-        let rate = self.budget.rate;
         let host = &mut self.hosts[number];
         let local = host.local(now);
         if let Some(until) = host.down_until {
             if until > now {
                 return;
             }
-            host.down_until = None;
-            host.boot += 1;
-            let id = NodeId(u32::try_from(number).expect("few"));
-            let boot = Boot(host.boot);
-            host.node = Node::new(&self.stakes, id, boot, host.terms, local);
-            host.node.settle(local, &mut host.bucket);
-            host.bucket.ends(None);
+            host.start(Boot(host.boot + 1), local);
         }
         if host.stalled_until > now {
             return;
         }
-        // A quarter more than comes, so that what comes unevenly passes, too.
-        let wanted = host.demand * 1_000 * 5 / 4;
-        let share = u128::from(wanted) * 1_000_000_000 / u128::from(rate);
-        let share = Share::billionths(u64::try_from(share).unwrap_or(u64::MAX));
-        let asks = host.node.ask(local, share, &mut host.bucket);
-        host.bucket.ends(host.node.in_force(local).until);
-        for ask in asks {
-            self.send(Message::Ask(ask));
+        let may_forget = self.faults.forgotten > self.rng.u64(0..100);
+        for (owner, to, message) in host.tick(local, &self.owners, may_forget) {
+            let header = self.hosts[number].memory.header(to);
+            self.send((header, owner, Some(message)));
         }
     }
 
@@ -351,12 +272,21 @@ impl World {
             host.cut_until = later(8_000);
         }
         if changes {
-            let whole = self.budget.rate / 1_000 + 1;
-            host.demand = if self.rng.bool() {
+            let whole = self.owners.budget.rate / 1_000 + 1;
+            let part = self.rng.usize(0..self.owners.count());
+            host.parts[part].demand = if self.rng.bool() {
                 self.rng.u64(0..3 * whole)
             } else {
                 0
             };
         }
     }
+}
+
+/// Returns the share with which nobody would be refused: a quarter more than comes, so that what comes
+/// unevenly passes, too.
+pub(crate) fn wanted(demand: u64, budget: Budget) -> Share {
+    let wanted = demand * 1_000 * 5 / 4;
+    let share = u128::from(wanted) * 1_000_000_000 / u128::from(budget.rate);
+    Share::billionths(u64::try_from(share).unwrap_or(u64::MAX))
 }

@@ -1,0 +1,42 @@
+//! What may go wrong in a world.
+
+/// How often what goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    /// How many of a hundred messages are lost, come twice, or come seconds late.
+    pub(crate) lost: u64,
+    pub(crate) repeated: u64,
+    pub(crate) late: u64,
+    /// After how many of a hundred messages old ones come once more.
+    pub(crate) replayed: u64,
+    /// How often, in a thousand ticks of a node, it crashes, stalls, or is cut off.
+    pub(crate) crashed: u64,
+    pub(crate) stalled: u64,
+    pub(crate) cut_off: u64,
+    /// In how many of a hundred ticks a node forgets all that it may.
+    pub(crate) forgotten: u64,
+}
+
+impl Faults {
+    pub(crate) const NONE: Self = Self {
+        lost: 0,
+        repeated: 0,
+        late: 0,
+        replayed: 0,
+        crashed: 0,
+        stalled: 0,
+        cut_off: 0,
+        forgotten: 2,
+    };
+
+    pub(crate) const EVERY: Self = Self {
+        lost: 15,
+        repeated: 10,
+        late: 5,
+        replayed: 10,
+        crashed: 5,
+        stalled: 5,
+        cut_off: 5,
+        forgotten: 30,
+    };
+}

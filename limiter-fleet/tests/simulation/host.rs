@@ -1,0 +1,215 @@
+//! A host: what the daemon does for each owner, and the buckets that its programs go on with when it crashes.
+
+use limiter_fleet::{
+    Boot, Header, Loan, Members, Memory, Message, Node, NodeId, Share, Stakes, Terms,
+};
+
+use super::{
+    bucket::{Budget, NodeBucket},
+    world::wanted,
+};
+
+/// The owners of a world, whose budgets are of one limit.
+pub(crate) struct Owners {
+    pub(crate) budget: Budget,
+    /// What each node has of a budget of which it knows nothing.
+    unknown: Share,
+    nodes: u32,
+    stakes: Vec<Stakes>,
+}
+
+impl Owners {
+    pub(crate) fn new(members: &Members, count: usize, budget: Budget) -> Self {
+        let stakes = (0..count).map(|owner| members.stakes(&owner.to_be_bytes()));
+        Self {
+            budget,
+            unknown: members.share_of_unknown(),
+            nodes: members.count(),
+            stakes: stakes.collect(),
+        }
+    }
+
+    pub(crate) const fn count(&self) -> usize {
+        self.stakes.len()
+    }
+}
+
+/// A host's part in one owner's budget.
+pub(crate) struct Part {
+    /// `None`: the daemon knows nothing of the owner.
+    node: Option<Node>,
+    pub(crate) bucket: NodeBucket,
+    /// Whether the programs have a word about this owner.
+    has_word: bool,
+    /// In tokens a second.
+    pub(crate) demand: u64,
+    /// What has come of a token.
+    pub(crate) rest: u64,
+}
+
+pub(crate) struct Host {
+    pub(crate) memory: Memory,
+    id: NodeId,
+    nodes: u32,
+    pub(crate) boot: u64,
+    pub(crate) terms: Terms,
+    /// For how long a daemon is silent after its start, and until when, by its clock.
+    pub(crate) silent_ns: u64,
+    silent_until: u64,
+    /// Whether the programs have the word about all owners of which nothing is known.
+    has_default: bool,
+    pub(crate) parts: Vec<Part>,
+    offset: u64,
+    drift_ppm: i64,
+    /// No daemon runs, it does nothing, or nothing reaches it, until these times.
+    pub(crate) down_until: Option<u64>,
+    pub(crate) stalled_until: u64,
+    pub(crate) cut_until: u64,
+    pub(crate) admitted: u64,
+    pub(crate) forgotten: u64,
+}
+
+/// What comes of a message.
+pub(crate) struct Heard {
+    pub(crate) loan: Option<Loan>,
+    pub(crate) has_grown: bool,
+}
+
+impl Host {
+    pub(crate) fn new(id: NodeId, offset: u64, drift_ppm: i64, owners: &Owners) -> Self {
+        let terms = Terms::DEFAULT;
+        let parts = owners.stakes.iter().map(|stakes| Part {
+            node: None,
+            bucket: NodeBucket::new(owners.budget, stakes.floor(), offset),
+            has_word: false,
+            demand: 0,
+            rest: 0,
+        });
+        Self {
+            memory: Memory::new(id, Boot(1), terms, owners.nodes),
+            id,
+            nodes: owners.nodes,
+            boot: 1,
+            terms,
+            silent_ns: terms.lent_ns(),
+            silent_until: offset + terms.lent_ns(),
+            has_default: false,
+            parts: parts.collect(),
+            offset,
+            drift_ppm,
+            down_until: None,
+            stalled_until: 0,
+            cut_until: 0,
+            admitted: 0,
+            forgotten: 0,
+        }
+    }
+
+    pub(crate) fn local(&self, now: u64) -> u64 {
+        let drift = i128::from(now) * i128::from(self.drift_ppm) / 1_000_000;
+        let local = i128::from(self.offset) + i128::from(now) + drift;
+        u64::try_from(local).expect("clocks begin late")
+    }
+
+    /// A daemon starts. What the programs have stays.
+    pub(crate) fn start(&mut self, boot: Boot, local: u64) {
+        self.down_until = None;
+        self.boot = boot.0;
+        self.memory = Memory::new(self.id, boot, self.terms, self.nodes);
+        self.silent_until = local + self.silent_ns;
+        for part in &mut self.parts {
+            part.node = None;
+        }
+    }
+
+    /// Hears a message that counts.
+    pub(crate) fn hear(
+        &mut self,
+        local: u64,
+        header: &Header,
+        owner: usize,
+        message: &Message,
+        owners: &Owners,
+    ) -> Heard {
+        let mut heard = Heard {
+            loan: None,
+            has_grown: false,
+        };
+        if local < self.silent_until {
+            return heard;
+        }
+        let part = &mut self.parts[owner];
+        match message {
+            Message::Ask(ask) => {
+                let is_bank = owners.stakes[owner].is_bank(self.id);
+                if part.node.is_none() && is_bank && self.memory.may_be_new(header, ask.number) {
+                    part.node = Some(Node::new(&owners.stakes[owner], self.id));
+                }
+                if let Some(node) = &mut part.node {
+                    heard.loan =
+                        node.hear_ask(local, (header, ask), &self.memory, &mut part.bucket);
+                }
+            }
+            Message::Loan(loan) => {
+                let before = part.bucket.share(local);
+                if let Some(node) = &mut part.node {
+                    node.hear_loan(local, (header, loan), &self.memory, &mut part.bucket);
+                    heard.has_grown = node.in_force(local).share > before;
+                }
+            }
+        }
+        part.follow(local);
+        heard
+    }
+
+    /// Does what a daemon does five times a second; returns whom it asks what about which owner.
+    pub(crate) fn tick(
+        &mut self,
+        local: u64,
+        owners: &Owners,
+        may_forget: bool,
+    ) -> Vec<(usize, NodeId, Message)> {
+        let mut said = Vec::new();
+        if local < self.silent_until {
+            return said;
+        }
+        let has_default = std::mem::replace(&mut self.has_default, true);
+        for (owner, (part, stakes)) in self.parts.iter_mut().zip(&owners.stakes).enumerate() {
+            if !has_default && !part.has_word {
+                part.bucket.becomes_home(local, owners.unknown);
+            }
+            let demand = wanted(part.demand, owners.budget);
+            // What an earlier daemon has left is put right, and what packets want is asked for.
+            if part.node.is_none() && (part.has_word || demand > part.bucket.share(local)) {
+                part.node = Some(Node::new(stakes, self.id));
+            }
+            let Some(node) = &mut part.node else {
+                continue;
+            };
+            let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
+            said.extend((asks.into_iter()).map(|(to, ask)| (owner, to, Message::Ask(ask))));
+            if may_forget {
+                node.tidy(local, &mut self.memory);
+            }
+            let is_over = may_forget && demand <= stakes.home(self.id) && node.is_at_home(local);
+            if is_over && let Some(node) = part.node.take() {
+                node.forget(&mut self.memory);
+                part.bucket.becomes_home(local, owners.unknown);
+                part.has_word = false;
+                self.forgotten += 1;
+            }
+            part.follow(local);
+        }
+        said
+    }
+}
+
+impl Part {
+    /// Has the programs know until when they have what they have.
+    fn follow(&mut self, local: u64) {
+        if let Some(node) = &self.node {
+            self.bucket.ends(node.in_force(local));
+            self.has_word = true;
+        }
+    }
+}
