@@ -24,6 +24,7 @@ mod log;
 mod names;
 mod offenders;
 mod own_connections;
+mod owner_shares;
 mod refused_questions;
 mod reputation;
 mod server_names;

@@ -11,14 +11,18 @@ use aya_ebpf::{
 use limiter_common::{
     limit::{LimitId, MAX_LIMIT_IDS, MAX_LIMITS},
     name_hash::NameKeys,
+    owner::BucketKey,
     policy::NameSlot,
     policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
-    strategy::{Parameters, gcra::CurrentRate},
+    strategy::{
+        Parameters,
+        gcra::{CurrentRate, Parts, ShareWord},
+    },
 };
 
-use crate::globals;
+use crate::{globals, owner_shares};
 
 const READ_ONLY: usize = BPF_F_RDONLY_PROG as usize;
 
@@ -57,7 +61,8 @@ static SIEVES: Array<Sieve, 1, READ_ONLY> = Array::new();
 #[btf_map]
 static SIEVE_USES: Array<SieveUse, 1, READ_ONLY> = Array::new();
 
-/// The rates in force of limits with automatic rates, by interned id. All instances share it.
+/// The rates in force of limits with automatic rates, and the shares of those in common, by interned id.
+/// All instances share it.
 #[btf_map]
 static CURRENT_RATES: Array<u64, { MAX_LIMIT_IDS as usize }, READ_ONLY> = Array::new();
 
@@ -121,13 +126,22 @@ impl Tables for MapTables {
 
     #[inline(always)]
     fn current_rate(&self, limit: LimitId) -> CurrentRate {
-        match CURRENT_RATES.get_ptr(u32::from(limit.0)) {
-            // SAFETY: an element of the map, an aligned word. Volatile, because userspace writes it
-            // meanwhile.
-            Some(word) => CurrentRate(unsafe { word.read_volatile() }),
-            // Never happens: the map has an element for each id.
-            None => CurrentRate::NONE,
-        }
+        CurrentRate(word_in_force(limit))
+    }
+
+    #[inline(always)]
+    fn share(&self, limit: LimitId) -> ShareWord {
+        ShareWord(word_in_force(limit))
+    }
+
+    #[inline(always)]
+    fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {
+        Parts::new(owner_shares::limiter_owner_share(bucket, wanted, now_ns))
+    }
+
+    #[inline(always)]
+    fn note_wanting(&self, bucket: &BucketKey) {
+        owner_shares::note_wanting(bucket);
     }
 
     #[inline(always)]
@@ -168,5 +182,17 @@ impl Tables for MapTables {
     #[inline(always)]
     fn opaque(&self, value: u64) -> u64 {
         value ^ globals::zero()
+    }
+}
+
+/// Returns the word of the limit with that interned id, whose rate moves; 0: nothing holds.
+#[inline(always)]
+fn word_in_force(limit: LimitId) -> u64 {
+    match CURRENT_RATES.get_ptr(u32::from(limit.0)) {
+        // SAFETY: an element of the map, an aligned word. Volatile, because userspace writes it
+        // meanwhile.
+        Some(word) => unsafe { word.read_volatile() },
+        // Never happens: the map has an element for each id.
+        None => 0,
     }
 }

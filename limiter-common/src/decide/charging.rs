@@ -156,7 +156,7 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
         workspace,
         among: u64::MAX,
     };
-    // A limit that only observes has no automatic rate.
+    // The rate of a limit that only observes does not move.
     charging.ask(limits, false);
     let refused = charging.workspace.refused;
     charging.workspace.verdict.would_drop |= refused;
@@ -201,12 +201,12 @@ pub(super) fn charge_answer<T: Tables, B: Outline>(
 
 impl<T: Tables, B: Outline> Charging<'_, T, B> {
     /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
-    /// the strictest of them. `automatic`: the rates of some may be automatic.
+    /// the strictest of them. `moving`: the rates of some may move.
     ///
     /// Those that let it pass in an earlier stage are not asked again: the swap finds out whether
     /// their buckets have changed since.
     #[inline(always)]
-    fn ask(&mut self, limits: u64, automatic: bool) {
+    fn ask(&mut self, limits: u64, moving: bool) {
         self.workspace.refused = 0;
         let limits = if self.is_unasked() {
             limits
@@ -216,10 +216,10 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         for limit_index in limit_indices(self.tables) {
             if contains(self.among, limit_index) && contains(limits, limit_index) {
                 // Looked up in each round: a set of limits would take stack.
-                let is_automatic = automatic && self.tables.shape().is_automatic(limit_index);
+                let is_moving = moving && self.tables.shape().is_moving(limit_index);
                 let strictness =
                     self.buckets
-                        .prepare(self.tables, self.workspace, limit_index, is_automatic);
+                        .prepare(self.tables, self.workspace, limit_index, is_moving);
                 let strictness = self.tables.opaque(strictness);
                 self.workspace.strictest.consider(limit_index, strictness);
                 if strictness != 0 {

@@ -78,7 +78,7 @@ pub use self::{
     assumed::AssumedStack,
     charge::{Charge, Intent, Plan},
     entry::Entered,
-    outline::{Outline, decide_again, prepare, retry},
+    outline::{Outline, decide_again, note_wanting, prepare, retry},
     pipeline::{Pipeline, Progress},
     reserves::{keep_reserve, keep_reserves, reserve_of},
     sieves::{NOT_SCORED, Sieves, sift, sift_by},

@@ -6,8 +6,9 @@ use super::{
 };
 use crate::{
     bucket::{BucketStore, Decide, Decided, Ending, Swap, Updated},
+    judged::Packet,
     limit::MAX_LIMITS,
-    policy::{Tables, interval_in_force},
+    policy::{Tables, interval_in_force, share_in_force},
     strategy::{self, Decision},
 };
 
@@ -26,12 +27,12 @@ pub trait Outline: BucketStore {
         tables: &T,
         workspace: &mut Workspace<Self::Location>,
         limit_index: u32,
-        is_automatic: bool,
+        is_moving: bool,
     ) -> u64
     where
         Self: Sized,
     {
-        prepare(self, tables, workspace, limit_index, is_automatic)
+        prepare(self, tables, workspace, limit_index, is_moving)
     }
 
     /// Calls [`keep_reserves`].
@@ -46,6 +47,15 @@ pub trait Outline: BucketStore {
         Self: Sized,
     {
         keep_reserves(tables, workspace, limits)
+    }
+
+    /// Calls [`note_wanting`].
+    #[inline(always)]
+    fn note_wanting<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32)
+    where
+        Self: Sized,
+    {
+        note_wanting(tables, packet, limit_index);
     }
 
     /// Calls [`retry`].
@@ -74,15 +84,15 @@ pub trait Outline: BucketStore {
 }
 
 /// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
-/// how strict a refusal is, in the terms of [`super::strictest::Strictest`]. `is_automatic`:
-/// whether the limit's rate is.
+/// how strict a refusal is, in the terms of [`super::strictest::Strictest`]. `is_moving`: whether the
+/// limit's rate moves.
 #[inline(always)]
 pub fn prepare<T: Tables, B: Outline>(
     buckets: &B,
     tables: &T,
     workspace: &mut Workspace<B::Location>,
     limit_index: u32,
-    is_automatic: bool,
+    is_moving: bool,
 ) -> u64 {
     let Workspace {
         packet,
@@ -117,7 +127,10 @@ pub fn prepare<T: Tables, B: Outline>(
         plan.spend.set_gcra(&spend.gcra());
     }
     plan.now_ns = packet.now;
-    if is_automatic {
+    if is_moving && tables.shape().is_in_common(limit_index) {
+        let share = share_in_force(tables, limit_index, &key, cost, packet.now);
+        plan.spend.map_increment(|of_whole| share.cost(of_whole));
+    } else if is_moving {
         plan.spend
             .map_increment(|of_floor| interval_in_force(tables, limit_index, of_floor, packet.now));
     }
@@ -130,6 +143,18 @@ pub fn prepare<T: Tables, B: Outline>(
             Some(parameters) => over(parameters.ns(ticks)),
             None => NEVER,
         },
+    }
+}
+
+/// Notes that the limit at an index, of which owners may have shares of their own, refused the packet, if the
+/// packet's owner has none.
+#[inline(always)]
+pub fn note_wanting<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) {
+    let Some(Account { key, .. }) = account(tables, packet, limit_index) else {
+        return;
+    };
+    if tables.owner_share(&key, 0, packet.now).is_none() {
+        tables.note_wanting(&key);
     }
 }
 

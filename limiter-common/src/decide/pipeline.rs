@@ -50,12 +50,16 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Records the source of a packet that a limit refused.
+    /// Records the source of a packet that a limit refused, and that its owner wants more of what a fleet has
+    /// in common.
     #[inline(always)]
     pub(super) fn record_refused(&self, workspace: &Workspace<B::Location>, limit_index: u32) {
         let Workspace {
             packet, verdict, ..
         } = workspace;
+        if self.tables.shape().is_in_common(limit_index) {
+            self.buckets.note_wanting(self.tables, packet, limit_index);
+        }
         // A source that must give way has not sent too much.
         if verdict.reason != Reason::Reserved {
             let by = Dropper::Budget;

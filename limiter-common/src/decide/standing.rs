@@ -170,10 +170,10 @@ where
             if !contains(limits, limit_index) {
                 continue;
             }
-            let is_automatic = shape.is_automatic(limit_index);
-            let strictness =
-                self.buckets
-                    .prepare(self.tables, workspace, limit_index, is_automatic);
+            let is_moving = shape.is_moving(limit_index);
+            let strictness = self
+                .buckets
+                .prepare(self.tables, workspace, limit_index, is_moving);
             let strictness = match self.tables.opaque(strictness) {
                 0 if workspace.charge(limit_index).plan.leave_reserve() => continue,
                 0 => RESERVED,

@@ -7,7 +7,7 @@ use crate::{
     owner::{BucketKey, OwnerFields, OwnerOf},
     packet::{Asked, Facts},
     standing::Standing,
-    strategy::gcra::CurrentRate,
+    strategy::gcra::{CurrentRate, Parts, ShareWord},
 };
 
 /// One limit as the datapath reads it.
@@ -29,7 +29,9 @@ pub struct LimitEntry {
     /// those behind the standings are for sources whose standing nobody asked for.
     answers: [u8; ANSWERS],
     /// Of so many refused packets to truncate the answer to, one gets it.
-    slip: u64,
+    slip: u32,
+    /// The [`Parts`] that each node of a fleet has of the limit's budget at least; 0: the host has it alone.
+    floor: u32,
     /// The interned id of the limit that it shares its count of connections with: its own, or that of the
     /// first of its group.
     counted_as: u64,
@@ -85,6 +87,7 @@ impl LimitEntry {
             ],
             answers: [Answer::Drop as u8; ANSWERS],
             slip: 1,
+            floor: 0,
             counted_as: id.0 as u64,
         }
     }
@@ -111,7 +114,7 @@ impl LimitEntry {
                 other,
                 other,
             ],
-            slip: slip as u64,
+            slip: slip as u32,
             ..self
         }
     }
@@ -128,7 +131,7 @@ impl LimitEntry {
     #[must_use]
     #[inline(always)]
     pub const fn slip(&self) -> u64 {
-        self.slip
+        self.slip as u64
     }
 
     /// Returns the entry of the same limit with an automatic rate, whose emission interval is at
@@ -163,6 +166,37 @@ impl LimitEntry {
     pub const fn interval_in_force(&self, rate: CurrentRate, of_floor: u64, now_ns: u64) -> u64 {
         let of_ceiling = self.interval_of_ceiling as u64;
         rate.interval(now_ns, of_ceiling, of_floor)
+    }
+
+    /// Returns the entry of the same limit if a fleet has its budget in common, of which each node has the
+    /// `floor` at least.
+    #[must_use]
+    pub const fn with_floor(self, floor: Parts) -> Self {
+        Self {
+            floor: floor.number(),
+            ..self
+        }
+    }
+
+    /// Returns the share in force at the time `now_ns` of a budget that a fleet has in common: that of the
+    /// owner's own, if it has one; else the limit's; else the floor, and never less.
+    #[must_use]
+    #[inline(always)]
+    pub const fn share_in_force(
+        &self,
+        own: Option<Parts>,
+        of_limit: ShareWord,
+        now_ns: u64,
+    ) -> Parts {
+        let Some(floor) = Parts::new(self.floor) else {
+            // The policy compiler rules this out.
+            return Parts::LEAST;
+        };
+        let share = match own {
+            Some(own) => own,
+            None => of_limit.or(floor, now_ns),
+        };
+        share.or_larger(floor)
     }
 
     /// Returns the bucket that a packet with the facts `owner_fields` is charged to. `family` is

@@ -10,6 +10,7 @@
 mod child;
 mod class;
 mod entry;
+mod in_force;
 mod lookup;
 mod matching;
 mod name_slot;
@@ -23,6 +24,7 @@ pub use self::{
     child::Child,
     class::Class,
     entry::LimitEntry,
+    in_force::{interval_in_force, share_in_force},
     lookup::{MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
     name_slot::NameSlot,
@@ -38,9 +40,13 @@ use crate::{
     address::{Address, Family},
     limit::LimitId,
     name_hash::NameKeys,
+    owner::BucketKey,
     sieve::{Sieve, SieveUse},
     standing::Reserves,
-    strategy::{Parameters, gcra::CurrentRate},
+    strategy::{
+        Parameters,
+        gcra::{CurrentRate, Parts, ShareWord},
+    },
 };
 
 /// The class of IPv4 addresses that no prefix of the policy contains.
@@ -69,9 +75,17 @@ pub trait Tables {
     /// Returns what is reserved of a bucket, by the index of its [`Self::rate`]; `None`: nothing,
     /// for all limits.
     fn reserves(&self, index: u32) -> Option<&Reserves>;
-    /// Returns the rate in force of the limit with that interned id, whose rate is automatic. It is
-    /// all of a policy that changes while it is in force.
+    /// Returns the rate in force of the limit with that interned id, whose rate is automatic. This and
+    /// shares are all of a policy that changes while it is in force.
     fn current_rate(&self, limit: LimitId) -> CurrentRate;
+    /// Returns the share that owners without one of their own have of the limit with that interned id,
+    /// whose budget a fleet has in common.
+    fn share(&self, limit: LimitId) -> ShareWord;
+    /// Returns an owner's own share of such a limit at the time `now_ns`, and counts what a packet wants of
+    /// it, in tokens; `None`: it has none.
+    fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts>;
+    /// Notes that such a limit refused a packet of an owner without a share.
+    fn note_wanting(&self, bucket: &BucketKey);
     /// Returns a set of limits, by its index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
     /// Returns the secrets of the hash of names.
@@ -107,26 +121,6 @@ pub trait Tables {
     #[inline(always)]
     fn opaque(&self, value: u64) -> u64 {
         value
-    }
-}
-
-/// Returns the emission interval in force at the time `now_ns`, in nanoseconds, of the limit with
-/// that index, whose rate is automatic; `of_floor` is the one at its floor. A packet costs it one
-/// token, so that is its increment.
-#[inline(always)]
-pub fn interval_in_force<T: Tables>(
-    tables: &T,
-    limit_index: u32,
-    of_floor: u64,
-    now_ns: u64,
-) -> u64 {
-    match tables.limit(limit_index) {
-        Some(limit) => {
-            let rate = tables.current_rate(LimitId(limit.id));
-            limit.interval_in_force(rate, of_floor, now_ns)
-        }
-        // The policy compiler rules this out.
-        None => of_floor,
     }
 }
 

@@ -129,6 +129,8 @@ pub struct Shape {
     pub reserving_places: u64,
     /// The limits whose rate is automatic. All are of GCRA, and a packet costs them one token.
     pub automatic: u64,
+    /// The limits whose budget a fleet has in common. All are of GCRA.
+    pub in_common: u64,
     /// The limits that answer sources of different standings differently; a policy with any [uses
     /// standing](Self::uses_standing).
     pub answering_by_standing: u64,
@@ -210,6 +212,7 @@ impl Shape {
         reserving: 0,
         reserving_places: 0,
         automatic: 0,
+        in_common: 0,
         answering_by_standing: 0,
         cookie_port: 0,
         own_connections: 0,
@@ -260,6 +263,20 @@ impl Shape {
     #[inline(always)]
     pub const fn is_automatic(&self, limit_index: u32) -> bool {
         self.automatic & (1 << (limit_index & 63)) != 0
+    }
+
+    /// Returns whether a fleet has the budget of the limit with that index in common.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_in_common(&self, limit_index: u32) -> bool {
+        self.in_common & (1 << (limit_index & 63)) != 0
+    }
+
+    /// Returns whether the rate of the limit with that index moves while the policy stays.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_moving(&self, limit_index: u32) -> bool {
+        (self.automatic | self.in_common) & (1 << (limit_index & 63)) != 0
     }
 
     /// Returns the limits that count packets of sources of a standing.

@@ -18,6 +18,7 @@ use super::syscall::{self, bpf};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
     LookUp,
+    LookUpAndDelete,
     Update,
     Delete,
 }
@@ -26,6 +27,7 @@ impl Command {
     const fn name(self) -> &'static str {
         match self {
             Self::LookUp => "bpf_map_lookup_batch",
+            Self::LookUpAndDelete => "bpf_map_lookup_and_delete_batch",
             Self::Update => "bpf_map_update_batch",
             Self::Delete => "bpf_map_delete_batch",
         }
@@ -64,6 +66,7 @@ impl Attributes {
     pub(super) unsafe fn call(&mut self, command: Command) -> io::Result<()> {
         let command = match command {
             Command::LookUp => syscall::Command::LookUpBatch,
+            Command::LookUpAndDelete => syscall::Command::LookUpAndDeleteBatch,
             Command::Update => syscall::Command::UpdateBatch,
             Command::Delete => syscall::Command::DeleteBatch,
         };

@@ -106,6 +106,9 @@ pub enum DatapathError {
     /// There is no room for one more bucket.
     #[error("there is no room for one more bucket: raise `buckets: {{capacity: …}}`")]
     NoRoomForBucket,
+    /// More owners would have shares of their own of limits in common than fit.
+    #[error("only {0} owners can have shares of their own of limits in common")]
+    NoRoomForShare(u32),
     /// The interface already has a program.
     #[error(
         "{interface} already has the XDP program {program}, and an interface runs only one, in \

@@ -34,6 +34,15 @@ pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
     position: Option<u32>,
     entries: &mut Vec<(K, V)>,
 ) -> Result<Option<u32>, MapError> {
+    look_up(map, Command::LookUp, position, entries)
+}
+
+fn look_up<K: PlainBytes, V: PlainBytes>(
+    map: &HashMap<MapData, InMap<K>, InMap<V>>,
+    command: Command,
+    position: Option<u32>,
+    entries: &mut Vec<(K, V)>,
+) -> Result<Option<u32>, MapError> {
     let mut keys = Vec::<K>::with_capacity(ENTRIES as usize);
     let mut values = Vec::<V>::with_capacity(ENTRIES as usize);
     let mut next = 0_u32;
@@ -52,11 +61,11 @@ pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
     };
     // SAFETY: there is room for `count` keys and values, whose sizes aya compared with the map's
     // when it opened the map, and for four bytes in each position. All of them outlive the call.
-    let called = unsafe { look_up.call(Command::LookUp) };
+    let called = unsafe { look_up.call(command) };
     let at_the_end = match called {
         Ok(()) => false,
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
-        Err(error) => return Err(refused(Command::LookUp, error)),
+        Err(error) => return Err(refused(command, error)),
     };
     let count = look_up.count.min(ENTRIES) as usize;
     // SAFETY: the kernel has written that many, and any bytes are a value.
@@ -66,6 +75,20 @@ pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
     }
     entries.extend(keys.into_iter().zip(values));
     Ok((!at_the_end).then_some(next))
+}
+
+/// Takes out every entry of a hash map; some that are inserted meanwhile stay.
+pub(super) fn take<K: PlainBytes, V: PlainBytes>(
+    map: &HashMap<MapData, InMap<K>, InMap<V>>,
+) -> Result<Vec<(K, V)>, MapError> {
+    let mut entries = Vec::new();
+    let mut position = None;
+    loop {
+        position = look_up(map, Command::LookUpAndDelete, position, &mut entries)?;
+        if position.is_none() {
+            return Ok(entries);
+        }
+    }
 }
 
 /// Writes existing and new entries, not at one moment.

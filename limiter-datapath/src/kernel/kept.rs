@@ -14,7 +14,7 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::{Buckets, Scope},
-    policy::{Limit, Policy, Units},
+    policy::{Policy, Units},
 };
 use tracing::warn;
 
@@ -283,6 +283,7 @@ impl KeptMaps {
     ) -> Result<(), DatapathError> {
         if let Some(reputation) = &mut self.reputation {
             reputation.rates().set(limit, CurrentRate::NONE)?;
+            reputation.owner_shares().forget_limit(limit)?;
             let sieves = reputation.sieves_mut();
             sieves.set_traffic(pressure_of_limit(limit), SieveTraffic::default())?;
         }
@@ -301,13 +302,18 @@ impl KeptMaps {
         let Some(reputation) = &self.reputation else {
             return Ok(());
         };
-        let budget = |limit: &Limit| (limit.default, limit.fleet_nodes);
-        let limits = policy.limits.iter();
-        for limit in limits.filter(|limit| limit.fleet_nodes.is_some()) {
+        // Other sets of the same maps may have changed them.
+        reputation.owner_shares().read_again();
+        for limit in &policy.limits {
             let mut others = same.into_iter().flat_map(|other| &other.limits);
-            let same = others.find(|other| other.id == limit.id);
-            if same.map(budget) != Some(budget(limit)) {
+            let other = others.find(|other| other.id == limit.id);
+            let is_or_was = limit
+                .fleet_nodes
+                .or(other.and_then(|other| other.fleet_nodes));
+            if is_or_was.is_some() && !other.is_some_and(|other| limit.has_budget_of(other)) {
+                // First that of all, or owners would have it for their own.
                 reputation.rates().set(limit.id, CurrentRate::NONE)?;
+                reputation.owner_shares().forget_limit(limit.id)?;
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use limiter_common::{
     packet::Asked,
     packet::Facts,
     policy::{Class, LimitEntry, Tables as _, classify, rate_index, with_overrides},
-    strategy::{Level, Parameters},
+    strategy::{Level, Parameters, gcra::Parts},
 };
 use limiter_policy::{
     config::Scope,
@@ -166,13 +166,19 @@ impl Datapath {
             };
             let parameters = self.in_force(limit_index, limit, parameters, now)?;
             for (interface, key) in self.buckets_of(limit, class, (source, to, asked))? {
+                let share = if self.policy.shape.is_in_common(limit_index) {
+                    Some(self.share_of(limit, &key, now)?)
+                } else {
+                    None
+                };
                 limit_buckets.push(LimitBucket {
                     limit_index,
                     interface,
                     key,
                     rate_index,
                     parameters,
-                    level: self.level(interface, &key, &parameters, now)?,
+                    share,
+                    level: self.level(interface, &key, (&parameters, share), now)?,
                 });
             }
         }
@@ -198,13 +204,13 @@ impl Datapath {
         Ok(parameters.at_interval(interval))
     }
 
-    /// Returns a bucket's level at the time `now_ns`, by these parameters and for packets from the
-    /// interface with that number.
+    /// Returns a bucket's level at the time `now_ns`, by these parameters, of which the limit has a share if
+    /// it is in common, and for packets from the interface with that number.
     pub(super) fn level(
         &self,
         interface: u32,
         key: &BucketKey,
-        parameters: &Parameters,
+        (parameters, share): (&Parameters, Option<Parts>),
         now_ns: u64,
     ) -> Result<Level, DatapathError> {
         let open = self.open_connections(key)?;
@@ -217,7 +223,14 @@ impl Datapath {
             let stamp = state(&key.of_part(number), parameters.stamp_unit);
             stamp.map(Option::unwrap_or_default)
         })?;
-        Ok(parameters.level(now_ns, state(key, parameters.unit)?, &log))
+        let state = state(key, parameters.unit)?;
+        Ok(match share {
+            Some(share) => {
+                let gcra = &parameters.gcra;
+                gcra.level_of_share(gcra.ticks(now_ns), state, share)
+            }
+            None => parameters.level(now_ns, state, &log),
+        })
     }
 
     /// Returns a bucket's state in a unit at the time `now_ns`, for packets from the interface with

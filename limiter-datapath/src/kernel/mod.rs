@@ -60,7 +60,7 @@ use limiter_common::{
     owner::BucketKey,
     reason::Reason,
     standing::Standing,
-    strategy::{Level, Parameters},
+    strategy::{Level, Parameters, gcra::Parts},
 };
 use limiter_policy::{
     lists::ListRecord,
@@ -80,7 +80,7 @@ pub use self::{
     instance::{Clocking, Instance},
     link::AttachedMode,
     maps::SharedMaps,
-    moving::MovingBucket,
+    moving::{MovingBucket, Shares},
     object::{OBJECT, object_with_log},
     offenders::{OffenderMaps, Recorded},
     pins::{Manifest, Pins, PinsError},
@@ -88,8 +88,9 @@ pub use self::{
     replace::{Adopted, Prepared, Previous},
     reputation::{
         BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, KnownNameMap, Namer,
-        OwnAddressMap, OwnConnectionMap, PressureMaps, QueueMaps, RateMap, RefusedQuestionMap,
-        ReputationMaps, RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps, StandingSizes,
+        OwnAddressMap, OwnConnectionMap, OwnerShareMaps, PressureMaps, QueueMaps, RateMap,
+        RefusedQuestionMap, ReputationMaps, RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps,
+        StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
     settings::{LogLevel, Settings},
@@ -123,10 +124,24 @@ pub struct LimitBucket {
     pub key: BucketKey,
     /// The index of the policy's parameters that apply.
     pub rate_index: u32,
-    /// These parameters, as they are in force now.
+    /// These parameters, as they are in force now: of a limit in common, those of the whole.
     pub parameters: Parameters,
+    /// The share in force, if the limit is in common.
+    pub share: Option<Parts>,
     /// The bucket's level.
     pub level: Level,
+}
+
+impl LimitBucket {
+    /// Returns the tokens of the bucket when it is full.
+    #[must_use]
+    pub fn when_full(&self) -> u64 {
+        let Parameters { gcra, .. } = &self.parameters;
+        match self.share {
+            Some(share) => gcra.tokens(gcra.burst_offset, share),
+            None => self.parameters.when_full(),
+        }
+    }
 }
 
 impl Datapath {

@@ -1,78 +1,112 @@
-//! The bucket of a limit whose rate moves, and the moving of tokens with the rate.
+//! The shares of limits in common, the buckets whose share moves, and the moving of tokens with it.
 //!
-//! A rate that moves leaves a bucket as full as it was ([`CurrentRate`]), so it moves tokens, too: a faster
-//! rate makes some, and a slower one takes some. Whoever may make none charges the bucket for them.
+//! A share that moves leaves a bucket as full as it was ([`Parts`]), so it moves tokens, too: a larger one
+//! makes some, and a smaller one takes some. Whoever may make none charges the bucket for them.
 
 use limiter_common::{
-    limit::LimitId,
-    owner::BucketKey,
-    policy::LimitEntry,
-    strategy::{Parameters, gcra::CurrentRate},
+    limit::{LimitId, NamedBy},
+    owner::{BucketKey, Owner},
+    policy::{LimitEntry, classify},
+    strategy::{
+        Parameters,
+        gcra::{OwnerShare, Parts, ShareWord},
+    },
 };
 
 use super::{
-    BucketMaps, Datapath, DatapathError, grace::wait_for_running_programs, monotonic_now,
-    reputation::RateMap,
+    BucketMaps, Datapath, DatapathError, ReputationMaps, grace::wait_for_running_programs,
+    monotonic_now,
 };
 
-/// The bucket that all packets are charged to by a limit whose rate moves.
-pub struct MovingBucket<'d> {
+/// The shares in force of limits in common.
+#[derive(Clone, Copy)]
+pub struct Shares<'d> {
     datapath: &'d Datapath,
+    maps: &'d ReputationMaps,
+}
+
+/// The bucket of an owner that a limit in common has.
+pub struct MovingBucket<'d> {
+    shares: Shares<'d>,
     entry: &'d LimitEntry,
-    /// At the floor.
+    key: BucketKey,
+    /// Of the whole.
     parameters: &'d Parameters,
-    rates: &'d RateMap,
     /// `None`: no packet was ever charged.
     buckets: Option<&'d BucketMaps>,
 }
 
 impl Datapath {
-    /// Returns the bucket of a limit that has one for the whole host and whose rate moves; `None`: there
-    /// is no such limit, or nothing is limited yet.
+    /// Returns the shares in force; `None`: nothing is limited yet.
     #[must_use]
-    pub fn moving_bucket(&self, limit: LimitId) -> Option<MovingBucket<'_>> {
-        let limits = self.policy.limits.iter().zip(&self.policy.rates);
-        let mut limits = (0..).zip(limits);
-        let (index, (entry, parameters)) = limits.find(|(_, (entry, _))| entry.id == limit.0)?;
-        if !self.policy.shape.is_automatic(index) {
-            return None;
-        }
-        Some(MovingBucket {
+    pub fn shares(&self) -> Option<Shares<'_>> {
+        Some(Shares {
             datapath: self,
-            entry,
-            parameters,
-            rates: self.reputation()?.rates(),
-            buckets: self.kept.of_host(),
+            maps: self.reputation()?,
         })
     }
 }
 
-impl MovingBucket<'_> {
-    /// Returns the emission interval in force, in nanoseconds.
+impl<'d> Shares<'d> {
+    /// Sets the share of a limit's owners without their own.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses: the one of before stays.
+    pub fn set_limit(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
+        self.maps.rates().set_share(limit, word)
+    }
+
+    /// Returns the share that a limit's owners without their own were given last, even one that has ended.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
-    pub fn interval(&self) -> Result<u64, DatapathError> {
-        let rate = self.rates.get(LimitId(self.entry.id))?;
-        let of_floor = self.parameters.gcra.emission_interval;
-        Ok(self
-            .entry
-            .interval_in_force(rate, of_floor, monotonic_now()))
+    pub fn of_limit(&self, limit: LimitId) -> Result<ShareWord, DatapathError> {
+        self.maps.rates().share(limit)
     }
 
-    /// Puts an emission interval in force until a time on the monotonic clock, both in nanoseconds. Programs
-    /// that run may use the one before.
+    /// Takes out the owners without a share of their own of which packets were refused, at most so many:
+    /// those of whom most were. The others are forgotten until more are refused.
     ///
     /// # Errors
     ///
-    /// The kernel refuses: the one before stays.
-    pub fn set(&self, interval_ns: u64, until_ns: u64) -> Result<(), DatapathError> {
-        let rate = CurrentRate::new(interval_ns, until_ns);
-        self.rates.set(LimitId(self.entry.id), rate)
+    /// The kernel refuses.
+    pub fn wanting(&self, most: usize) -> Result<Vec<BucketKey>, DatapathError> {
+        let wanting = self.maps.owner_shares().take_wanting()?;
+        let buckets = wanting.into_iter().map(|(bucket, _)| bucket);
+        Ok(buckets.take(most).collect())
     }
 
-    /// Returns once no program uses an interval of before.
+    /// Returns the owners with a share of their own, also those whose limit is in common no longer.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn owners(&self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
+        self.maps.owner_shares().all()
+    }
+
+    /// Sets owners' own shares, whatever they want. Programs that run may use those of before, or one word of
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// There is no room for all, or the kernel refuses: some are set.
+    pub fn set_owners(&self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
+        self.maps.owner_shares().set(owners)
+    }
+
+    /// Takes owners' own shares, and returns once no program uses them.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses: some are taken.
+    pub fn remove_owners(&self, buckets: &[BucketKey]) -> Result<(), DatapathError> {
+        self.maps.owner_shares().remove(buckets)
+    }
+
+    /// Returns once no program uses a share of before.
     ///
     /// # Errors
     ///
@@ -81,54 +115,133 @@ impl MovingBucket<'_> {
         wait_for_running_programs()
     }
 
-    /// Returns what the bucket holds now, in nanoseconds: with the emission interval in force, that of so
-    /// many tokens.
+    /// Returns the bucket of an owner; `None`: its limit is in common no longer, or has no such owner.
+    #[must_use]
+    pub fn bucket(&self, key: &BucketKey) -> Option<MovingBucket<'d>> {
+        let (entry, parameters) = self.datapath.in_common(key)?;
+        Some(MovingBucket {
+            shares: *self,
+            entry,
+            key: *key,
+            parameters,
+            buckets: self.datapath.kept.of_host(),
+        })
+    }
+}
+
+impl Datapath {
+    /// Returns the limit in common that has a bucket, and the parameters of the whole.
+    fn in_common(&self, key: &BucketKey) -> Option<(&LimitEntry, &Parameters)> {
+        let policy = &self.policy;
+        let mut limits = (0..).zip(&policy.limits);
+        let (limit_index, entry) = limits.find(|(_, entry)| entry.id == key.limit)?;
+        if !policy.shape.is_in_common(limit_index) {
+            return None;
+        }
+        let class = match key.owner() {
+            Owner::Source { address, .. } => classify(policy, &address),
+            Owner::Number(NamedBy::Subscriber, number) => {
+                let mut classes = policy.classes.iter();
+                classes.find(|class| class.subscriber == number)
+            }
+            // Neither names nor destinations have overrides, nor has the host.
+            Owner::Number(..) | Owner::Destination(_) => None,
+        };
+        let rate_index = class.map_or(limit_index, |class| class.rate_index(limit_index));
+        Some((entry, policy.rates.get(rate_index as usize)?))
+    }
+
+    /// Returns the share in force of a bucket at the time `now_ns`; `None`: its limit is not in common.
+    pub(super) fn share_of(
+        &self,
+        entry: &LimitEntry,
+        key: &BucketKey,
+        now_ns: u64,
+    ) -> Result<Parts, DatapathError> {
+        let (own, of_limit) = match self.reputation() {
+            Some(maps) => (
+                maps.owner_shares().get(key)?,
+                maps.rates().share(LimitId(entry.id))?,
+            ),
+            None => (None, ShareWord::NONE),
+        };
+        let own = own.map(|own| own.in_force(now_ns));
+        Ok(entry.share_in_force(own, of_limit, now_ns))
+    }
+}
+
+impl MovingBucket<'_> {
+    /// Returns the share in force.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn share(&self) -> Result<Parts, DatapathError> {
+        let datapath = self.shares.datapath;
+        datapath.share_of(self.entry, &self.key, monotonic_now())
+    }
+
+    /// Returns the emission interval of the whole, in ticks: what a token costs at the whole.
+    #[must_use]
+    pub const fn whole(&self) -> u64 {
+        self.parameters.gcra.emission_interval
+    }
+
+    /// Returns what a full bucket holds, in ticks, whatever the share.
+    #[must_use]
+    pub const fn burst_offset(&self) -> u64 {
+        self.parameters.gcra.burst_offset
+    }
+
+    /// Returns how many tokens of the whole come back in so many nanoseconds.
+    #[must_use]
+    pub const fn tokens_in(&self, ns: u64) -> u64 {
+        let gcra = &self.parameters.gcra;
+        match gcra.ticks(ns).checked_div(gcra.emission_interval) {
+            Some(tokens) => tokens,
+            None => 0,
+        }
+    }
+
+    /// Returns what the bucket holds now, in ticks.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
     pub fn credit(&self) -> Result<u64, DatapathError> {
-        let now_ns = monotonic_now();
-        let (key, units) = (self.key(), &self.datapath.policy.units);
+        let (now_ns, units) = (monotonic_now(), &self.shares.datapath.policy.units);
         let full_at = match self.buckets {
-            Some(buckets) => buckets.state_of(&key, self.parameters, units, now_ns)?,
+            Some(buckets) => buckets.state_of(&self.key, self.parameters, units, now_ns)?,
             None => 0,
         };
-        let debt = full_at.saturating_sub(now_ns);
-        Ok(self.parameters.gcra.burst_offset.saturating_sub(debt))
+        let debt = full_at.saturating_sub(self.parameters.gcra.ticks(now_ns));
+        Ok(self.burst_offset().saturating_sub(debt))
     }
 
-    /// Takes so many nanoseconds' worth of tokens, even those that the bucket does not hold.
+    /// Takes so many ticks' worth of tokens, even those that the bucket does not hold.
     ///
     /// # Errors
     ///
     /// The kernel refuses: nothing was taken.
-    pub fn charge(&self, ns: u64) -> Result<(), DatapathError> {
-        self.order(false, ns)
+    pub fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
+        self.order(false, ticks)
     }
 
-    /// Gives so many nanoseconds' worth of tokens, at most until the bucket is full.
+    /// Gives so many ticks' worth of tokens, at most until the bucket is full.
     ///
     /// # Errors
     ///
     /// The kernel refuses: nothing was given.
-    pub fn give(&self, ns: u64) -> Result<(), DatapathError> {
-        self.order(true, ns)
+    pub fn give(&self, ticks: u64) -> Result<(), DatapathError> {
+        self.order(true, ticks)
     }
 
-    fn order(&self, is_given: bool, ns: u64) -> Result<(), DatapathError> {
-        let Some(buckets) = self.buckets.filter(|_| ns > 0) else {
+    fn order(&self, is_given: bool, ticks: u64) -> Result<(), DatapathError> {
+        let Some(buckets) = self.buckets.filter(|_| ticks > 0) else {
             return Ok(());
         };
-        let at = (
-            self.parameters,
-            &self.datapath.policy.units,
-            monotonic_now(),
-        );
-        buckets.move_ticks(is_given, ns, &self.key(), at)
-    }
-
-    const fn key(&self) -> BucketKey {
-        BucketKey::of_host(LimitId(self.entry.id))
+        let units = &self.shares.datapath.policy.units;
+        let at = (self.parameters, units, monotonic_now());
+        buckets.move_ticks(is_given, ticks, &self.key, at)
     }
 }

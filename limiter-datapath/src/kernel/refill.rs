@@ -79,15 +79,18 @@ impl Datapath {
             interface,
             key,
             parameters,
+            share,
             ..
         } = before;
         let now = monotonic_now();
         let units = &self.policy.units;
+        // A token of a share is more of the whole.
+        let cost = cost.map(|cost| share.map_or(cost, |share| share.cost(cost)));
         if let Some(maps) = self.kept.of(interface) {
             maps.buckets()
                 .give_back(&key, &parameters, cost, units, now)?;
         }
-        let after = self.level(interface, &key, &parameters, now)?;
+        let after = self.level(interface, &key, (&parameters, share), now)?;
         Ok(Refilled { before, after })
     }
 

@@ -16,7 +16,7 @@ use super::{
     buckets::BucketSizes,
     error::DatapathError,
     object::{OBJECT, object_with_log},
-    reputation::{known_names, own_connections, server_names},
+    reputation::{known_names, own_connections, owner_shares, server_names},
 };
 use crate::state::{Debts, StoredDebts};
 
@@ -43,6 +43,8 @@ pub struct Settings {
     pub(super) server_flows: u32,
     /// The number of lines of known names; 0: no limit asks for them.
     pub(super) known_name_lines: u32,
+    /// How many owners may have shares of their own of limits in common; 0: no limit is.
+    pub(super) owner_shares: u32,
     /// How many QUIC flows are noted with their names; 0: none.
     pub(super) quic_flows: u32,
     /// Whether each verdict is logged.
@@ -90,6 +92,7 @@ impl Settings {
             own_connections: 0,
             server_flows: 0,
             known_name_lines: 0,
+            owner_shares: 0,
             quic_flows: 0,
             log,
             hash_key: HashKey {
@@ -143,6 +146,7 @@ impl Settings {
             windows: 0,
             reserving: 0,
             automatic: 0,
+            in_common: 0,
             cookie_port: 0,
             of_answers: [0; 2],
             standing: if shape.standing.handshakes_prove == 0 {
@@ -164,6 +168,7 @@ impl Settings {
             own_connections: own_connections::capacity(&policy.shape),
             server_flows: server_names::capacity(&policy.shape),
             known_name_lines: known_names::lines(&policy.shape),
+            owner_shares: owner_shares::capacity(&policy.shape),
             quic_flows: server_names::quic_capacity(&policy.server_names),
             ..self
         }

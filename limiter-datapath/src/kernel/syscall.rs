@@ -29,6 +29,8 @@ pub(super) enum Command {
     Info = 15,
     /// `BPF_MAP_LOOKUP_BATCH` (Linux 5.6)
     LookUpBatch = 24,
+    /// `BPF_MAP_LOOKUP_AND_DELETE_BATCH` (Linux 5.6)
+    LookUpAndDeleteBatch = 25,
     /// `BPF_MAP_UPDATE_BATCH` (Linux 5.6)
     UpdateBatch = 26,
     /// `BPF_MAP_DELETE_BATCH` (Linux 5.6)

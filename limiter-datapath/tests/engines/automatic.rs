@@ -91,41 +91,6 @@ fn the_rate_in_force_decides_until_it_ends() -> Result<()> {
     })
 }
 
-/// A share of what a fleet has in common is a part of the burst and of the rate; without one, the floor is.
-#[test]
-fn a_share_of_a_fleets_budget_decides_until_it_ends() -> Result<()> {
-    let limit = Limit {
-        ceiling: None,
-        fleet_nodes: Some(2),
-        default: Some(Rate {
-            burst: 4_000,
-            count: 40_000,
-            period_ns: SECOND,
-        }),
-        ..automatic()
-    };
-    in_both_stores(|store| {
-        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
-        assert_eq!(passing(&mut engines, 0, 120)?, 100, "a fortieth");
-        set_rate(&mut engines, 50_000, 10 * SECOND)?;
-        assert_eq!(passing(&mut engines, SECOND, 2_100)?, 2_000, "a half");
-        assert_eq!(passing(&mut engines, SECOND + 10 * MS, 300)?, 200);
-        set_rate(&mut engines, 1, 10 * SECOND)?;
-        assert_eq!(
-            passing(&mut engines, 2 * SECOND, 4_100)?,
-            4_000,
-            "the whole"
-        );
-        assert_eq!(
-            passing(&mut engines, 10 * SECOND, 120)?,
-            100,
-            "it has ended"
-        );
-        engines.assert_same_state();
-        Ok(())
-    })
-}
-
 /// A limit of another strategy beside it brings in the code of windows.
 #[test]
 fn beside_a_window() -> Result<()> {

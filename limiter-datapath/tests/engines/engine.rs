@@ -29,7 +29,7 @@ use limiter_common::{
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
     strategy::{
-        gcra::CurrentRate,
+        gcra::{CurrentRate, OwnerShare, ShareWord},
         moving_window::{Cursor, STAMPS},
     },
     table::HashKey,
@@ -382,6 +382,43 @@ impl Engines {
         self.trial.reputation().rates().set(limit, rate)
     }
 
+    /// Gives the owners of a limit in common without their own share one in both.
+    pub(crate) fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
+        self.tables.owner_shares.set_limit(limit, word);
+        self.trial.reputation().rates().set_share(limit, word)
+    }
+
+    /// Gives an owner a share of its own in both; `None` takes it.
+    pub(crate) fn set_owner(
+        &self,
+        bucket: BucketKey,
+        share: Option<OwnerShare>,
+    ) -> Result<(), DatapathError> {
+        self.tables.owner_shares.set_owner(bucket, share);
+        let maps = self.trial.reputation().owner_shares();
+        match share {
+            Some(share) => maps.set(&[(bucket, share)]),
+            None => maps.remove(&[bucket]),
+        }
+    }
+
+    /// Returns the owners' shares, with what is wanted of them, which must be the same in both.
+    pub(crate) fn owner_shares(&self) -> HashMap<BucketKey, OwnerShare> {
+        let maps = self.trial.reputation().owner_shares();
+        let kernel: HashMap<_, _> = maps.all().expect("a readable map").into_iter().collect();
+        assert_eq!(kernel, self.tables.owner_shares.owners());
+        kernel
+    }
+
+    /// Takes out the owners that want a share, which must be the same in both.
+    pub(crate) fn take_wanting(&self) -> HashMap<BucketKey, u64> {
+        let maps = self.trial.reputation().owner_shares();
+        let kernel = maps.take_wanting().expect("a readable map");
+        let kernel: HashMap<_, _> = kernel.into_iter().collect();
+        assert_eq!(kernel, self.tables.owner_shares.take_wanting());
+        kernel
+    }
+
     /// Returns the counters of a use of a sieve, which must be the same in both.
     pub(crate) fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         let kernel = self.trial.reputation().sieves().traffic(index)?;
@@ -490,10 +527,12 @@ impl Engines {
     /// Replaces the policy and keeps the buckets, counters and offenders.
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
         let rates = mem::take(&mut self.tables.current_rates);
+        let shares = mem::take(&mut self.tables.owner_shares);
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
             .expect("the test's policy compiles")
             .keyed(HASH_KEY);
         self.tables.current_rates = rates;
+        self.tables.owner_shares = shares;
         self.buckets.set_units(self.tables.units.clone());
         self.assumed = AssumedStack::default();
         self.trial.replace(&self.tables)

@@ -17,6 +17,7 @@ mod engine;
 mod flood;
 mod frames;
 mod handshakes;
+mod in_common;
 mod limits;
 mod lists;
 mod locks;

@@ -13,6 +13,7 @@ use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
     bucket::{self, BucketStore, Decide, Decided, Ending, Search, Swap, Updated},
     decide::{self, Charge, Intent, Outline, Plan, Workspace},
+    judged::Packet,
     limit::MAX_LIMITS,
     owner::BucketKey,
     policy::Tables,
@@ -35,7 +36,7 @@ pub(crate) fn workspace() -> Option<&'static mut Workspace<BucketLocation>> {
 
 /// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may
 /// have other strategies than GCRA. `INLINE`: limits with an index below it are prepared without a
-/// call, unless their rate is automatic; for each of them the verifier walks the code once.
+/// call, unless their rate moves; for each of them the verifier walks the code once.
 #[derive(Clone, Copy)]
 pub(crate) struct MapBuckets<
     const WINDOWS: bool,
@@ -149,9 +150,9 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
         tables: &T,
         workspace: &mut Workspace<BucketLocation>,
         limit_index: u32,
-        is_automatic: bool,
+        is_moving: bool,
     ) -> u64 {
-        if limit_index >= INLINE || is_automatic {
+        if limit_index >= INLINE || is_moving {
             limiter_prepare(workspace, limit_index)
         } else {
             decide::prepare(self, tables, workspace, limit_index, false)
@@ -170,6 +171,11 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
         let others = limits & !(1 << (first & 63));
         (limits == others || decide::keep_reserve(tables, workspace, first))
             && (others == 0 || limiter_keep_reserves(workspace, others) == 1)
+    }
+
+    #[inline(always)]
+    fn note_wanting<T: Tables>(&self, _tables: &T, packet: &Packet, limit_index: u32) {
+        limiter_note_wanting(packet, limit_index);
     }
 
     #[inline(always)]
@@ -212,13 +218,13 @@ extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_i
     let Some(workspace) = (unsafe { workspace.as_mut() }) else {
         return 0;
     };
-    let is_automatic = shape.is_automatic(limit_index);
+    let is_moving = shape.is_moving(limit_index);
     if shape.windows != 0 {
         let buckets = &MapBuckets::<true>;
-        decide::prepare(buckets, &MapTables, workspace, limit_index, is_automatic)
-    } else if shape.reserving != 0 || shape.automatic != 0 || shape.answers() {
+        decide::prepare(buckets, &MapTables, workspace, limit_index, is_moving)
+    } else if shape.reserving | shape.automatic | shape.in_common != 0 || shape.answers() {
         let buckets = &MapBuckets::<false>;
-        decide::prepare(buckets, &MapTables, workspace, limit_index, is_automatic)
+        decide::prepare(buckets, &MapTables, workspace, limit_index, is_moving)
     } else {
         // Older verifiers walk this function even if nothing calls it.
         0
@@ -238,6 +244,22 @@ extern "C" fn limiter_keep_reserves(workspace: *mut Workspace<BucketLocation>, l
         return 0;
     };
     u32::from(decide::keep_reserves(&MapTables, workspace, limits))
+}
+
+/// Does [`Outline::note_wanting`]; returns 0, because global functions must return a number.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_note_wanting(packet: *const Packet, limit_index: u32) -> u32 {
+    // Older verifiers walk this function even if no limit is in common.
+    if globals::shape().in_common == 0 {
+        return 0;
+    }
+    // SAFETY: as in `limiter_retry`; the packet is part of the workspace, which the caller does not change
+    // meanwhile.
+    if let Some(packet) = unsafe { packet.as_ref() } {
+        decide::note_wanting(&MapTables, packet, limit_index);
+    }
+    0
 }
 
 /// Does [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns that of an

@@ -5,15 +5,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use limiter_common::limit::Cost;
 use limiter_fleet::{Members, Name};
 
 use super::{
-    Buckets, Scope, diagnostics::Problems, folder, limits::Limits, node::Node, reader::Fields,
-    reader::Reader, store_url, surroundings::named_path,
+    Buckets, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
+    overrides::Overrides, reader::Fields, reader::Reader, store_url, surroundings::named_path,
 };
 use crate::{
     fleet::{self, Fleet},
-    policy::in_common::{self, Indivisible},
+    policy::{
+        OverrideId,
+        in_common::{self, LONGEST_FRAME},
+    },
 };
 
 const STORE: &str = "store";
@@ -161,12 +165,12 @@ fn read_members<'n>(
 
 /// Notes limits that the fleet cannot have in common as the other sections are.
 pub(super) fn check_limits(
-    limits: &Limits,
+    (limits, overrides): (&Limits, &Overrides),
     fleet: Option<&Fleet>,
     buckets: Buckets,
     problems: &mut Problems,
 ) {
-    for (_, limit) in limits.iter() {
+    for (index, limit) in limits.iter() {
         let Some(position) = limit.fleet else {
             continue;
         };
@@ -185,28 +189,42 @@ pub(super) fn check_limits(
             problems.note_at(position, needs("`buckets: {scope: host}`"));
         }
         let nodes = members.count();
-        for rate in &limit.rates {
-            if let Err(why) = in_common::check(rate, nodes) {
-                problems.note_at(position, indivisible(why, nodes));
+        let least = in_common::least_burst(limit.cost, nodes);
+        for (part, rate) in limit.rates.iter().enumerate() {
+            let others = overrides.get(&(index, part)).into_iter().flatten();
+            if limit.is_of_names()
+                && let Some(other) = others.clone().next()
+            {
+                let message = format!(
+                    "'scope: fleet' is not for overrides of names: leave out '{}', or give it a limit of \
+                     its own",
+                    other.id
+                );
+                problems.note_at(position, message);
+            }
+            let mut wanting = others.filter(|other| other.rate.burst < least);
+            if rate.burst < least {
+                problems.note_at(position, too_small(limit.cost, nodes, least, None));
+            } else if let Some(other) = wanting.next() {
+                problems.note_at(
+                    position,
+                    too_small(limit.cost, nodes, least, Some(&other.id)),
+                );
             }
         }
     }
 }
 
-fn indivisible(why: Indivisible, nodes: u32) -> String {
-    match why {
-        Indivisible::TooFast(most) => {
-            format!("'scope: fleet' is for at most {most} tokens a second")
-        }
-        Indivisible::TooSlow(least) => format!(
-            "'scope: fleet' among {nodes} nodes is for at least {least} tokens a second: a floor is a \
-             twentieth of the rate, divided by the nodes"
-        ),
-        Indivisible::TooSmall(least) => format!(
-            "'scope: fleet' among {nodes} nodes needs a burst of at least {least}: a floor is a \
-             twentieth of it, divided by the nodes, and holds a token"
-        ),
-    }
+fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> String {
+    let held = match cost {
+        Cost::Bytes => format!("a frame of {LONGEST_FRAME} bytes"),
+        _ => "a token".to_owned(),
+    };
+    let also = of.map_or_else(String::new, |id| format!(", also in the override '{id}'"));
+    format!(
+        "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a floor is a twentieth of \
+         it, divided by the nodes, and holds {held}"
+    )
 }
 
 /// Reads the name of the file, in the folder beside the configuration, that other nodes may replace.

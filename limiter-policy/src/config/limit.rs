@@ -155,6 +155,12 @@ impl Definition {
         (0..parts).map(|part| policy::part_name(&self.name, part))
     }
 
+    /// Returns whether names own its buckets, alone or beside a source.
+    pub(super) fn is_of_names(&self) -> bool {
+        let named_by = self.id_format.named_by();
+        self.per_name.is_some() || named_by.is_some_and(|named_by| named_by.is_name())
+    }
+
     /// Returns what its rates and those of its overrides must fit.
     pub(super) const fn context(&self) -> RateContext {
         RateContext {
@@ -266,7 +272,7 @@ pub(super) fn read<'n>(
         mode,
     };
     let (rates, ceiling) = read_rates(reader, name, &fields, kind);
-    let fleet = scope::read(reader, &fields, kind);
+    let fleet = scope::read(reader, &fields, kind, per_name);
     let reserve = reserve::read(reader, &fields, context, &rates);
     if ceiling.is_some() {
         reserve::refuse_tokens(reader, &fields, reserve.as_ref(), "count: auto");

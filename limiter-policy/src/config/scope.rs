@@ -1,7 +1,7 @@
 //! The field `scope` of limits: whether each host has the budget, or the fleet has it in common.
 
 use limiter_common::{
-    limit::{Cost, IdFormat, NamedBy},
+    limit::{Cost, IdFormat, NameKind},
     strategy::Strategy,
 };
 
@@ -24,6 +24,7 @@ pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     kind: automatic::Kind,
+    per_name: Option<NameKind>,
 ) -> Option<FilePosition> {
     let (name, node) = fields.named(FIELD)?;
     let is_of_fleet = reader.choice(node, FIELD, [(HOST, false), (FLEET, true)])?;
@@ -35,7 +36,7 @@ pub(super) fn read<'n>(
     } else if rate::is_absent(fields) {
         Some(format!("needs {}", rate::EXPECTED))
     } else {
-        misfit(kind).map(|why| format!("is not for {why}"))
+        misfit(kind, per_name).map(|why| format!("is not for {why}"))
     };
     match problem {
         Some(problem) => {
@@ -58,28 +59,27 @@ pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
 }
 
 /// Says what kind of limit the fleet cannot have in common, and why; `None`: it can have this one.
-fn misfit(kind: automatic::Kind) -> Option<String> {
+fn misfit(kind: automatic::Kind, per_name: Option<NameKind>) -> Option<String> {
     let automatic::Kind {
         id_format,
         context: RateContext { cost, strategy },
         mode,
     } = kind;
-    if let Some(format) = id_format
-        && format.named_by() != Some(NamedBy::Interface)
-    {
+    let name_kind = per_name.or(id_format.and_then(IdFormat::name_kind));
+    if let Some(name_kind @ (NameKind::Domain | NameKind::Question)) = name_kind {
         return Some(format!(
-            "id {}, only for id {}: nodes hold parts of one bucket",
-            format.name(),
-            IdFormat::Total.name()
+            "id {}: each host numbers them by a secret of its own",
+            name_kind.name()
         ));
     }
     if let Some(cost) = cost
-        && !matches!(cost, Cost::Packets | Cost::NewConnections)
+        && !matches!(cost, Cost::Packets | Cost::Bytes | Cost::NewConnections)
     {
         return Some(format!(
-            "cost {}, only for cost {} and {}: of them each takes one token",
+            "cost {}, only for cost {}, {} and {}: packets are charged to them",
             cost.name(),
             Cost::Packets.name(),
+            Cost::Bytes.name(),
             Cost::NewConnections.name()
         ));
     }

@@ -207,7 +207,8 @@ pub(super) fn read(
     let page = setting(&mut reader, &fields, PAGE, page::read);
     let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
     if fleet.is_some() || fields.is_missing(FLEET) {
-        fleet::check_limits(&parts.limits, fleet.as_ref(), buckets, problems);
+        let limits = (&parts.limits, &parts.overrides.overrides);
+        fleet::check_limits(limits, fleet.as_ref(), buckets, problems);
     }
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     assemble::check_scope(&parts.limits, buckets, problems);

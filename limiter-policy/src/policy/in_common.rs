@@ -1,128 +1,124 @@
 //! Budgets that a fleet has in common: each node has a part of the burst and of the rate.
-//!
-//! A part is a rate that moves between a floor and the whole, like an automatic one: as the burst offset
-//! stays, the same part of the burst moves with it. See [`CurrentRate`].
 
-use limiter_common::strategy::gcra::CurrentRate;
+use limiter_common::{limit::Cost, strategy::gcra::Parts};
 use limiter_fleet::{Share, floor_among};
 
 use super::{Limit, Rate};
 
-/// The shortest emission interval of a whole budget, in nanoseconds: rounded up to whole ones, it is within
-/// a hundredth of the rate's.
-const SHORTEST_INTERVAL: u64 = 100;
+/// The length of the longest frame of most networks, in bytes.
+pub const LONGEST_FRAME: u64 = 1_514;
 
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// A budget that no fleet can have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Indivisible {
-    /// It is faster than so many tokens a second.
-    TooFast(u64),
-    /// It is slower than so many tokens a second.
-    TooSlow(u64),
-    /// Its burst is smaller than so many tokens, so a floor holds none.
-    TooSmall(u64),
-}
-
-/// Returns the emission interval of a whole budget, in nanoseconds: rounded up, so that its rate is never
-/// exceeded.
+/// Returns a share as the kernel computes with it, rounded down; `None`: it is next to nothing.
 #[must_use]
-pub const fn whole_interval(rate: &Rate) -> u64 {
-    rate.period_ns.div_ceil(rate.count)
+pub fn parts(share: Share) -> Option<Parts> {
+    Parts::of_ratio(share.in_billionths(), Share::WHOLE.in_billionths())
 }
 
-/// Returns the emission interval of a share of a budget with this interval, both in nanoseconds: rounded up,
-/// so that the rates of shares that add up to the whole add up to no more than the whole's. The share must
-/// not be nothing.
+/// Returns the share of each of so many nodes that it always has.
 #[must_use]
-pub fn interval_of_share(whole: u64, share: Share) -> u64 {
-    let product = u128::from(whole) * u128::from(Share::WHOLE.in_billionths());
-    let interval = product.div_ceil(u128::from(share.in_billionths().max(1)));
-    u64::try_from(interval).unwrap_or(u64::MAX)
+pub fn floor_of(nodes: u32) -> Parts {
+    // A fleet has at most 10 000 nodes.
+    parts(floor_among(nodes)).unwrap_or(Parts::LEAST)
 }
 
-/// Returns the emission interval of each node's floor, in nanoseconds.
+/// Returns the smallest burst of a budget that so many nodes can have in common: the floor's part of it holds
+/// a token; of bytes, a frame.
 #[must_use]
-pub fn interval_of_floor(whole: u64, nodes: u32) -> u64 {
-    interval_of_share(whole, floor_among(nodes))
-}
-
-/// Checks whether so many nodes can have a budget in common.
-///
-/// # Errors
-///
-/// They cannot, and why.
-pub fn check(rate: &Rate, nodes: u32) -> Result<(), Indivisible> {
-    let whole = whole_interval(rate);
-    let floor = floor_among(nodes);
-    if u128::from(rate.count) * u128::from(SHORTEST_INTERVAL) > u128::from(rate.period_ns) {
-        return Err(Indivisible::TooFast(SECOND_NS / SHORTEST_INTERVAL));
-    }
-    if interval_of_floor(whole, nodes) > CurrentRate::LONGEST_INTERVAL {
-        let longest = floor.of(CurrentRate::LONGEST_INTERVAL).max(1);
-        return Err(Indivisible::TooSlow(SECOND_NS.div_ceil(longest)));
-    }
-    let least = Share::WHOLE
-        .in_billionths()
-        .div_ceil(floor.in_billionths().max(1));
-    if rate.burst < least {
-        return Err(Indivisible::TooSmall(least));
-    }
-    Ok(())
+pub fn least_burst(cost: Cost, nodes: u32) -> u64 {
+    let packet = match cost {
+        Cost::Bytes => LONGEST_FRAME,
+        _ => 1,
+    };
+    floor_of(nodes).cost(packet)
 }
 
 impl Limit {
-    /// Returns whether the rate in force moves while the policy stays: it is automatic, or a part of what a
-    /// fleet has in common.
+    /// Returns the share that this node always has, if a fleet has the budget in common.
     #[must_use]
-    pub const fn has_moving_rate(&self) -> bool {
-        self.ceiling.is_some() || self.fleet_nodes.is_some()
+    pub fn floor(&self) -> Option<Parts> {
+        self.fleet_nodes.map(floor_of)
     }
 
-    /// Returns the emission intervals of the whole budget and of a node's floor, in nanoseconds, if a fleet
-    /// has the budget in common.
+    /// Returns whether owners have the same budgets by another limit, in common among as many nodes.
     #[must_use]
-    pub fn in_common(&self) -> Option<(u64, u64)> {
-        let whole = whole_interval(&self.default?);
-        Some((whole, interval_of_floor(whole, self.fleet_nodes?)))
+    pub fn has_budget_of(&self, other: &Self) -> bool {
+        let owners = |limit: &Self| (limit.id_format, limit.per_name, limit.cost);
+        let terms = |limit: &Self| (limit.default, limit.ceiling, limit.fleet_nodes);
+        owners(self) == owners(other)
+            && terms(self) == terms(other)
+            && self.overrides == other.overrides
+    }
+}
+
+impl Rate {
+    /// Returns how many tokens come back in a second, rounded down.
+    #[must_use]
+    pub fn a_second(self) -> u64 {
+        let tokens = u128::from(self.count) * 1_000_000_000 / u128::from(self.period_ns.max(1));
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the terms of a share of a budget with these, rounded down.
+    #[must_use]
+    pub const fn of_share(self, parts: Parts) -> Self {
+        let (count, period_ns) = match parts.of(self.count) {
+            0 => (1, parts.cost(self.period_ns.div_ceil(self.count))),
+            count => (count, self.period_ns),
+        };
+        Self {
+            burst: parts.of(self.burst),
+            count,
+            period_ns,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::strategy::gcra::Gcra;
+
     use super::*;
 
-    const fn rate(burst: u64, count: u64) -> Rate {
-        Rate {
-            burst,
-            count,
-            period_ns: SECOND_NS,
-        }
-    }
-
     #[test]
-    fn parts_are_no_faster_than_the_whole() {
-        for count in [2_400, 99_991, 1_000_000, 10_000_000] {
-            let whole = whole_interval(&rate(1, count));
-            for among in [1_u64, 2, 3, 7, 1_000] {
-                let each = interval_of_share(whole, Share::WHOLE.divided(among));
-                assert!(u128::from(each) >= u128::from(whole) * u128::from(among));
+    fn a_floor_of_the_least_burst_holds_a_packet() {
+        assert_eq!(least_burst(Cost::Packets, 2), 40);
+        assert_eq!(least_burst(Cost::NewConnections, 3), 61);
+        assert_eq!(least_burst(Cost::Bytes, 10), 302_800);
+        assert_eq!(least_burst(Cost::Packets, 10_000), 200_000);
+        for (cost, packet) in [(Cost::Packets, 1), (Cost::Bytes, LONGEST_FRAME)] {
+            for nodes in [1, 2, 3, 7, 8, 100, 10_000] {
+                let least = least_burst(cost, nodes);
+                let holds = |burst| {
+                    let gcra = Gcra::new(burst, 1_000, 1_000_000_000).unwrap();
+                    gcra.level_of_share(0, None, floor_of(nodes)).remaining >= packet
+                };
+                assert!(holds(least) && !holds(least - 1), "{nodes} nodes, {least}");
             }
-            assert_eq!(interval_of_share(whole, Share::WHOLE), whole);
         }
     }
 
     #[test]
-    fn what_can_be_divided() {
-        assert_eq!(check(&rate(40, 2_400), 2), Ok(()));
-        assert_eq!(check(&rate(40, 2_000), 2), Err(Indivisible::TooSlow(2_385)));
-        assert_eq!(check(&rate(40, 2_385), 2), Ok(()));
-        assert_eq!(check(&rate(39, 2_400), 2), Err(Indivisible::TooSmall(40)));
+    fn parts_of_nodes_add_up_to_no_more_than_the_whole() {
+        for among in [1_u32, 2, 3, 7, 1_000] {
+            let each = parts(Share::WHOLE.divided(among.into())).unwrap();
+            assert!(each.number() * among <= Parts::WHOLE.number());
+        }
+        assert_eq!(parts(Share::WHOLE), Some(Parts::WHOLE));
+        assert_eq!(parts(Share::NONE), None);
+        let half = parts(Share::billionths(500_000_000)).unwrap();
+        let whole = Rate {
+            burst: 41,
+            count: 7,
+            period_ns: 1,
+        };
         assert_eq!(
-            check(&rate(40, 10_000_001), 2),
-            Err(Indivisible::TooFast(10_000_000))
+            whole.of_share(half).to_string(),
+            "{burst: 20, count: 3, period: 1ns}"
         );
-        assert_eq!(check(&rate(200, 12_000), 10), Ok(()));
+        let slow = Rate { count: 1, ..whole };
+        assert_eq!(
+            slow.of_share(half).to_string(),
+            "{burst: 20, count: 1, period: 2ns}"
+        );
     }
 }

@@ -170,8 +170,8 @@ pub struct Limit {
     /// and nothing has an override.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
-    /// If the fleet has its budget in common, among how many nodes; then it is on all sources together, and
-    /// nothing has an override. `None`: each host has the budget.
+    /// If the fleet has the budget of each of its owners in common, among how many nodes. `None`: each host
+    /// has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_nodes: Option<u32>,
     /// The ids with a rate of their own, sorted by id.

@@ -54,8 +54,8 @@ pub use self::{
     asked_for::AskedFor,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{
-        CompileError, CompiledPolicy, NameTable, ServerNames, server_names_by_number,
-        zones_by_number,
+        CompileError, CompiledPolicy, MOST_OWNERS, NameTable, OwnerShares, ServerNames,
+        server_names_by_number, zones_by_number,
     },
     counted_connections::CountedConnections,
     deny::Deny,

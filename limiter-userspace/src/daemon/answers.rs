@@ -416,12 +416,10 @@ pub(super) fn explain_limit(
             let rate = in_force(&limit_bucket.parameters.gcra);
             ("automatic".to_owned(), rate)
         }
-        None if limit.fleet_nodes.is_some() => {
-            let rate = in_force(&limit_bucket.parameters.gcra);
-            ("fleet".to_owned(), rate)
-        }
+        None if limit.fleet_nodes.is_some() => ("fleet".to_owned(), limit.default?),
         None => ("default".to_owned(), limit.default?),
     };
+    let rate = (limit_bucket.share).map_or(rate, |share| rate.of_share(share));
     Some(LimitExplanation {
         limit: limit.name.clone(),
         id,

@@ -18,7 +18,8 @@ struct Shape<'n> {
     value: u32,
     /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
     /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS`,
-    /// `TICKET_KEYS`, `SERVER_FLOWS`, `QUIC_FLOWS`, `FIRST_BYTES` and `FIRST_BYTES_READ`.
+    /// `TICKET_KEYS`, `SERVER_FLOWS`, `QUIC_FLOWS`, `FIRST_BYTES` and `FIRST_BYTES_READ`; its limits in common
+    /// those of `OWNERS`, `OWNER_SHARES` and `WANTING`.
     entries: u32,
     flags: u32,
 }
@@ -27,9 +28,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 19;
+const TABLE_OF: u32 = 20;
 
-const SHAPES: [Shape<'static>; 44] = [
+const SHAPES: [Shape<'static>; 47] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -93,6 +94,15 @@ const SHAPES: [Shape<'static>; 44] = [
     shape("KNOWN", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("KNOWN_NAMES", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape(
+        "OWNERS",
+        MapType::Hash,
+        24,
+        8,
+        1,
+        BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG,
+    ),
+    shape("OWNER_SHARES", MapType::Array, 4, 24, 1, BPF_F_MMAPABLE),
+    shape(
         "OWN_ADDRESSES",
         MapType::Hash,
         24,
@@ -116,6 +126,7 @@ const SHAPES: [Shape<'static>; 44] = [
     shape("TICKETS", MapType::Hash, 16, 32, 1, 0),
     shape("TICKET_KEYS", MapType::Hash, 8, 16, 1, 0),
     shape("UNCOUNTED", MapType::Array, 4, 8, 1, 0),
+    shape("WANTING", MapType::LruHash, 24, 8, 1, 0),
 ];
 
 // From linux/bpf.h.

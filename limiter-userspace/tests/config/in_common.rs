@@ -67,13 +67,17 @@ fn limits_that_a_fleet_cannot_have_in_common() {
         "unknown scope 'flet', did you mean 'fleet'?",
     );
     wrong(
-        &format!("id: ipAddress, cost: packets, scope: fleet, {RATE}"),
-        "'scope: fleet' is not for id ipAddress, only for id total: nodes hold parts of one bucket",
+        &format!("id: question, cost: packets, scope: fleet, {RATE}"),
+        "'scope: fleet' is not for id question: each host numbers them by a secret of its own",
     );
     wrong(
-        "id: total, cost: bytes, scope: fleet, burst: 100000, count: 1000000, period: 1s",
-        "'scope: fleet' is not for cost bytes, only for cost packets and new-connections: of them each takes \
-         one token",
+        &format!("id: [ipAddress, domain], cost: packets, scope: fleet, {RATE}"),
+        "'scope: fleet' is not for id domain: each host numbers them by a secret of its own",
+    );
+    wrong(
+        &format!("id: ipAddress, cost: handshakes, scope: fleet, {RATE}"),
+        "'scope: fleet' is not for cost handshakes, only for cost packets, bytes and new-connections: packets \
+         are charged to them",
     );
     wrong(
         "id: total, cost: connections, scope: fleet, limit: 50",
@@ -109,18 +113,65 @@ fn rates_that_a_fleet_cannot_have_in_common() {
         check(&limit, ", nodes: [a, b]", "", &[expected]);
     };
     wrong(
-        "burst: 1000, count: 2384, period: 1s",
-        "'scope: fleet' among 2 nodes is for at least 2385 tokens a second: a floor is a twentieth of the \
-         rate, divided by the nodes",
-    );
-    wrong(
-        "burst: 1000, count: 10000001, period: 1s",
-        "'scope: fleet' is for at most 10000000 tokens a second",
-    );
-    wrong(
         "burst: 39, count: 10000, period: 1s",
         "'scope: fleet' among 2 nodes needs a burst of at least 40: a floor is a twentieth of it, divided by \
          the nodes, and holds a token",
+    );
+    check(
+        "id: destination, cost: bytes, scope: fleet, burst: 60559, count: 1000000, period: 1s",
+        ", nodes: [a, b]",
+        "",
+        &[
+            "'scope: fleet' among 2 nodes needs a burst of at least 60560: a floor is a twentieth of it, divided \
+             by the nodes, and holds a frame of 1514 bytes",
+        ],
+    );
+}
+
+#[test]
+fn limits_by_owner_that_a_fleet_has_in_common() {
+    let nodes_of = |limit: &str, more: &str| {
+        let policy = load_with(limit, ", nodes: [a, b]", more).unwrap().policy;
+        policy.limits[0].fleet_nodes
+    };
+    for id in [
+        "ipAddress",
+        "{ipv4RangeCIDR: 20}",
+        "ipv6RangeCIDR",
+        "destination",
+    ] {
+        let limit =
+            format!("id: {id}, cost: packets, scope: fleet, burst: 40, count: 1, period: 1h");
+        assert_eq!(nodes_of(&limit, ""), Some(2), "{id}");
+    }
+    let bytes =
+        "id: ipAddress, cost: bytes, scope: fleet, burst: 60560, count: 20000000000, period: 1s";
+    let more = "overrides: {'All:192.0.2.1': {burst: 70000, count: 1, period: 1s}}";
+    assert_eq!(nodes_of(bytes, more), Some(2));
+    let subscribers = "subscribers: {7: [192.0.2.0/24]}\n\
+                       overrides: {'All:7': {burst: 40, count: 1, period: 1s}}";
+    let limit = format!("id: regId, cost: new-connections, scope: fleet, {RATE}");
+    assert_eq!(nodes_of(&limit, subscribers), Some(2));
+    let zones = "zones: [example.org]";
+    let limit = format!("id: zone, cost: packets, scope: fleet, {RATE}");
+    assert_eq!(nodes_of(&limit, zones), Some(2));
+    check(
+        &format!("id: ipAddress, cost: packets, scope: fleet, {RATE}"),
+        ", nodes: [a, b]",
+        "overrides: {'All:192.0.2.1': {burst: 39, count: 1, period: 1s}}",
+        &[
+            "'scope: fleet' among 2 nodes needs a burst of at least 40, also in the override '192.0.2.1': a \
+             floor is a twentieth of it, divided by the nodes, and holds a token",
+        ],
+    );
+    check(
+        &limit,
+        ", nodes: [a, b]",
+        "zones: [example.org]\noverrides: {'All:example.org': {burst: 50, count: 1, period: 1s}}",
+        &[
+            "'scope: fleet' is not for overrides of names: leave out 'example.org', or give it a limit of its \
+             own",
+        ],
     );
 }
 

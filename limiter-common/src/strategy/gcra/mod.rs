@@ -17,10 +17,15 @@ mod exchange;
 #[cfg(not(target_arch = "bpf"))]
 mod report;
 mod rule;
+mod share;
 mod spend;
 
 pub(crate) use self::rule::{GenericCellRate, Tat};
-pub use self::{current::CurrentRate, spend::Spend};
+pub use self::{
+    current::CurrentRate,
+    share::{OwnerShare, Parts, ShareWord},
+    spend::Spend,
+};
 use super::Level;
 use crate::ratio::Ratio;
 

@@ -9,6 +9,7 @@ mod cookies;
 pub(super) mod known_names;
 mod own;
 pub(super) mod own_connections;
+pub(super) mod owner_shares;
 mod queues;
 mod rates;
 mod refused_questions;
@@ -32,6 +33,7 @@ pub use self::{
     known_names::KnownNameMap,
     own::OwnAddressMap,
     own_connections::OwnConnectionMap,
+    owner_shares::OwnerShareMaps,
     queues::QueueMaps,
     rates::RateMap,
     refused_questions::RefusedQuestionMap,
@@ -48,6 +50,7 @@ use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
 use known_names::KNOWN_NAMES;
 use own::OWN_ADDRESSES;
 use own_connections::OWN_CONNECTIONS;
+use owner_shares::{OWNER_SHARES, OWNERS, WANTING};
 use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use refused_questions::REFUSED_QUESTIONS;
@@ -70,6 +73,7 @@ pub struct ReputationMaps {
     server_names: Arc<ServerNameMaps>,
     refused_questions: RefusedQuestionMap,
     known_names: KnownNameMap,
+    owner_shares: OwnerShareMaps,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -108,6 +112,9 @@ impl NamedMaps for ReputationMaps {
         FIRST_BYTES_READ,
         REFUSED_QUESTIONS,
         KNOWN_NAMES,
+        OWNERS,
+        OWNER_SHARES,
+        WANTING,
     ];
 
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
@@ -120,6 +127,7 @@ impl NamedMaps for ReputationMaps {
         connections::size(loader, settings.connections);
         loader.map_max_entries(OWN_CONNECTIONS, settings.own_connections.max(1));
         loader.map_max_entries(KNOWN_NAMES, settings.known_name_lines.max(1));
+        owner_shares::size(loader, settings.owner_shares);
         for map in [SERVER_FLOWS, QUIC_FLOWS, FIRST_BYTES, FIRST_BYTES_READ] {
             let Settings {
                 server_flows,
@@ -153,6 +161,7 @@ impl NamedMaps for ReputationMaps {
             server_names: Arc::new(ServerNameMaps::new(&mut open)?),
             refused_questions: RefusedQuestionMap::new(&mut open)?,
             known_names: KnownNameMap::new(&mut open)?,
+            owner_shares: OwnerShareMaps::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -164,6 +173,7 @@ impl NamedMaps for ReputationMaps {
             .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
             .chain([self.own_connections.map(), self.refused_questions.map()])
             .chain([self.known_names.map()])
+            .chain(self.owner_shares.maps())
             .chain(self.cookies.maps())
             .chain(self.server_names.maps())
             .chain(self.connections.maps())
@@ -183,6 +193,7 @@ impl NamedMaps for ReputationMaps {
             OWN_CONNECTIONS => Some(settings.own_connections),
             KNOWN_NAMES => Some(settings.known_name_lines),
             _ => sieves::entries(map, settings.sieves)
+                .or_else(|| owner_shares::entries(map, settings.owner_shares))
                 .or_else(|| standing::entries(map, settings.standing))
                 .or_else(|| connections::entries(map, settings.connections))
                 .or_else(|| server_names::entries(map, settings.server_flows, settings.quic_flows)),
@@ -236,6 +247,12 @@ impl ReputationMaps {
     #[must_use]
     pub const fn rates(&self) -> &RateMap {
         &self.rates
+    }
+
+    /// Returns the shares that single owners have of limits in common.
+    #[must_use]
+    pub const fn owner_shares(&self) -> &OwnerShareMaps {
+        &self.owner_shares
     }
 
     /// Returns the host's own addresses.

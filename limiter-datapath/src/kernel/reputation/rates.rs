@@ -1,7 +1,10 @@
-//! The rates in force of limits whose rate is automatic.
+//! The rates in force of limits whose rate is automatic, and the shares of those in common.
 
 use aya::maps::{Array, IterableMap as _, Map, MapData};
-use limiter_common::{limit::LimitId, strategy::gcra::CurrentRate};
+use limiter_common::{
+    limit::LimitId,
+    strategy::gcra::{CurrentRate, ShareWord},
+};
 
 use crate::kernel::{DatapathError, batch, map::error};
 
@@ -32,5 +35,16 @@ impl RateMap {
     /// Gives a limit a rate.
     pub fn set(&self, limit: LimitId, rate: CurrentRate) -> Result<(), DatapathError> {
         batch::update(&self.0, &[u32::from(limit.0)], &[rate.0]).map_err(error(CURRENT_RATES))
+    }
+
+    /// Returns the share that owners without their own were given last of a limit in common, even one that
+    /// no longer holds.
+    pub fn share(&self, limit: LimitId) -> Result<ShareWord, DatapathError> {
+        self.get(limit).map(|CurrentRate(word)| ShareWord(word))
+    }
+
+    /// Gives them a share.
+    pub fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
+        self.set(limit, CurrentRate(word.0))
     }
 }

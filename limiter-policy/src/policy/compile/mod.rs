@@ -6,6 +6,7 @@ mod classes;
 mod connections;
 mod coverage;
 mod error;
+mod in_common;
 mod index;
 mod limit_sets;
 mod listed;
@@ -14,6 +15,7 @@ mod names;
 mod number;
 mod otherwise;
 mod overridden;
+mod owner_shares;
 mod rates;
 mod server_names;
 mod sieves;
@@ -40,18 +42,23 @@ use self::{
 pub use self::{
     error::CompileError,
     names::{NameTable, zones_by_number},
+    owner_shares::{MOST_OWNERS, OwnerShares},
     server_names::{ServerNames, server_names_by_number},
 };
 use super::{DnsName, Policy, Units};
 use limiter_common::{
     limit::{ANSWER_LIMITS, LimitId, MAX_LIMITS},
     name_hash::NameKeys,
+    owner::BucketKey,
     policy::NameSlot,
     policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
     standing::{Reserves, Settings},
-    strategy::{self, Parameters, gcra::CurrentRate},
+    strategy::{
+        self, Parameters,
+        gcra::{CurrentRate, Parts, ShareWord},
+    },
     table::HashKey,
 };
 
@@ -79,6 +86,8 @@ pub struct CompiledPolicy {
     /// The rates in force of limits whose rate is automatic, if the core runs natively: in the
     /// kernel, the daemon writes them to a map.
     pub current_rates: BTreeMap<LimitId, CurrentRate>,
+    /// The shares in force of limits in common, and which owners want more, likewise.
+    pub owner_shares: OwnerShares,
     /// The sets of limits by protocol and by TCP flags, then those of ranges.
     pub masks: Vec<u64>,
     /// The names in it.
@@ -178,6 +187,7 @@ impl CompiledPolicy {
                 reserving: standing::reserving(&policy.limits),
                 reserving_places: standing::reserving_places(&policy.limits),
                 automatic: automatic::limits(&policy.limits),
+                in_common: in_common::limits(&policy.limits),
                 answering_by_standing: answers::by_standing(&policy.limits),
                 cookie_port: (policy.dns_cookies_in_use()).map_or(0, |cookies| cookies.port.into()),
                 otherwise: otherwise::kinds(&policy.limits),
@@ -199,6 +209,7 @@ impl CompiledPolicy {
             rates: parameters,
             reserves,
             current_rates: BTreeMap::new(),
+            owner_shares: OwnerShares::default(),
             masks: sets.into_table(),
             zones: zones_by_number(policy),
             server_names: Arc::new(server_names),
@@ -252,7 +263,8 @@ fn entries_and_defaults(
     let limits = policy.limits.iter();
     let entries = limits.map(|limit| {
         let first = limit.counted_as(&policy.limits);
-        answers::with_answers(automatic::entry(limit), limit).counted_as(first)
+        let entry = in_common::with_floor(automatic::entry(limit), limit);
+        answers::with_answers(entry, limit).counted_as(first)
     });
     let defaults = policy.limits.iter().map(|limit| match limit.default {
         Some(rate) => rates.parameters(limit, rate),
@@ -341,6 +353,19 @@ impl Tables for CompiledPolicy {
 
     fn current_rate(&self, limit: LimitId) -> CurrentRate {
         self.current_rates.get(&limit).copied().unwrap_or_default()
+    }
+
+    fn share(&self, limit: LimitId) -> ShareWord {
+        self.owner_shares.of_limit(limit)
+    }
+
+    fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {
+        let share = self.owner_shares.want(bucket, wanted)?;
+        Some(share.in_force(now_ns))
+    }
+
+    fn note_wanting(&self, bucket: &BucketKey) {
+        self.owner_shares.note_wanting(bucket);
     }
 
     fn mask(&self, index: u32) -> Option<&u64> {

@@ -26,12 +26,11 @@ impl Rates {
         limit: &Limit,
         rate: Rate,
     ) -> Result<Parameters, CompileError> {
-        // In nanoseconds at every rate, so that the bucket's states are TATs in them.
+        // An automatic rate is in nanoseconds, so that the bucket's states are TATs in them.
         let in_ns = |interval| Parameters::new(limit.strategy, rate.burst, 1, interval);
-        let parameters = match (limit.ceiling, limit.in_common()) {
-            (Some(_), _) => in_ns(interval_of(rate.count)),
-            (None, Some((whole, floor))) => in_ns(whole).map(|whole| whole.at_interval(floor)),
-            (None, None) => Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns),
+        let parameters = match limit.ceiling {
+            Some(_) => in_ns(interval_of(rate.count)),
+            None => Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns),
         };
         let parameters = parameters.ok_or_else(|| CompileError::Rate {
             limit: limit.name.clone(),

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use limiter_policy::policy::{Limit, Policy, automatic::rate_of};
+use limiter_common::limit::IdFormat;
+use limiter_policy::policy::{Limit, Policy};
 
-use crate::cli::render::{count, counted};
+use crate::cli::render::counted;
 
 /// Prints a line for each limit whose budget the fleet has in common.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
@@ -16,12 +17,16 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
 
 fn line(limit: &Limit) -> Option<String> {
     let nodes = usize::try_from(limit.fleet_nodes?).ok()?;
-    let (_, floor) = limit.in_common()?;
+    let floor = limit.default?.of_share(limit.floor()?);
+    let whose = match limit.id_format {
+        IdFormat::Total => "one budget for all of the fleet",
+        _ => "each owner has one budget for all of the fleet",
+    };
     Some(format!(
-        "{}: one budget for all of the fleet, of {}; each has at least {} a second, whatever the others do",
+        "{}: {whose}, of {}; each has at least {} of it, whatever the others do",
         limit.name,
         counted(nodes, "node"),
-        count(rate_of(floor)),
+        floor,
     ))
 }
 
@@ -42,8 +47,8 @@ mod tests {
         policy.limits[0].fleet_nodes = Some(2);
         assert_eq!(
             shown(&policy),
-            "All: one budget for all of the fleet, of 2 nodes; each has at least 2 500 a second, \
-             whatever the others do\n"
+            "All: one budget for all of the fleet, of 2 nodes; each has at least \
+             {burst: 25, count: 2500, period: 1s} of it, whatever the others do\n"
         );
     }
 }

@@ -156,7 +156,7 @@ fn tell(datapath: &Datapath, bucket: &Refilled, asked: Option<&QuestionNames>) -
         id,
         interface,
     } = bucket_named(datapath, limit_bucket, asked)?;
-    let when_full = limit_bucket.parameters.when_full();
+    let when_full = limit_bucket.when_full();
     let has_burst = limit.strategy.has_burst();
     Some(Refill {
         limit: limit.name.clone(),

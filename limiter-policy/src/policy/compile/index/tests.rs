@@ -3,11 +3,15 @@ use std::{cell::Cell, collections::BTreeSet};
 use limiter_common::{
     limit::LimitId,
     name_hash::NameKeys,
+    owner::BucketKey,
     policy::NameSlot,
     policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
-    strategy::{Parameters, gcra::CurrentRate},
+    strategy::{
+        Parameters,
+        gcra::{CurrentRate, Parts, ShareWord},
+    },
 };
 use proptest::prelude::*;
 
@@ -62,6 +66,16 @@ impl Tables for Counting {
     fn current_rate(&self, _: LimitId) -> CurrentRate {
         CurrentRate::NONE
     }
+
+    fn share(&self, _: LimitId) -> ShareWord {
+        ShareWord::NONE
+    }
+
+    fn owner_share(&self, _: &BucketKey, _: u64, _: u64) -> Option<Parts> {
+        None
+    }
+
+    fn note_wanting(&self, _: &BucketKey) {}
 
     fn limit(&self, _: u32) -> Option<&LimitEntry> {
         None

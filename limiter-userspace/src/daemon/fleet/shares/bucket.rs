@@ -1,44 +1,45 @@
 //! The bucket that the protocol changes, by what the kernel offers.
 //!
-//! The kernel leaves a bucket as full as it was when its rate moves. So a slower rate takes the same part of
-//! the tokens as of the share, as it should; and a faster one would make tokens, which are charged before.
+//! The kernel leaves a bucket as full as it was when its share moves. So a smaller one takes the same part of
+//! the tokens, as it should; and a larger one would make tokens, which are charged before.
 //!
-//! * **Smaller**: the slower rate is in force, and no packet is decided by the faster one any more, before
+//! * **Smaller**: the smaller share is in force, and no packet is decided by the larger one any more, before
 //!   the protocol hears of it, and so before anybody else may. Until then the part that goes was this
 //!   node's; so the tokens that it gained meanwhile go with it.
-//! * **Larger**: the tokens are charged first, and the faster rate is in force when all is done, as only then
+//! * **Larger**: the tokens are charged first, and the larger share is in force when all is done, as only then
 //!   it is known until when.
 
+use limiter_common::strategy::gcra::Parts;
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{Bucket, Share};
-use limiter_policy::policy::in_common::interval_of_share;
+use limiter_policy::policy::in_common::parts;
 
 use super::lever::Lever;
 
 /// Longer than any clock runs.
 const FOREVER: u64 = u64::MAX;
 
-/// A bucket while the protocol changes it. Intervals are in nanoseconds.
+/// A bucket while the protocol changes it.
 pub(super) struct ShareBucket<'l, L> {
     lever: &'l L,
-    /// The interval of the whole budget.
+    /// What a token costs at the whole, in ticks.
     whole: u64,
     /// Until when what is in force holds at least.
     until_ns: u64,
-    /// The interval in force, or a longer one.
-    in_force: u64,
-    /// The interval of the share that the protocol has given.
-    given: u64,
+    /// The share in force, or a smaller one.
+    in_force: Parts,
+    /// The share that the protocol has given.
+    given: Parts,
     error: Option<DatapathError>,
 }
 
 impl<'l, L: Lever> ShareBucket<'l, L> {
     /// Begins to change a bucket. `until_ns`: until when the last change holds.
-    pub(super) fn new(lever: &'l L, whole: u64, until_ns: u64) -> Result<Self, DatapathError> {
-        let in_force = lever.interval()?;
+    pub(super) fn new(lever: &'l L, until_ns: u64) -> Result<Self, DatapathError> {
+        let in_force = lever.share()?;
         Ok(Self {
             lever,
-            whole,
+            whole: lever.whole(),
             until_ns,
             in_force,
             given: in_force,
@@ -47,8 +48,8 @@ impl<'l, L: Lever> ShareBucket<'l, L> {
     }
 
     /// Puts in force what the protocol has given, until a time; `None`: it does not end by itself. Returns
-    /// the interval and its end. With an error, the protocol and the kernel may disagree.
-    pub(super) fn finish(mut self, until_ns: Option<u64>) -> Result<(u64, u64), DatapathError> {
+    /// the share and its end. With an error, the protocol and the kernel may disagree.
+    pub(super) fn finish(mut self, until_ns: Option<u64>) -> Result<(Parts, u64), DatapathError> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
@@ -58,27 +59,39 @@ impl<'l, L: Lever> ShareBucket<'l, L> {
     }
 
     fn try_change(&mut self, to: Share, gained: u64) -> Result<u64, DatapathError> {
-        let (before, after) = (self.given, interval_of_share(self.whole, to));
+        let (before, after) = (self.given, parts(to).unwrap_or(Parts::LEAST));
         let mut lost = 0;
-        if after > before {
-            if after > self.in_force {
+        if after < before {
+            if after < self.in_force {
                 self.lever.set(after, self.until_ns)?;
                 self.in_force = after;
                 self.lever.wait()?;
             }
-            lost = millitokens(self.lever.credit()?, before, after);
-        } else if after < before {
+            lost = self.millitokens(self.lever.credit()?, before.number() - after.number());
+        } else if after > before {
             let credit = u128::from(self.lever.credit()?);
-            // As many tokens at the faster rate are less time.
-            let more = (credit * u128::from(before - after)).div_ceil(u128::from(before));
+            // As many tokens of a larger share are a smaller part of it.
+            let more = u128::from(after.number() - before.number());
+            let more = (credit * more).div_ceil(u128::from(after.number()));
             self.lever.charge(narrowed(more))?;
         }
         self.given = after;
-        let ns = u128::from(gained) * u128::from(after) / 1_000;
-        if ns > 0 {
-            self.lever.give(narrowed(ns))?;
+        let ticks = u128::from(gained) * self.token() / (1_000 * u128::from(after.number()));
+        if ticks > 0 {
+            self.lever.give(narrowed(ticks))?;
         }
         Ok(lost)
+    }
+
+    /// Returns how many thousandths of a token a part of a credit is, rounded down.
+    fn millitokens(&self, credit: u64, part: u32) -> u64 {
+        // A credit is at most 2^62, a part 10^7.
+        narrowed(u128::from(credit) * 1_000 * u128::from(part) / self.token().max(1))
+    }
+
+    /// Returns what a token costs at the smallest share, in ticks.
+    fn token(&self) -> u128 {
+        u128::from(self.whole) * u128::from(Parts::WHOLE.number())
     }
 }
 
@@ -97,19 +110,14 @@ impl<L: Lever> Bucket for ShareBucket<'_, L> {
     }
 }
 
-/// Returns by how many thousandths of a token less a credit is if an interval becomes longer, rounded down.
-fn millitokens(credit: u64, before: u64, after: u64) -> u64 {
-    let [credit, before, after] = [credit, before, after].map(u128::from);
-    // A credit is at most 2^62, an interval 2^24.
-    narrowed(credit * 1_000 * (after - before) / (before * after).max(1))
-}
-
 fn narrowed(number: u128) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::strategy::gcra::Gcra;
+
     use super::*;
     use crate::daemon::fleet::shares::model::Model;
 
@@ -121,10 +129,17 @@ mod tests {
         Share::billionths(percent * 10_000_000)
     }
 
+    fn model() -> Model {
+        Model::new(
+            Gcra::new(BURST, 1, WHOLE).unwrap(),
+            parts(part(10)).unwrap(),
+        )
+    }
+
     /// Changes shares one after another, each with tokens; returns what was lost and is left, in thousandths.
     fn after(model: &Model, steps: &[(u64, u64)]) -> (u64, u64) {
         let lever = model.lever();
-        let mut bucket = ShareBucket::new(&lever, WHOLE, FOREVER).unwrap();
+        let mut bucket = ShareBucket::new(&lever, FOREVER).unwrap();
         let mut lost = 0;
         for (percent, gained) in steps {
             lost += bucket.change(0, part(*percent), *gained);
@@ -135,7 +150,7 @@ mod tests {
 
     #[test]
     fn tokens_go_with_a_share_and_come_from_nowhere() {
-        let model = Model::new(WHOLE, part(10), BURST);
+        let model = model();
         assert_eq!(model.millitokens(), 1_000_000);
         // A larger share has the same tokens.
         assert_eq!(after(&model, &[(50, 0)]), (0, 1_000_000));
@@ -154,19 +169,20 @@ mod tests {
 
     #[test]
     fn a_larger_share_is_in_force_only_at_the_end() {
-        let model = Model::new(WHOLE, part(10), BURST);
+        let model = model();
         let lever = model.lever();
-        let mut bucket = ShareBucket::new(&lever, WHOLE, FOREVER).unwrap();
+        let mut bucket = ShareBucket::new(&lever, FOREVER).unwrap();
         bucket.change(0, part(50), 0);
-        assert_eq!(lever.interval().unwrap(), 12_000);
+        let tenth = parts(part(10)).unwrap();
+        assert_eq!(lever.share().unwrap(), tenth);
         // Smaller than what was given, and still larger than what is in force.
         bucket.change(0, part(20), 0);
-        assert_eq!((lever.interval().unwrap(), model.waits()), (12_000, 0));
+        assert_eq!((lever.share().unwrap(), model.waits()), (tenth, 0));
         bucket.finish(None).unwrap();
-        assert_eq!(lever.interval().unwrap(), 6_000);
-        let mut bucket = ShareBucket::new(&lever, WHOLE, FOREVER).unwrap();
+        assert_eq!(lever.share().unwrap(), parts(part(20)).unwrap());
+        let mut bucket = ShareBucket::new(&lever, FOREVER).unwrap();
         bucket.change(0, part(10), 0);
-        assert_eq!((lever.interval().unwrap(), model.waits()), (12_000, 1));
+        assert_eq!((lever.share().unwrap(), model.waits()), (tenth, 1));
         bucket.finish(None).unwrap();
     }
 }

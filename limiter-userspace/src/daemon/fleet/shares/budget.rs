@@ -1,9 +1,10 @@
 //! One limit's budget, of which this node has a share.
 
 use limiter_common::limit::{Cost, LimitId};
+use limiter_common::strategy::gcra::Parts;
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{Ask, Budget as BudgetId, Loan, Message, Node, Share};
-use limiter_policy::policy::{Limit, Mode, Rate, automatic::rate_of};
+use limiter_policy::policy::{Limit, Mode, Rate, in_common::floor_of};
 
 use super::{
     bucket::ShareBucket,
@@ -19,8 +20,8 @@ pub(super) struct Common {
     pub(super) name: String,
     cost: Cost,
     rate: Rate,
-    /// The emission interval of the whole, in nanoseconds.
-    whole: u64,
+    /// What each node always has.
+    floor: Parts,
 }
 
 impl Common {
@@ -33,7 +34,7 @@ impl Common {
             name: limit.name.clone(),
             cost: limit.cost,
             rate: limit.default?,
-            whole: limit.in_common()?.0,
+            floor: floor_of(nodes),
         })
     }
 
@@ -62,8 +63,8 @@ pub(super) struct Budget {
     has_begun: bool,
     demand: Demand,
     wanted: Share,
-    /// The interval that was last put in force, and until when, in nanoseconds.
-    in_force: (u64, u64),
+    /// The share that was last put in force, and until when, in nanoseconds.
+    in_force: (Parts, u64),
     error: Option<String>,
 }
 
@@ -71,12 +72,12 @@ impl Budget {
     pub(super) fn new(common: Common, limit: LimitId, me: &Me, now_ns: u64) -> Self {
         Self {
             node: node(&common, me, now_ns),
+            in_force: (common.floor, 0),
             common,
             limit,
             has_begun: false,
             demand: Demand::default(),
             wanted: Share::NONE,
-            in_force: (0, 0),
             error: None,
         }
     }
@@ -97,7 +98,10 @@ impl Budget {
             }
         };
         // A quarter more than comes, so that what comes unevenly passes, too.
-        let part = u128::from(wanted) * u128::from(self.common.whole) * 5 / 4;
+        let Rate {
+            count, period_ns, ..
+        } = self.common.rate;
+        let part = u128::from(wanted) * u128::from(period_ns) * 5 / 4 / u128::from(count.max(1));
         self.wanted = Share::billionths(u64::try_from(part).unwrap_or(u64::MAX));
         let wanted = self.wanted;
         let asks = self.change(host, me, |node, now_ns, bucket| {
@@ -153,7 +157,7 @@ impl Budget {
         now_ns: u64,
         act: impl FnOnce(&mut Node, u64, &mut ShareBucket<'_, L>) -> T,
     ) -> Result<T, DatapathError> {
-        let mut bucket = ShareBucket::new(lever, self.common.whole, self.in_force.1)?;
+        let mut bucket = ShareBucket::new(lever, self.in_force.1)?;
         let done = act(&mut self.node, now_ns, &mut bucket);
         self.in_force = bucket.finish(self.node.in_force(now_ns).until)?;
         Ok(done)
@@ -163,20 +167,19 @@ impl Budget {
     fn fail(&mut self, error: &DatapathError, me: &Me, now_ns: u64) {
         self.node = node(&self.common, me, now_ns);
         self.has_begun = false;
-        self.in_force = (0, 0);
+        self.in_force = (self.common.floor, 0);
         self.error = Some(error.to_string());
     }
 
     /// Tells what this node has of it.
     pub(super) fn status(&self, now_ns: u64) -> FleetShare {
         let share = self.node.in_force(now_ns).share;
-        let interval = self.in_force.0.max(self.common.whole);
-        let burst = u128::from(self.common.rate.burst) * u128::from(self.common.whole);
+        let rate = self.common.rate.of_share(self.in_force.0);
         FleetShare {
             share_billionths: share.in_billionths(),
             wanted_billionths: self.wanted.in_billionths(),
-            rate: rate_of(interval),
-            burst: u64::try_from(burst / u128::from(interval.max(1))).unwrap_or(u64::MAX),
+            rate: rate.a_second(),
+            burst: rate.burst,
             error: self.error.clone(),
         }
     }

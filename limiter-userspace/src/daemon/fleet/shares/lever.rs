@@ -1,23 +1,28 @@
 //! The means of a host to move parts of budgets: the kernel has them, and a model in tests.
 
-use limiter_common::limit::LimitId;
-use limiter_datapath::kernel::{Datapath, DatapathError, MovingBucket, monotonic_now};
+use limiter_common::{
+    limit::LimitId,
+    owner::BucketKey,
+    strategy::gcra::{Parts, ShareWord},
+};
+use limiter_datapath::kernel::{Datapath, DatapathError, MovingBucket, Shares, monotonic_now};
 
-/// A bucket whose emission interval moves, which leaves it as full as it was. Times and credits are in
-/// nanoseconds.
+/// A bucket whose share moves, which leaves it as full as it was. Credits are in ticks.
 pub(super) trait Lever {
-    /// Returns the emission interval in force.
-    fn interval(&self) -> Result<u64, DatapathError>;
-    /// Puts an interval in force until a time.
-    fn set(&self, interval_ns: u64, until_ns: u64) -> Result<(), DatapathError>;
-    /// Returns once no packet is decided by an interval of before.
+    /// Returns what a token costs at the whole, in ticks.
+    fn whole(&self) -> u64;
+    /// Returns the share in force.
+    fn share(&self) -> Result<Parts, DatapathError>;
+    /// Puts a share in force until a time, in nanoseconds.
+    fn set(&self, share: Parts, until_ns: u64) -> Result<(), DatapathError>;
+    /// Returns once no packet is decided by a share of before.
     fn wait(&self) -> Result<(), DatapathError>;
     /// Returns what the bucket holds.
     fn credit(&self) -> Result<u64, DatapathError>;
     /// Takes from the bucket, even what it does not hold.
-    fn charge(&self, ns: u64) -> Result<(), DatapathError>;
+    fn charge(&self, ticks: u64) -> Result<(), DatapathError>;
     /// Gives to the bucket, until it is full.
-    fn give(&self, ns: u64) -> Result<(), DatapathError>;
+    fn give(&self, ticks: u64) -> Result<(), DatapathError>;
 }
 
 /// A host.
@@ -37,41 +42,58 @@ pub(super) trait Host {
     fn wanted(&self, limit: LimitId) -> Result<u64, DatapathError>;
 }
 
-impl Lever for MovingBucket<'_> {
-    fn interval(&self) -> Result<u64, DatapathError> {
-        self.interval()
+/// The one bucket that a host has of a limit.
+pub(super) struct HostBucket<'d> {
+    limit: LimitId,
+    shares: Shares<'d>,
+    bucket: MovingBucket<'d>,
+}
+
+impl Lever for HostBucket<'_> {
+    fn whole(&self) -> u64 {
+        self.bucket.whole()
     }
 
-    fn set(&self, interval_ns: u64, until_ns: u64) -> Result<(), DatapathError> {
-        self.set(interval_ns, until_ns)
+    fn share(&self) -> Result<Parts, DatapathError> {
+        self.bucket.share()
+    }
+
+    fn set(&self, share: Parts, until_ns: u64) -> Result<(), DatapathError> {
+        self.shares
+            .set_limit(self.limit, ShareWord::new(share, until_ns))
     }
 
     fn wait(&self) -> Result<(), DatapathError> {
-        self.wait()
+        self.shares.wait()
     }
 
     fn credit(&self) -> Result<u64, DatapathError> {
-        self.credit()
+        self.bucket.credit()
     }
 
-    fn charge(&self, ns: u64) -> Result<(), DatapathError> {
-        self.charge(ns)
+    fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
+        self.bucket.charge(ticks)
     }
 
-    fn give(&self, ns: u64) -> Result<(), DatapathError> {
-        self.give(ns)
+    fn give(&self, ticks: u64) -> Result<(), DatapathError> {
+        self.bucket.give(ticks)
     }
 }
 
 impl Host for Datapath {
-    type Lever<'h> = MovingBucket<'h>;
+    type Lever<'h> = HostBucket<'h>;
 
     fn now_ns(&self) -> u64 {
         monotonic_now()
     }
 
-    fn lever(&self, limit: LimitId) -> Option<MovingBucket<'_>> {
-        self.moving_bucket(limit)
+    fn lever(&self, limit: LimitId) -> Option<HostBucket<'_>> {
+        let shares = self.shares()?;
+        Some(HostBucket {
+            limit,
+            shares,
+            bucket: shares.bucket(&BucketKey::of_host(limit))?,
+        })
     }
 
     fn wanted(&self, limit: LimitId) -> Result<u64, DatapathError> {

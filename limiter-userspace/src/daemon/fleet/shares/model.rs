@@ -4,20 +4,18 @@ use std::cell::Cell;
 
 use limiter_common::{
     limit::LimitId,
-    strategy::gcra::{CurrentRate, Gcra},
+    strategy::gcra::{Gcra, Parts, ShareWord},
 };
 use limiter_datapath::kernel::DatapathError;
-use limiter_fleet::Share;
-use limiter_policy::policy::in_common::interval_of_share;
 
 use super::lever::{Host, Lever};
 
 /// A host with the bucket of one limit.
 pub(super) struct Model {
-    whole: u64,
-    floor: Gcra,
+    whole: Gcra,
+    floor: Parts,
     pub(super) now_ns: Cell<u64>,
-    word: Cell<CurrentRate>,
+    word: Cell<ShareWord>,
     tat: Cell<u64>,
     wanted: Cell<u64>,
     waits: Cell<u64>,
@@ -25,11 +23,10 @@ pub(super) struct Model {
 
 impl Model {
     /// Makes a full one at its floor.
-    pub(super) fn new(whole: u64, floor: Share, burst: u64) -> Self {
-        let gcra = Gcra::new(burst, 1, whole).unwrap();
+    pub(super) fn new(whole: Gcra, floor: Parts) -> Self {
         Self {
             whole,
-            floor: gcra.at_interval(interval_of_share(whole, floor)),
+            floor,
             now_ns: Cell::new(1_000_000_000),
             word: Cell::default(),
             tat: Cell::new(0),
@@ -50,26 +47,30 @@ impl Model {
     /// Has a packet come; returns whether it passes.
     pub(super) fn admit(&self) -> bool {
         self.wanted.set(self.wanted.get() + 1);
-        let gcra = self.floor.at_interval(self.interval());
-        let mut tat = self.tat.get();
-        let passes = gcra.take(self.now_ns.get(), &mut tat);
-        self.tat.set(tat);
-        passes
+        let mut spend = self.whole.spend(self.now(), 1).unwrap();
+        spend.increment = self.share().cost(spend.increment);
+        let after = spend.apply(self.tat.get());
+        self.tat.set(after.unwrap_or(self.tat.get()));
+        after.is_ok()
     }
 
     /// Returns what the bucket holds, in thousandths of a token.
     pub(super) fn millitokens(&self) -> u64 {
-        self.credit() * 1_000 / self.interval()
+        self.whole.tokens(self.credit() * 1_000, self.share())
     }
 
-    fn interval(&self) -> u64 {
-        let of_floor = self.floor.emission_interval;
-        (self.word.get()).interval(self.now_ns.get(), self.whole, of_floor)
+    fn now(&self) -> u64 {
+        self.whole.ticks(self.now_ns.get())
+    }
+
+    fn share(&self) -> Parts {
+        let share = self.word.get().or(self.floor, self.now_ns.get());
+        share.or_larger(self.floor)
     }
 
     fn credit(&self) -> u64 {
-        let debt = self.tat.get().saturating_sub(self.now_ns.get());
-        self.floor.burst_offset.saturating_sub(debt)
+        let debt = self.tat.get().saturating_sub(self.now());
+        self.whole.burst_offset.saturating_sub(debt)
     }
 }
 
@@ -77,12 +78,16 @@ impl Model {
 pub(super) struct ModelBucket<'m>(&'m Model);
 
 impl Lever for ModelBucket<'_> {
-    fn interval(&self) -> Result<u64, DatapathError> {
-        Ok(self.0.interval())
+    fn whole(&self) -> u64 {
+        self.0.whole.emission_interval
     }
 
-    fn set(&self, interval_ns: u64, until_ns: u64) -> Result<(), DatapathError> {
-        self.0.word.set(CurrentRate::new(interval_ns, until_ns));
+    fn share(&self) -> Result<Parts, DatapathError> {
+        Ok(self.0.share())
+    }
+
+    fn set(&self, share: Parts, until_ns: u64) -> Result<(), DatapathError> {
+        self.0.word.set(ShareWord::new(share, until_ns));
         Ok(())
     }
 
@@ -95,16 +100,16 @@ impl Lever for ModelBucket<'_> {
         Ok(self.0.credit())
     }
 
-    fn charge(&self, ns: u64) -> Result<(), DatapathError> {
-        let from = self.0.tat.get().max(self.0.now_ns.get());
-        self.0.tat.set(from + ns);
+    fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
+        let from = self.0.tat.get().max(self.0.now());
+        self.0.tat.set(from + ticks);
         Ok(())
     }
 
-    fn give(&self, ns: u64) -> Result<(), DatapathError> {
-        let now_ns = self.0.now_ns.get();
-        let from = self.0.tat.get().max(now_ns);
-        self.0.tat.set(from.saturating_sub(ns).max(now_ns));
+    fn give(&self, ticks: u64) -> Result<(), DatapathError> {
+        let now = self.0.now();
+        let from = self.0.tat.get().max(now);
+        self.0.tat.set(from.saturating_sub(ticks).max(now));
         Ok(())
     }
 }

@@ -4,8 +4,11 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fastrand::Rng;
-use limiter_common::limit::{BUILT_IN, Cost, IdFormat, LimitId};
-use limiter_fleet::{Members, Note, Terms, floor_among};
+use limiter_common::{
+    limit::{BUILT_IN, Cost, IdFormat, LimitId},
+    strategy::gcra::Gcra,
+};
+use limiter_fleet::{Members, Note, Terms};
 use limiter_policy::policy::{Limit, Rate};
 
 use super::{
@@ -35,8 +38,9 @@ struct World {
     sent: Vec<(usize, Note)>,
     /// How many of a hundred letters are lost, and how many are late or come twice.
     faults: u64,
-    /// The level of one bucket for all, in nanoseconds.
-    whole_level: u64,
+    /// The TAT of one bucket for all, in ticks.
+    whole_tat: u64,
+    whole: Gcra,
 }
 
 impl World {
@@ -50,9 +54,9 @@ impl World {
             fleet_nodes: Some(members.count()),
             ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
         };
-        let (whole, _) = limit.in_common().unwrap();
-        let floor = floor_among(members.count());
-        let hosts = (0..nodes).map(|_| (Model::new(whole, floor, rate.burst), None));
+        let whole = Gcra::new(rate.burst, rate.count, rate.period_ns).unwrap();
+        let floor = limit.floor().unwrap();
+        let hosts = (0..nodes).map(|_| (Model::new(whole, floor), None));
         Self {
             rng: Rng::with_seed(seed),
             hosts: hosts.collect(),
@@ -65,7 +69,8 @@ impl World {
             under_way: BinaryHeap::new(),
             sent: Vec::new(),
             faults,
-            whole_level: whole * rate.burst,
+            whole_tat: 0,
+            whole,
             limit,
             members,
         }
@@ -82,15 +87,12 @@ impl World {
         let end = self.now_ms + ms;
         while self.now_ms < end {
             self.now_ms += STEP_MS;
-            let rate = self.limit.default.unwrap();
-            let (whole, _) = self.limit.in_common().unwrap();
-            self.whole_level = (self.whole_level + STEP_MS * MS).min(whole * rate.burst);
             for (model, _) in &self.hosts {
                 model.now_ns.set(self.now_ms * MS);
             }
             self.deliver();
             for number in 0..self.hosts.len() {
-                self.packets(number, whole);
+                self.packets(number);
                 if (self.now_ms + number as u64 * 37).is_multiple_of(TICK_MS) {
                     self.tick(number);
                 }
@@ -98,14 +100,15 @@ impl World {
         }
     }
 
-    fn packets(&mut self, number: usize, whole: u64) {
+    fn packets(&mut self, number: usize) {
         self.rest[number] += self.demand[number] * STEP_MS;
         while self.rest[number] >= 1_000 {
             self.rest[number] -= 1_000;
             if self.hosts[number].0.admit() {
                 self.admitted[number] += 1;
-                let left = self.whole_level.checked_sub(whole);
-                self.whole_level = left.expect("above the budget");
+                let now = self.whole.ticks(self.now_ms * MS);
+                let is_within = self.whole.take(now, &mut self.whole_tat);
+                assert!(is_within, "above the budget");
             }
         }
     }

@@ -1,0 +1,45 @@
+//! What of a limit is in force, if its rate moves while the policy stays.
+
+use super::Tables;
+use crate::{limit::LimitId, owner::BucketKey, strategy::gcra::Parts};
+
+/// Returns the emission interval in force at the time `now_ns`, in nanoseconds, of the limit with
+/// that index, whose rate is automatic; `of_floor` is the one at its floor. A packet costs it one
+/// token, so that is its increment.
+#[inline(always)]
+pub fn interval_in_force<T: Tables>(
+    tables: &T,
+    limit_index: u32,
+    of_floor: u64,
+    now_ns: u64,
+) -> u64 {
+    match tables.limit(limit_index) {
+        Some(limit) => {
+            let rate = tables.current_rate(LimitId(limit.id));
+            limit.interval_in_force(rate, of_floor, now_ns)
+        }
+        // The policy compiler rules this out.
+        None => of_floor,
+    }
+}
+
+/// Returns the share in force at the time `now_ns` of a bucket of the limit with that index, whose budget
+/// a fleet has in common, and counts what a packet wants of it, in tokens.
+#[inline(always)]
+pub fn share_in_force<T: Tables>(
+    tables: &T,
+    limit_index: u32,
+    bucket: &BucketKey,
+    wanted: u64,
+    now_ns: u64,
+) -> Parts {
+    let own = tables.owner_share(bucket, wanted, now_ns);
+    match tables.limit(limit_index) {
+        Some(limit) => {
+            let of_limit = tables.share(LimitId(limit.id));
+            limit.share_in_force(own, of_limit, now_ns)
+        }
+        // The policy compiler rules this out.
+        None => Parts::LEAST,
+    }
+}

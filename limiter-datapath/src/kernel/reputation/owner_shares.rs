@@ -1,0 +1,267 @@
+//! The maps of the shares that single owners have of limits in common. Only the daemon gives shares and
+//! takes them; packets count what they want, and note who has none and wants one.
+//!
+//! A share has a number, its place in an array, as long as its owner has it. Words change in place, so that
+//! programs see them whole, and nothing that packets count is lost. An owner that is removed gives its
+//! number to another only after all programs have ended that may have found it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use aya::{
+    EbpfLoader,
+    maps::{HashMap as KernelHashMap, IterableMap as _, Map, MapData},
+};
+use limiter_common::{
+    limit::LimitId,
+    owner::BucketKey,
+    policy::Shape,
+    strategy::gcra::{OwnerShare, ShareWord},
+};
+use limiter_policy::policy::MOST_OWNERS;
+
+use crate::kernel::{
+    DatapathError,
+    grace::wait_for_running_programs,
+    hash,
+    map::error,
+    mapped::{Mapped, Shared},
+    pod::InMap,
+};
+
+pub(in crate::kernel) const OWNERS: &str = "OWNERS";
+pub(in crate::kernel) const OWNER_SHARES: &str = "OWNER_SHARES";
+pub(in crate::kernel) const WANTING: &str = "WANTING";
+
+const NAMES: [&str; 3] = [OWNERS, OWNER_SHARES, WANTING];
+
+/// Returns how many owners have room under a policy of that shape; 0: none have shares of their own.
+pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
+    if shape.in_common == 0 { 0 } else { MOST_OWNERS }
+}
+
+/// Sizes the maps.
+pub(super) fn size(loader: &mut EbpfLoader<'_>, capacity: u32) {
+    for map in NAMES {
+        loader.map_max_entries(map, capacity.max(1));
+    }
+}
+
+/// Returns how many entries a map has; `None`: it is none of these.
+pub(super) fn entries(map: &str, capacity: u32) -> Option<u32> {
+    NAMES.contains(&map).then_some(capacity)
+}
+
+/// An [`OwnerShare`], which packets look at and count in.
+#[repr(C)]
+struct SharedShare {
+    word: AtomicU64,
+    after: AtomicU64,
+    wanted: AtomicU64,
+}
+
+// SAFETY: three such words.
+unsafe impl Shared for SharedShare {
+    type Value = [u64; 3];
+}
+
+impl SharedShare {
+    fn get(&self) -> OwnerShare {
+        OwnerShare {
+            word: ShareWord(self.word.load(Ordering::Acquire)),
+            after: self.after.load(Ordering::Acquire),
+            wanted: self.wanted.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Sets the share, and leaves what is wanted. A program may see one word of before.
+    fn set(&self, share: &OwnerShare) {
+        self.after.store(share.after, Ordering::Release);
+        self.word.store(share.word.0, Ordering::Release);
+    }
+}
+
+/// Which numbers are given.
+struct Numbers {
+    of_owners: HashMap<BucketKey, u32>,
+    free: Vec<u32>,
+}
+
+/// Reads and changes the shares of owners.
+pub struct OwnerShareMaps {
+    owners: KernelHashMap<MapData, InMap<BucketKey>, InMap<u64>>,
+    shares: Mapped<SharedShare>,
+    wanting: KernelHashMap<MapData, InMap<BucketKey>, InMap<u64>>,
+    /// `None`: to be read from the map.
+    numbers: Mutex<Option<Numbers>>,
+}
+
+impl OwnerShareMaps {
+    pub(super) fn new(
+        mut open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        let owners = open(OWNERS)?.try_into().map_err(error(OWNERS))?;
+        let shares = open(OWNER_SHARES)?.try_into();
+        let wanting = open(WANTING)?.try_into().map_err(error(WANTING))?;
+        Ok(Self {
+            owners,
+            shares: Mapped::new(shares.map_err(error(OWNER_SHARES))?)?,
+            wanting,
+            numbers: Mutex::new(None),
+        })
+    }
+
+    /// Returns the maps with their names.
+    pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
+        [
+            (OWNERS, self.owners.map()),
+            (OWNER_SHARES, self.shares.map()),
+            (WANTING, self.wanting.map()),
+        ]
+    }
+
+    /// Returns all owners with shares of their own, not as of one moment.
+    pub fn all(&self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
+        self.with_numbers(|numbers| {
+            let owners = numbers.of_owners.iter();
+            let shares = owners.filter_map(|(bucket, number)| {
+                let share = self.shares.get(*number)?;
+                Some((*bucket, share.get()))
+            });
+            Ok(shares.collect())
+        })
+    }
+
+    /// Returns an owner's share; `None`: it has none of its own.
+    pub fn get(&self, bucket: &BucketKey) -> Result<Option<OwnerShare>, DatapathError> {
+        self.with_numbers(|numbers| {
+            let number = numbers.of_owners.get(bucket);
+            let share = number.and_then(|number| self.shares.get(*number));
+            Ok(share.map(SharedShare::get))
+        })
+    }
+
+    /// Sets the shares of owners, whatever is wanted of them. Programs that run may use those of before.
+    ///
+    /// # Errors
+    ///
+    /// There is no room for all, or the kernel refuses: some are set.
+    pub fn set(&self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
+        self.with_numbers(|numbers| {
+            let (mut keys, mut given) = (Vec::new(), Vec::new());
+            let mut has_room = true;
+            for (bucket, share) in owners {
+                if let Some(number) = numbers.of_owners.get(bucket) {
+                    if let Some(place) = self.shares.get(*number) {
+                        place.set(share);
+                    }
+                    continue;
+                }
+                let number = numbers.free.pop();
+                let place = number.and_then(|number| Some((number, self.shares.get(number)?)));
+                let Some((number, place)) = place else {
+                    has_room = false;
+                    continue;
+                };
+                place.set(share);
+                place.wanted.store(0, Ordering::Relaxed);
+                numbers.of_owners.insert(*bucket, number);
+                keys.push(InMap(*bucket));
+                given.push(InMap(u64::from(number)));
+            }
+            hash::write(&self.owners, &keys, &given).map_err(error(OWNERS))?;
+            if has_room {
+                Ok(())
+            } else {
+                Err(DatapathError::NoRoomForShare(self.shares.count()))
+            }
+        })
+    }
+
+    /// Takes the shares of owners, if they have any, and returns once no program uses them.
+    pub fn remove(&self, buckets: &[BucketKey]) -> Result<(), DatapathError> {
+        self.with_numbers(|numbers| {
+            let mut freed = Vec::new();
+            for bucket in buckets {
+                if let Some(number) = numbers.of_owners.remove(bucket) {
+                    hash::remove(&self.owners, *bucket).map_err(error(OWNERS))?;
+                    freed.push(number);
+                }
+            }
+            if !freed.is_empty() {
+                wait_for_running_programs()?;
+            }
+            numbers.free.append(&mut freed);
+            Ok(())
+        })
+    }
+
+    /// Takes the shares of all owners of a limit.
+    pub(in crate::kernel) fn forget_limit(&self, limit: LimitId) -> Result<(), DatapathError> {
+        let all = self.all()?.into_iter();
+        let of_limit = all.filter(|(bucket, _)| bucket.limit == limit.0);
+        let of_limit: Vec<_> = of_limit.map(|(bucket, _)| bucket).collect();
+        self.remove(&of_limit)
+    }
+
+    /// Takes out the owners without shares of which packets were refused, each with their number, as far
+    /// as they are known, those with the most first.
+    pub fn take_wanting(&self) -> Result<Vec<(BucketKey, u64)>, DatapathError> {
+        let mut wanting = hash::take(&self.wanting).map_err(error(WANTING))?;
+        wanting.sort_unstable_by_key(|(_, refused)| std::cmp::Reverse(*refused));
+        Ok(wanting)
+    }
+
+    /// Reads anew which owners have shares: another set of the same maps may have changed them.
+    pub(in crate::kernel) fn read_again(&self) {
+        *self.numbers() = None;
+    }
+
+    fn with_numbers<T>(
+        &self,
+        then: impl FnOnce(&mut Numbers) -> Result<T, DatapathError>,
+    ) -> Result<T, DatapathError> {
+        let mut kept = self.numbers();
+        let mut numbers = match kept.take() {
+            Some(numbers) => numbers,
+            None => self.read()?,
+        };
+        // After an error, they are read again.
+        let done = then(&mut numbers)?;
+        *kept = Some(numbers);
+        Ok(done)
+    }
+
+    fn read(&self) -> Result<Numbers, DatapathError> {
+        let read = hash::read(&self.owners).map_err(error(OWNERS))?;
+        let numbered = read.into_iter().filter_map(|(bucket, number)| {
+            let number = u32::try_from(number).ok()?;
+            Some((bucket, number))
+        });
+        let of_owners: HashMap<BucketKey, u32> = numbered.collect();
+        // None may be in use that an interrupted removal has freed.
+        wait_for_running_programs()?;
+        let mut is_free = vec![true; self.shares.count() as usize];
+        for number in of_owners.values() {
+            if let Some(is_free) = is_free.get_mut(*number as usize) {
+                *is_free = false;
+            }
+        }
+        let numbers = (0..).zip(is_free);
+        let free = numbers.filter_map(|(number, is_free)| is_free.then_some(number));
+        Ok(Numbers {
+            of_owners,
+            free: free.collect(),
+        })
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Option<Numbers>> {
+        // What a panic has interrupted is read again.
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,380 @@
+//! Limits that a fleet has in common: packets find the share in force in both engines, an owner's own or
+//! that of all, and leave what they want.
+
+use std::{collections::HashMap, net::IpAddr};
+
+use anyhow::Result;
+use limiter_common::{
+    limit::{BUILT_IN, Cost, IdFormat, LimitId},
+    owner::BucketKey,
+    reason::Reason::{OverLimit, Reserved, WithinLimits},
+    strategy::gcra::{OwnerShare, Parts, ShareWord},
+};
+use limiter_policy::{
+    config::Store,
+    policy::{Limit, Override, OverrideId, Rate, Reserve, Reserved as Part, in_common::floor_of},
+};
+use proptest::{prelude::*, test_runner::TestRunner};
+use testbed::Frame;
+
+use crate::{
+    differential::generate,
+    engine::{Engines, START, policy},
+};
+
+const SECOND: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+
+const ID: LimitId = LimitId(32);
+const NODES: u32 = 2;
+/// A fortieth of it is 100 tokens at once.
+const RATE: Rate = Rate {
+    burst: 4_000,
+    count: 40_000,
+    period_ns: SECOND,
+};
+
+fn in_common(id_format: IdFormat, cost: Cost, rate: Rate) -> Limit {
+    Limit {
+        name: "All".to_owned(),
+        id: ID,
+        id_format,
+        cost,
+        fleet_nodes: Some(NODES),
+        ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
+    }
+}
+
+fn frame(source: &str, payload: &[u8]) -> Result<Vec<u8>> {
+    let source: IpAddr = source.parse()?;
+    let to = if source.is_ipv4() {
+        "198.51.100.1"
+    } else {
+        "2001:db8:ffff::1"
+    };
+    Frame::new(source, to.parse()?).udp(1, 2, payload)
+}
+
+/// Returns so many hundredths of the whole.
+fn percent(percent: u32) -> Parts {
+    Parts::new(percent * (Parts::WHOLE.number() / 100)).expect("a share")
+}
+
+/// Returns the word of a share that holds until `offset_ns` after the start of the engines' clocks, or a
+/// little shorter.
+const fn until(share: Parts, offset_ns: u64) -> ShareWord {
+    ShareWord::new(share, START + offset_ns)
+}
+
+fn in_both_stores(check: impl Fn(Store) -> Result<()>) -> Result<()> {
+    check(Store::Table)?;
+    check(Store::Hash)
+}
+
+/// Sends packets `offset_ns` after the start of the engines' clocks; returns how many pass.
+fn passing(engines: &mut Engines, offset_ns: u64, source: &str, packets: usize) -> Result<usize> {
+    let frame = frame(source, b"")?;
+    let reasons = (0..packets).map(|_| engines.judge(offset_ns, &frame));
+    Ok(reasons.filter(|reason| *reason == WithinLimits).count())
+}
+
+fn of_source(source: &str, prefix_length: u8) -> Result<BucketKey> {
+    let source: IpAddr = source.parse()?;
+    Ok(BucketKey::of_source(ID, source.into(), prefix_length))
+}
+
+#[test]
+fn a_share_of_all_decides_until_it_ends() -> Result<()> {
+    let limit = in_common(IdFormat::Total, Cost::Packets, RATE);
+    in_both_stores(|store| {
+        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+        let all = "192.0.2.1";
+        assert_eq!(passing(&mut engines, 0, all, 120)?, 100, "a fortieth");
+        engines.set_share(ID, until(percent(50), 10 * SECOND))?;
+        assert_eq!(passing(&mut engines, SECOND, all, 2_100)?, 2_000, "a half");
+        assert_eq!(passing(&mut engines, SECOND + 10 * MS, all, 300)?, 200);
+        engines.set_share(ID, until(Parts::WHOLE, 10 * SECOND))?;
+        assert_eq!(passing(&mut engines, 2 * SECOND, all, 4_100)?, 4_000);
+        engines.set_share(ID, until(Parts::LEAST, 10 * SECOND))?;
+        assert_eq!(
+            passing(&mut engines, 3 * SECOND, all, 120)?,
+            100,
+            "never less"
+        );
+        engines.set_share(ID, until(percent(50), 10 * SECOND))?;
+        assert_eq!(
+            passing(&mut engines, 10 * SECOND, all, 120)?,
+            100,
+            "it ended"
+        );
+        // The host is an owner as any other.
+        let host = BucketKey::of_host(ID);
+        assert_eq!(
+            engines.take_wanting(),
+            HashMap::from([(host, 20 + 100 + 100 + 100 + 20 + 20)])
+        );
+        let own = OwnerShare::new(until(percent(25), 30 * SECOND), percent(10));
+        engines.set_owner(host, Some(own))?;
+        assert_eq!(passing(&mut engines, 20 * SECOND, all, 1_100)?, 1_000);
+        assert_eq!(passing(&mut engines, 30 * SECOND, all, 500)?, 400);
+        assert_eq!(engines.owner_shares()[&host].wanted, 1_600);
+        assert!(engines.take_wanting().is_empty());
+        engines.assert_same_state();
+        Ok(())
+    })
+}
+
+#[test]
+fn an_owner_has_its_own_share_or_that_of_all() -> Result<()> {
+    let formats = [
+        (IdFormat::IpAddress, "192.0.2.1", 32, "192.0.2.2"),
+        (IdFormat::IpAddress, "2001:db8::1", 128, "2001:db8::2"),
+        (
+            IdFormat::Ipv4RangeCidr { prefix_length: 20 },
+            "192.0.2.1",
+            20,
+            "192.0.32.1",
+        ),
+        (
+            IdFormat::Ipv6RangeCidr { prefix_length: 56 },
+            "2001:db8::1",
+            56,
+            "2001:db8:0:100::1",
+        ),
+    ];
+    for (id_format, hot, prefix_length, cold) in formats {
+        let limit = in_common(id_format, Cost::Packets, RATE);
+        in_both_stores(|store| {
+            let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+            let (of_hot, of_cold) = (
+                of_source(hot, prefix_length)?,
+                of_source(cold, prefix_length)?,
+            );
+            for source in [hot, cold] {
+                assert_eq!(passing(&mut engines, 0, source, 130)?, 100, "the floor");
+            }
+            engines.set_share(ID, ShareWord::forever(percent(10)))?;
+            for source in [hot, cold] {
+                assert_eq!(passing(&mut engines, SECOND, source, 500)?, 400);
+            }
+            let wanting = HashMap::from([(of_hot, 130), (of_cold, 130)]);
+            assert_eq!(engines.take_wanting(), wanting);
+            assert!(engines.take_wanting().is_empty());
+            // One share until its end, another then, whatever all others have.
+            let own = OwnerShare::new(until(percent(50), 5 * SECOND), percent(5));
+            engines.set_owner(of_hot, Some(own))?;
+            assert_eq!(passing(&mut engines, 2 * SECOND, hot, 2_500)?, 2_000);
+            assert_eq!(passing(&mut engines, 2 * SECOND, cold, 500)?, 400);
+            assert_eq!(passing(&mut engines, 5 * SECOND, hot, 300)?, 200);
+            assert_eq!(passing(&mut engines, 5 * SECOND, cold, 500)?, 400);
+            assert_eq!(engines.take_wanting(), HashMap::from([(of_cold, 200)]));
+            let shares = engines.owner_shares();
+            assert_eq!(shares[&of_hot].wanted, 2_800);
+            // Another share goes on counting; without one, it has that of all again.
+            let whole = OwnerShare::new(ShareWord::forever(Parts::WHOLE), Parts::WHOLE);
+            engines.set_owner(of_hot, Some(whole))?;
+            assert_eq!(passing(&mut engines, 7 * SECOND, hot, 4_100)?, 4_000);
+            assert_eq!(engines.owner_shares()[&of_hot].wanted, 6_900);
+            engines.set_owner(of_hot, None)?;
+            assert_eq!(passing(&mut engines, 9 * SECOND, hot, 410)?, 400);
+            assert_eq!(engines.take_wanting(), HashMap::from([(of_hot, 10)]));
+            assert!(engines.owner_shares().is_empty());
+            engines.assert_same_state();
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_override_is_shared_likewise() -> Result<()> {
+    let half = Override {
+        id: OverrideId::Prefix("192.0.2.1/32".parse()?),
+        rate: Rate {
+            burst: 2_000,
+            count: 3,
+            ..RATE
+        },
+        comment: None,
+    };
+    let limit = Limit {
+        overrides: vec![half],
+        ..in_common(IdFormat::IpAddress, Cost::Packets, RATE)
+    };
+    in_both_stores(|store| {
+        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+        assert_eq!(passing(&mut engines, 0, "192.0.2.1", 130)?, 50);
+        assert_eq!(passing(&mut engines, 0, "192.0.2.2", 130)?, 100);
+        engines.set_share(ID, ShareWord::forever(percent(10)))?;
+        assert_eq!(
+            passing(&mut engines, 1_000 * SECOND, "192.0.2.1", 220)?,
+            200
+        );
+        engines.assert_same_state();
+        Ok(())
+    })
+}
+
+/// At 20 GB/s, a byte costs one tick, of which a share would be two: so a frame's cost is rounded, not a byte's.
+#[test]
+fn bytes_are_shared_to_a_tick_of_each_frame() -> Result<()> {
+    let rate = Rate {
+        burst: 1_000_000,
+        count: 20_000_000_000,
+        period_ns: SECOND,
+    };
+    let limit = in_common(IdFormat::IpAddress, Cost::Bytes, rate);
+    let frame = frame("192.0.2.1", &[0; 958])?;
+    assert_eq!(frame.len(), 1_000);
+    in_both_stores(|store| {
+        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+        let passing = |engines: &mut Engines, offset_ns| {
+            let reasons = (0..1_010).map(|_| engines.judge(offset_ns, &frame));
+            reasons.filter(|reason| *reason == WithinLimits).count()
+        };
+        assert_eq!(passing(&mut engines, 0), 25, "a fortieth");
+        let third = Parts::of_ratio(1, 3).expect("a share");
+        engines.set_share(ID, ShareWord::forever(third))?;
+        assert_eq!(passing(&mut engines, SECOND), 333);
+        engines.set_share(ID, ShareWord::forever(percent(99)))?;
+        assert_eq!(
+            passing(&mut engines, 2 * SECOND),
+            989,
+            "a tick less for each"
+        );
+        let wanting = engines.take_wanting();
+        assert_eq!(wanting[&of_source("192.0.2.1", 32)?], 985 + 677 + 21);
+        let own = OwnerShare::new(ShareWord::forever(percent(30)), percent(30));
+        engines.set_owner(of_source("192.0.2.1", 32)?, Some(own))?;
+        assert_eq!(passing(&mut engines, 3 * SECOND), 299);
+        let shares = engines.owner_shares();
+        assert_eq!(
+            shares.values().next().map(|share| share.wanted),
+            Some(1_010_000)
+        );
+        engines.assert_same_state();
+        Ok(())
+    })
+}
+
+#[test]
+fn a_reserve_is_a_part_of_the_share() -> Result<()> {
+    let limit = Limit {
+        reserve: Some(Reserve {
+            familiar: Part::NOTHING,
+            fresh: Part::NOTHING,
+            retried: Part::NOTHING,
+            unknown: Part::Share("50%".parse()?),
+        }),
+        ..in_common(IdFormat::Destination, Cost::Packets, RATE)
+    };
+    in_both_stores(|store| {
+        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+        assert_eq!(passing(&mut engines, 0, "192.0.2.1", 60)?, 50);
+        assert_eq!(engines.judge(0, &frame("192.0.2.1", b"")?), Reserved);
+        // Who gives way wants more, too.
+        assert_eq!(engines.take_wanting().into_values().sum::<u64>(), 11);
+        engines.set_share(ID, ShareWord::forever(percent(10)))?;
+        // Too late to be a retry of what was refused before.
+        assert_eq!(passing(&mut engines, 20 * SECOND, "192.0.2.1", 250)?, 200);
+        engines.assert_same_state();
+        Ok(())
+    })
+}
+
+/// What a test knows of a host: the meaning of shares, stated plainly.
+#[derive(Default)]
+struct Oracle {
+    of_all: ShareWord,
+    own: HashMap<u8, OwnerShare>,
+    /// When each bucket is full, in nanoseconds: in which a token of the whole comes back.
+    full_at: HashMap<u8, u64>,
+}
+
+impl Oracle {
+    fn share(&self, host: u8, now: u64) -> u64 {
+        let word = |word: u64| (word & !0xff_ffff, word & 0xff_ffff);
+        let (until, of_all) = word(self.of_all.0);
+        let share = match self.own.get(&host) {
+            Some(own) => {
+                let (until, share) = word(own.word.0);
+                if now < until { share } else { own.after }
+            }
+            None if now < until => of_all,
+            None => 0,
+        };
+        share.max(u64::from(floor_of(NODES).number()))
+    }
+
+    fn passes(&mut self, host: u8, now: u64, interval: u64, burst: u64) -> bool {
+        let share = u128::from(self.share(host, now));
+        let cost = (u128::from(interval) * 10_000_000).div_ceil(share);
+        let full_at = self.full_at.entry(host).or_default();
+        let after = u128::from((*full_at).max(now)) + cost;
+        let passes = after <= u128::from(now + interval * burst);
+        if passes {
+            *full_at = u64::try_from(after).expect("a time");
+        }
+        passes
+    }
+}
+
+#[test]
+fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Packet(u8),
+        All(u32, u64),
+        Own(u8, u32, u32, u64),
+        Take(u8),
+    }
+    let host = || 0..4_u8;
+    let share = || prop_oneof![1..=Parts::WHOLE.number(), 1..600_000_u32];
+    let ends = || 0..80 * MS;
+    let step = prop_oneof![
+        200 => host().prop_map(Step::Packet),
+        1 => (share(), ends()).prop_map(|(share, ends)| Step::All(share, ends)),
+        2 => (host(), share(), share(), ends())
+            .prop_map(|(host, share, after, ends)| Step::Own(host, share, after, ends)),
+        1 => host().prop_map(Step::Take),
+    ];
+    let steps = prop::collection::vec((0..40_000_u64, step), 4_000);
+    let steps = generate(&steps, &mut TestRunner::default());
+    let limit = in_common(IdFormat::IpAddress, Cost::Packets, RATE);
+    let interval = RATE.period_ns / RATE.count;
+    in_both_stores(|store| {
+        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+        let (mut oracle, mut now, mut seen) = (Oracle::default(), 0, [0; 2]);
+        let parts = |number| Parts::new(number).expect("a share");
+        for (pause, step) in steps.iter().copied() {
+            now += pause;
+            match step {
+                Step::Packet(host) => {
+                    let passes = oracle.passes(host, START + now, interval, RATE.burst);
+                    let frame = frame(&format!("192.0.2.{host}"), b"")?;
+                    let wanted = if passes { WithinLimits } else { OverLimit };
+                    assert_eq!(engines.judge(now, &frame), wanted);
+                    seen[usize::from(passes)] += 1;
+                }
+                Step::All(share, holds) => {
+                    oracle.of_all = until(parts(share), now + holds);
+                    engines.set_share(ID, oracle.of_all)?;
+                }
+                Step::Own(host, share, after, holds) => {
+                    let own = OwnerShare::new(until(parts(share), now + holds), parts(after));
+                    oracle.own.insert(host, own);
+                    engines.set_owner(of_source(&format!("192.0.2.{host}"), 32)?, Some(own))?;
+                }
+                Step::Take(host) => {
+                    oracle.own.remove(&host);
+                    engines.set_owner(of_source(&format!("192.0.2.{host}"), 32)?, None)?;
+                }
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen > 200), "{seen:?}");
+        engines.owner_shares();
+        engines.take_wanting();
+        engines.assert_same_state();
+        Ok(())
+    })
+}
