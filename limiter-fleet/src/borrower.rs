@@ -54,7 +54,7 @@ impl Borrower {
         bucket: &mut impl Bucket,
     ) -> Option<Ask> {
         let held = self.held(now);
-        if self.is_waiting(now, memory) || !self.is_due(now, wants, memory.terms()) {
+        if !self.would_ask(now, wants, memory) {
             return None;
         }
         let keeps = held.min(wants);
@@ -73,6 +73,11 @@ impl Borrower {
             returned_millitokens: std::mem::take(&mut self.owed),
             wants,
         })
+    }
+
+    /// Returns whether there is anything new to say, and no answer on its way.
+    pub(crate) fn would_ask(&self, now: u64, wants: Share, memory: &Memory) -> bool {
+        self.is_due(now, wants, memory.terms()) && !self.is_waiting(now, memory)
     }
 
     /// Returns whether an answer may be on its way. None is from a bank that has started anew since.

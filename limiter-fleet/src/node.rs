@@ -82,14 +82,7 @@ impl Node {
     ) -> Vec<(NodeId, Ask)> {
         self.settle(now, bucket);
         self.demand = demand;
-        let wanted = demand.without(self.floor + self.own(now));
-        let all: Share = self
-            .borrowers
-            .iter()
-            .map(|borrower| borrower.held(now))
-            .sum();
-        let more = wanted.without(all).divided(self.borrowers.len() as u64);
-        let mut less = all.without(wanted);
+        let (more, mut less) = self.lacks(now, demand);
         let mut asks = Vec::new();
         for borrower in &mut self.borrowers {
             let held = borrower.held(now);
@@ -102,6 +95,27 @@ impl Node {
             }
         }
         asks
+    }
+
+    /// Returns how much more the node needs of each bank, and how much less of all together.
+    fn lacks(&self, now: u64, demand: Share) -> (Share, Share) {
+        let wanted = demand.without(self.floor + self.own(now));
+        let all: Share = (self.borrowers.iter())
+            .map(|borrower| borrower.held(now))
+            .sum();
+        let more = wanted.without(all).divided(self.borrowers.len() as u64);
+        (more, all.without(wanted))
+    }
+
+    /// Returns whether [`Self::ask`] would ask anybody.
+    #[must_use]
+    pub fn would_ask(&self, now: u64, demand: Share, memory: &Memory) -> bool {
+        let (more, less) = self.lacks(now, demand);
+        self.borrowers.iter().any(|borrower| {
+            let held = borrower.held(now);
+            let wants = held.without(held.min(less)) + more;
+            borrower.would_ask(now, wants, memory)
+        })
     }
 
     /// Hears a question to its bank, in a letter whose notes count; returns the answer.

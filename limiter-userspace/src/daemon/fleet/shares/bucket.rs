@@ -1,106 +1,116 @@
 //! The bucket that the protocol changes, by what the kernel offers.
 //!
-//! The kernel leaves a bucket as full as it was when its share moves. So a smaller one takes the same part of
+//! The kernel leaves a bucket as full as it was when its share moves. So a smaller share takes the same part of
 //! the tokens, as it should; and a larger one would make tokens, which are charged before.
 //!
 //! * **Smaller**: the smaller share is in force, and no packet is decided by the larger one any more, before
-//!   the protocol hears of it, and so before anybody else may. Until then the part that goes was this
+//!   the protocol hears of it, and so before anybody else may. The protocol is rehearsed for that
+//!   ([`Rehearsal`]), for many owners, and all wait once. Until then the part that goes was this
 //!   node's; so the tokens that it gained meanwhile go with it.
 //! * **Larger**: the tokens are charged first, and the larger share is in force when all is done, as only then
 //!   it is known until when.
 
-use limiter_common::strategy::gcra::Parts;
+use limiter_common::{owner::BucketKey, strategy::gcra::Parts};
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{Bucket, Share};
 use limiter_policy::policy::in_common::parts;
 
-use super::lever::Lever;
+use super::lever::{Host, Lever};
 
-/// Longer than any clock runs.
-const FOREVER: u64 = u64::MAX;
-
-/// A bucket while the protocol changes it.
-pub(super) struct ShareBucket<'l, L> {
-    lever: &'l L,
-    /// What a token costs at the whole, in ticks.
-    whole: u64,
-    /// Until when what is in force holds at least.
-    until_ns: u64,
-    /// The share in force, or a smaller one.
-    in_force: Parts,
-    /// The share that the protocol has given.
-    given: Parts,
-    error: Option<DatapathError>,
+/// Returns a share as the kernel has it. No node has less than a floor, which is more than the smallest.
+pub(super) fn parts_of(share: Share) -> Parts {
+    parts(share).unwrap_or(Parts::LEAST)
 }
 
-impl<'l, L: Lever> ShareBucket<'l, L> {
-    /// Begins to change a bucket. `until_ns`: until when the last change holds.
-    pub(super) fn new(lever: &'l L, until_ns: u64) -> Result<Self, DatapathError> {
-        let in_force = lever.share()?;
-        Ok(Self {
-            lever,
-            whole: lever.whole(),
-            until_ns,
-            in_force,
-            given: in_force,
+/// A bucket that only notes the smallest share that it was told to have.
+pub(super) struct Rehearsal {
+    pub(super) least: Share,
+}
+
+impl Bucket for Rehearsal {
+    fn change(&mut self, _now_ns: u64, to: Share, _gained_millitokens: u64) -> u64 {
+        self.least = self.least.min(to);
+        0
+    }
+}
+
+/// A bucket while the protocol changes it. No packet is decided by a larger share than the smallest that it
+/// will be told to have.
+pub(super) struct ShareBucket<H: Host> {
+    host: H,
+    owner: BucketKey,
+    /// `None`: it was not needed yet.
+    lever: Option<H::Lever>,
+    /// The share for which its tokens are right.
+    pub(super) share: Parts,
+    pub(super) error: Option<ChangeError>,
+}
+
+/// Why a bucket is not as the protocol has it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ChangeError {
+    #[error("{0}")]
+    Refused(#[from] DatapathError),
+    #[error("its limit is in common no longer")]
+    Gone,
+    #[error("a loan ended while it was counted")]
+    Overtaken,
+}
+
+impl<H: Host> ShareBucket<H> {
+    /// Begins to change a bucket whose tokens are right for that share.
+    pub(super) const fn new(host: H, owner: BucketKey, share: Parts) -> Self {
+        Self {
+            host,
+            owner,
+            lever: None,
+            share,
             error: None,
-        })
-    }
-
-    /// Puts in force what the protocol has given, until a time; `None`: it does not end by itself. Returns
-    /// the share and its end. With an error, the protocol and the kernel may disagree.
-    pub(super) fn finish(mut self, until_ns: Option<u64>) -> Result<(Parts, u64), DatapathError> {
-        if let Some(error) = self.error.take() {
-            return Err(error);
         }
-        let until_ns = until_ns.unwrap_or(FOREVER);
-        self.lever.set(self.given, until_ns)?;
-        Ok((self.given, until_ns))
     }
 
-    fn try_change(&mut self, to: Share, gained: u64) -> Result<u64, DatapathError> {
-        let (before, after) = (self.given, parts(to).unwrap_or(Parts::LEAST));
+    fn lever(&mut self) -> Result<&H::Lever, ChangeError> {
+        if self.lever.is_none() {
+            self.lever = self.host.lever(&self.owner);
+        }
+        self.lever.as_ref().ok_or(ChangeError::Gone)
+    }
+
+    fn try_change(&mut self, to: Parts, gained: u64) -> Result<u64, ChangeError> {
+        let before = self.share;
         let mut lost = 0;
-        if after < before {
-            if after < self.in_force {
-                self.lever.set(after, self.until_ns)?;
-                self.in_force = after;
-                self.lever.wait()?;
-            }
-            lost = self.millitokens(self.lever.credit()?, before.number() - after.number());
-        } else if after > before {
-            let credit = u128::from(self.lever.credit()?);
-            // As many tokens of a larger share are a smaller part of it.
-            let more = u128::from(after.number() - before.number());
-            let more = (credit * more).div_ceil(u128::from(after.number()));
-            self.lever.charge(narrowed(more))?;
+        if to < before {
+            let lever = self.lever()?;
+            lost = millitokens(
+                lever.credit()?,
+                lever.whole(),
+                before.number() - to.number(),
+            );
+        } else if to > before {
+            let lever = self.lever()?;
+            let credit = u128::from(lever.credit()?);
+            // As many tokens at the larger share are less of a full bucket.
+            let stays = credit * u128::from(before.number()) / u128::from(to.number());
+            lever.charge(narrowed(credit - stays))?;
         }
-        self.given = after;
-        let ticks = u128::from(gained) * self.token() / (1_000 * u128::from(after.number()));
-        if ticks > 0 {
-            self.lever.give(narrowed(ticks))?;
+        self.share = to;
+        if gained > 0 {
+            let lever = self.lever()?;
+            let whole = u128::from(gained) * u128::from(lever.whole());
+            let ticks =
+                whole * u128::from(Parts::WHOLE.number()) / (1_000 * u128::from(to.number()));
+            lever.give(narrowed(ticks))?;
         }
         Ok(lost)
     }
-
-    /// Returns how many thousandths of a token a part of a credit is, rounded down.
-    fn millitokens(&self, credit: u64, part: u32) -> u64 {
-        // A credit is at most 2^62, a part 10^7.
-        narrowed(u128::from(credit) * 1_000 * u128::from(part) / self.token().max(1))
-    }
-
-    /// Returns what a token costs at the smallest share, in ticks.
-    fn token(&self) -> u128 {
-        u128::from(self.whole) * u128::from(Parts::WHOLE.number())
-    }
 }
 
-impl<L: Lever> Bucket for ShareBucket<'_, L> {
+impl<H: Host> Bucket for ShareBucket<H> {
     fn change(&mut self, _now_ns: u64, to: Share, gained_millitokens: u64) -> u64 {
         if self.error.is_some() {
             return 0;
         }
-        match self.try_change(to, gained_millitokens) {
+        match self.try_change(parts_of(to), gained_millitokens) {
             Ok(lost) => lost,
             Err(error) => {
                 self.error = Some(error);
@@ -110,48 +120,57 @@ impl<L: Lever> Bucket for ShareBucket<'_, L> {
     }
 }
 
+/// Returns how many thousandths of a token a credit is at so many parts of the whole, rounded down.
+fn millitokens(credit: u64, whole: u64, parts: u32) -> u64 {
+    // A credit is at most 2^62, a number of parts 2^24, a thousand 2^10.
+    let of_parts = u128::from(credit) * u128::from(parts) * 1_000;
+    narrowed(of_parts / (u128::from(Parts::WHOLE.number()) * u128::from(whole)).max(1))
+}
+
 fn narrowed(number: u128) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::strategy::gcra::Gcra;
+    use limiter_common::{
+        limit::LimitId,
+        strategy::gcra::{Gcra, OwnerShare, ShareWord},
+    };
 
     use super::*;
     use crate::daemon::fleet::shares::model::Model;
 
-    /// Divided evenly by all shares here.
-    const WHOLE: u64 = 1_200;
     const BURST: u64 = 10_000;
+    const OWNER: BucketKey = BucketKey::of_host(LimitId(32));
 
     fn part(percent: u64) -> Share {
         Share::billionths(percent * 10_000_000)
     }
 
     fn model() -> Model {
-        Model::new(
-            Gcra::new(BURST, 1, WHOLE).unwrap(),
-            parts(part(10)).unwrap(),
-        )
+        let whole = Gcra::new(BURST, 1, 1_200).unwrap();
+        Model::new(whole, parts_of(part(10)))
     }
 
     /// Changes shares one after another, each with tokens; returns what was lost and is left, in thousandths.
     fn after(model: &Model, steps: &[(u64, u64)]) -> (u64, u64) {
-        let lever = model.lever();
-        let mut bucket = ShareBucket::new(&lever, FOREVER).unwrap();
+        let mut bucket = ShareBucket::new(model, OWNER, model.share(&OWNER));
         let mut lost = 0;
         for (percent, gained) in steps {
             lost += bucket.change(0, part(*percent), *gained);
         }
-        bucket.finish(None).unwrap();
-        (lost, model.millitokens())
+        assert!(bucket.error.is_none());
+        let word = ShareWord::forever(bucket.share);
+        let share = OwnerShare::new(word, bucket.share);
+        model.set_owners(&[(OWNER, share)]).unwrap();
+        (lost, model.millitokens(&OWNER))
     }
 
     #[test]
     fn tokens_go_with_a_share_and_come_from_nowhere() {
         let model = model();
-        assert_eq!(model.millitokens(), 1_000_000);
+        assert_eq!(model.millitokens(&OWNER), 1_000_000);
         // A larger share has the same tokens.
         assert_eq!(after(&model, &[(50, 0)]), (0, 1_000_000));
         // Those that come with it are added, as many as fit.
@@ -164,25 +183,6 @@ mod tests {
             after(&model, &[(40, 1_000_000), (30, 0)]),
             (750_000, 2_250_000)
         );
-        assert_eq!(model.millitokens(), 2_250_000);
-    }
-
-    #[test]
-    fn a_larger_share_is_in_force_only_at_the_end() {
-        let model = model();
-        let lever = model.lever();
-        let mut bucket = ShareBucket::new(&lever, FOREVER).unwrap();
-        bucket.change(0, part(50), 0);
-        let tenth = parts(part(10)).unwrap();
-        assert_eq!(lever.share().unwrap(), tenth);
-        // Smaller than what was given, and still larger than what is in force.
-        bucket.change(0, part(20), 0);
-        assert_eq!((lever.share().unwrap(), model.waits()), (tenth, 0));
-        bucket.finish(None).unwrap();
-        assert_eq!(lever.share().unwrap(), parts(part(20)).unwrap());
-        let mut bucket = ShareBucket::new(&lever, FOREVER).unwrap();
-        bucket.change(0, part(10), 0);
-        assert_eq!((lever.share().unwrap(), model.waits()), (tenth, 1));
-        bucket.finish(None).unwrap();
+        assert_eq!(model.millitokens(&OWNER), 2_250_000);
     }
 }

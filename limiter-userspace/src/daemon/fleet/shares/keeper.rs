@@ -1,111 +1,415 @@
 //! All budgets of which this node has a share.
+//!
+//! Owners are many, and few are *hot*: those of which packets were refused here that have none but their share at
+//! home, and those that another node asks about. Only they have words of their own in the kernel, and a part
+//! in the protocol. A limit on all sources together has one owner, which is always hot.
+//!
+//! What is done at once, a look at what packets want or some letters, is a *batch*: it is rehearsed for all
+//! owners that it touches, so that whatever becomes smaller does before anything is done, with one wait for the
+//! programs that run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use limiter_fleet::{Budget as BudgetId, Message, NodeId, Note};
-use limiter_policy::policy::Limit;
+use limiter_common::{
+    owner::BucketKey,
+    strategy::gcra::{OwnerShare, ShareWord},
+};
+use limiter_datapath::kernel::DatapathError;
+use limiter_fleet::{
+    Boot, Header, Hearing, Letter, LimitName, Members, Memory, Message, NodeId, Note, Terms,
+};
+use limiter_policy::policy::{Limit, MOST_OWNERS, in_common::floor_of};
 
 use super::{
-    budget::{Budget, Common},
-    lever::Host,
-    me::Me,
+    bucket::parts_of,
+    hot::{Act, Hot, WHOLE_NS},
+    joint::Joint,
+    lever::{Host, Lever as _},
 };
 use crate::protocol::FleetShare;
 
-/// A note to a node.
-pub(super) type Addressed = (NodeId, Note);
+/// The most owners that are hot: the others stay at home. The rest of the kernel's room is for those that an
+/// earlier daemon has left.
+pub(super) const MOST_HOT: usize = MOST_OWNERS as usize / 4 * 3;
+
+/// How long an owner stays hot that needs nothing, in nanoseconds.
+const COOLING_NS: u64 = 5_000_000_000;
+
+/// How many looks lie between two that forget what is over.
+const TIDY_LOOKS: u64 = 5;
 
 /// The budgets.
 pub(super) struct Keeper {
-    me: Me,
-    budgets: BTreeMap<BudgetId, Budget>,
+    members: Members,
+    /// What each node has of a budget of which it knows nothing.
+    unknown: OwnerShare,
+    memory: Memory,
+    joints: BTreeMap<LimitName, Joint>,
+    hot: HashMap<BucketKey, Hot>,
+    looks: u64,
+}
+
+/// What is to be said.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) notes: Vec<(NodeId, Note)>,
+    /// Nodes that think of an earlier start of this one.
+    pub(super) strangers: Vec<NodeId>,
 }
 
 impl Keeper {
-    pub(super) const fn new(me: Me) -> Self {
+    /// `started`: a number above those of all earlier starts, such as the nanoseconds since 1970. If the wall
+    /// clock went back since an earlier start, nobody lends to this node until it is as late again.
+    pub(super) fn new(members: Members, id: NodeId, terms: Terms, started: u64) -> Self {
+        let unknown = parts_of(members.share_of_unknown());
         Self {
-            me,
-            budgets: BTreeMap::new(),
+            unknown: OwnerShare::new(ShareWord::forever(unknown), unknown),
+            memory: Memory::new(id, Boot(started), terms, members.count()),
+            members,
+            joints: BTreeMap::new(),
+            hot: HashMap::new(),
+            looks: 0,
         }
     }
 
-    /// Goes on with the limits of the policy in force. One whose terms have changed is another budget, and
+    /// Goes on with the limits of the policy in force. One whose terms have changed has other budgets, and
     /// begins at its floor.
-    pub(super) fn follow<H: Host>(&mut self, host: &H, limits: &[Limit]) {
-        let mut before = std::mem::take(&mut self.budgets);
-        let nodes = self.me.members.count();
+    pub(super) fn follow(&mut self, limits: &[Limit], now_ns: u64) {
+        let mut before = std::mem::take(&mut self.joints);
+        let nodes = self.members.count();
+        let begins_ns = now_ns.saturating_add(self.memory.terms().lent_ns());
         for limit in limits {
-            let Some(common) = Common::of(limit, nodes) else {
+            let Some(joint) = Joint::of(limit, nodes, begins_ns) else {
                 continue;
             };
-            let id = common.id();
-            let budget = match before.remove(&id) {
-                Some(mut budget) => {
-                    budget.is_of(limit.id);
-                    budget
-                }
-                None => Budget::new(common, limit.id, &self.me, host.now_ns()),
-            };
-            self.budgets.insert(id, budget);
+            let same = before.remove(&joint.name).filter(|old| old.is_same(&joint));
+            self.joints.insert(joint.name, same.unwrap_or(joint));
+        }
+        let joints = &self.joints;
+        let is_over = |_: &BucketKey, hot: &mut Hot| {
+            joints
+                .get(&hot.budget.limit)
+                .is_none_or(|joint| !joint.has_begun)
+        };
+        let over: Vec<_> = self.hot.extract_if(is_over).collect();
+        for (_, hot) in over {
+            hot.forget(&mut self.memory);
         }
     }
 
-    /// Asks for what packets want; returns what is to be said.
-    pub(super) fn ask<H: Host>(&mut self, host: &H) -> Vec<Addressed> {
-        let me = &self.me;
-        let budgets = self.budgets.iter_mut();
-        let said = budgets.flat_map(|(id, budget)| {
-            let asks = budget.ask(host, me).into_iter();
-            asks.map(|message| addressed(*id, message))
-        });
-        said.collect()
-    }
-
-    /// Hears a letter of another node; returns what is to be said.
-    pub(super) fn hear<H: Host>(&mut self, host: &H, notes: &[Note]) -> Vec<Addressed> {
-        let me = &self.me;
-        let mut said = Vec::new();
-        for note in notes {
-            let Some(budget) = self.budgets.get_mut(&note.budget) else {
-                // This node has other terms, or has not read its configuration again yet.
-                continue;
-            };
-            match &note.message {
-                Message::Ask(ask) => {
-                    let loan = budget.hear_ask(host, me, ask).map(Message::Loan);
-                    said.extend(loan.map(|loan| addressed(note.budget, loan)));
-                }
-                Message::Loan(loan) => budget.hear_loan(host, me, loan),
+    /// Looks at what packets want, and asks for it; returns what is to be said.
+    pub(super) fn look(&mut self, host: impl Host) -> Said {
+        self.looks += 1;
+        let now_ns = host.now_ns();
+        self.begin(host, now_ns);
+        let looked = self.look_at_owners(host, now_ns);
+        let looked = looked.and_then(|()| self.heat_wanting(host));
+        if let Err(error) = looked {
+            self.note(&error.to_string(), now_ns);
+            return Said::default();
+        }
+        let is_to_tidy = self.looks.is_multiple_of(TIDY_LOOKS);
+        let mut acts = Vec::new();
+        for (key, hot) in &mut self.hot {
+            if is_to_tidy {
+                hot.tidy(now_ns, &mut self.memory);
+            }
+            if hot.is_due(now_ns, &self.memory) {
+                acts.push((*key, Act::Look));
             }
         }
+        let notes = self.batch(host, now_ns, &acts);
+        if is_to_tidy {
+            self.cool(host, now_ns);
+        }
+        Said {
+            notes,
+            strangers: Vec::new(),
+        }
+    }
+
+    /// Begins with limits when all that was lent is over.
+    fn begin(&mut self, host: impl Host, now_ns: u64) {
+        for joint in self.joints.values_mut() {
+            if !joint.has_begun && now_ns >= joint.begins_ns {
+                let begun = host.set_limit(joint.limit.id, self.unknown.word.parts());
+                joint.has_begun = begun.is_ok();
+                if let Err(error) = begun {
+                    joint.note(&error.to_string(), now_ns);
+                }
+            }
+        }
+    }
+
+    /// Looks at all owners that have shares of their own. Those that an earlier daemon has left are hot, too,
+    /// and so become what they are at home.
+    fn look_at_owners(&mut self, host: impl Host, now_ns: u64) -> Result<(), DatapathError> {
+        for (key, share) in host.owners()? {
+            if !self.hot.contains_key(&key) {
+                self.found(host, key, share);
+            }
+            if let Some(hot) = self.hot.get_mut(&key) {
+                hot.look(&share, now_ns, self.memory.id());
+                hot.seen = self.looks;
+            }
+        }
+        let looks = self.looks;
+        let gone: Vec<_> = (self.hot).extract_if(|_, hot| hot.seen != looks).collect();
+        for (_, hot) in gone {
+            hot.forget(&mut self.memory);
+        }
+        Ok(())
+    }
+
+    /// Heats owners of which packets were refused, and those that are the only ones of their limits.
+    fn heat_wanting(&mut self, host: impl Host) -> Result<(), DatapathError> {
+        let only = self.joints.values().filter(|joint| joint.has_begun);
+        let mut owners: Vec<_> = only.filter_map(Joint::only_owner).collect();
+        owners.extend(host.wanting(MOST_HOT.saturating_sub(self.hot.len()))?);
+        self.heat(host, &owners)
+    }
+
+    /// Gives owners words of their own, if there is room.
+    fn heat(&mut self, host: impl Host, owners: &[BucketKey]) -> Result<(), DatapathError> {
+        let mut new = Vec::new();
+        for key in owners {
+            if self.hot.len() < MOST_HOT
+                && !self.hot.contains_key(key)
+                && self.found(host, *key, self.unknown)
+            {
+                new.push((*key, self.unknown));
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let set = host.set_owners(&new);
+        let now_ns = host.now_ns();
+        for (key, share) in &new {
+            if set.is_err() {
+                self.hot.remove(key);
+            } else if let Some(hot) = self.hot.get_mut(key) {
+                hot.look(share, now_ns, self.memory.id());
+                hot.seen = self.looks;
+            }
+        }
+        set
+    }
+
+    /// Notes an owner that has a word of its own; returns whether it is of a limit in common.
+    fn found(&mut self, host: impl Host, key: BucketKey, share: OwnerShare) -> bool {
+        let mut joints = self.joints.values();
+        let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun);
+        let (Some(joint), Some(lever)) = (joint, host.lever(&key)) else {
+            return false;
+        };
+        let budget = joint.budget_of(&key);
+        let stakes = self.members.stakes(&budget.bytes());
+        let whole = lever.tokens_in(WHOLE_NS);
+        let hot = Hot::new(budget, stakes, self.memory.id(), share, whole);
+        self.hot.insert(key, hot);
+        true
+    }
+
+    /// Hears letters of other nodes; returns what is to be said.
+    pub(super) fn hear(&mut self, host: impl Host, letters: &[Letter]) -> Said {
+        let now_ns = host.now_ns();
+        let mut said = Said::default();
+        let (mut acts, mut unknown) = (Vec::new(), Vec::new());
+        for letter in letters {
+            match self.memory.hear(now_ns, &letter.header) {
+                Hearing::Notes => {
+                    for note in &letter.notes {
+                        self.acts_of(&letter.header, note, &mut acts, &mut unknown);
+                    }
+                }
+                Hearing::OtherStart if !letter.notes.is_empty() => {
+                    said.strangers.push(letter.header.from);
+                }
+                Hearing::OtherStart | Hearing::None => {}
+            }
+        }
+        if let Err(error) = self.heat(host, &unknown) {
+            self.note(&error.to_string(), now_ns);
+        }
+        said.notes = self.batch(host, now_ns, &acts);
         said
     }
 
-    /// Returns whether there are none.
-    pub(super) fn is_idle(&self) -> bool {
-        self.budgets.is_empty()
+    /// Notes what a note asks to do, and the owner if it is not hot. Without its limit, this node has other
+    /// terms, or has not read its configuration again yet.
+    fn acts_of(
+        &self,
+        header: &Header,
+        note: &Note,
+        acts: &mut Vec<(BucketKey, Act)>,
+        unknown: &mut Vec<BucketKey>,
+    ) {
+        let joint = self.joints.get(&note.budget.limit);
+        let Some(joint) = joint.filter(|joint| joint.has_begun) else {
+            return;
+        };
+        let Some(key) = joint.key_of(&note.budget.owner) else {
+            return;
+        };
+        let act = match note.message {
+            Message::Loan(loan) => Act::Loan(*header, loan),
+            Message::Ask(ask) => {
+                if !self.hot.contains_key(&key) {
+                    let stakes = self.members.stakes(&note.budget.bytes());
+                    if !stakes.is_bank(self.memory.id())
+                        || !self.memory.may_be_new(header, ask.number)
+                    {
+                        return;
+                    }
+                    unknown.push(key);
+                }
+                Act::Ask(*header, ask)
+            }
+        };
+        acts.push((key, act));
     }
 
-    /// Tells what this node has, by the limits' names.
-    pub(super) fn status<H: Host>(&self, host: &H) -> BTreeMap<String, FleetShare> {
-        let budgets = self.budgets.values();
-        let now_ns = host.now_ns();
-        budgets
-            .map(|budget| (budget.common.name.clone(), budget.status(now_ns)))
+    /// Does something with many owners; returns what is to be said.
+    fn batch<H: Host>(
+        &mut self,
+        host: H,
+        now_ns: u64,
+        acts: &[(BucketKey, Act)],
+    ) -> Vec<(NodeId, Note)> {
+        let mut touched = Vec::new();
+        for (key, act) in acts {
+            if let Some(hot) = self.hot.get_mut(key)
+                && hot.rehearse(now_ns, act, &mut self.memory)
+            {
+                touched.push(*key);
+            }
+        }
+        let lowered: Vec<_> = touched
+            .iter()
+            .filter_map(|key| Some((*key, self.hot.get_mut(key)?.lowered(now_ns)?)))
+            .collect();
+        if !lowered.is_empty() {
+            let set = host.set_owners(&lowered).and_then(|()| host.wait());
+            if let Err(error) = set {
+                self.fail(&touched, &error.to_string(), host.now_ns());
+                return Vec::new();
+            }
+        }
+        let mut said = Vec::new();
+        for (key, act) in acts {
+            let Some(hot) = self.hot.get_mut(key) else {
+                continue;
+            };
+            let say = |to, note| said.push((*key, to, note));
+            let done = hot.perform((host, key), now_ns, act, &mut self.memory, say);
+            if let Err(error) = done {
+                self.fail(&[*key], &error.to_string(), host.now_ns());
+            }
+        }
+        let (mut words, done_ns) = (Vec::new(), host.now_ns());
+        for key in &touched {
+            let Some(hot) = self.hot.get_mut(key) else {
+                continue;
+            };
+            match hot.finished(now_ns, done_ns) {
+                Ok(word) => words.extend(word.map(|word| (*key, word))),
+                Err(error) => self.fail(&[*key], &error.to_string(), done_ns),
+            }
+        }
+        if !words.is_empty()
+            && let Err(error) = host.set_owners(&words)
+        {
+            self.fail(&touched, &error.to_string(), done_ns);
+        }
+        // Nobody may hear of what was not done.
+        let hot = &self.hot;
+        let said = said
+            .into_iter()
+            .filter(|(key, ..)| hot.get(key).is_some_and(Hot::has_begun));
+        said.map(|(_, to, note)| (to, note)).collect()
+    }
+
+    /// Has owners begin anew.
+    fn fail(&mut self, keys: &[BucketKey], error: &str, now_ns: u64) {
+        for key in keys {
+            if let Some(hot) = self.hot.get_mut(key) {
+                hot.fail(&mut self.memory, now_ns);
+                if let Some(joint) = self.joints.get_mut(&hot.budget.limit) {
+                    joint.note(error, now_ns);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, error: &str, now_ns: u64) {
+        for joint in self.joints.values_mut() {
+            joint.note(error, now_ns);
+        }
+    }
+
+    /// Takes the words of owners that need nothing.
+    fn cool(&mut self, host: impl Host, now_ns: u64) {
+        let joints = &self.joints;
+        let is_only = |key: &BucketKey, hot: &Hot| {
+            let joint = joints.get(&hot.budget.limit);
+            joint.and_then(Joint::only_owner).as_ref() == Some(key)
+        };
+        let is_over =
+            |key: &BucketKey, hot: &mut Hot| !is_only(key, hot) && hot.is_cool(now_ns, COOLING_NS);
+        let cool: Vec<_> = self.hot.extract_if(is_over).collect();
+        if cool.is_empty() {
+            return;
+        }
+        let keys: Vec<_> = cool.iter().map(|(key, _)| *key).collect();
+        for (_, hot) in cool {
+            hot.forget(&mut self.memory);
+        }
+        // Those that stay in the kernel are found there at the next look.
+        if let Err(error) = host.remove_owners(&keys) {
+            self.note(&error.to_string(), now_ns);
+        }
+    }
+
+    /// Returns whether there are no limits in common.
+    pub(super) fn is_idle(&self) -> bool {
+        self.joints.is_empty()
+    }
+
+    /// Tells what this node has, by the limits' names: of a limit with many owners, what it has of those of which
+    /// it knows nothing.
+    pub(super) fn status(&self, now_ns: u64) -> BTreeMap<String, FleetShare> {
+        let joints = self.joints.values();
+        joints
+            .map(|joint| {
+                let only = joint.only_owner().and_then(|key| self.hot.get(&key));
+                let share = match only {
+                    Some(hot) => hot.share(now_ns),
+                    None if joint.has_begun => self.unknown.word.parts(),
+                    None => floor_of(self.members.count()),
+                };
+                let wanted = only.map_or(0, |hot| hot.wanted.in_billionths());
+                let rate = joint.of_share(share);
+                let status = FleetShare {
+                    share_billionths: u64::from(share.number()) * 100,
+                    wanted_billionths: wanted,
+                    rate: rate.a_second(),
+                    burst: rate.burst,
+                    error: joint.error(now_ns),
+                };
+                (joint.limit.name.clone(), status)
+            })
             .collect()
+    }
+
+    /// Returns the header of a letter to a node.
+    pub(super) fn header(&self, to: NodeId) -> Header {
+        self.memory.header(to)
     }
 
     /// Returns the name of a node.
     pub(super) fn name_of(&self, node: NodeId) -> Option<&str> {
         let index = usize::try_from(node.0).ok()?;
-        self.me.members.names().nth(index)
+        self.members.names().nth(index)
     }
-}
-
-const fn addressed(budget: BudgetId, message: Message) -> Addressed {
-    let to = match &message {
-        Message::Ask(ask) => ask.to,
-        Message::Loan(loan) => loan.to,
-    };
-    (to, Note { budget, message })
 }

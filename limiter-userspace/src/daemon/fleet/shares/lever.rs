@@ -3,7 +3,7 @@
 use limiter_common::{
     limit::LimitId,
     owner::BucketKey,
-    strategy::gcra::{Parts, ShareWord},
+    strategy::gcra::{OwnerShare, Parts, ShareWord},
 };
 use limiter_datapath::kernel::{Datapath, DatapathError, MovingBucket, Shares, monotonic_now};
 
@@ -11,12 +11,8 @@ use limiter_datapath::kernel::{Datapath, DatapathError, MovingBucket, Shares, mo
 pub(super) trait Lever {
     /// Returns what a token costs at the whole, in ticks.
     fn whole(&self) -> u64;
-    /// Returns the share in force.
-    fn share(&self) -> Result<Parts, DatapathError>;
-    /// Puts a share in force until a time, in nanoseconds.
-    fn set(&self, share: Parts, until_ns: u64) -> Result<(), DatapathError>;
-    /// Returns once no packet is decided by a share of before.
-    fn wait(&self) -> Result<(), DatapathError>;
+    /// Returns how many tokens of the whole come back in so many nanoseconds.
+    fn tokens_in(&self, ns: u64) -> u64;
     /// Returns what the bucket holds.
     fn credit(&self) -> Result<u64, DatapathError>;
     /// Takes from the bucket, even what it does not hold.
@@ -25,82 +21,101 @@ pub(super) trait Lever {
     fn give(&self, ticks: u64) -> Result<(), DatapathError>;
 }
 
-/// A host.
-pub(super) trait Host {
-    /// A limit's bucket.
-    type Lever<'h>: Lever
-    where
-        Self: 'h;
+/// A host on which something is limited.
+pub(super) trait Host: Copy {
+    /// An owner's bucket.
+    type Lever: Lever;
 
     /// Returns the time by the clock of packets.
-    fn now_ns(&self) -> u64;
+    fn now_ns(self) -> u64;
 
-    /// Returns a limit's bucket; `None`: nothing is limited yet.
-    fn lever(&self, limit: LimitId) -> Option<Self::Lever<'_>>;
+    /// Gives a share, for good, to all owners of a limit that have none of their own.
+    fn set_limit(self, limit: LimitId, share: Parts) -> Result<(), DatapathError>;
 
-    /// Returns how many tokens packets have wanted of a limit, since some time.
-    fn wanted(&self, limit: LimitId) -> Result<u64, DatapathError>;
+    /// Takes out the owners without a share of their own of which packets were refused, at most so many.
+    fn wanting(self, most: usize) -> Result<Vec<BucketKey>, DatapathError>;
+
+    /// Returns the owners with a share of their own.
+    fn owners(self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError>;
+
+    /// Sets owners' own shares, whatever they want. Packets may be decided by those of before.
+    fn set_owners(self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError>;
+
+    /// Takes owners' own shares.
+    fn remove_owners(self, owners: &[BucketKey]) -> Result<(), DatapathError>;
+
+    /// Returns once no packet is decided by a share of before.
+    fn wait(self) -> Result<(), DatapathError>;
+
+    /// Returns an owner's bucket; `None`: its limit is in common no longer.
+    fn lever(self, owner: &BucketKey) -> Option<Self::Lever>;
 }
 
-/// The one bucket that a host has of a limit.
-pub(super) struct HostBucket<'d> {
-    limit: LimitId,
-    shares: Shares<'d>,
-    bucket: MovingBucket<'d>,
-}
+/// The kernel's.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel<'d>(Shares<'d>);
 
-impl Lever for HostBucket<'_> {
-    fn whole(&self) -> u64 {
-        self.bucket.whole()
-    }
-
-    fn share(&self) -> Result<Parts, DatapathError> {
-        self.bucket.share()
-    }
-
-    fn set(&self, share: Parts, until_ns: u64) -> Result<(), DatapathError> {
-        self.shares
-            .set_limit(self.limit, ShareWord::new(share, until_ns))
-    }
-
-    fn wait(&self) -> Result<(), DatapathError> {
-        self.shares.wait()
-    }
-
-    fn credit(&self) -> Result<u64, DatapathError> {
-        self.bucket.credit()
-    }
-
-    fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
-        self.bucket.charge(ticks)
-    }
-
-    fn give(&self, ticks: u64) -> Result<(), DatapathError> {
-        self.bucket.give(ticks)
+impl<'d> Kernel<'d> {
+    /// Returns the kernel's means; `None`: nothing is limited yet.
+    pub(super) fn of(datapath: &'d Datapath) -> Option<Self> {
+        datapath.shares().map(Self)
     }
 }
 
-impl Host for Datapath {
-    type Lever<'h> = HostBucket<'h>;
+impl<'d> Host for Kernel<'d> {
+    type Lever = MovingBucket<'d>;
 
-    fn now_ns(&self) -> u64 {
+    fn now_ns(self) -> u64 {
         monotonic_now()
     }
 
-    fn lever(&self, limit: LimitId) -> Option<HostBucket<'_>> {
-        let shares = self.shares()?;
-        Some(HostBucket {
-            limit,
-            shares,
-            bucket: shares.bucket(&BucketKey::of_host(limit))?,
-        })
+    fn set_limit(self, limit: LimitId, share: Parts) -> Result<(), DatapathError> {
+        self.0.set_limit(limit, ShareWord::forever(share))
     }
 
-    fn wanted(&self, limit: LimitId) -> Result<u64, DatapathError> {
-        let of_cpus = self.limit_traffic_by_cpu(limit)?;
-        let wanted = of_cpus
-            .iter()
-            .map(|traffic| (traffic.passed.packets).wrapping_add(traffic.dropped.packets));
-        Ok(wanted.fold(0, u64::wrapping_add))
+    fn wanting(self, most: usize) -> Result<Vec<BucketKey>, DatapathError> {
+        self.0.wanting(most)
+    }
+
+    fn owners(self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
+        self.0.owners()
+    }
+
+    fn set_owners(self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
+        self.0.set_owners(owners)
+    }
+
+    fn remove_owners(self, owners: &[BucketKey]) -> Result<(), DatapathError> {
+        self.0.remove_owners(owners)
+    }
+
+    fn wait(self) -> Result<(), DatapathError> {
+        self.0.wait()
+    }
+
+    fn lever(self, owner: &BucketKey) -> Option<MovingBucket<'d>> {
+        self.0.bucket(owner)
+    }
+}
+
+impl Lever for MovingBucket<'_> {
+    fn whole(&self) -> u64 {
+        self.whole()
+    }
+
+    fn tokens_in(&self, ns: u64) -> u64 {
+        self.tokens_in(ns)
+    }
+
+    fn credit(&self) -> Result<u64, DatapathError> {
+        self.credit()
+    }
+
+    fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
+        self.charge(ticks)
+    }
+
+    fn give(&self, ticks: u64) -> Result<(), DatapathError> {
+        self.give(ticks)
     }
 }

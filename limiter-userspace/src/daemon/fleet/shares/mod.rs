@@ -1,23 +1,24 @@
-//! Limits whose budget the fleet has in common: this node has a share of each.
+//! Limits whose budgets the fleet has in common: this node has a share of each owner's.
 //!
 //! `limiter-fleet` is the protocol, by which all shares never add up to more than the whole. A thread of its
 //! own is this node's part in it: it looks at what packets want (`demand.rs`), asks the other nodes for it
 //! by letters over the store (`post.rs`), and puts in force what it has, and for how long
-//! (`bucket.rs`). The datapath knows a rate that moves and its end, and no fleet: so without this thread, or
-//! without a store, what is lent ends by itself.
+//! (`bucket.rs`), for all owners that need it (`keeper.rs`, `hot.rs`). The datapath knows shares that move and
+//! their ends, and no fleet: so without this thread, or without a store, what is lent ends by itself.
 //!
-//! Nothing is kept on disk. A node that starts anew lends nothing until all that it may have lent is over, and
+//! Nothing is kept on disk. A node that starts anew is silent until all that it may have lent is over, and
 //! its number among starts is the time.
 
 mod bucket;
-mod budget;
 mod demand;
+mod hot;
+mod joint;
 mod keeper;
 mod lever;
-mod me;
 #[cfg(test)]
 mod model;
 mod node;
+mod owner;
 mod post;
 #[cfg(test)]
 mod tests;

@@ -1,42 +1,47 @@
-//! A host without a kernel: a bucket by the core's arithmetic, and a clock that tests move.
+//! A host without a kernel: buckets by the core's arithmetic, and a clock that tests move.
 
-use std::cell::Cell;
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, HashSet},
+};
 
 use limiter_common::{
     limit::LimitId,
-    strategy::gcra::{Gcra, Parts, ShareWord},
+    owner::BucketKey,
+    strategy::gcra::{Gcra, OwnerShare, Parts, ShareWord},
 };
 use limiter_datapath::kernel::DatapathError;
 
 use super::lever::{Host, Lever};
 
-/// A host with the bucket of one limit.
+/// A host with the buckets of one limit.
 pub(super) struct Model {
     whole: Gcra,
     floor: Parts,
     pub(super) now_ns: Cell<u64>,
-    word: Cell<ShareWord>,
-    tat: Cell<u64>,
-    wanted: Cell<u64>,
+    limit: Cell<ShareWord>,
+    owners: RefCell<HashMap<BucketKey, OwnerShare>>,
+    /// When buckets will be full, in ticks.
+    tats: RefCell<HashMap<BucketKey, u64>>,
+    wanting: RefCell<HashSet<BucketKey>>,
     waits: Cell<u64>,
+    sets: Cell<u64>,
 }
 
 impl Model {
-    /// Makes a full one at its floor.
+    /// Makes one whose owners have their floor.
     pub(super) fn new(whole: Gcra, floor: Parts) -> Self {
         Self {
             whole,
             floor,
             now_ns: Cell::new(1_000_000_000),
-            word: Cell::default(),
-            tat: Cell::new(0),
-            wanted: Cell::new(0),
+            limit: Cell::default(),
+            owners: RefCell::default(),
+            tats: RefCell::default(),
+            wanting: RefCell::default(),
             waits: Cell::new(0),
+            sets: Cell::new(0),
         }
-    }
-
-    pub(super) const fn lever(&self) -> ModelBucket<'_> {
-        ModelBucket(self)
     }
 
     /// Returns how often somebody has waited.
@@ -44,88 +49,161 @@ impl Model {
         self.waits.get()
     }
 
+    /// Returns how often an owner's word was set.
+    pub(super) fn sets(&self) -> u64 {
+        self.sets.get()
+    }
+
+    /// Returns how many owners have words of their own.
+    pub(super) fn words(&self) -> usize {
+        self.owners.borrow().len()
+    }
+
+    /// Forgets how often what was done.
+    pub(super) fn forget_counts(&self) {
+        self.waits.set(0);
+        self.sets.set(0);
+    }
+
+    /// Has packets want so many tokens, of which some are refused.
+    pub(super) fn wants(&self, owner: &BucketKey, tokens: u64) {
+        match self.owners.borrow_mut().get_mut(owner) {
+            Some(share) => share.wanted += tokens,
+            None => {
+                self.wanting.borrow_mut().insert(*owner);
+            }
+        }
+    }
+
     /// Has a packet come; returns whether it passes.
-    pub(super) fn admit(&self) -> bool {
-        self.wanted.set(self.wanted.get() + 1);
+    pub(super) fn admit(&self, owner: &BucketKey) -> bool {
         let mut spend = self.whole.spend(self.now(), 1).unwrap();
-        spend.increment = self.share().cost(spend.increment);
-        let after = spend.apply(self.tat.get());
-        self.tat.set(after.unwrap_or(self.tat.get()));
+        spend.increment = self.share(owner).cost(spend.increment);
+        let after = spend.apply(self.tat(owner));
+        let mut owners = self.owners.borrow_mut();
+        match (owners.get_mut(owner), after) {
+            (Some(share), _) => share.wanted += 1,
+            (None, Err(_)) => {
+                self.wanting.borrow_mut().insert(*owner);
+            }
+            (None, Ok(_)) => {}
+        }
+        if let Ok(tat) = after {
+            self.tats.borrow_mut().insert(*owner, tat);
+        }
         after.is_ok()
     }
 
-    /// Returns what the bucket holds, in thousandths of a token.
-    pub(super) fn millitokens(&self) -> u64 {
-        self.whole.tokens(self.credit() * 1_000, self.share())
+    /// Returns what a bucket holds, in thousandths of a token.
+    pub(super) fn millitokens(&self, owner: &BucketKey) -> u64 {
+        self.whole
+            .tokens(self.credit(owner) * 1_000, self.share(owner))
+    }
+
+    /// Returns the share in force.
+    pub(super) fn share(&self, owner: &BucketKey) -> Parts {
+        let now_ns = self.now_ns.get();
+        let owners = self.owners.borrow();
+        let share = match owners.get(owner) {
+            Some(own) => own.in_force(now_ns),
+            None => self.limit.get().or(self.floor, now_ns),
+        };
+        share.or_larger(self.floor)
     }
 
     fn now(&self) -> u64 {
         self.whole.ticks(self.now_ns.get())
     }
 
-    fn share(&self) -> Parts {
-        let share = self.word.get().or(self.floor, self.now_ns.get());
-        share.or_larger(self.floor)
+    fn tat(&self, owner: &BucketKey) -> u64 {
+        self.tats.borrow().get(owner).copied().unwrap_or(0)
     }
 
-    fn credit(&self) -> u64 {
-        let debt = self.tat.get().saturating_sub(self.now());
+    fn credit(&self, owner: &BucketKey) -> u64 {
+        let debt = self.tat(owner).saturating_sub(self.now());
         self.whole.burst_offset.saturating_sub(debt)
     }
 }
 
-/// The host's bucket.
-pub(super) struct ModelBucket<'m>(&'m Model);
+/// An owner's bucket.
+pub(super) struct ModelBucket<'m>(&'m Model, BucketKey);
 
 impl Lever for ModelBucket<'_> {
     fn whole(&self) -> u64 {
         self.0.whole.emission_interval
     }
 
-    fn share(&self) -> Result<Parts, DatapathError> {
-        Ok(self.0.share())
-    }
-
-    fn set(&self, share: Parts, until_ns: u64) -> Result<(), DatapathError> {
-        self.0.word.set(ShareWord::new(share, until_ns));
-        Ok(())
-    }
-
-    fn wait(&self) -> Result<(), DatapathError> {
-        self.0.waits.set(self.0.waits.get() + 1);
-        Ok(())
+    fn tokens_in(&self, ns: u64) -> u64 {
+        self.0.whole.ticks(ns) / self.0.whole.emission_interval
     }
 
     fn credit(&self) -> Result<u64, DatapathError> {
-        Ok(self.0.credit())
+        Ok(self.0.credit(&self.1))
     }
 
     fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
-        let from = self.0.tat.get().max(self.0.now());
-        self.0.tat.set(from + ticks);
+        let from = self.0.tat(&self.1).max(self.0.now());
+        self.0.tats.borrow_mut().insert(self.1, from + ticks);
         Ok(())
     }
 
     fn give(&self, ticks: u64) -> Result<(), DatapathError> {
         let now = self.0.now();
-        let from = self.0.tat.get().max(now);
-        self.0.tat.set(from.saturating_sub(ticks).max(now));
+        let from = self.0.tat(&self.1).max(now);
+        let tat = from.saturating_sub(ticks).max(now);
+        self.0.tats.borrow_mut().insert(self.1, tat);
         Ok(())
     }
 }
 
-impl Host for Model {
-    type Lever<'h> = ModelBucket<'h>;
+impl<'m> Host for &'m Model {
+    type Lever = ModelBucket<'m>;
 
-    fn now_ns(&self) -> u64 {
+    fn now_ns(self) -> u64 {
         self.now_ns.get()
     }
 
-    fn lever(&self, _limit: LimitId) -> Option<ModelBucket<'_>> {
-        Some(self.lever())
+    fn set_limit(self, _limit: LimitId, share: Parts) -> Result<(), DatapathError> {
+        self.limit.set(ShareWord::forever(share));
+        Ok(())
     }
 
-    fn wanted(&self, _limit: LimitId) -> Result<u64, DatapathError> {
-        Ok(self.wanted.get())
+    fn wanting(self, most: usize) -> Result<Vec<BucketKey>, DatapathError> {
+        Ok(self.wanting.borrow_mut().drain().take(most).collect())
+    }
+
+    fn owners(self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
+        let owners = self.owners.borrow();
+        Ok(owners
+            .iter()
+            .map(|(owner, share)| (*owner, *share))
+            .collect())
+    }
+
+    fn set_owners(self, shares: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
+        let mut owners = self.owners.borrow_mut();
+        for (owner, share) in shares {
+            let own = owners.entry(*owner).or_default();
+            (own.word, own.after) = (share.word, share.after);
+        }
+        self.sets.set(self.sets.get() + shares.len() as u64);
+        Ok(())
+    }
+
+    fn remove_owners(self, owners: &[BucketKey]) -> Result<(), DatapathError> {
+        let mut own = self.owners.borrow_mut();
+        for owner in owners {
+            own.remove(owner);
+        }
+        Ok(())
+    }
+
+    fn wait(self) -> Result<(), DatapathError> {
+        self.waits.set(self.waits.get() + 1);
+        Ok(())
+    }
+
+    fn lever(self, owner: &BucketKey) -> Option<ModelBucket<'m>> {
+        Some(ModelBucket(self, *owner))
     }
 }

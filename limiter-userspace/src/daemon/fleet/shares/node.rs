@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
-use limiter_datapath::kernel::{Datapath, wall_clock_now};
-use limiter_fleet::{Keys, Members, NodeId, Note, Seal, Terms};
+use limiter_datapath::kernel::{Datapath, monotonic_now, wall_clock_now};
+use limiter_fleet::{Keys, Letter, Members, NodeId, Note, Seal, Terms};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::{
     super::{handle::Fleet, key_file::KeyFile},
-    keeper::{Addressed, Keeper},
-    me::Me,
+    keeper::{Keeper, Said},
+    lever::{Host as _, Kernel},
     post::{Carrier, Letters},
 };
 use crate::daemon::shared::Daemon;
@@ -20,6 +20,9 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// How many ticks lie between two looks at the file with the keys.
 const KEY_TICKS: u64 = 25;
+
+/// The most letters that are heard at once.
+const MOST_LETTERS: usize = 64;
 
 /// This node.
 pub(super) struct ShareNode {
@@ -46,12 +49,11 @@ impl ShareNode {
         let started = u64::try_from(wall_clock_now().as_nanosecond()).unwrap_or_default();
         // The configuration says that the node is one of them.
         let id = members.node(settings.node.as_str()).unwrap_or(NodeId(0));
-        let me = Me::new(members.clone(), id, Terms::DEFAULT, started);
         Self {
             seal: seal(&fleet, members, keys.clone()),
             key_file: KeyFile::new(&fleet.settings.key_file),
             members: members.clone(),
-            keeper: Keeper::new(me),
+            keeper: Keeper::new(members.clone(), id, Terms::DEFAULT, started),
             daemon,
             fleet,
             generation: None,
@@ -76,27 +78,38 @@ impl ShareNode {
                         self.renew_keys();
                     }
                     tick += 1;
-                    let said = self.ask();
+                    let said = self.look();
                     carrier.send(self.letters(said));
                 }
                 letter = carrier.arrived.recv() => {
                     let Some(letter) = letter else {
                         return;
                     };
-                    let said = self.hear(&letter);
+                    let mut letters = vec![letter];
+                    while letters.len() < MOST_LETTERS && let Ok(letter) = carrier.arrived.try_recv() {
+                        letters.push(letter);
+                    }
+                    let said = self.hear(&letters);
                     carrier.send(self.letters(said));
                 }
             }
         }
     }
 
-    /// Asks for what packets want, by the policy in force.
-    fn ask(&mut self) -> Vec<Addressed> {
+    /// Looks at what packets want, by the policy in force, and asks for it.
+    fn look(&mut self) -> Said {
         let daemon = Arc::clone(&self.daemon);
         let datapath = daemon.datapath();
         self.follow(&datapath);
-        let said = self.keeper.ask(&*datapath);
-        self.fleet.told().shares = self.keeper.status(&*datapath);
+        let Some(kernel) = Kernel::of(&datapath) else {
+            return Said::default();
+        };
+        if self.keeper.is_idle() {
+            self.fleet.told().shares.clear();
+            return Said::default();
+        }
+        let said = self.keeper.look(kernel);
+        self.fleet.told().shares = self.keeper.status(kernel.now_ns());
         said
     }
 
@@ -105,43 +118,60 @@ impl ShareNode {
         let manifest = datapath.manifest();
         if self.generation != Some(manifest.generation) {
             self.generation = Some(manifest.generation);
-            self.keeper.follow(datapath, &manifest.policy.limits);
+            self.keeper.follow(&manifest.policy.limits, monotonic_now());
         }
     }
 
-    fn hear(&mut self, letter: &[u8]) -> Vec<Addressed> {
+    fn hear(&mut self, letters: &[Vec<u8>]) -> Said {
         if self.keeper.is_idle() {
-            return Vec::new();
+            return Said::default();
         }
+        let opened = letters.iter().filter_map(|letter| self.opened(letter));
+        let letters: Vec<_> = opened.collect();
+        let daemon = Arc::clone(&self.daemon);
+        let datapath = daemon.datapath();
+        self.follow(&datapath);
+        match Kernel::of(&datapath) {
+            Some(kernel) => self.keeper.hear(kernel, &letters),
+            None => Said::default(),
+        }
+    }
+
+    /// Opens a letter; `None`: it is not believed.
+    fn opened(&mut self, letter: &[u8]) -> Option<Letter> {
         match self.seal.open(letter) {
-            Ok(notes) => {
+            Ok(letter) => {
                 self.has_refused = false;
-                let daemon = Arc::clone(&self.daemon);
-                let datapath = daemon.datapath();
-                self.follow(&datapath);
-                self.keeper.hear(&*datapath, &notes)
+                Some(letter)
             }
             Err(error) => {
                 self.fleet.refuse("letter");
                 if !mem::replace(&mut self.has_refused, true) {
                     warn!("a letter about the fleet's budgets is not believed: {error}");
                 }
-                Vec::new()
+                None
             }
         }
     }
 
     /// Seals what is to be said, in as few letters to each node as it takes.
-    fn letters(&self, said: Vec<Addressed>) -> Letters {
+    fn letters(&self, said: Said) -> Letters {
         let mut by_node = BTreeMap::<_, Vec<Note>>::new();
-        for (node, note) in said {
+        for (node, note) in said.notes {
             by_node.entry(node).or_default().push(note);
         }
         let mut letters = Letters::new();
         for (node, notes) in by_node {
             if let Some(name) = self.keeper.name_of(node) {
-                let sealed = self.seal.letters(&notes);
+                let header = self.keeper.header(node);
+                let sealed = self.seal.letters(&header, &notes);
                 letters.extend(sealed.map(|letter| (name.to_owned(), letter)));
+            }
+        }
+        for node in said.strangers {
+            if let Some(name) = self.keeper.name_of(node) {
+                let letter = self.seal.empty(&self.keeper.header(node));
+                letters.push((name.to_owned(), letter));
             }
         }
         letters

@@ -1,0 +1,308 @@
+//! A hot owner: one whose budget moves among the nodes.
+
+use limiter_common::{
+    owner::BucketKey,
+    strategy::gcra::{OwnerShare, Parts, ShareWord},
+};
+use limiter_fleet::{
+    Ask, Bucket, Budget, Header, Loan, Memory, Message, Node, NodeId, Note, Share, Stakes,
+};
+
+use super::{
+    bucket::{ChangeError, Rehearsal, ShareBucket, parts_of},
+    demand::Demand,
+    lever::Host,
+};
+
+/// How long before its end a loan is counted as over, in nanoseconds: longer than it takes to count.
+const MARGIN_NS: u64 = 50_000_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A time that is long enough for many tokens, in nanoseconds.
+pub(super) const WHOLE_NS: u64 = 1_000 * SECOND_NS;
+
+/// Something to do with an owner.
+pub(super) enum Act {
+    /// To ask for what packets want.
+    Look,
+    /// To hear a question.
+    Ask(Header, Ask),
+    /// To hear an answer.
+    Loan(Header, Loan),
+}
+
+/// A hot owner.
+pub(super) struct Hot {
+    pub(super) budget: Budget,
+    stakes: Stakes,
+    pub(super) home: Share,
+    /// `None`: it begins later, as after a crash.
+    node: Option<Node>,
+    begins_ns: u64,
+    demand: Demand,
+    /// The tokens of the whole that come back in [`WHOLE_NS`].
+    whole: u64,
+    pub(super) wanted: Share,
+    /// Since when it has not wanted more than it has at home, in nanoseconds.
+    quiet_since_ns: u64,
+    /// What the kernel has.
+    word: OwnerShare,
+    /// Of the batch that is under way.
+    rehearsal: Option<(Node, Share)>,
+    /// The share for which the tokens in the bucket are right, and the end of the word by which they are.
+    counted: (Parts, u64),
+    /// The number of the look at which the kernel had it last.
+    pub(super) seen: u64,
+}
+
+impl Hot {
+    /// Begins with what the kernel has for the owner.
+    pub(super) fn new(
+        budget: Budget,
+        stakes: Stakes,
+        id: NodeId,
+        word: OwnerShare,
+        whole: u64,
+    ) -> Self {
+        Self {
+            budget,
+            home: stakes.home(id),
+            stakes,
+            node: None,
+            begins_ns: 0,
+            demand: Demand::default(),
+            whole,
+            wanted: Share::NONE,
+            quiet_since_ns: 0,
+            word,
+            rehearsal: None,
+            counted: (Parts::LEAST, 0),
+            seen: 0,
+        }
+    }
+
+    /// Looks at what packets want, and what the kernel has.
+    pub(super) fn look(&mut self, share: &OwnerShare, now_ns: u64, id: NodeId) {
+        self.word = *share;
+        let tokens = self.demand.look(share.wanted, now_ns);
+        // A quarter more than comes, so that what comes unevenly passes, too.
+        let tokens = u128::from(tokens) * u128::from(WHOLE_NS / SECOND_NS) * 5 / 4;
+        let whole = u128::from(Share::WHOLE.in_billionths());
+        let part = tokens * whole / u128::from(self.whole.max(1));
+        self.wanted = Share::billionths(u64::try_from(part).unwrap_or(u64::MAX));
+        if self.wanted > self.home || self.quiet_since_ns == 0 {
+            self.quiet_since_ns = now_ns;
+        }
+        if self.node.is_none() && now_ns >= self.begins_ns {
+            self.node = Some(Node::new(&self.stakes, id));
+        }
+    }
+
+    /// Returns whether there is anything to ask for, or to put in force.
+    pub(super) fn is_due(&self, now_ns: u64, memory: &Memory) -> bool {
+        self.node.as_ref().is_some_and(|node| {
+            let (share, until_ns) = self.in_force(now_ns);
+            // What ends soon need not be put in force for that long.
+            let soon = node.in_force(now_ns.saturating_add(MARGIN_NS));
+            parts_of(soon.share) != share
+                || (soon.until.is_none() && until_ns != FOREVER)
+                || node.would_ask(now_ns, self.wanted, memory)
+        })
+    }
+
+    /// Returns the share for which the tokens are right that the bucket holds, and the end of the word that says
+    /// so.
+    fn in_force(&self, now_ns: u64) -> (Parts, u64) {
+        let word = self.word.word;
+        if word.holds(now_ns.saturating_add(MARGIN_NS)) {
+            let until_ns = word.until_ns();
+            (
+                word.parts(),
+                if until_ns >= FOREVER {
+                    FOREVER
+                } else {
+                    until_ns
+                },
+            )
+        } else {
+            (self.after(), FOREVER)
+        }
+    }
+
+    const fn after(&self) -> Parts {
+        OwnerShare {
+            word: ShareWord::NONE,
+            ..self.word
+        }
+        .in_force(0)
+    }
+
+    /// Rehearses an act; returns whether it is the first of a batch.
+    pub(super) fn rehearse(&mut self, now_ns: u64, act: &Act, memory: &mut Memory) -> bool {
+        let Some(node) = &self.node else {
+            return false;
+        };
+        let is_first = self.rehearsal.is_none();
+        if is_first {
+            self.counted = self.in_force(now_ns);
+        }
+        let (node, least) = self
+            .rehearsal
+            .get_or_insert_with(|| (node.clone(), Share::WHOLE));
+        let mut bucket = Rehearsal { least: *least };
+        perform(
+            node,
+            now_ns,
+            self.wanted,
+            act,
+            memory,
+            &mut bucket,
+            |_, _| {},
+        );
+        *least = bucket.least;
+        is_first
+    }
+
+    /// Returns the word that the kernel must have before the acts that were rehearsed; `None`: that which it
+    /// has.
+    pub(super) fn lowered(&mut self, now_ns: u64) -> Option<OwnerShare> {
+        let (_, least) = self.rehearsal.take()?;
+        let least = parts_of(least);
+        let (word, after) = (self.word.word, self.after());
+        if least >= word.or(after, now_ns) {
+            return None;
+        }
+        let lowered = if word.holds(now_ns) {
+            OwnerShare::new(ShareWord::new(least, word.until_ns()), after.min(least))
+        } else {
+            OwnerShare::new(ShareWord::forever(least), least)
+        };
+        self.set(lowered);
+        Some(lowered)
+    }
+
+    /// Does what was rehearsed. With an error, the protocol and the kernel disagree.
+    pub(super) fn perform<H: Host>(
+        &mut self,
+        (host, key): (H, &BucketKey),
+        now_ns: u64,
+        act: &Act,
+        memory: &mut Memory,
+        mut say: impl FnMut(NodeId, Note),
+    ) -> Result<(), ChangeError> {
+        let Some(node) = &mut self.node else {
+            return Ok(());
+        };
+        let budget = self.budget;
+        let mut bucket = ShareBucket::new(host, *key, self.counted.0);
+        perform(
+            node,
+            now_ns,
+            self.wanted,
+            act,
+            memory,
+            &mut bucket,
+            |to, message| {
+                say(to, Note { budget, message });
+            },
+        );
+        self.counted.0 = bucket.share;
+        bucket.error.map_or(Ok(()), Err)
+    }
+
+    /// Returns the word that the kernel shall have after a batch that began at `now_ns`; `None`: that which it
+    /// has.
+    pub(super) fn finished(
+        &mut self,
+        begun_ns: u64,
+        now_ns: u64,
+    ) -> Result<Option<OwnerShare>, ChangeError> {
+        let Some(node) = &self.node else {
+            return Ok(None);
+        };
+        let (share, counted_until_ns) = self.counted;
+        if now_ns >= counted_until_ns {
+            return Err(ChangeError::Overtaken);
+        }
+        let in_force = node.in_force(begun_ns);
+        let until_ns = in_force.until.unwrap_or(u64::MAX);
+        let word = OwnerShare::new(ShareWord::new(share, until_ns), parts_of(in_force.own));
+        let is_other = (word.word, word.after) != (self.word.word, self.word.after);
+        self.set(word);
+        Ok(is_other.then_some(word))
+    }
+
+    const fn set(&mut self, word: OwnerShare) {
+        (self.word.word, self.word.after) = (word.word, word.after);
+    }
+
+    /// Begins anew after a while, as after a crash: what the kernel has is not what the protocol says.
+    pub(super) fn fail(&mut self, memory: &mut Memory, now_ns: u64) {
+        self.rehearsal = None;
+        self.begins_ns = now_ns.saturating_add(memory.terms().lent_ns());
+        if let Some(node) = self.node.take() {
+            node.forget(memory);
+        }
+    }
+
+    /// Forgets who has borrowed, and has nothing any more.
+    pub(super) fn tidy(&mut self, now_ns: u64, memory: &mut Memory) {
+        if let Some(node) = &mut self.node {
+            node.tidy(now_ns, memory);
+        }
+    }
+
+    /// Returns whether nobody has needed more than it has at home for so long, and the kernel has that.
+    pub(super) fn is_cool(&self, now_ns: u64, for_ns: u64) -> bool {
+        let home = OwnerShare::new(ShareWord::forever(parts_of(self.home)), parts_of(self.home));
+        let is_at_home = |node: &Node| node.is_at_home(now_ns);
+        (self.word.word, self.word.after) == (home.word, home.after)
+            && now_ns.saturating_sub(self.quiet_since_ns) >= for_ns
+            && self.node.as_ref().is_some_and(is_at_home)
+    }
+
+    /// Forgets the owner.
+    pub(super) fn forget(self, memory: &mut Memory) {
+        if let Some(node) = self.node {
+            node.forget(memory);
+        }
+    }
+
+    /// Returns the share of now.
+    pub(super) fn share(&self, now_ns: u64) -> Parts {
+        self.word.in_force(now_ns)
+    }
+
+    pub(super) const fn has_begun(&self) -> bool {
+        self.node.is_some()
+    }
+}
+
+/// The end of a word that never ends.
+const FOREVER: u64 = ShareWord::forever(Parts::WHOLE).until_ns();
+
+/// Has the protocol do something, and say what comes of it.
+fn perform(
+    node: &mut Node,
+    now_ns: u64,
+    wanted: Share,
+    act: &Act,
+    memory: &mut Memory,
+    bucket: &mut impl Bucket,
+    mut say: impl FnMut(NodeId, Message),
+) {
+    match act {
+        Act::Look => {
+            for (bank, ask) in node.ask(now_ns, wanted, memory, bucket) {
+                say(bank, Message::Ask(ask));
+            }
+        }
+        Act::Ask(header, ask) => {
+            if let Some(loan) = node.hear_ask(now_ns, (header, ask), memory, bucket) {
+                say(header.from, Message::Loan(loan));
+            }
+        }
+        Act::Loan(header, loan) => node.hear_loan(now_ns, (header, loan), memory, bucket),
+    }
+}

@@ -1,0 +1,206 @@
+//! What many hot owners cost a node: letters, and time, with real letters and seals and without a kernel.
+//!
+//! ```text
+//! cargo test --release -p limiter-userspace --lib -- --ignored --nocapture what_many_hot_owners_cost
+//! ```
+
+use std::time::{Duration, Instant};
+
+use limiter_fleet::{Key, Keys, Seal};
+
+use super::*;
+
+const NODES: usize = 5;
+const OWNERS: u32 = 10_000;
+
+/// How the demand for owners moves.
+#[derive(Clone, Copy, Debug)]
+enum Motion {
+    /// Each owner's packets come to one node, which needs what the others have at home.
+    OneNode,
+    /// To two, more than there is.
+    TwoNodes,
+    /// To one, another every ten seconds, each owner at its own time.
+    Moving,
+}
+
+struct Costs {
+    hosts: Vec<(Model, Keeper)>,
+    owners: Vec<BucketKey>,
+    seal: Seal,
+    under_way: Vec<(usize, Vec<u8>)>,
+    now_ns: u64,
+    /// Of the first node.
+    time: Duration,
+    sealing: Duration,
+    sent: usize,
+    heard: usize,
+    bytes: usize,
+    notes: usize,
+}
+
+impl Costs {
+    fn new() -> Self {
+        let rate = rate(20_000, 100_000);
+        let members = Members::new((0..NODES).map(|number| format!("node-{number}"))).unwrap();
+        let id = LimitId(32);
+        let limit = Limit {
+            name: "Each".to_owned(),
+            id,
+            id_format: IdFormat::IpAddress,
+            cost: Cost::Packets,
+            fleet_nodes: Some(members.count()),
+            ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
+        };
+        let address = |number: u32| Address::v4((0x0a00_0000 + number).to_be_bytes());
+        let owners = (0..OWNERS).map(|number| BucketKey::of_source(id, address(number), 32));
+        let keys = Keys {
+            current: Key::new(&[7; 32]).unwrap(),
+            other: None,
+        };
+        let hosts = members.names().map(|name| {
+            let node = members.node(name).unwrap();
+            let mut keeper = Keeper::new(members.clone(), node, Terms::DEFAULT, 1);
+            keeper.follow(std::slice::from_ref(&limit), 0);
+            (Model::new(whole(rate), floor_of(members.count())), keeper)
+        });
+        Self {
+            hosts: hosts.collect(),
+            owners: owners.collect(),
+            seal: Seal::new("edge", &members, &Terms::DEFAULT, keys),
+            under_way: Vec::new(),
+            now_ns: 3_000 * MS,
+            time: Duration::ZERO,
+            sealing: Duration::ZERO,
+            sent: 0,
+            heard: 0,
+            bytes: 0,
+            notes: 0,
+        }
+    }
+
+    /// Runs for so many looks of all nodes.
+    fn run(&mut self, looks: u64, motion: Motion) {
+        for look in 0..looks {
+            self.now_ns += TICK_MS * MS;
+            let each = u64::from(OWNERS);
+            for (number, owner) in (0..each).zip(&self.owners) {
+                let turn = match motion {
+                    Motion::Moving => (self.now_ns / (TICK_MS * MS) + number) / 50,
+                    Motion::OneNode | Motion::TwoNodes => 0,
+                };
+                let busy = usize::try_from((number + turn) % NODES as u64).unwrap();
+                // At the whole rate of 100 000 a second.
+                self.hosts[busy].0.wants(owner, 20_000);
+                if matches!(motion, Motion::TwoNodes) {
+                    self.hosts[(busy + 1) % NODES].0.wants(owner, 20_000);
+                }
+            }
+            for number in 0..NODES {
+                self.hosts[number].0.now_ns.set(self.now_ns);
+                let begun = Instant::now();
+                let (model, keeper) = &mut self.hosts[number];
+                let said = keeper.look(&*model);
+                self.spend(number, begun);
+                self.send(number, said);
+            }
+            // All is heard before the next look: questions, then answers.
+            for _ in 0..2 {
+                let under_way = std::mem::take(&mut self.under_way);
+                for to in 0..NODES {
+                    let begun = Instant::now();
+                    let letters = under_way.iter().filter(|(node, _)| *node == to);
+                    let letters: Vec<_> = letters
+                        .map(|(_, letter)| self.seal.open(letter).unwrap())
+                        .collect();
+                    if to == 0 {
+                        self.heard += letters.len();
+                        self.notes += letters
+                            .iter()
+                            .map(|letter| letter.notes.len())
+                            .sum::<usize>();
+                        self.sealing += begun.elapsed();
+                    }
+                    let (model, keeper) = &mut self.hosts[to];
+                    let said = keeper.hear(&*model, &letters);
+                    self.spend(to, begun);
+                    self.send(to, said);
+                }
+            }
+            let _ = look;
+        }
+    }
+
+    fn spend(&mut self, node: usize, begun: Instant) {
+        if node == 0 {
+            self.time += begun.elapsed();
+        }
+    }
+
+    fn send(&mut self, from: usize, said: Said) {
+        let begun = Instant::now();
+        let keeper = &self.hosts[from].1;
+        let mut by_node = vec![Vec::new(); NODES];
+        let count = said.notes.len();
+        for (to, note) in said.notes {
+            by_node[to.0 as usize].push(note);
+        }
+        let mut letters = Vec::new();
+        for (to, notes) in (0..).zip(by_node) {
+            let header = keeper.header(limiter_fleet::NodeId(to));
+            let to = to as usize;
+            letters.extend(
+                self.seal
+                    .letters(&header, &notes)
+                    .map(|letter| (to, letter)),
+            );
+        }
+        for to in said.strangers {
+            letters.push((to.0 as usize, self.seal.empty(&keeper.header(to))));
+        }
+        if from == 0 {
+            self.sealing += begun.elapsed();
+            self.sent += letters.len();
+            self.bytes += letters
+                .iter()
+                .map(|(_, letter)| letter.len())
+                .sum::<usize>();
+            self.notes += count;
+        }
+        self.under_way.extend(letters);
+        self.spend(from, begun);
+    }
+
+    fn tell(&mut self, what: &str, looks: u64) {
+        let seconds = looks as f64 * TICK_MS as f64 / 1_000.0;
+        let (model, _) = &self.hosts[0];
+        println!(
+            "{what}: {:.2} % of a CPU, of which {:.2} % for codec and seals; a second: {:.0} notes, \
+             {:.0} letters out ({:.0} kB), {:.0} in; words {}, set {:.0} a second, waits {:.1} a second",
+            self.time.as_secs_f64() / seconds * 100.0,
+            self.sealing.as_secs_f64() / seconds * 100.0,
+            self.notes as f64 / seconds,
+            self.sent as f64 / seconds,
+            self.bytes as f64 / seconds / 1_000.0,
+            self.heard as f64 / seconds,
+            model.words(),
+            model.sets() as f64 / seconds,
+            model.waits() as f64 / seconds,
+        );
+        (self.time, self.sealing) = (Duration::ZERO, Duration::ZERO);
+        (self.sent, self.heard, self.bytes, self.notes) = (0, 0, 0, 0);
+        model.forget_counts();
+    }
+}
+
+#[test]
+#[ignore = "it measures"]
+fn what_many_hot_owners_cost() {
+    for motion in [Motion::OneNode, Motion::TwoNodes, Motion::Moving] {
+        let mut costs = Costs::new();
+        costs.run(25, motion);
+        costs.tell(&format!("{motion:?}, the first five seconds"), 25);
+        costs.run(50, motion);
+        costs.tell(&format!("{motion:?}"), 50);
+    }
+}
