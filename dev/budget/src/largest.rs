@@ -28,8 +28,8 @@ const OVERRIDES: u32 = 64;
 
 /// Returns a policy with as many limits as possible, of every kind, half of them observing. Each
 /// but one has all that a limit can match on, a default, overrides for its own ids in both families, and a
-/// reserve if its strategy can keep one. The rate of the first is automatic. They take `strategies`
-/// in turn, each in both modes.
+/// reserve if its strategy can keep one. The rate of the first is automatic; a fleet has all others in common
+/// that it can. They take `strategies` in turn, each in both modes.
 #[must_use]
 pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let kinds = BUILT_IN.iter().cycle();
@@ -59,6 +59,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                 per_name: (limit_index == 5).then_some(NameKind::Domain),
                 matching: matching(limit_index),
                 ceiling: (limit_index == 0).then_some(CEILING),
+                fleet_nodes: is_in_common(limit_index, strategy).then_some(NODES),
                 overrides: overrides(limit_index, rate(strategy))
                     .chain(override_by_name(limit_index, rate(strategy)))
                     .collect(),
@@ -135,6 +136,11 @@ fn possible(strategy: Strategy, cost: Cost) -> Strategy {
     }
 }
 
+/// Returns whether a fleet has the limit with that index in common.
+fn is_in_common(limit_index: u32, strategy: Strategy) -> bool {
+    limit_index != 0 && limit_index.is_multiple_of(2) && strategy == Strategy::Gcra
+}
+
 /// Returns a sieve; all limits use the first, the whole interface the others.
 fn sieve(number: u32) -> Sieve {
     Sieve {
@@ -189,6 +195,9 @@ const RESERVE: Reserve = Reserve {
     retried: Reserved::Tokens(3_000),
     unknown: Reserved::Tokens(5_000),
 };
+
+/// Of a fleet.
+const NODES: u32 = 3;
 
 /// In tokens a second.
 const CEILING: u64 = 1_000_000;

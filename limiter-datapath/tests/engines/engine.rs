@@ -36,7 +36,7 @@ use limiter_common::{
     unit::KnownUnits as _,
 };
 use limiter_datapath::{
-    kernel::{DatapathError, SharedMaps, Trial, possible_cpus},
+    kernel::{DatapathError, ReputationMaps, SharedMaps, Trial, possible_cpus},
     native::{
         BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation,
         MemorySieves, MemoryStanding, SieveSnapshot, answer_frame, complete_handshake,
@@ -408,6 +408,11 @@ impl Engines {
         let kernel: HashMap<_, _> = maps.all().expect("a readable map").into_iter().collect();
         assert_eq!(kernel, self.tables.owner_shares.owners());
         kernel
+    }
+
+    /// Returns the kernel's maps of reputations.
+    pub(crate) const fn reputation_maps(&self) -> &ReputationMaps {
+        self.trial.reputation()
     }
 
     /// Takes out the owners that want a share, which must be the same in both.

@@ -10,9 +10,13 @@ use limiter_common::{
     reason::Reason::{OverLimit, Reserved, WithinLimits},
     strategy::gcra::{OwnerShare, Parts, ShareWord},
 };
+use limiter_datapath::kernel::DatapathError;
 use limiter_policy::{
     config::Store,
-    policy::{Limit, Override, OverrideId, Rate, Reserve, Reserved as Part, in_common::floor_of},
+    policy::{
+        Limit, MOST_OWNERS, Override, OverrideId, Rate, Reserve, Reserved as Part,
+        in_common::floor_of,
+    },
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 use testbed::Frame;
@@ -280,6 +284,47 @@ fn a_reserve_is_a_part_of_the_share() -> Result<()> {
         engines.assert_same_state();
         Ok(())
     })
+}
+
+/// Numbers of shares go from one owner to another, and nothing of the one stays for the other.
+#[test]
+fn there_is_room_for_many_owners() -> Result<()> {
+    let limit = in_common(IdFormat::IpAddress, Cost::Packets, RATE);
+    let engines = Engines::new(&policy([limit]))?;
+    let maps = engines.reputation_maps().owner_shares();
+    let owner = |number: u32| {
+        BucketKey::new(
+            ID,
+            of_source("192.0.2.1", 32).unwrap().owner_kind(),
+            u64::from(number) << 32,
+            0,
+        )
+    };
+    let share = OwnerShare::new(ShareWord::forever(percent(10)), percent(3));
+    let all: Vec<_> = (0..MOST_OWNERS)
+        .map(|number| (owner(number), share))
+        .collect();
+    maps.set(&all)?;
+    assert_eq!(maps.all()?.len(), all.len());
+    let other = OwnerShare::new(ShareWord::forever(percent(20)), percent(7));
+    let more = owner(MOST_OWNERS);
+    assert!(matches!(
+        maps.set(&[(owner(5), other), (more, other)]),
+        Err(DatapathError::NoRoomForShare(MOST_OWNERS))
+    ));
+    assert_eq!(
+        (maps.get(&owner(5))?, maps.get(&more)?),
+        (Some(other), None)
+    );
+    maps.remove(&[owner(7), owner(5), more])?;
+    maps.set(&[(more, other)])?;
+    assert_eq!(
+        (maps.get(&owner(5))?, maps.get(&more)?),
+        (None, Some(other))
+    );
+    assert_eq!(maps.get(&owner(8))?, Some(share));
+    assert_eq!(maps.all()?.len(), all.len() - 1);
+    Ok(())
 }
 
 /// What a test knows of a host: the meaning of shares, stated plainly.

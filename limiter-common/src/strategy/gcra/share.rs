@@ -78,7 +78,7 @@ impl Parts {
         // A long time for each part, and what is left.
         match (of_whole.checked_div(parts), of_whole.checked_rem(parts)) {
             (Some(each), Some(rest)) if each < u64::MAX / WHOLE => {
-                let of_rest = (rest * WHOLE + (parts - 1)) / parts;
+                let of_rest = (rest * WHOLE).div_ceil(parts);
                 (each * WHOLE).saturating_add(of_rest)
             }
             _ => u64::MAX,
