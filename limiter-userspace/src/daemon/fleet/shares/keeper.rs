@@ -3,10 +3,6 @@
 //! Owners are many, and few are *hot*: those of which packets were refused here that have none but their share at
 //! home, and those that another node asks about. Only they have words of their own in the kernel, and a part
 //! in the protocol. A limit on all sources together has one owner, which is always hot.
-//!
-//! What is done at once, a look at what packets want or some letters, is a *batch*: it is rehearsed for all
-//! owners that it touches, so that whatever becomes smaller does before anything is done, with one wait for the
-//! programs that run.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,6 +17,7 @@ use limiter_fleet::{
 use limiter_policy::policy::{Limit, MOST_OWNERS, in_common::floor_of};
 
 use super::{
+    batch,
     bucket::parts_of,
     hot::{Act, Hot, WHOLE_NS},
     joint::Joint,
@@ -206,8 +203,8 @@ impl Keeper {
         let budget = joint.budget_of(&key);
         let stakes = self.members.stakes(&budget.bytes());
         let whole = lever.tokens_in(WHOLE_NS);
-        let hot = Hot::new(budget, stakes, self.memory.id(), share, whole);
-        self.hot.insert(key, hot);
+        let new = Hot::new(budget, stakes, self.memory.id(), share, whole);
+        self.hot.insert(key, new);
         true
     }
 
@@ -271,75 +268,19 @@ impl Keeper {
     }
 
     /// Does something with many owners; returns what is to be said.
-    fn batch<H: Host>(
+    fn batch(
         &mut self,
-        host: H,
+        host: impl Host,
         now_ns: u64,
         acts: &[(BucketKey, Act)],
     ) -> Vec<(NodeId, Note)> {
-        let mut touched = Vec::new();
-        for (key, act) in acts {
-            if let Some(hot) = self.hot.get_mut(key)
-                && hot.rehearse(now_ns, act, &mut self.memory)
-            {
-                touched.push(*key);
+        let done = batch::run(&mut self.hot, &mut self.memory, host, now_ns, acts);
+        for (limit, error) in done.failed {
+            if let Some(joint) = self.joints.get_mut(&limit) {
+                joint.note(&error, now_ns);
             }
         }
-        let lowered: Vec<_> = touched
-            .iter()
-            .filter_map(|key| Some((*key, self.hot.get_mut(key)?.lowered(now_ns)?)))
-            .collect();
-        if !lowered.is_empty() {
-            let set = host.set_owners(&lowered).and_then(|()| host.wait());
-            if let Err(error) = set {
-                self.fail(&touched, &error.to_string(), host.now_ns());
-                return Vec::new();
-            }
-        }
-        let mut said = Vec::new();
-        for (key, act) in acts {
-            let Some(hot) = self.hot.get_mut(key) else {
-                continue;
-            };
-            let say = |to, note| said.push((*key, to, note));
-            let done = hot.perform((host, key), now_ns, act, &mut self.memory, say);
-            if let Err(error) = done {
-                self.fail(&[*key], &error.to_string(), host.now_ns());
-            }
-        }
-        let (mut words, done_ns) = (Vec::new(), host.now_ns());
-        for key in &touched {
-            let Some(hot) = self.hot.get_mut(key) else {
-                continue;
-            };
-            match hot.finished(now_ns, done_ns) {
-                Ok(word) => words.extend(word.map(|word| (*key, word))),
-                Err(error) => self.fail(&[*key], &error.to_string(), done_ns),
-            }
-        }
-        if !words.is_empty()
-            && let Err(error) = host.set_owners(&words)
-        {
-            self.fail(&touched, &error.to_string(), done_ns);
-        }
-        // Nobody may hear of what was not done.
-        let hot = &self.hot;
-        let said = said
-            .into_iter()
-            .filter(|(key, ..)| hot.get(key).is_some_and(Hot::has_begun));
-        said.map(|(_, to, note)| (to, note)).collect()
-    }
-
-    /// Has owners begin anew.
-    fn fail(&mut self, keys: &[BucketKey], error: &str, now_ns: u64) {
-        for key in keys {
-            if let Some(hot) = self.hot.get_mut(key) {
-                hot.fail(&mut self.memory, now_ns);
-                if let Some(joint) = self.joints.get_mut(&hot.budget.limit) {
-                    joint.note(error, now_ns);
-                }
-            }
-        }
+        done.said
     }
 
     fn note(&mut self, error: &str, now_ns: u64) {

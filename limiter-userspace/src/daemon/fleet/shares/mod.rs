@@ -9,6 +9,7 @@
 //! Nothing is kept on disk. A node that starts anew is silent until all that it may have lent is over, and
 //! its number among starts is the time.
 
+mod batch;
 mod bucket;
 mod demand;
 mod hot;

@@ -33,10 +33,10 @@ struct Costs {
     /// Of the first node.
     time: Duration,
     sealing: Duration,
-    sent: usize,
-    heard: usize,
-    bytes: usize,
-    notes: usize,
+    sent: u64,
+    heard: u64,
+    bytes: u64,
+    notes: u64,
 }
 
 impl Costs {
@@ -81,7 +81,7 @@ impl Costs {
 
     /// Runs for so many looks of all nodes.
     fn run(&mut self, looks: u64, motion: Motion) {
-        for look in 0..looks {
+        for _ in 0..looks {
             self.now_ns += TICK_MS * MS;
             let each = u64::from(OWNERS);
             for (number, owner) in (0..each).zip(&self.owners) {
@@ -114,11 +114,9 @@ impl Costs {
                         .map(|(_, letter)| self.seal.open(letter).unwrap())
                         .collect();
                     if to == 0 {
-                        self.heard += letters.len();
-                        self.notes += letters
-                            .iter()
-                            .map(|letter| letter.notes.len())
-                            .sum::<usize>();
+                        let notes = letters.iter().map(|letter| letter.notes.len());
+                        self.notes += notes.sum::<usize>() as u64;
+                        self.heard += letters.len() as u64;
                         self.sealing += begun.elapsed();
                     }
                     let (model, keeper) = &mut self.hosts[to];
@@ -127,7 +125,6 @@ impl Costs {
                     self.send(to, said);
                 }
             }
-            let _ = look;
         }
     }
 
@@ -160,32 +157,34 @@ impl Costs {
         }
         if from == 0 {
             self.sealing += begun.elapsed();
-            self.sent += letters.len();
-            self.bytes += letters
-                .iter()
-                .map(|(_, letter)| letter.len())
-                .sum::<usize>();
-            self.notes += count;
+            let bytes = letters.iter().map(|(_, letter)| letter.len());
+            self.bytes += bytes.sum::<usize>() as u64;
+            self.sent += letters.len() as u64;
+            self.notes += count as u64;
         }
         self.under_way.extend(letters);
         self.spend(from, begun);
     }
 
     fn tell(&mut self, what: &str, looks: u64) {
-        let seconds = looks as f64 * TICK_MS as f64 / 1_000.0;
+        let seconds = looks * TICK_MS / 1_000;
+        let per_second = |count: u64| count / seconds;
+        // In hundredths of a percent of a CPU.
+        let part = |time: Duration| u64::try_from(time.as_micros()).unwrap() / (100 * seconds);
+        let percent = |time: Duration| format!("{}.{:02} %", part(time) / 100, part(time) % 100);
         let (model, _) = &self.hosts[0];
         println!(
-            "{what}: {:.2} % of a CPU, of which {:.2} % for codec and seals; a second: {:.0} notes, \
-             {:.0} letters out ({:.0} kB), {:.0} in; words {}, set {:.0} a second, waits {:.1} a second",
-            self.time.as_secs_f64() / seconds * 100.0,
-            self.sealing.as_secs_f64() / seconds * 100.0,
-            self.notes as f64 / seconds,
-            self.sent as f64 / seconds,
-            self.bytes as f64 / seconds / 1_000.0,
-            self.heard as f64 / seconds,
+            "{what}: {} of a CPU, of which {} for codec and seals; a second: {} notes, {} letters out \
+             ({} bytes), {} in; {} words, of which set {} a second, and {} waits",
+            percent(self.time),
+            percent(self.sealing),
+            per_second(self.notes),
+            per_second(self.sent),
+            per_second(self.bytes),
+            per_second(self.heard),
             model.words(),
-            model.sets() as f64 / seconds,
-            model.waits() as f64 / seconds,
+            per_second(model.sets()),
+            model.waits(),
         );
         (self.time, self.sealing) = (Duration::ZERO, Duration::ZERO);
         (self.sent, self.heard, self.bytes, self.notes) = (0, 0, 0, 0);
