@@ -5,6 +5,8 @@
 //! programs that may have found it before it gives the number, or the element's memory, to another owner:
 //! since Linux 6.1 the kernel itself does not wait.
 
+use core::mem;
+
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG},
     btf_maps::{Array, HashMap, LruHashMap},
@@ -14,9 +16,12 @@ use limiter_common::{owner::BucketKey, strategy::gcra::OwnerShare};
 
 use crate::{buckets::atomic, globals};
 
+/// A [`BucketKey`] in words.
+type BucketWords = [u64; 3];
+
 /// The number of each owner's share. The loader sets the capacity of all three.
 #[btf_map]
-static OWNERS: HashMap<BucketKey, u64, 1, { (BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG) as usize }> =
+static OWNERS: HashMap<BucketWords, u64, 1, { (BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG) as usize }> =
     HashMap::new();
 
 /// The shares by number.
@@ -30,13 +35,24 @@ static OWNER_SHARES: Array<OwnerShare, 1, { BPF_F_MMAPABLE as usize }> = Array::
 static WANTING: LruHashMap<BucketKey, u64, 1> = LruHashMap::new();
 
 /// Returns the number of parts of an owner's share, 0 if it has none, and counts what a packet wants of it.
+#[inline(always)]
+pub(crate) fn share(bucket: &BucketKey, wanted: u64, now_ns: u64) -> u32 {
+    // SAFETY: as large and as aligned, and without padding.
+    let [first, second, third] = unsafe { mem::transmute::<BucketKey, BucketWords>(*bucket) };
+    limiter_owner_share(first, second, third, wanted, now_ns)
+}
+
+/// Does that. The bucket is passed in words: before Linux 6.5 a key must be in the function's own stack,
+/// which has room for nothing else.
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments, and its
 /// stack is not the stages'.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub(crate) extern "C" fn limiter_owner_share(
-    bucket: *const BucketKey,
+extern "C" fn limiter_owner_share(
+    first: u64,
+    second: u64,
+    third: u64,
     wanted: u64,
     now_ns: u64,
 ) -> u32 {
@@ -44,10 +60,7 @@ pub(crate) extern "C" fn limiter_owner_share(
     if globals::shape().in_common == 0 {
         return 0;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole readable value, nothing else.
-    let Some(bucket) = (unsafe { bucket.as_ref() }) else {
-        return 0;
-    };
+    let bucket = &[first, second, third];
     // SAFETY: the value never changes, and is copied at once.
     let Some(number) = (unsafe { OWNERS.get(bucket) }).copied() else {
         return 0;

@@ -136,7 +136,7 @@ impl Tables for MapTables {
 
     #[inline(always)]
     fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {
-        Parts::new(owner_shares::limiter_owner_share(bucket, wanted, now_ns))
+        Parts::new(owner_shares::share(bucket, wanted, now_ns))
     }
 
     #[inline(always)]

@@ -129,6 +129,7 @@ impl Datapath {
             key,
             rate_index,
             parameters,
+            share,
             ..
         } = limit_bucket;
         let is_in = |limits| limits & (1 << (limit_index & 63)) != 0;
@@ -145,6 +146,14 @@ impl Datapath {
         }
         let now_ns = monotonic_now();
         let state = self.state_of_bucket(*interface, key, parameters.unit, now_ns)?;
+        let gcra = &parameters.gcra;
+        if let Some(share) = *share {
+            let now = gcra.ticks(now_ns);
+            return Ok(Some(ReservedLevel {
+                tokens: gcra.tokens(reserve, share),
+                retry_in_ns: gcra.wait_leaving_of_share(now, state, reserve, share),
+            }));
+        }
         Ok(Some(ReservedLevel {
             // It is a whole number of them.
             tokens: reserve / parameters.gcra.emission_interval.max(1),

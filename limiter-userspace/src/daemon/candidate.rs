@@ -64,7 +64,7 @@ pub enum CandidateError {
     /// A byte limit that never lets a full-sized frame of the interface pass.
     #[error(
         "limit {limit} has a {field} of {burst} bytes, but {interface} carries frames of {frame} \
-         bytes (MTU {mtu}), which could then never pass: raise the {field} to at least {frame}"
+         bytes (MTU {mtu}), which could then never pass: raise the {field} to at least {least}"
     )]
     BurstBelowFrame {
         /// The limit.
@@ -79,6 +79,8 @@ pub enum CandidateError {
         frame: u64,
         /// Its MTU, in bytes.
         mtu: u32,
+        /// The least value, in bytes: of a limit in common, a node's floor holds the frame.
+        least: u64,
     },
 }
 
@@ -201,7 +203,7 @@ fn without_repeats(names: &[String]) -> Vec<String> {
 }
 
 /// Refuses a byte limit whose burst would cut off every full-sized frame of the interface: a frame
-/// larger than the burst never passes.
+/// larger than the burst never passes, of a limit in common one larger than a node's floor of it.
 fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateError> {
     const ETHERNET_HEADER: u64 = 14;
     let frame = u64::from(interface.mtu) + ETHERNET_HEADER;
@@ -210,9 +212,10 @@ fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateE
         .iter()
         .filter(|limit| limit.cost == Cost::Bytes)
     {
+        let least = limit.floor().map_or(frame, |floor| floor.cost(frame));
         let rates = limit.overrides.iter().map(|other| other.rate);
         for rate in limit.default.into_iter().chain(rates) {
-            if rate.burst < frame {
+            if rate.burst < least {
                 return Err(CandidateError::BurstBelowFrame {
                     limit: limit.name.clone(),
                     field: if limit.strategy.has_burst() {
@@ -224,6 +227,7 @@ fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateE
                     interface: interface.name.clone(),
                     frame,
                     mtu: interface.mtu,
+                    least,
                 });
             }
         }

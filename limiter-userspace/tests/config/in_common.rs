@@ -136,7 +136,7 @@ fn limits_by_owner_that_a_fleet_has_in_common() {
     };
     for id in [
         "ipAddress",
-        "{ipv4RangeCIDR: 20}",
+        "ipv4RangeCIDR, prefix-length: 20",
         "ipv6RangeCIDR",
         "destination",
     ] {

@@ -1,7 +1,7 @@
 //! The share in force of a budget that several hosts have in common.
 
 #[cfg(not(target_arch = "bpf"))]
-use super::Gcra;
+use super::{Gcra, Spend};
 #[cfg(not(target_arch = "bpf"))]
 use crate::strategy::Level;
 
@@ -228,6 +228,22 @@ impl Gcra {
         }
     }
 
+    /// Returns how long, in nanoseconds, a packet of one token must wait at `now` ticks until it leaves
+    /// `reserve` ticks in a bucket of the whole, if that share is in force; 0: it passes now.
+    #[must_use]
+    pub fn wait_leaving_of_share(
+        &self,
+        now: u64,
+        tat: Option<u64>,
+        reserve: u64,
+        parts: Parts,
+    ) -> u64 {
+        let cost = parts.cost(self.emission_interval);
+        let spend = Spend::new(now, cost, now.saturating_add(self.burst_offset));
+        let decision = spend.leaving(reserve).decide(tat.unwrap_or(0));
+        self.ns_rounded_up(decision.wait)
+    }
+
     /// Returns how many tokens so many ticks of a bucket of the whole are if that share is in force.
     #[must_use]
     pub fn tokens(&self, ticks: u64, parts: Parts) -> u64 {
@@ -296,6 +312,8 @@ mod tests {
         let empty = gcra.level_of_share(0, Some(gcra.burst_offset), HALF);
         assert_eq!((empty.remaining, empty.reset_in_ns), (0, 1_000));
         assert_eq!(empty.retry_in_ns, 1);
+        let waits = |reserve| gcra.wait_leaving_of_share(0, None, reserve, HALF);
+        assert_eq!((waits(0), waits(2_998), waits(3_000)), (0, 0, 1));
     }
 
     proptest! {
