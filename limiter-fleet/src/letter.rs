@@ -27,7 +27,7 @@ impl LimitName {
 /// The owner of a bucket, the same on all nodes: nothing that these bytes say is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// What kind of id it is.
+    /// The kind of its id.
     pub kind: u32,
     /// The id.
     pub id: [u8; 16],
@@ -87,16 +87,16 @@ pub struct Note {
 /// A letter: what one node says to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// Who writes to whom.
+    /// Its first line.
     pub header: Header,
-    /// What is said. Without any, a letter says which start of its writer there is.
+    /// Its notes. Without any, a letter says which start of its writer there is.
     pub notes: Vec<Note>,
 }
 
 /// A letter as it is written.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Written {
-    /// Who writes to whom: the nodes and their starts.
+    /// The nodes and their starts: from, to, and likewise.
     header: (NodeId, NodeId, Boot, Boot),
     limits: Vec<LimitName>,
     /// Each with the position of its limit.

@@ -1,4 +1,4 @@
-//! What a node remembers of the others, beside budgets: so that it may forget budgets.
+//! A node remembers this of the others, beside budgets: so that it may forget budgets.
 //!
 //! A question must count once. A bank remembers the last one of each borrower about each budget; what it
 //! forgets of that it keeps as one number for each borrower, as questions are numbered over all budgets. What
@@ -21,7 +21,7 @@ pub struct Header {
     pub to_boot: Boot,
 }
 
-/// What a letter is worth.
+/// The worth of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hearing {
     /// Nothing: it is not to this node, or from nobody.
@@ -33,7 +33,7 @@ pub enum Hearing {
     Notes,
 }
 
-/// What a node remembers of the others.
+/// The part of others that a node remembers.
 #[derive(Clone, Debug)]
 pub struct Memory {
     id: NodeId,
