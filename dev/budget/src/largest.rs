@@ -196,7 +196,7 @@ const RESERVE: Reserve = Reserve {
     unknown: Reserved::Tokens(5_000),
 };
 
-/// Of a fleet.
+/// How many nodes a fleet has.
 const NODES: u32 = 3;
 
 /// In tokens a second.

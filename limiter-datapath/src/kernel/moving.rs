@@ -30,7 +30,7 @@ pub struct MovingBucket<'d> {
     shares: Shares<'d>,
     entry: &'d LimitEntry,
     key: BucketKey,
-    /// Of the whole.
+    /// The parameters of the whole.
     parameters: &'d Parameters,
     /// `None`: no packet was ever charged.
     buckets: Option<&'d BucketMaps>,

@@ -276,7 +276,7 @@ fn a_reserve_is_a_part_of_the_share() -> Result<()> {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         assert_eq!(passing(&mut engines, 0, "192.0.2.1", 60)?, 50);
         assert_eq!(engines.judge(0, &frame("192.0.2.1", b"")?), Reserved);
-        // Who gives way wants more, too.
+        // An owner whose source gives way wants more, too.
         assert_eq!(engines.take_wanting().into_values().sum::<u64>(), 11);
         engines.set_share(ID, ShareWord::forever(percent(10)))?;
         // Too late to be a retry of what was refused before.
@@ -327,7 +327,7 @@ fn there_is_room_for_many_owners() -> Result<()> {
     Ok(())
 }
 
-/// What a test knows of a host: the meaning of shares, stated plainly.
+/// The knowledge of a test: the meaning of shares, stated plainly.
 #[derive(Default)]
 struct Oracle {
     of_all: ShareWord,

@@ -261,7 +261,7 @@ impl OwnerShareMaps {
     }
 
     fn numbers(&self) -> MutexGuard<'_, Option<Numbers>> {
-        // What a panic has interrupted is read again.
+        // After a panic, the numbers are read again.
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
