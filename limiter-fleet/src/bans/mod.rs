@@ -14,6 +14,7 @@ mod beat;
 mod map;
 mod note;
 mod seal;
+mod tally;
 
 pub use self::{
     beat::Beat,

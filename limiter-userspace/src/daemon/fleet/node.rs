@@ -1,7 +1,7 @@
 //! The node: hears what other nodes say, and what is done here.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -279,20 +279,7 @@ impl Node {
 
     /// Counts the bans of others.
     pub(super) fn count(&self) {
-        let now = Now::new();
-        let own = &self.fleet.settings.node;
-        let mut bans = BTreeMap::<String, u64>::new();
-        for (id, entry) in self.known.map.iter() {
-            let is_in_force = entry.holds(now.ms) && !self.refused.contains_key(id);
-            if is_in_force && entry.stamp.node != *own {
-                match bans.get_mut(&*id.origin) {
-                    Some(count) => *count += 1,
-                    None => {
-                        bans.insert(id.origin.to_string(), 1);
-                    }
-                }
-            }
-        }
+        let bans = self.known.map.of_others(Now::new().ms, self.refused.keys());
         self.fleet.told().bans = bans;
     }
 }
