@@ -63,6 +63,9 @@ pub(super) struct Seen {
     pub(super) policy: u64,
     /// How old it was when it was read, in nanoseconds.
     pub(super) age_ns: u64,
+    /// How long a message of the stream had been there that it had not read, in nanoseconds; `None`: it does not
+    /// say what it has read.
+    pub(super) lag_ns: Option<u64>,
     pub(super) at: Instant,
 }
 
@@ -115,6 +118,7 @@ impl Fleet {
                 version: seen.version.clone(),
                 policy: format!("{:016x}", seen.policy),
                 ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
+                lag_ns: seen.lag_ns,
             };
             (name.clone(), node)
         });

@@ -8,7 +8,7 @@ use std::{
 
 use limiter_fleet::{
     Keys, OpenError,
-    bans::{BanId, BanNote, BanSeal, Beat},
+    bans::{BanId, BanNote, BanSeal, Beat, StreamPlace},
     pushes::PushSeal,
 };
 use limiter_policy::policy;
@@ -44,6 +44,8 @@ pub(super) struct Node {
     pub(super) pushes: Pushes,
     /// Whether all that the store had was read once.
     pub(super) has_read: bool,
+    /// The last message of the stream that was read and put in force.
+    pub(super) read: Option<StreamPlace>,
     key_file: KeyFile,
     /// The bans that hold elsewhere and are refused here.
     refused: HashMap<BanId, &'static str>,
@@ -68,6 +70,7 @@ impl Node {
             push_seal,
             pushes,
             has_read: false,
+            read: None,
             key_file,
             refused: HashMap::new(),
             logged: HashMap::new(),
@@ -233,6 +236,7 @@ impl Node {
             self.policy.1,
             now.ms,
         )
+        .with_read(self.read)
     }
 
     /// Reads the keys again, if their file has changed; returns whether there are others now.
