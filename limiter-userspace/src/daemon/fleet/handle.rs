@@ -147,6 +147,13 @@ impl Fleet {
         }
     }
 
+    /// Returns the node whose push is the newest that this node knows.
+    pub(in crate::daemon) fn pusher(&self) -> Option<String> {
+        let told = self.told();
+        let newest = told.newest_push.as_ref();
+        newest.map(|push| push.node.to_string())
+    }
+
     /// Counts notes that were refused.
     pub(super) fn refuse(&self, reason: &'static str) {
         *self.told().refused.entry(reason).or_default() += 1;
