@@ -1,5 +1,7 @@
 //! A policy that one node pushes is in force on all, or on none.
 
+mod pinned;
+
 use std::{
     fs,
     io::Read as _,
