@@ -1,5 +1,7 @@
 //! A policy that one node pushes is in force on all, or on none.
 
+mod pinned;
+
 use std::{
     fs,
     io::Read as _,
@@ -169,6 +171,18 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     let said = String::from_utf8(refused.stderr)?;
     ensure!(
         !refused.status.success() && said.contains("limiter fleet confirm"),
+        "{said}"
+    );
+    ensure!(
+        b.show(&["status"])?
+            .contains("unless you run `limiter fleet confirm` on node a\n"),
+        "{}",
+        b.show(&["status"])?
+    );
+    let refused = b.command(&["fleet", "confirm"]).output()?;
+    let said = String::from_utf8(refused.stderr)?;
+    ensure!(
+        !refused.status.success() && said.contains("node a pushes the policy"),
         "{said}"
     );
     let second = begin(&fleet, b, POLICY, &[])?.wait_with_output()?;
