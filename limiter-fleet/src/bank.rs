@@ -9,6 +9,7 @@ use crate::{Ask, Boot, Bucket, Loan, NodeId, Share, Terms, fair::divide};
 pub(crate) struct Bank {
     capital: Share,
     terms: Terms,
+    boot: Boot,
     /// An earlier daemon may have lent all until then.
     closed_until: u64,
     /// Those of all who ever asked, or an old question might pass for a new one.
@@ -67,10 +68,11 @@ impl Account {
 impl Bank {
     /// Opens a bank. What an earlier one of the same node has lent is not known, and so all of it counts
     /// as lent for as long as loans last.
-    pub(crate) fn open(capital: Share, terms: Terms, now: u64) -> Self {
+    pub(crate) fn open(capital: Share, terms: Terms, boot: Boot, now: u64) -> Self {
         Self {
             capital,
             terms,
+            boot,
             closed_until: now.saturating_add(terms.lent_ns()),
             accounts: BTreeMap::new(),
         }
@@ -119,6 +121,7 @@ impl Bank {
             from: ask.to,
             to: ask.from,
             boot: ask.boot,
+            bank_boot: self.boot,
             number: ask.number,
             share,
             millitokens,
@@ -155,7 +158,14 @@ impl Bank {
             share: lent.share.min(ask.keeps),
             ..lent
         };
-        Some(ask.returned_millitokens)
+        // Of an earlier start's loans nothing is left to give back. All that an old question can do is to
+        // have something lent that nobody uses.
+        let is_of_this_start = ask.bank_boot == self.boot;
+        Some(if is_of_this_start {
+            ask.returned_millitokens
+        } else {
+            0
+        })
     }
 
     /// Returns what a borrower would have if all had what is fair: those too that asked and had to be given

@@ -6,6 +6,8 @@ use crate::{Ask, Boot, Bucket, Loan, NodeId, Share, Terms};
 #[derive(Clone, Debug)]
 pub(crate) struct Borrower {
     bank: NodeId,
+    /// The bank's start, as its last loan told it.
+    bank_boot: Boot,
     /// The number of the last question, and when it was asked.
     number: u64,
     asked_at: u64,
@@ -20,6 +22,7 @@ impl Borrower {
     pub(crate) const fn new(bank: NodeId) -> Self {
         Self {
             bank,
+            bank_boot: Boot(0),
             number: 0,
             asked_at: 0,
             is_answered: true,
@@ -68,6 +71,7 @@ impl Borrower {
             from,
             to: self.bank,
             boot,
+            bank_boot: self.bank_boot,
             number: self.number,
             keeps,
             returned_millitokens: std::mem::take(&mut self.owed),
@@ -90,6 +94,11 @@ impl Borrower {
             return;
         }
         let rest = in_force.without(self.held(now));
+        if self.bank_boot != loan.bank_boot {
+            self.bank_boot = loan.bank_boot;
+            // Another start's.
+            self.owed = 0;
+        }
         self.is_answered = true;
         self.held = loan.share;
         self.until = until;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Share, members::NodeId};
 
-/// A number for each start of a node's daemon, higher than those of all earlier starts.
+/// A number for each start of a node's daemon, higher than those of all earlier starts, and above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Boot(pub u64);
 
@@ -17,6 +17,9 @@ pub struct Ask {
     pub to: NodeId,
     /// The borrower's.
     pub boot: Boot,
+    /// The bank's, as its last loan told it; 0: none has. What is given back is for that start alone: or a
+    /// question that is repeated to another would give it back again.
+    pub bank_boot: Boot,
     /// The number of this question to this bank. The borrower promises to take no loan that answers an
     /// earlier one.
     pub number: u64,
@@ -37,6 +40,8 @@ pub struct Loan {
     pub to: NodeId,
     /// The borrower's, from the question.
     pub boot: Boot,
+    /// The bank's.
+    pub bank_boot: Boot,
     /// The number of the question.
     pub number: u64,
     /// How much the borrower has of that bank from now on, in all.

@@ -40,7 +40,7 @@ impl Node {
     #[must_use]
     pub fn new(stakes: &Stakes, id: NodeId, boot: Boot, terms: Terms, now: u64) -> Self {
         let is_bank = stakes.banks.contains(&id);
-        let bank = is_bank.then(|| Bank::open(stakes.capital(), terms, now));
+        let bank = is_bank.then(|| Bank::open(stakes.capital(), terms, boot, now));
         let others = stakes.banks.iter().filter(|bank| **bank != id);
         Self {
             id,
@@ -128,5 +128,82 @@ impl Node {
         };
         borrower.take(now, loan, self.told, &self.terms, bucket);
         self.told = self.in_force(now).share;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Members;
+
+    /// Counts what is put in. Whatever goes takes half a token along.
+    #[derive(Default)]
+    struct Counting {
+        share: Share,
+        gained: u64,
+    }
+
+    impl Bucket for Counting {
+        fn change(&mut self, _now_ns: u64, to: Share, gained_millitokens: u64) -> u64 {
+            let lost = if to < self.share { 500 } else { 0 };
+            self.share = to;
+            self.gained += gained_millitokens;
+            lost
+        }
+    }
+
+    fn node(id: u32, boot: u64, now: u64) -> Node {
+        let names = ["a", "b"].map(str::to_owned);
+        let stakes = Members::new(names).unwrap().stakes(b"owner");
+        Node::new(&stakes, NodeId(id), Boot(boot), Terms::DEFAULT, now)
+    }
+
+    /// The node `from` asks for a share; returns its question, and what its bank was given back.
+    fn asks(from: &mut Node, bank: &mut Node, now: u64, demand: Share) -> (Ask, u64) {
+        let mut bucket = Counting {
+            share: from.told,
+            gained: 0,
+        };
+        let ask = from.ask(now, demand, &mut bucket)[0];
+        let (loan, given_back) = hears(bank, now, &ask);
+        from.hear_loan(now, &loan.unwrap(), &mut bucket);
+        (ask, given_back)
+    }
+
+    fn hears(bank: &mut Node, now: u64, ask: &Ask) -> (Option<Loan>, u64) {
+        let mut bucket = Counting {
+            share: bank.told,
+            gained: 0,
+        };
+        let loan = bank.hear_ask(now, ask, &mut bucket);
+        (loan, bucket.gained)
+    }
+
+    #[test]
+    fn what_was_given_back_to_an_earlier_start_is_not_given_back_again() {
+        let less = Share::WHOLE.divided(2);
+        let later = 2 * Terms::DEFAULT.lent_ns();
+        let mut borrower = node(1, 1, 0);
+        let mut bank = node(0, 1, 0);
+        let (first, none) = asks(&mut borrower, &mut bank, later, Share::WHOLE);
+        let (second, some) = asks(&mut borrower, &mut bank, later + 1, less);
+        assert_eq!((none, some), (0, 500));
+        assert_eq!(second.returned_millitokens, 500);
+
+        // It starts anew, and whoever can write to the store repeats both.
+        let mut bank = node(0, 2, later + 2);
+        let now = 2 * later;
+        for old in [&first, &second] {
+            let (loan, given_back) = hears(&mut bank, now, old);
+            assert_eq!(given_back, 0);
+            // Nobody takes it.
+            let before = borrower.clone();
+            borrower.hear_loan(now, &loan.unwrap(), &mut Counting::default());
+            assert_eq!(borrower.in_force(now), before.in_force(now));
+        }
+        // The borrower goes on with the new start, and gives back to it.
+        let (_, none) = asks(&mut borrower, &mut bank, now, Share::WHOLE);
+        let (_, some) = asks(&mut borrower, &mut bank, now + 1, less);
+        assert_eq!((none, some), (0, 500));
     }
 }

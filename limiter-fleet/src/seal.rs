@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Text that no other use of the key begins with.
-const PURPOSE: &[u8] = b"limiter fleet, letters";
+const PURPOSE: &[u8] = b"limiter fleet, letters 2";
 
 /// The most notes of a letter.
 pub const MOST_NOTES: usize = 512;
@@ -21,9 +21,9 @@ pub const MOST_NOTES: usize = 512;
 /// The most bytes of a letter: whatever is longer is none.
 pub const MOST_BYTES: usize = 1 + SEAL + MOST_NOTES * LONGEST_NOTE + 2;
 
-/// The most bytes of a note: its budget, which message it is, two numbers of 32 bits and at most five of
+/// The most bytes of a note: its budget, which message it is, two numbers of 32 bits and at most six of
 /// 64, of which postcard writes seven bits a byte.
-const LONGEST_NOTE: usize = 16 + 1 + 2 * 5 + 5 * 10;
+const LONGEST_NOTE: usize = 16 + 1 + 2 * 5 + 6 * 10;
 
 /// Seals and opens the letters of one fleet.
 #[derive(Clone, Debug)]
@@ -105,6 +105,7 @@ mod tests {
             from: NodeId(u32::MAX),
             to: NodeId(u32::MAX),
             boot: Boot(u64::MAX),
+            bank_boot: Boot(u64::MAX),
             number: u64::MAX,
             keeps: Share::WHOLE,
             returned_millitokens: u64::MAX,
@@ -114,6 +115,7 @@ mod tests {
             from: NodeId(0),
             to: NodeId(1),
             boot: Boot(1),
+            bank_boot: Boot(2),
             number: 2,
             share: Share::billionths(3),
             millitokens: 4,
