@@ -11,6 +11,12 @@ pub struct Position {
 }
 
 impl Position {
+    /// Returns the time, in milliseconds since 1970 by the store's clock, and the number.
+    #[must_use]
+    pub const fn parts(self) -> (u64, u64) {
+        (self.ms, self.number)
+    }
+
     /// Reads a position as the store writes it; `None`: it is none.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (ms, number) = std::str::from_utf8(text).ok()?.split_once('-')?;
@@ -35,6 +41,7 @@ mod tests {
     fn positions() {
         let position = Position::parse(b"1700000000000-3").unwrap();
         assert_eq!(position.to_string(), "1700000000000-3");
+        assert_eq!(position.parts(), (1_700_000_000_000, 3));
         assert!(position > Position::parse(b"1700000000000-2").unwrap());
         assert!(Position::parse(b"9-0").unwrap() < Position::parse(b"10-0").unwrap());
         assert_eq!(Position::default().to_string(), "0-0");

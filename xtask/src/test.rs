@@ -2,7 +2,9 @@
 
 use std::{
     io::{self, BufReader, IsTerminal as _},
+    num::NonZero,
     process::{Command, ExitCode, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -100,10 +102,13 @@ fn clippy_as_shipped() -> Command {
 }
 
 fn tests() -> Result<TestResults> {
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let mut cargo = command::cargo("test");
     cargo
         .args(workspace::HOST_PACKAGES)
         .arg("--no-fail-fast")
+        // Tests with daemons mostly wait.
+        .env("RUST_TEST_THREADS", (2 * cpus).to_string())
         .stdout(Stdio::piped());
     let cannot_run = format!("cannot run {}", shown(&cargo));
     let mut child = cargo.spawn().context(cannot_run)?;

@@ -7,6 +7,16 @@ use crate::Name;
 /// The most bytes of a version.
 const MOST_VERSION: usize = 32;
 
+/// The place of a message in the store's stream: its time by the store's clock, in milliseconds since 1970, and a
+/// number among those of that time. No node's clock has a part in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StreamPlace {
+    /// The time.
+    pub ms: u64,
+    /// The number.
+    pub number: u64,
+}
+
 /// A node's sign of life.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
@@ -18,6 +28,36 @@ pub struct Beat {
     pub policy: u64,
     /// When it was sent, in milliseconds since 1970, by the node's clock.
     pub ms: u64,
+    /// The last message that the node has read, and put in force unless it is against it; `None`: it has not read
+    /// the store yet, or its version does not say so.
+    pub read: Option<StreamPlace>,
+}
+
+/// A sign of life as versions wrote it that did not say what they have read.
+#[derive(Deserialize)]
+pub(super) struct EarlierBeat {
+    node: Name,
+    version: Box<str>,
+    policy: u64,
+    ms: u64,
+}
+
+impl From<EarlierBeat> for Beat {
+    fn from(beat: EarlierBeat) -> Self {
+        let EarlierBeat {
+            node,
+            version,
+            policy,
+            ms,
+        } = beat;
+        Self {
+            node,
+            version,
+            policy,
+            ms,
+            read: None,
+        }
+    }
 }
 
 impl Beat {
@@ -30,7 +70,14 @@ impl Beat {
             version: version[..end].into(),
             policy,
             ms,
+            read: None,
         }
+    }
+
+    /// Has it say which message the node has read last.
+    #[must_use]
+    pub fn with_read(self, read: Option<StreamPlace>) -> Self {
+        Self { read, ..self }
     }
 
     /// Returns whether a node may have said it.

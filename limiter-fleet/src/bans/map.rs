@@ -1,8 +1,11 @@
 //! The last word about each ban.
 
-use std::collections::{HashMap, hash_map};
+use std::collections::{BTreeMap, HashMap, hash_map};
 
-use super::note::{BanId, BanNote, Said, Stamp};
+use super::{
+    note::{BanId, BanNote, Said, Stamp},
+    tally::Tally,
+};
 use crate::Name;
 
 /// The most bans and lifted bans that a node knows of.
@@ -42,9 +45,10 @@ pub enum Merged {
 }
 
 /// The last word about each ban.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BanMap {
     entries: HashMap<BanId, Entry>,
+    others: Tally,
 }
 
 impl Entry {
@@ -69,6 +73,15 @@ impl Entry {
 }
 
 impl BanMap {
+    /// Returns the map of a node, which knows of no ban.
+    #[must_use]
+    pub fn new(own: Name) -> Self {
+        Self {
+            entries: HashMap::new(),
+            others: Tally::new(own),
+        }
+    }
+
     /// Takes a note, at a time in milliseconds since 1970.
     pub fn merge(&mut self, note: BanNote, now_ms: u64) -> Merged {
         let BanNote {
@@ -87,18 +100,21 @@ impl BanMap {
             hash_map::Entry::Vacant(_) if entry.forgotten_at_ms() <= now_ms => Merged::Over,
             hash_map::Entry::Vacant(_) if !room => Merged::Full,
             hash_map::Entry::Vacant(place) => {
+                self.others.add(place.key(), &entry.stamp, &entry.said);
                 place.insert(entry);
                 Merged::New
             }
             hash_map::Entry::Occupied(mut place) => {
-                let known = place.get_mut();
+                let known = place.get();
                 let ends_ms = known.ends_ms.max(entry.ends_ms);
                 // By what is said, too: one node that lies must not set the others at odds.
                 let order = (&entry.stamp, &entry.said).cmp(&(&known.stamp, &known.said));
                 if order.is_gt() {
-                    *known = entry;
+                    self.others.remove(place.key(), &known.stamp, &known.said);
+                    self.others.add(place.key(), &entry.stamp, &entry.said);
+                    place.insert(entry);
                 }
-                known.ends_ms = ends_ms;
+                place.get_mut().ends_ms = ends_ms;
                 match order {
                     std::cmp::Ordering::Greater => Merged::New,
                     std::cmp::Ordering::Equal => Merged::Known,
@@ -110,7 +126,7 @@ impl BanMap {
 
     /// Notes what this node itself says, at a time in milliseconds since 1970: later than all that is
     /// known of the ban. `ends_ms`: when what was lifted would have ended.
-    pub fn say(&mut self, id: BanId, said: Said, ends_ms: u64, node: &Name, now_ms: u64) -> Merged {
+    pub fn say(&mut self, id: BanId, said: Said, ends_ms: u64, now_ms: u64) -> Merged {
         let known = self.entries.get(&id);
         let after_ms = known.map_or(0, |known| known.stamp.ms.saturating_add(1));
         let ends_ms = ends_ms
@@ -118,7 +134,7 @@ impl BanMap {
             .max(known.map_or(0, |known| known.ends_ms));
         let stamp = Stamp {
             ms: now_ms.max(after_ms),
-            node: node.clone(),
+            node: self.others.own().clone(),
         };
         let word = BanNote {
             id,
@@ -164,11 +180,30 @@ impl BanMap {
         self.entries.is_empty()
     }
 
+    /// Returns how many bans of other nodes hold, by origin, but for some. Each counts until the second is over in
+    /// which it ends. The time is in milliseconds since 1970.
+    pub fn of_others<'i>(
+        &self,
+        now_ms: u64,
+        but: impl IntoIterator<Item = &'i BanId>,
+    ) -> BTreeMap<String, u64> {
+        let but = but.into_iter();
+        let but = but.filter_map(|id| {
+            let (id, entry) = self.entries.get_key_value(id)?;
+            Some((id, &entry.stamp, &entry.said))
+        });
+        self.others.holding(now_ms, but)
+    }
+
     /// Forgets what holds no more, at a time in milliseconds since 1970; returns it.
     pub fn forget(&mut self, now_ms: u64) -> Vec<BanId> {
         let is_over = |_: &BanId, entry: &mut Entry| entry.forgotten_at_ms() <= now_ms;
         let over = self.entries.extract_if(is_over);
-        over.map(|(id, _)| id).collect()
+        let forgotten = over.map(|(id, entry)| {
+            self.others.remove(&id, &entry.stamp, &entry.said);
+            id
+        });
+        forgotten.collect()
     }
 }
 
@@ -224,7 +259,7 @@ mod tests {
     }
 
     fn merged(notes: impl IntoIterator<Item = BanNote>) -> HashMap<BanId, Entry> {
-        let mut map = BanMap::default();
+        let mut map = BanMap::new(name(0));
         for note in notes {
             map.merge(note, NOW);
         }
@@ -250,7 +285,7 @@ mod tests {
             missed in any::<Index>(),
         ) {
             let missed = missed.index(notes.len());
-            let mut snapshot = BanMap::default();
+            let mut snapshot = BanMap::new(name(0));
             for note in &notes[..missed] {
                 snapshot.merge(note.clone(), NOW);
             }
@@ -263,12 +298,12 @@ mod tests {
         /// A node's own word counts, however far others' clocks are ahead.
         #[test]
         fn the_own_word_is_the_last(notes in vec(any_note(), 1..12), behind in 0_u64..1_000_000) {
-            let mut map = BanMap::default();
+            let mut map = BanMap::new(name(0));
             for note in notes {
                 map.merge(note, NOW);
             }
             let before = map.get(&id(0)).map_or(0, |entry| entry.ends_ms);
-            prop_assert_eq!(map.say(id(0), Said::Lifted, 0, &name(0), NOW - behind), Merged::New);
+            prop_assert_eq!(map.say(id(0), Said::Lifted, 0, NOW - behind), Merged::New);
             prop_assert_eq!(&map.get(&id(0)).unwrap().said, &Said::Lifted);
             prop_assert_eq!(map.get(&id(0)).unwrap().ends_ms, before);
         }
@@ -276,12 +311,12 @@ mod tests {
         /// No repeated note brings a lifted ban back.
         #[test]
         fn nothing_repeated_brings_a_ban_back(notes in vec(any_note(), 1..12), later in 0_u64..9_000_000) {
-            let mut map = BanMap::default();
+            let mut map = BanMap::new(name(0));
             for note in &notes {
                 map.merge(note.clone(), NOW);
             }
             for last in 0..3 {
-                map.say(id(last), Said::Lifted, 0, &name(0), NOW);
+                map.say(id(last), Said::Lifted, 0, NOW);
             }
             map.forget(NOW + later);
             for note in notes {
@@ -290,13 +325,38 @@ mod tests {
             let mut entries = map.iter();
             prop_assert!(entries.all(|(_, entry)| !entry.holds(NOW + later)));
         }
+
+        /// The kept count is what a walk over all finds, but that each second counts to its end.
+        #[test]
+        fn bans_of_others_are_counted_as_they_change(
+            steps in vec((any_note(), any::<bool>(), 0_u64..5_000_000, 0_u8..8), 1..24),
+        ) {
+            let mut map = BanMap::new(name(0));
+            for (note, is_own, later, but) in steps {
+                if is_own {
+                    map.say(note.id, note.said, note.ends_ms, NOW);
+                } else {
+                    map.merge(note, NOW);
+                }
+                map.forget(NOW + later);
+                let second = (NOW + later) / 1_000 * 1_000;
+                let but: Vec<_> = (0..3).filter(|last| but >> last & 1 == 1).map(id).collect();
+                let walk = map.iter().filter(|(id, entry)| {
+                    entry.holds(second) && entry.stamp.node != name(0) && !but.contains(id)
+                });
+                let walked = walk.count() as u64;
+                let kept = map.of_others(second + 999, &but);
+                prop_assert_eq!(kept.values().sum::<u64>(), walked);
+                prop_assert!(!kept.values().any(|count| *count == 0));
+            }
+        }
     }
 
     #[test]
     fn what_is_over_is_forgotten() {
-        let mut map = BanMap::default();
-        map.say(id(1), said(Some(NOW + 1_000)), 0, &name(0), NOW);
-        map.say(id(2), said(None), 0, &name(0), NOW);
+        let mut map = BanMap::new(name(0));
+        map.say(id(1), said(Some(NOW + 1_000)), 0, NOW);
+        map.say(id(2), said(None), 0, NOW);
         assert!(map.get(&id(1)).unwrap().holds(NOW + 999));
         assert!(!map.get(&id(1)).unwrap().holds(NOW + 1_000));
         assert!(map.get(&id(2)).unwrap().holds(u64::MAX - 1));
@@ -305,20 +365,20 @@ mod tests {
         assert_eq!(map.forget(later), [id(1)]);
         assert_eq!(map.forget(u64::MAX - 1), []);
         // That one without an end was lifted is remembered for a month.
-        map.say(id(2), Said::Lifted, 0, &name(0), later);
+        map.say(id(2), Said::Lifted, 0, later);
         assert_eq!(map.forget(later + LONGEST_MEMORY_MS), []);
         let month = later + LONGEST_MEMORY_MS + AFTERWARDS_MS;
         assert_eq!(map.forget(month), [id(2)]);
         assert!(map.is_empty());
-        let mut over = BanMap::default();
-        over.say(id(3), said(Some(NOW + 1)), 0, &name(0), NOW);
+        let mut over = BanMap::new(name(0));
+        over.say(id(3), said(Some(NOW + 1)), 0, NOW);
         let note = over.note(&id(3)).unwrap();
         assert_eq!(map.merge(note, month), Merged::Over);
     }
 
     #[test]
     fn there_is_room_for_so_many() {
-        let mut map = BanMap::default();
+        let mut map = BanMap::new(name(0));
         let of = |number: usize| {
             let number = u32::try_from(number).unwrap();
             BanId {
@@ -331,16 +391,10 @@ mod tests {
             }
         };
         for number in 0..MOST_HELD {
-            assert_eq!(
-                map.say(of(number), said(None), 0, &name(0), NOW),
-                Merged::New
-            );
+            assert_eq!(map.say(of(number), said(None), 0, NOW), Merged::New);
         }
-        assert_eq!(
-            map.say(of(MOST_HELD), said(None), 0, &name(0), NOW),
-            Merged::Full
-        );
-        assert_eq!(map.say(of(7), Said::Lifted, 0, &name(0), NOW), Merged::New);
+        assert_eq!(map.say(of(MOST_HELD), said(None), 0, NOW), Merged::Full);
+        assert_eq!(map.say(of(7), Said::Lifted, 0, NOW), Merged::New);
         assert_eq!(map.len(), MOST_HELD);
     }
 }

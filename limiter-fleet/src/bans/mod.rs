@@ -14,9 +14,10 @@ mod beat;
 mod map;
 mod note;
 mod seal;
+mod tally;
 
 pub use self::{
-    beat::Beat,
+    beat::{Beat, StreamPlace},
     map::{BanMap, Entry, MOST_HELD, Merged},
     note::{BanId, BanNote, MOST_AHEAD_MS, Said, Stamp, WrongNote},
     seal::{BanSeal, MOST_BAN_NOTES},

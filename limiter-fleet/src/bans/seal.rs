@@ -5,7 +5,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{beat::Beat, note::BanNote};
+use super::{
+    beat::{Beat, EarlierBeat},
+    note::BanNote,
+};
 use crate::{
     Name,
     envelope::{Envelope, Keys, OpenError, SEAL, read, written},
@@ -79,7 +82,8 @@ impl BanSeal {
     ///
     /// No node of the fleet has written it.
     pub fn open_beat(&self, beat: &[u8]) -> Result<Beat, OpenError> {
-        let beat = read::<Beat>(self.beats.open(beat)?)?;
+        let body = self.beats.open(beat)?;
+        let beat = read::<Beat>(body).or_else(|_| read::<EarlierBeat>(body).map(Beat::from))?;
         if beat.is_right() {
             Ok(beat)
         } else {
@@ -95,7 +99,10 @@ mod tests {
     use super::*;
     use crate::{
         Key,
-        bans::note::{BanId, Said, Stamp},
+        bans::{
+            beat::StreamPlace,
+            note::{BanId, Said, Stamp},
+        },
     };
 
     fn seal(fleet: &str, current: u8, other: Option<u8>) -> BanSeal {
@@ -134,7 +141,13 @@ mod tests {
         let notes = vec![longest(); MOST_BAN_NOTES];
         assert_eq!(seal.open(&seal.letter(&notes)), Ok(notes));
         let beat = Beat::new("a".try_into().unwrap(), "1.2.3", 7, 9);
-        assert_eq!(seal.open_beat(&seal.beat(&beat)), Ok(beat));
+        assert_eq!(seal.open_beat(&seal.beat(&beat)), Ok(beat.clone()));
+        let place = StreamPlace { ms: 5, number: 6 };
+        let more = beat.clone().with_read(Some(place));
+        assert_eq!(seal.open_beat(&seal.beat(&more)), Ok(more));
+        // A node of an earlier version does not say what it has read.
+        let earlier = written(&(&beat.node, &beat.version, beat.policy, beat.ms));
+        assert_eq!(seal.open_beat(&seal.beats.close(&earlier)), Ok(beat));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::{
     automatic::Outcomes,
     bans::{BanCounts, BanKeeper},
     capacity::{self, Capacity},
-    changes::Changes,
+    changes::{Changes, Confirmer},
     connections::Owners,
     dns_cookies::CookieSecrets,
     fleet::Fleet,
@@ -152,7 +152,15 @@ impl Daemon {
     /// Returns how the policy has changed since the daemon started.
     #[must_use]
     pub fn history(&self) -> History {
-        self.changes().history(Instant::now())
+        let changes = self.changes();
+        let history = changes.history(Instant::now());
+        let is_pushed = changes.confirmer() == Some(Confirmer::Fleet);
+        drop(changes);
+        let fleet = self.fleet.as_ref().filter(|_| is_pushed);
+        History {
+            pushed_by: fleet.and_then(|fleet| fleet.pusher()),
+            ..history
+        }
     }
 
     /// Returns what became of automatic bans since the daemon started.

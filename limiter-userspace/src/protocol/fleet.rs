@@ -1,6 +1,6 @@
 //! A node's answer about its fleet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -82,4 +82,37 @@ pub struct FleetNode {
     pub policy: String,
     /// Nanoseconds since its last sign of life, by both nodes' clocks.
     pub ago_ns: u64,
+    /// For how long something has been in the store's stream that it has not read and put in force, in nanoseconds,
+    /// by the clock of the node that says so, to within ten seconds; 0: it has all. `None`: its version does not
+    /// say so, or it has not read the store yet.
+    #[serde(default)]
+    pub lag_ns: Option<u64>,
+}
+
+/// How long a node gives no sign of life until it is silent, in nanoseconds: a minute.
+const SILENT_NS: u64 = 60_000_000_000;
+
+impl FleetStatus {
+    /// Returns the nodes that are silent.
+    #[must_use]
+    pub fn silent(&self) -> usize {
+        let nodes = self.nodes.values();
+        nodes.filter(|node| node.ago_ns > SILENT_NS).count()
+    }
+
+    /// Returns how many different policies the nodes have that are not silent.
+    #[must_use]
+    pub fn policies(&self) -> usize {
+        let nodes = self.nodes.values();
+        let heard = nodes.filter(|node| node.ago_ns <= SILENT_NS);
+        let policies: BTreeSet<_> = heard.map(|node| &node.policy).collect();
+        policies.len()
+    }
+
+    /// Returns how long something waits that this node has not read, in nanoseconds; `None`: it has not read the store
+    /// yet.
+    #[must_use]
+    pub fn lag_ns(&self) -> Option<u64> {
+        self.nodes.get(&self.fleet.node)?.lag_ns
+    }
 }

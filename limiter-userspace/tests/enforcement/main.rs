@@ -30,7 +30,7 @@ mod tcp_states;
 use std::{
     net::IpAddr,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
 
@@ -51,11 +51,17 @@ const CLIENTS: [&str; 7] = [
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
 
-/// Lets one test run at a time, since each keeps both CPUs of a small machine busy.
-fn take_turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
+static TURN: RwLock<()> = RwLock::new(());
+
+/// Lets this test run alone, since it keeps both CPUs of a small machine busy.
+fn take_turn() -> RwLockWriteGuard<'static, ()> {
     // A failed test leaves nothing behind.
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    TURN.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets this test run beside others that share their turn, since it mostly waits.
+fn share_turn() -> RwLockReadGuard<'static, ()> {
+    TURN.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn pair() -> Result<Pair> {

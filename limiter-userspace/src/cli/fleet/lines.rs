@@ -59,9 +59,12 @@ pub(crate) fn nodes_in_all(status: &FleetStatus) -> String {
     }
 }
 
-/// Returns a row for each node: its name, version and policy, when it gave a sign of life, and whether its
-/// policy is another than most nodes have.
-pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 5]> {
+/// The lag that signs of life cannot tell from none, as they come every five seconds.
+const UNSEEN_NS: u64 = 10_000_000_000;
+
+/// Returns a row for each node: its name, version and policy, when it gave a sign of life, how far it is behind
+/// the stream, and whether its policy is another than most nodes have.
+pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 6]> {
     let most = most_common(status);
     let rows = status.nodes.iter().map(|(name, node)| {
         let differs = most.is_some_and(|most| node.policy != most);
@@ -70,6 +73,11 @@ pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 5]> {
             node.version.clone(),
             node.policy.clone(),
             ago(node.ago_ns),
+            match node.lag_ns {
+                None => "?".to_owned(),
+                Some(..UNSEEN_NS) => "–".to_owned(),
+                Some(lag_ns) => duration(lag_ns),
+            },
             if differs { "yes" } else { "" }.to_owned(),
         ]
     });

@@ -61,7 +61,14 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     if status.nodes.is_empty() {
         return Ok(());
     }
-    let header = ["node", "version", "policy", "sign of life", "differs"];
+    let header = [
+        "node",
+        "version",
+        "policy",
+        "sign of life",
+        "lag",
+        "differs",
+    ];
     let rows = lines::nodes(status).into_iter();
     writeln!(out, "{}", table(header, [], rows))?;
     Ok(())
@@ -123,6 +130,7 @@ mod tests {
             version: "0.1.0".to_owned(),
             policy: policy.to_owned(),
             ago_ns: 1_000_000_000,
+            lag_ns: Some(6_000_000_000),
         };
         status.nodes = BTreeMap::from([
             ("a".to_owned(), node("00000000000000aa")),
@@ -137,9 +145,9 @@ mod tests {
              last note under way for 3 ms\n\
              notes refused: seal 2\n\
              2 nodes, which have 2 different policies\n\
-             node  version  policy            sign of life  differs\n\
-             a     0.1.0    00000000000000aa  1 s ago\n\
-             b     0.1.0    00000000000000bb  1 s ago\n"
+             node  version  policy            sign of life  lag  differs\n\
+             a     0.1.0    00000000000000aa  1 s ago       –\n\
+             b     0.1.0    00000000000000bb  1 s ago       –\n"
         );
         let share = FleetShare {
             share_billionths: 974_999_999,
@@ -163,11 +171,18 @@ mod tests {
         status
             .nodes
             .insert("c".to_owned(), node("00000000000000aa"));
+        let lags = [None, Some(42_000_000_000)];
+        for (node, lag_ns) in status.nodes.values_mut().skip(1).zip(lags) {
+            node.lag_ns = lag_ns;
+        }
+        assert_eq!((status.silent(), status.policies()), (0, 2));
+        assert_eq!(status.lag_ns(), Some(6_000_000_000));
         let shown = shown(&status);
         assert!(shown.contains("pushed policies: kept 1, taken back 2\n"));
         assert!(
             shown.ends_with(
-                "00000000000000bb  1 s ago       yes\nc     0.1.0    00000000000000aa  1 s ago\n"
+                "00000000000000bb  1 s ago       ?     yes\n\
+                 c     0.1.0    00000000000000aa  1 s ago       42 s\n"
             ),
             "{shown}"
         );

@@ -88,10 +88,8 @@ fn of_daemon(daemon: &DaemonStatus, status: &Status) -> Vec<String> {
         silence.map(|reason| format!("nothing is answered: {reason}")),
         reload.map(|error| format!("the last reload failed: {error}")),
         (daemon.reloads.unconfirmed_for_ns).map(|ns| {
-            format!(
-                "the policy waits for `limiter confirm`, for {}",
-                duration(ns)
-            )
+            let keeps = daemon.reloads.keeps();
+            format!("the policy waits for {keeps}, for {}", duration(ns))
         }),
     ];
     let tracking = daemon.tracking.iter();

@@ -85,8 +85,9 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     if let Some(ns) = reloads.unconfirmed_for_ns {
         writeln!(
             out,
-            "NOT CONFIRMED: reverted in {} unless you run `limiter confirm`",
-            duration(ns)
+            "NOT CONFIRMED: reverted in {} unless you run {}",
+            duration(ns),
+            reloads.keeps()
         )?;
     }
     if let Some(last) = &reloads.last

@@ -6,7 +6,13 @@ use limiter_fleet::bans::Beat;
 use limiter_fleet_store::Store;
 use tracing::warn;
 
-use super::{handle::Seen, node::Node, session::Over, words::Now};
+use super::{
+    handle::Seen,
+    lag::{self, Newest},
+    node::Node,
+    session::Over,
+    words::Now,
+};
 
 /// The most nodes that are known at once.
 const MOST: usize = 10_000;
@@ -21,6 +27,8 @@ pub(super) struct Beats {
     last: Option<Beat>,
     /// Another host has this node's name, and the log says so.
     is_double: bool,
+    /// The stream's newest messages.
+    newest: Newest,
 }
 
 impl Beats {
@@ -30,6 +38,9 @@ impl Beats {
         node: &mut Node,
         store: &mut Store,
     ) -> Result<(), Over> {
+        // Before what nodes say, which may have read more meanwhile.
+        let newest = node.meanwhile(store.newest()).await??;
+        self.newest.note(lag::place(newest), Instant::now());
         let beats = node.meanwhile(store.beats(MOST)).await??;
         let now = Now::new();
         let mut seen = BTreeMap::<String, Beat>::new();
@@ -64,6 +75,10 @@ impl Beats {
                     version: beat.version.into(),
                     policy: beat.policy,
                     age_ns: now.ms.saturating_sub(beat.ms).saturating_mul(1_000_000),
+                    lag_ns: beat.read.map(|read| {
+                        let lag = self.newest.lag(read, at);
+                        u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX)
+                    }),
                     at,
                 };
                 (name, seen)

@@ -63,6 +63,9 @@ pub(super) struct Seen {
     pub(super) policy: u64,
     /// How old it was when it was read, in nanoseconds.
     pub(super) age_ns: u64,
+    /// How long a message of the stream had been there that it had not read, in nanoseconds; `None`: it does not
+    /// say what it has read.
+    pub(super) lag_ns: Option<u64>,
     pub(super) at: Instant,
 }
 
@@ -115,6 +118,7 @@ impl Fleet {
                 version: seen.version.clone(),
                 policy: format!("{:016x}", seen.policy),
                 ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
+                lag_ns: seen.lag_ns,
             };
             (name.clone(), node)
         });
@@ -141,6 +145,13 @@ impl Fleet {
             shares: told.shares.clone(),
             letters_error: told.letters_error.clone(),
         }
+    }
+
+    /// Returns the node whose push is the newest that this node knows.
+    pub(in crate::daemon) fn pusher(&self) -> Option<String> {
+        let told = self.told();
+        let newest = told.newest_push.as_ref();
+        newest.map(|push| push.node.to_string())
     }
 
     /// Counts notes that were refused.

@@ -54,8 +54,8 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn new(node: Name) -> Self {
         Self {
+            map: BanMap::new(node.clone()),
             node,
-            map: BanMap::default(),
             seeds: HashMap::new(),
             unsent: HashSet::new(),
             doubted: HashSet::new(),
@@ -65,7 +65,7 @@ impl Known {
     /// Notes what was done here, at a time in milliseconds since 1970. Returns whether there is room.
     pub(super) fn say(&mut self, id: BanId, said: Said, ends_ms: u64, now_ms: u64) -> bool {
         self.seeds.remove(&id);
-        let is_said = self.map.say(id.clone(), said, ends_ms, &self.node, now_ms) == Merged::New;
+        let is_said = self.map.say(id.clone(), said, ends_ms, now_ms) == Merged::New;
         if is_said {
             self.unsent.insert(id);
         }

@@ -14,6 +14,7 @@ mod enforce;
 mod handle;
 mod key_file;
 mod known;
+mod lag;
 mod node;
 mod push;
 mod session;

@@ -1,14 +1,14 @@
 //! The node: hears what other nodes say, and what is done here.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use limiter_fleet::{
     Keys, OpenError,
-    bans::{BanId, BanNote, BanSeal, Beat},
+    bans::{BanId, BanNote, BanSeal, Beat, StreamPlace},
     pushes::PushSeal,
 };
 use limiter_policy::policy;
@@ -44,6 +44,8 @@ pub(super) struct Node {
     pub(super) pushes: Pushes,
     /// Whether all that the store had was read once.
     pub(super) has_read: bool,
+    /// The last message of the stream that was read and put in force.
+    pub(super) read: Option<StreamPlace>,
     key_file: KeyFile,
     /// The bans that hold elsewhere and are refused here.
     refused: HashMap<BanId, &'static str>,
@@ -68,6 +70,7 @@ impl Node {
             push_seal,
             pushes,
             has_read: false,
+            read: None,
             key_file,
             refused: HashMap::new(),
             logged: HashMap::new(),
@@ -233,6 +236,7 @@ impl Node {
             self.policy.1,
             now.ms,
         )
+        .with_read(self.read)
     }
 
     /// Reads the keys again, if their file has changed; returns whether there are others now.
@@ -279,20 +283,7 @@ impl Node {
 
     /// Counts the bans of others.
     pub(super) fn count(&self) {
-        let now = Now::new();
-        let own = &self.fleet.settings.node;
-        let mut bans = BTreeMap::<String, u64>::new();
-        for (id, entry) in self.known.map.iter() {
-            let is_in_force = entry.holds(now.ms) && !self.refused.contains_key(id);
-            if is_in_force && entry.stamp.node != *own {
-                match bans.get_mut(&*id.origin) {
-                    Some(count) => *count += 1,
-                    None => {
-                        bans.insert(id.origin.to_string(), 1);
-                    }
-                }
-            }
-        }
+        let bans = self.known.map.of_others(Now::new().ms, self.refused.keys());
         self.fleet.told().bans = bans;
     }
 }

@@ -27,6 +27,7 @@ use super::{
     access::{self, AccessError},
     beats::Beats,
     known::Taken,
+    lag,
     node::Node,
     words::Now,
 };
@@ -85,6 +86,7 @@ impl Node {
         if taken.is_ok() || !self.has_read {
             self.read_all(&mut store).await?;
             self.has_read = true;
+            self.read = Some(lag::place(after));
         }
         taken?;
         self.connected();
@@ -115,10 +117,12 @@ impl Node {
                     tick += 1;
                 }
                 heard = news.messages.recv() => {
-                    for message in heard.ok_or(StoreError::Answer)?? {
+                    let news = heard.ok_or(StoreError::Answer)??;
+                    for message in news.messages {
                         let notes = self.open(&message);
                         self.hear(notes).await;
                     }
+                    self.read = news.next.map(lag::place).or(self.read);
                 }
                 () = std::future::ready(()), if has_work => {}
             }
@@ -299,7 +303,7 @@ fn field(id: &BanId) -> Vec<u8> {
 
 /// Reads the stream over a connection of its own, as a read waits for news.
 struct Reader {
-    messages: mpsc::Receiver<Result<Vec<Vec<u8>>, Over>>,
+    messages: mpsc::Receiver<Result<News, Over>>,
     task: JoinHandle<()>,
 }
 
@@ -310,12 +314,11 @@ impl Reader {
             loop {
                 let read = read(&mut store, after).await;
                 let is_over = read.is_err();
-                let read = read.map(|news| {
-                    after = news.next.unwrap_or(after);
-                    news.messages
-                });
-                if matches!(&read, Ok(messages) if messages.is_empty()) {
-                    continue;
+                if let Ok(news) = &read {
+                    let Some(next) = news.next else {
+                        continue;
+                    };
+                    after = next;
                 }
                 if sender.send(read).await.is_err() || is_over {
                     return;

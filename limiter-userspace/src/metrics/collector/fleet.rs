@@ -41,18 +41,38 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
             "Nodes of the fleet that gave a sign of life within a day",
             status.nodes.len() as u64,
         ),
+        (
+            "limiter_fleet_nodes_silent",
+            "Those of them that gave no sign of life for a minute",
+            status.silent() as u64,
+        ),
+        (
+            "limiter_fleet_policies",
+            "Different policies of the nodes that are not silent",
+            status.policies() as u64,
+        ),
     ] {
         let gauge = ConstGauge::new(gauge_of(value));
         gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }
-    if let Some(delay_ns) = status.delay_ns {
-        let seconds = std::time::Duration::from_nanos(delay_ns).as_secs_f64();
-        ConstGauge::new(seconds).encode(encoder.encode_descriptor(
+    for (name, help, ns) in [
+        (
             "limiter_fleet_delay_seconds",
             "How long what was last heard of another node was under way, by both nodes' clocks",
-            None,
-            MetricType::Gauge,
-        )?)?;
+            status.delay_ns,
+        ),
+        (
+            "limiter_fleet_lag_seconds",
+            "How long something has been in the fleet's store that is not in force here",
+            status.lag_ns(),
+        ),
+    ] {
+        let Some(ns) = ns else {
+            continue;
+        };
+        let seconds = std::time::Duration::from_nanos(ns).as_secs_f64();
+        let gauge = ConstGauge::new(seconds);
+        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }
     let mut family = encoder.encode_descriptor(
         "limiter_fleet_bans",

@@ -12,6 +12,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
         Column("Version", Kind::Text),
         Column("Policy", Kind::Text),
         Column("Sign of life", Kind::Text),
+        Column("Lag", Kind::Text),
         Column("Differs", Kind::Text),
     ];
     let share_columns = [

@@ -14,7 +14,10 @@ use thiserror::Error;
 
 use super::lead::Lead;
 use crate::{
-    daemon::fleet::{handle::Fleet, words::Now},
+    daemon::fleet::{
+        handle::{Fleet, Told},
+        words::Now,
+    },
     protocol::{PushQuery, PushStatus},
 };
 
@@ -55,6 +58,9 @@ pub(in crate::daemon) enum PushingError {
         "no pushed policy waits here to be confirmed: run it on the node that pushes, once all nodes have it"
     )]
     NotWaiting,
+    /// Another node leads the push, and is the only one that all obey.
+    #[error("node {0} pushes the policy: run `limiter fleet confirm` there")]
+    Elsewhere(Name),
     /// It is too late to take it back.
     #[error("the push is over, or decided")]
     Decided,
@@ -88,10 +94,8 @@ impl Fleet {
             if !told.is_connected {
                 return Err(PushingError::NoStore);
             }
-            if let Some((other, heard)) = &told.other_push
-                && heard.elapsed() < UNDER_WAY
-            {
-                return Err(PushingError::UnderWay(other.node.clone()));
+            if let Some(other) = under_way(&told) {
+                return Err(PushingError::UnderWay(other));
             }
             let nodes = told
                 .nodes
@@ -132,6 +136,11 @@ impl Fleet {
     /// Has the policy kept or taken back on all nodes.
     pub(in crate::daemon) fn end_push(&self, keep: bool) -> Result<PushStatus, PushingError> {
         let mut lead = self.lead();
+        if lead.as_ref().is_none_or(|lead| lead.leader.is_over())
+            && let Some(other) = under_way(&self.told())
+        {
+            return Err(PushingError::Elsewhere(other));
+        }
         let lead = lead.as_mut().ok_or(PushingError::Nothing)?;
         lead.tick();
         let now_ns = lead.now_ns();
@@ -154,6 +163,12 @@ impl Fleet {
     }
 }
 
+/// Returns the other node whose push is under way.
+fn under_way(told: &Told) -> Option<Name> {
+    let (push, heard) = told.other_push.as_ref()?;
+    (heard.elapsed() < UNDER_WAY).then(|| push.node.clone())
+}
+
 fn canaries(query: &PushQuery) -> Result<Canaries, PushingError> {
     if query.canaries.is_empty() {
         return Ok(Canaries::Count(query.canary_count));
@@ -168,6 +183,8 @@ fn canaries(query: &PushQuery) -> Result<Canaries, PushingError> {
 #[cfg(test)]
 mod tests {
     use limiter_policy::fleet::{Fleet as Settings, StoreAddress};
+
+    use std::time::Instant;
 
     use super::*;
 
@@ -217,5 +234,16 @@ mod tests {
         assert!(name.contains("'A b' is no name"));
         let fleet = fleet();
         assert!(fleet.push_status().is_err() && fleet.end_push(true).is_err());
+        // Another node's push is confirmed there, as long as it is heard of.
+        let push: PushId = "1700000000000 b".parse().unwrap();
+        for (ago, said) in [
+            (14, "node b pushes"),
+            (16, "no policy was pushed from here"),
+        ] {
+            let heard = Instant::now().checked_sub(Duration::from_secs(ago));
+            fleet.told().other_push = Some((push.clone(), heard.unwrap()));
+            let refused = fleet.end_push(true).unwrap_err().to_string();
+            assert!(refused.starts_with(said), "{refused}");
+        }
     }
 }

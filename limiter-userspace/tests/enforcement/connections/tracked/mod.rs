@@ -185,7 +185,9 @@ fn they_count_as_soon_as_they_are_established() -> Result<()> {
     println!("{each:?} were let in one after the other, where {LIMIT} may be open");
     each.sort_unstable();
     ensure!(each[0] >= LIMIT, "{each:?}");
-    ensure!(each[each.len() / 2] <= LIMIT + 2, "{each:?}");
+    // A busy machine may be late now and then. A look alone is three times in ten within the few
+    // milliseconds of so few connections about once in ten thousand runs.
+    ensure!(each[2] <= LIMIT + 2, "{each:?}");
     Ok(())
 }
 

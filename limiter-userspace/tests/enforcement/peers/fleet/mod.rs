@@ -4,6 +4,7 @@
 mod bans;
 mod five;
 mod in_common;
+mod lag;
 mod push;
 mod servers;
 mod store;

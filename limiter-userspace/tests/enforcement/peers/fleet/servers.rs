@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     peers::{program, succeed},
-    take_turn,
+    share_turn,
 };
 
 /// The address of all servers, which every node has a route to.
@@ -119,7 +119,7 @@ fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limite
 /// there is none.
 #[test]
 fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let store = place()?;
     let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
     let ports = [7_001, 7_002, 7_003];
@@ -152,7 +152,7 @@ fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
 /// The server dies, and the Sentinel has its replica take its place.
 #[test]
 fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let store = place()?;
     let lines = format!("save \"\"\nrepl-diskless-sync-delay 0\nuser edge on >hush {RIGHTS}");
     let server = Server::start(&store, 7_101, false, &lines)?;

@@ -17,7 +17,7 @@ use crate::{
         store::{Disk, Store},
         wait_for, wait_until,
     },
-    take_turn,
+    share_turn,
 };
 
 /// How many more lines a node may write about it in some seconds, in which it tries again several times.
@@ -27,7 +27,7 @@ const MOST_LINES: usize = 2;
 /// they go on together.
 #[test]
 fn nodes_go_on_while_the_stores_disk_is_full() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let nodes = ["a", "b"];
     let fleet = Fleet::among(Store::on(Disk::Small, nodes.len())?, &nodes, LIMITS, "")?;
     let [a, b] = &fleet.nodes[..] else {

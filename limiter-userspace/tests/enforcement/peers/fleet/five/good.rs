@@ -23,7 +23,7 @@ use crate::{
 fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     let _turn = take_turn();
     let mut five = Five::by_proxy()?;
-    quiet::check(&five.fleet)?;
+    quiet::check(&five.fleet, Duration::from_secs(5))?;
     let (mut watch, mut floods) = (Watch::start(), Floods::none());
     floods.only(&five, &[1])?;
     let good = (2..=5).map(|number| Client::good(&five, number));

@@ -10,7 +10,7 @@ use crate::{
     peers::fleet::{
         Fleet, configuration, start, status, store::Store, wait_for, wait_until, write_secret,
     },
-    take_turn,
+    share_turn,
 };
 
 const OLD: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
@@ -23,7 +23,7 @@ const SAID: &str = "the fleet's keys are those in the file";
 /// the bans from before.
 #[test]
 fn a_key_changes_while_daemons_run() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let store = Store::start(3)?;
     let names = ["a", "b", "c"];
     let key_file = |name: &str| store.directory().join(format!("{name}.key"));
@@ -78,7 +78,7 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
 /// The log of both says so, and bans come and go.
 #[test]
 fn two_nodes_with_one_name_find_out() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let store = Store::start(2)?;
     let nodes = (1..=2).map(|number| {
         let text = configuration(&store, number, ("a", &["a", "b"]), PASSES, "");

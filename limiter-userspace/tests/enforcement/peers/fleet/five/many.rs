@@ -77,7 +77,7 @@ fn half_a_million_bans() -> Result<()> {
         nodes: vec![a, b],
         store,
     };
-    quiet::check(&fleet)?;
+    quiet::check(&fleet, Duration::from_mins(1))?;
     let nodes = &fleet.nodes;
     let begun = Instant::now();
     nodes[0].show(&["ban", "192.0.2.1", "--for", "1h"])?;

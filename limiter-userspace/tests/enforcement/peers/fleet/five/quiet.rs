@@ -10,16 +10,13 @@ use testbed::Limiter;
 
 use crate::peers::fleet::{Fleet, store::Store};
 
-/// How long it is watched.
-const WATCHED: Duration = Duration::from_secs(5);
-
 /// The most commands that a quiet node sends in a second.
 const MOST: u64 = 50;
 
-/// Checks what nodes without anything to do cost the store, and says what they cost themselves.
-pub(super) fn check(fleet: &Fleet) -> Result<()> {
+/// Watches nodes without anything to do for so long: checks what they cost the store, and says what they cost themselves.
+pub(super) fn check(fleet: &Fleet, watched: Duration) -> Result<()> {
     let before = (Instant::now(), commands(&fleet.store)?, ticks(fleet)?);
-    thread::sleep(WATCHED);
+    thread::sleep(watched);
     let ms = u64::try_from(before.0.elapsed().as_millis())?;
     let nodes = fleet.nodes.len() as u64;
     let sent = (commands(&fleet.store)? - before.1) * 1_000;

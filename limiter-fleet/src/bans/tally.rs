@@ -1,0 +1,90 @@
+//! How many bans of other nodes hold, kept as words change: to walk over all of them every few seconds
+//! would take more of a CPU than all else that a quiet node does.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::note::{BanId, Said, Stamp};
+use crate::Name;
+
+/// The bans that other nodes than one have said, by origin, and how many of each end in which second.
+#[derive(Debug)]
+pub(super) struct Tally {
+    own: Name,
+    origins: HashMap<Box<str>, BTreeMap<u64, u64>>,
+}
+
+impl Tally {
+    /// Returns the tally of a node, which leaves its own words out.
+    pub(super) fn new(own: Name) -> Self {
+        Self {
+            own,
+            origins: HashMap::new(),
+        }
+    }
+
+    /// Returns the node.
+    pub(super) const fn own(&self) -> &Name {
+        &self.own
+    }
+
+    /// Counts a word that has become the last.
+    pub(super) fn add(&mut self, id: &BanId, stamp: &Stamp, said: &Said) {
+        let Some(second) = self.second(stamp, said) else {
+            return;
+        };
+        let ends = match self.origins.get_mut(&id.origin) {
+            Some(ends) => ends,
+            None => self.origins.entry(id.origin.clone()).or_default(),
+        };
+        *ends.entry(second).or_default() += 1;
+    }
+
+    /// Counts a word no more.
+    pub(super) fn remove(&mut self, id: &BanId, stamp: &Stamp, said: &Said) {
+        let Some(second) = self.second(stamp, said) else {
+            return;
+        };
+        let Some(ends) = self.origins.get_mut(&id.origin) else {
+            return;
+        };
+        if let Some(count) = ends.get_mut(&second) {
+            *count -= 1;
+            if *count == 0 {
+                ends.remove(&second);
+            }
+        }
+        if ends.is_empty() {
+            self.origins.remove(&id.origin);
+        }
+    }
+
+    /// Returns how many hold, by origin, but for some; each until the second is over in which it ends. The
+    /// time is in milliseconds since 1970.
+    pub(super) fn holding<'e>(
+        &self,
+        now_ms: u64,
+        but: impl Iterator<Item = (&'e BanId, &'e Stamp, &'e Said)>,
+    ) -> BTreeMap<String, u64> {
+        let now = now_ms / 1_000;
+        let counts = self.origins.iter().map(|(origin, ends)| {
+            let holding = ends.range(now + 1..).map(|(_, count)| count);
+            (origin.to_string(), holding.sum::<u64>())
+        });
+        let mut counts: BTreeMap<_, _> = counts.collect();
+        for (id, stamp, said) in but {
+            if self.second(stamp, said).is_some_and(|second| second > now)
+                && let Some(count) = counts.get_mut(&*id.origin)
+            {
+                *count -= 1;
+            }
+        }
+        counts.retain(|_, count| *count > 0);
+        counts
+    }
+
+    /// Returns the end of the second in which a ban ends, in seconds since 1970; `None`: it is not counted.
+    fn second(&self, stamp: &Stamp, said: &Said) -> Option<u64> {
+        let ends_ms = said.ends_ms();
+        (ends_ms > 0 && stamp.node != self.own).then(|| ends_ms.div_ceil(1_000))
+    }
+}

@@ -1,0 +1,42 @@
+//! Nodes say how far they are behind the store's stream.
+
+use anyhow::{Result, ensure};
+use nix::sys::signal::Signal;
+
+use super::{Fleet, wait_for, wait_until};
+use crate::take_turn;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// One that stands still is behind once another has banned somebody, and not before; it is not when it has heard of it.
+#[test]
+fn a_node_that_stands_still_is_behind() -> Result<()> {
+    let _turn = take_turn();
+    let fleet = Fleet::start(&["a", "b"])?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    // After the first ban both have read all that there is.
+    a.show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    wait_for(b, "192.0.2.1", 1)?;
+    for node in [a, b] {
+        wait_until(node, |status| {
+            ["a", "b"]
+                .iter()
+                .all(|name| status["nodes"][name]["lag_ns"] == 0)
+        })?;
+    }
+    b.signal(Signal::SIGSTOP)?;
+    a.show(&["ban", "192.0.2.2", "--for", "1h"])?;
+    let behind = wait_until(a, |status| {
+        status["nodes"]["b"]["lag_ns"].as_u64() > Some(12 * SECOND_NS)
+    });
+    b.signal(Signal::SIGCONT)?;
+    let behind = behind?;
+    let shown = a.show(&["fleet", "status"])?;
+    ensure!(behind["nodes"]["a"]["lag_ns"] == 0, "{behind:#}");
+    ensure!(shown.contains("lag"), "{shown}");
+    wait_for(b, "192.0.2.2", 1)?;
+    wait_until(a, |status| status["nodes"]["b"]["lag_ns"] == 0)?;
+    fleet.stop()
+}

@@ -1,0 +1,59 @@
+//! A pushed policy on nodes whose programs stay when the daemon is killed.
+
+use std::{fs, thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use testbed::PinDirectory;
+
+use super::{
+    HOLD, PATIENCE, POLICY, ensure_untouched, file, has_it, push, pushed, start, wait_for,
+};
+use crate::{
+    peers::fleet::{ARGUMENTS, wait_until},
+    take_turn,
+};
+
+/// Pinned programs go on with the policy that was pushed and not confirmed. The daemon that starts then has the
+/// old one, puts it in force in their place, and takes part in the next push.
+#[test]
+fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = start(&["a", "b"])?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = [&ARGUMENTS[..], &[&argument]].concat();
+    fleet.nodes[1].terminate()?;
+    fleet.nodes[1].restart_with(&arguments)?;
+    wait_until(&fleet.nodes[0], |status| {
+        status["nodes"]["b"]["ago_ns"].as_u64() < Some(5_000_000_000)
+    })?;
+    wait_until(&fleet.nodes[1], |status| status["connected"] == true)?;
+
+    let waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
+    for node in &fleet.nodes {
+        wait_for(node, true, PATIENCE)?;
+    }
+    fleet.nodes[1].kill()?;
+    // Nobody is there to take it back.
+    thread::sleep(Duration::from_secs(1));
+    ensure!(has_it(&fleet.nodes[1])?);
+    fleet.nodes[1].restart_with(&arguments)?;
+    ensure!(!has_it(&fleet.nodes[1])? && !file(&fleet.nodes[1]).exists());
+    // The others go back, as one is silent or has not kept to it.
+    wait_for(&fleet.nodes[0], false, HOLD + Duration::from_secs(15))?;
+    let done = waiting.wait_with_output()?;
+    ensure!(!done.status.success(), "{done:?}");
+    ensure_untouched(&fleet)?;
+
+    // Nothing of it is left.
+    let done = pushed(&fleet, &fleet.nodes[0], POLICY, &["--yes"])?;
+    ensure!(done.status.success(), "{done:?}");
+    for node in &fleet.nodes {
+        ensure!(has_it(node)? && fs::read_to_string(file(node))? == POLICY);
+    }
+    // And what is kept stays.
+    fleet.nodes[1].kill()?;
+    fleet.nodes[1].restart_with(&arguments)?;
+    ensure!(has_it(&fleet.nodes[1])?);
+    fleet.stop()
+}
