@@ -26,7 +26,7 @@ pub enum Indivisible {
 }
 
 /// Returns the emission interval of a whole budget, in nanoseconds: rounded up, so that its rate is never
-/// exceeded.
+/// exceeded. The count must not be 0.
 #[must_use]
 pub const fn whole_interval(rate: &Rate) -> u64 {
     rate.period_ns.div_ceil(rate.count)
@@ -84,7 +84,9 @@ impl Limit {
     /// has the budget in common.
     #[must_use]
     pub fn in_common(&self) -> Option<(u64, u64)> {
-        let whole = whole_interval(&self.default?);
+        // A count of 0 is no rate, as the compiler says.
+        let rate = self.default.filter(|rate| rate.count > 0)?;
+        let whole = whole_interval(&rate);
         Some((whole, interval_of_floor(whole, self.fleet_nodes?)))
     }
 }
