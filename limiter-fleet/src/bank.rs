@@ -158,8 +158,8 @@ impl Bank {
             share: lent.share.min(ask.keeps),
             ..lent
         };
-        // Of an earlier start's loans nothing is left to give back. All that an old question can do is to
-        // have something lent that nobody uses.
+        // Nothing is left to give back of an earlier start's loans. An old question can only have something
+        // lent that nobody uses.
         let is_of_this_start = ask.bank_boot == self.boot;
         Some(if is_of_this_start {
             ask.returned_millitokens
