@@ -1,4 +1,4 @@
-//! What is told of a fleet, line by line, on a terminal and on the page.
+//! The lines about a fleet, on a terminal and on the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
