@@ -320,10 +320,15 @@ impl Keeper {
     /// Tells what this node has, by the limits' names: of a limit with many owners, what it has of those of which
     /// it knows nothing.
     pub(super) fn status(&self, now_ns: u64) -> BTreeMap<String, FleetShare> {
+        let mut hot = BTreeMap::<LimitName, u64>::new();
+        for owner in self.hot.values() {
+            *hot.entry(owner.budget.limit).or_default() += 1;
+        }
         let joints = self.joints.values();
         joints
             .map(|joint| {
-                let only = joint.only_owner().and_then(|key| self.hot.get(&key));
+                let only_owner = joint.only_owner();
+                let only = only_owner.and_then(|key| self.hot.get(&key));
                 let share = match only {
                     Some(hot) => hot.share(now_ns),
                     None if joint.has_begun => self.unknown.word.parts(),
@@ -334,6 +339,8 @@ impl Keeper {
                 let status = FleetShare {
                     share_billionths: u64::from(share.number()) * 100,
                     wanted_billionths: wanted,
+                    hot: (only_owner.is_none())
+                        .then(|| hot.get(&joint.name).copied().unwrap_or_default()),
                     rate: rate.a_second(),
                     burst: rate.burst,
                     error: joint.error(now_ns),
