@@ -8,12 +8,13 @@ use limiter_common::{
     address::Address,
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
     owner::BucketKey,
-    strategy::gcra::Gcra,
+    strategy::gcra::{Gcra, Parts},
 };
 use limiter_fleet::{Letter, Members, Terms};
 use limiter_policy::policy::{Limit, Rate, in_common::floor_of};
 
 mod cost;
+mod room;
 
 use super::{
     keeper::{Keeper, Said},
@@ -70,14 +71,7 @@ impl World {
     ) -> Self {
         let members = Members::new((0..nodes).map(|number| format!("node-{number}"))).unwrap();
         let id = LimitId(32);
-        let limit = Limit {
-            name: "All".to_owned(),
-            id,
-            id_format,
-            cost: Cost::Packets,
-            fleet_nodes: Some(members.count()),
-            ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
-        };
+        let limit = limit(id, id_format, rate, &members);
         let whole = whole(rate);
         let address = |number| Address::v4([192, 0, 2, number]);
         let owners: Vec<_> = match id_format {
@@ -249,6 +243,18 @@ impl World {
         for (host, demand) in self.hosts.iter_mut().zip(demand) {
             host.demand[0] = *demand;
         }
+    }
+}
+
+/// Returns a limit that these nodes have in common.
+fn limit(id: LimitId, id_format: IdFormat, rate: Rate, members: &Members) -> Limit {
+    Limit {
+        name: format!("{id:?}"),
+        id,
+        id_format,
+        cost: Cost::Packets,
+        fleet_nodes: Some(members.count()),
+        ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
     }
 }
 

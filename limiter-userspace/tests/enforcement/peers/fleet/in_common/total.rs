@@ -60,7 +60,7 @@ fn a_budget_in_common_is_never_exceeded() -> Result<()> {
     println!("{back:?} after the store was back, it had nearly all");
     watch.wait_for_use(&fleet, 93..=100)?;
 
-    // A node that starts anew begins at its floor.
+    // A node that starts anew waits until all loans are over.
     fleet.nodes[1].kill()?;
     fleet.nodes[1].restart()?;
     let back = wait_for_share(&fleet.nodes[1], |share| share > 950)?;
