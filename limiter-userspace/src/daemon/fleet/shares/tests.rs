@@ -364,6 +364,24 @@ fn owners_are_hot_while_they_need_something() {
     }
 }
 
+/// A bank that needs nothing any more lends all, also if it had nothing to ask for when it stopped to need it.
+#[test]
+fn what_a_bank_no_longer_needs_is_lent() {
+    let mut world = World::new(1, 5, rate(20_000, 6_000), 0);
+    world.run_for(3_000);
+    // Without a store, each has its own.
+    world.demand(&[5_000; 5]);
+    for _ in 0..5_000 {
+        world.run_for(1);
+        world.under_way.clear();
+    }
+    world.demand(&[0, 0, 0, 5_000, 5_000]);
+    world.run_for(4_000);
+    world.used(1);
+    world.run_for(2_000);
+    assert!((940..=1_000).contains(&world.used(2_000)));
+}
+
 /// A node that begins to need more while another has used up all gets a larger bucket, and no more tokens.
 #[test]
 fn a_share_that_moves_brings_no_tokens() {
