@@ -10,7 +10,7 @@ use limiter_fleet::pushes::PushId;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
-use super::push::Lead;
+use super::push::{Lead, OtherPush};
 use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetStatus};
 
 /// The daemon has no part in a fleet.
@@ -53,8 +53,8 @@ pub(super) struct Told {
     pub(super) pushes: BTreeMap<&'static str, u64>,
     /// The newest push that this node knows.
     pub(super) newest_push: Option<PushId>,
-    /// A push of another node that is under way, and when it was last heard of.
-    pub(super) other_push: Option<(PushId, Instant)>,
+    /// The push of another node that was heard of last.
+    pub(super) other_push: Option<OtherPush>,
 }
 
 /// A node's last sign of life.
