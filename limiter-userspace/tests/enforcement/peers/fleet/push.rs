@@ -212,14 +212,14 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     ensure!(shown.contains("pushed policies: kept 1\n"), "{shown}");
     ensure!(has_it(a)? && has_it(b)?);
 
-    // The next one is not confirmed, whoever repeats what was said of the first.
+    // The next one is not confirmed, whoever repeats what was said of the first, beside what is said now.
     let other = POLICY.replace("Pushed", "Other");
     let mut waiting = push(&fleet, a, &other, &["--canary", "b"])?;
     for wish in wishes.iter().cycle() {
         if waiting.try_wait()?.is_some() {
             break;
         }
-        set_from(fleet.store.namespace(), (answers, "b"), wish)?;
+        set_from(fleet.store.namespace(), (answers, "z"), wish)?;
         thread::sleep(Duration::from_millis(300));
     }
     let done = waiting.wait_with_output()?;
