@@ -87,6 +87,9 @@ pub struct FleetNode {
     /// say so, or it has not read the store yet.
     #[serde(default)]
     pub lag_ns: Option<u64>,
+    /// A digest of `nodes` and `next-nodes` of its configuration; `None`: it has none, or its version does not say so.
+    #[serde(default)]
+    pub nodes: Option<String>,
 }
 
 /// How long a node gives no sign of life until it is silent, in nanoseconds: a minute.

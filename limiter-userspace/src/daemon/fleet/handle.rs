@@ -61,6 +61,8 @@ pub(super) struct Told {
 pub(super) struct Seen {
     pub(super) version: String,
     pub(super) policy: u64,
+    /// A digest of the nodes that it names.
+    pub(super) nodes: Option<u64>,
     /// How old it was when it was read, in nanoseconds.
     pub(super) age_ns: u64,
     /// How long a message of the stream had been there that it had not read, in nanoseconds; `None`: it does not
@@ -119,6 +121,7 @@ impl Fleet {
                 policy: format!("{:016x}", seen.policy),
                 ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
                 lag_ns: seen.lag_ns,
+                nodes: seen.nodes.map(|nodes| format!("{nodes:016x}")),
             };
             (name.clone(), node)
         });

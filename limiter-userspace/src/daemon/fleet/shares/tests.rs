@@ -75,7 +75,7 @@ impl World {
             id,
             id_format,
             cost: Cost::Packets,
-            fleet_nodes: Some(members.count()),
+            fleet_nodes: Some(members.floors()),
             ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
         };
         let whole = whole(rate);
@@ -87,7 +87,7 @@ impl World {
                 .collect(),
         };
         let hosts = (0..nodes).map(|_| Host {
-            model: Model::new(whole, floor_of(members.count())),
+            model: Model::new(whole, floor_of(members.floors())),
             keeper: None,
             down_until: 0,
             demand: vec![0; owners.len()],

@@ -12,7 +12,10 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use testbed::{Frame, Limiter, Load, PinDirectory, Progress};
 
-use super::{ARGUMENTS, Fleet, PACE, configuration, status, store};
+use super::{
+    ARGUMENTS, Fleet, PACE, configuration, start, status,
+    store::{self, Store},
+};
 use crate::take_turn;
 
 const RATE: u64 = 4_000;
@@ -49,6 +52,8 @@ struct Watch {
     begun: Instant,
     /// By how much what was admitted was most below what had come back by a look.
     behind: i64,
+    /// What nodes admitted that have left.
+    gone: u64,
 }
 
 impl Watch {
@@ -60,6 +65,7 @@ impl Watch {
         let mut watch = Self {
             begun: Instant::now(),
             behind: i64::MAX,
+            gone: 0,
         };
         watch.look(fleet)?;
         Ok(watch)
@@ -68,7 +74,7 @@ impl Watch {
     /// Checks that no more was admitted since any other look than the limit says; returns how much in all.
     fn look(&mut self, fleet: &Fleet) -> Result<u64> {
         let before = self.begun.elapsed();
-        let admitted = fleet.nodes.iter().map(admitted).sum::<Result<u64>>()?;
+        let admitted = self.gone + fleet.nodes.iter().map(admitted).sum::<Result<u64>>()?;
         let after = self.begun.elapsed();
         let count = i64::try_from(admitted)?;
         self.behind = self.behind.min(count - came_in(before)?);
@@ -318,4 +324,65 @@ fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
     }
     println!("each had its half {:?} after the change", begun.elapsed());
     fleet.stop()
+}
+
+/// A node comes and another leaves, while packets come to all: never is more admitted than the limit says.
+#[test]
+fn nodes_come_and_leave_within_the_budget() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = Fleet::among(Store::start(3)?, &["a", "b"], LIMITS, "")?;
+    wait_for_parts(&fleet)?;
+    // So that programs go on without their daemons.
+    let pins = [PinDirectory::new()?, PinDirectory::new()?];
+    for (node, pins) in fleet.nodes.iter_mut().zip(&pins) {
+        node.terminate()?;
+        node.restart_with(&[&ARGUMENTS[..], &[&pins.argument()]].concat())?;
+    }
+    let mut watch = Watch::begin(&fleet)?;
+    let floods = [Flood::of(&fleet, 1)?, Flood::of(&fleet, 2)?];
+    watch.used_within(&fleet, DRAINED)?;
+    watch.wait_for_use(&fleet, 93..=100)?;
+
+    let (two, three) = (["a", "b"], ["a", "b", "c"]);
+    begin_with(&mut fleet, &mut watch, &two, ", next-nodes: [a, b, c]")?;
+    // Two thirds, which the two may lend each other.
+    watch.wait_for_use(&fleet, 62..=67)?;
+    watch.used_within(&fleet, FULL)?;
+    begin_with(&mut fleet, &mut watch, &three, "")?;
+    let text = configuration(&fleet.store, 3, ("c", &three), LIMITS, "");
+    fleet.nodes.push(start(&fleet.store, 3, &text)?);
+    let third = Flood::of(&fleet, 3)?;
+    watch.wait_for_use(&fleet, 93..=100)?;
+
+    begin_with(&mut fleet, &mut watch, &three, ", next-nodes: [a, b]")?;
+    third.stop()?;
+    let leaving = fleet.nodes.pop().context("no third node")?;
+    watch.gone = admitted(&leaving)?;
+    ensure!(leaving.stop()?.success());
+    watch.wait_for_use(&fleet, 62..=67)?;
+    watch.used_within(&fleet, FULL)?;
+    begin_with(&mut fleet, &mut watch, &two, "")?;
+    watch.wait_for_use(&fleet, 93..=100)?;
+    for flood in floods {
+        flood.stop()?;
+    }
+    fleet.stop()
+}
+
+/// Has the first two nodes begin anew, one after the other, with other nodes in their configurations.
+fn begin_with(fleet: &mut Fleet, watch: &mut Watch, nodes: &[&str], more: &str) -> Result<()> {
+    for (number, name) in [(1, "a"), (2, "b")] {
+        let text = configuration(&fleet.store, number, (name, nodes), LIMITS, more);
+        let node = &mut fleet.nodes[number - 1];
+        node.configure(&text)?;
+        node.kill()?;
+        node.restart()?;
+        watch.used_within(fleet, DRAINED)?;
+        if number == 1 {
+            let shown = fleet.nodes[0].show(&["fleet", "status"])?;
+            let others = "other `nodes` or `next-nodes` than this one's: b";
+            ensure!(shown.contains(others), "{shown}");
+        }
+    }
+    Ok(())
 }
