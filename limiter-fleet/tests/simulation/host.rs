@@ -146,8 +146,9 @@ impl Host {
                     part.node = Some(Node::new(&owners.stakes[owner], self.id));
                 }
                 if let Some(node) = &mut part.node {
-                    heard.loan =
-                        node.hear_ask(local, (header, ask), &self.memory, &mut part.bucket);
+                    let demand = wanted(part.demand, owners.budget);
+                    let ask = (header, ask);
+                    heard.loan = node.hear_ask(local, demand, ask, &self.memory, &mut part.bucket);
                 }
             }
             Message::Loan(loan) => {

@@ -299,7 +299,7 @@ fn perform(
             }
         }
         Act::Ask(header, ask) => {
-            if let Some(loan) = node.hear_ask(now_ns, (header, ask), memory, bucket) {
+            if let Some(loan) = node.hear_ask(now_ns, wanted, (header, ask), memory, bucket) {
                 say(header.from, Message::Loan(loan));
             }
         }
