@@ -106,8 +106,9 @@ impl Members {
         })
     }
 
-    /// Returns the lists by which the nodes have their parts.
-    fn lists(&self) -> &[Self] {
+    /// Returns the lists by which the nodes have their parts: one, or that which is and that which comes.
+    #[must_use]
+    pub fn lists(&self) -> &[Self] {
         (self.lists.as_deref()).map_or(std::slice::from_ref(self), <[Self; 2]>::as_slice)
     }
 

@@ -67,11 +67,10 @@ pub(super) fn read<'n>(
         (fields.get(STORE)).and_then(|node| store_url::read(reader, node, sentinel.flatten()));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
-    let members = fields.get(NODES);
-    let members = members.map(|node| read_members(reader, (NODES, node), this.as_ref()));
-    let members = match fields.get(NEXT_NODES) {
-        Some(node) => Some(read_next(reader, node, members, this.as_ref())),
-        None => members,
+    let members = match (fields.get(NODES), fields.get(NEXT_NODES)) {
+        (None, None) => None,
+        (Some(node), None) => Some(read_members(reader, (NODES, node), this.as_ref())),
+        (node, Some(next)) => Some(read_between(reader, node, next, this.as_ref())),
     };
     let key_file = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
@@ -144,31 +143,27 @@ fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     None
 }
 
-/// Reads the nodes that take the others' place, among which this one must be, too.
-fn read_next<'n>(
+/// Reads the nodes and those that take their place: this one is among both.
+fn read_between<'n>(
     reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    before: Option<Option<Members>>,
+    before: Option<&'n Node<'n>>,
+    next: &'n Node<'n>,
     this: Option<&Name>,
 ) -> Option<Members> {
-    let next = read_members(reader, (NEXT_NODES, node), this)?;
     let Some(before) = before else {
-        reader.error(
-            node.at,
-            format!("{NEXT_NODES} need '{NODES}', whose place they take"),
-        );
+        let message = format!("{NEXT_NODES} need '{NODES}', whose place they take");
+        reader.error(next.at, message);
         return None;
     };
-    let before = before?;
-    if before == next {
-        reader.error(
-            node.at,
-            format!("{NEXT_NODES} are the same as {NODES}: remove them"),
-        );
+    let [before, after] = [(NODES, before), (NEXT_NODES, next)]
+        .map(|(field, node)| read_members(reader, (field, node), this));
+    let (before, after) = (before?, after?);
+    if before == after {
+        let message = format!("{NEXT_NODES} are the same as {NODES}: remove them");
+        reader.error(next.at, message);
         return None;
     }
-    // This node is among both.
-    Members::between(before, next).ok()
+    Members::between(before, after).ok()
 }
 
 /// Reads the names of all nodes, among which this one's must be.

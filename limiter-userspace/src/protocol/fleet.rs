@@ -16,6 +16,9 @@ pub struct FleetBrief {
     /// The names of all nodes, in order; empty: they are not configured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
+    /// The names of those that take their place, in order; empty: the nodes stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_members: Vec<String>,
 }
 
 /// A node's knowledge of its fleet.

@@ -101,6 +101,7 @@ mod tests {
                 node: "a".to_owned(),
                 store: "redis://store:6379/0".to_owned(),
                 members: Vec::new(),
+                next_members: Vec::new(),
             },
             connected: false,
             error: None,

@@ -103,11 +103,13 @@ impl Fleet {
 
     /// Returns which fleet it is.
     pub(in crate::daemon) fn brief(&self) -> FleetBrief {
+        let [members, next_members] = self.settings.member_names();
         FleetBrief {
             name: self.settings.name.to_string(),
             node: self.settings.node.to_string(),
             store: self.settings.store.to_string(),
-            members: self.settings.member_names(),
+            members,
+            next_members,
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         ticks.tick().await;
         with_keeper(daemon, |keeper, daemon| {
-            keeper.renew(|file| capture(daemon, file))
+            keeper.renew(|file| capture(daemon, file));
         })
         .await;
     }
@@ -43,7 +43,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
 /// Saves the state once, if a file is configured, while everything else goes on.
 pub(super) async fn save(daemon: &Arc<Daemon>) {
     with_keeper(daemon, |keeper, daemon| {
-        keeper.save(|file| capture(daemon, file))
+        keeper.save(|file| capture(daemon, file));
     })
     .await;
 }

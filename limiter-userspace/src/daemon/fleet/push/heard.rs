@@ -1,6 +1,10 @@
 //! A push of another node, as this one hears of it.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use limiter_fleet::pushes::{Order, PushId, Step, Takers, Wish};
 
@@ -80,12 +84,16 @@ impl OtherPush {
             over: false,
             why: None,
             left_ns: None,
-            nodes: Default::default(),
+            nodes: BTreeMap::new(),
         })
     }
 }
 
 /// Returns a digest in hexadecimal digits.
 pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        // Memory takes all that is written.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }

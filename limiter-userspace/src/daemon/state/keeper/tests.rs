@@ -20,6 +20,7 @@ const SECOND: u64 = 1_000_000_000;
 const BEGUN: i64 = 1_000_000;
 
 /// The state at a time, in seconds since the file was written first.
+#[derive(Default)]
 struct Scene {
     second: u64,
     /// By how many seconds the wall clock was set forward since.
@@ -29,18 +30,6 @@ struct Scene {
     /// How many seconds it takes until the only bucket is full.
     owed: u64,
     known: SavedSources,
-}
-
-impl Default for Scene {
-    fn default() -> Self {
-        Self {
-            second: 0,
-            set_forward: 0,
-            changes: 0,
-            owed: 0,
-            known: SavedSources::default(),
-        }
-    }
 }
 
 impl Scene {
