@@ -22,7 +22,7 @@ pub struct PushAnswer {
     pub number: u64,
     /// Its word.
     pub said: Said,
-    /// What an operator there wants just now; `None`: nothing.
+    /// The wish that an operator there has just now; `None`: none.
     pub wish: Option<Wish>,
 }
 

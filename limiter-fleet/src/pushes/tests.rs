@@ -20,7 +20,7 @@ struct Node {
     has_new: bool,
     is_kept: bool,
     is_gone: bool,
-    /// What an operator there wants.
+    /// The wish of an operator there.
     wish: Option<Wish>,
 }
 

@@ -184,7 +184,7 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     ensure!(said.contains("node a pushes a policy"), "{said}");
     let begun = Instant::now();
     let mut confirms = b.command(&["fleet", "confirm"]).spawn()?;
-    // What it says meanwhile, as somebody writes it down who reads the store.
+    // Its answers meanwhile, as somebody writes them down who reads the store.
     let answers = "limiter:{edge}:answers";
     let place = fleet.store.directory().join("answers");
     fs::create_dir(&place)?;

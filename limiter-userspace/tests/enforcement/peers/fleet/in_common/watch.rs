@@ -55,7 +55,7 @@ pub(super) struct Watch {
     begun: Instant,
     /// Of each budget: by how much what was admitted was most below what had come back by a look.
     budgets: Vec<(Budget, i64)>,
-    /// What nodes admitted of each that have left.
+    /// Of each budget: how much nodes admitted that have left.
     gone: Vec<u64>,
 }
 
