@@ -1,6 +1,6 @@
 //! The nodes of a fleet, and what each has by itself.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, iter};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -27,11 +27,17 @@ pub const fn floor_among(nodes: u32) -> Share {
 pub struct NodeId(pub u32);
 
 /// The nodes of a fleet. All nodes must have the same.
+///
+/// While one list of them takes the place of another, a node has the smaller of its parts by both, and takes part only
+/// with those that do so, too ([`Members::between`]). So whichever of some nodes have the one list and some both, all
+/// together have at most the whole: each has at most its part by the one. The same holds of both and the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     names: Vec<String>,
     /// A digest of each name, of 64 bits.
     digests: Vec<u64>,
+    /// The two lists, whose common names these are; `None`: there is one.
+    lists: Option<Box<[Self; 2]>>,
 }
 
 /// Names that are not those of a fleet.
@@ -81,8 +87,50 @@ impl Members {
             _ => Ok(Self {
                 digests: all.iter().map(|name| digest(name.as_bytes())).collect(),
                 names: all.into_iter().collect(),
+                lists: None,
             }),
         }
+    }
+
+    /// Makes what a node has that is among both, while the nodes of the first list become those of the second.
+    ///
+    /// # Errors
+    ///
+    /// No node is among both.
+    pub fn between(before: Self, next: Self) -> Result<Self, MembersError> {
+        let both = (before.names.iter()).filter(|name| next.node(name).is_some());
+        let both = Self::new(both.cloned())?;
+        Ok(Self {
+            lists: Some(Box::new([before, next])),
+            ..both
+        })
+    }
+
+    /// Returns the lists by which the nodes have their parts: one, or that which is and that which comes.
+    #[must_use]
+    pub fn lists(&self) -> &[Self] {
+        (self.lists.as_deref()).map_or(std::slice::from_ref(self), <[Self; 2]>::as_slice)
+    }
+
+    /// Returns all that nodes must have alike to hear each other: each list's names, and between lists an empty one.
+    pub(crate) fn alike(&self) -> impl Iterator<Item = &str> {
+        let lists = self.lists().iter();
+        let names = lists.flat_map(|list| iter::once("").chain(list.names()));
+        names.skip(1)
+    }
+
+    /// Returns a digest of that.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let names: Vec<_> = self.alike().collect();
+        digest(names.join(",").as_bytes())
+    }
+
+    /// Returns into how many floors a twentieth is divided.
+    #[must_use]
+    pub fn floors(&self) -> u32 {
+        let counts = self.lists().iter().map(Self::count);
+        counts.max().unwrap_or_default()
     }
 
     /// Returns how many there are.
@@ -110,20 +158,48 @@ impl Members {
     /// banks of every owner, its equal part; else its floor.
     #[must_use]
     pub fn share_of_unknown(&self) -> Share {
-        if self.names.len() <= MOST_BANKS {
+        if self
+            .lists()
+            .iter()
+            .all(|list| list.names.len() <= MOST_BANKS)
+        {
             self.stakes(&[]).home(NodeId(0))
         } else {
-            floor_among(self.count())
+            floor_among(self.floors())
         }
     }
 
     /// Returns what the nodes have by themselves of an owner's budget.
     #[must_use]
     pub fn stakes(&self, owner: &[u8]) -> Stakes {
-        Stakes {
-            nodes: self.count(),
-            banks: self.banks(owner),
-        }
+        let floor = floor_among(self.floors());
+        let stakes = |banks: Vec<NodeId>, of: usize| Stakes {
+            floor,
+            capital: Share::WHOLE.without(FLOORS).divided(of as u64),
+            banks,
+        };
+        let Some([before, next]) = self.lists.as_deref() else {
+            let banks = self.banks(owner);
+            let of = banks.len();
+            return stakes(banks, of);
+        };
+        let (mut banks, also) = (before.banks(owner), next.banks(owner));
+        let of = banks.len().max(also.len());
+        // Each by its number here, in order: all of them have their names' order.
+        banks.retain_mut(|bank| {
+            let name = before.name(*bank);
+            let is_also = next
+                .node(name)
+                .is_some_and(|node| also.binary_search(&node).is_ok());
+            let own = self.node(name).filter(|_| is_also);
+            *bank = own.unwrap_or(*bank);
+            own.is_some()
+        });
+        stakes(banks, of)
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        self.names.get(node.0 as usize).map_or("", String::as_str)
     }
 
     /// Returns the banks of an owner, whom all nodes call the same. Most owners
@@ -170,8 +246,8 @@ const fn mixed(owner: u64, node: u64) -> u64 {
 /// What nodes have by themselves of one owner's budget, and never more than the whole in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stakes {
-    /// How many nodes there are.
-    pub(crate) nodes: u32,
+    floor: Share,
+    capital: Share,
     /// Those that have more than a floor, in order.
     pub(crate) banks: Vec<NodeId>,
 }
@@ -179,8 +255,8 @@ pub struct Stakes {
 impl Stakes {
     /// Returns what each node has, and never lends.
     #[must_use]
-    pub fn floor(&self) -> Share {
-        floor_among(self.nodes)
+    pub const fn floor(&self) -> Share {
+        self.floor
     }
 
     /// Returns whether a node has more than its floor.
@@ -201,10 +277,8 @@ impl Stakes {
 
     /// Returns what each bank has besides its floor.
     #[must_use]
-    pub fn capital(&self) -> Share {
-        Share::WHOLE
-            .without(FLOORS)
-            .divided(self.banks.len() as u64)
+    pub const fn capital(&self) -> Share {
+        self.capital
     }
 }
 
@@ -252,6 +326,81 @@ mod tests {
         }
         assert!(kept > 700, "{kept} of 800");
         assert!(all.len() > 95, "{} of 100", all.len());
+    }
+
+    /// Whichever nodes have the one list and whichever both, they have at most the whole, of each owner.
+    #[test]
+    fn lists_change_without_more_than_the_whole() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..500 {
+            let name = |number: usize| format!("node-{number}");
+            let most = if rng.bool() { 10 } else { 40 };
+            let mut some = || {
+                let count = rng.usize(1..most);
+                let names = (0..most).map(name);
+                let chosen = rng.choose_multiple(names, count);
+                Members::new(chosen).unwrap()
+            };
+            let lists = [some(), some()];
+            let [before, next] = lists.clone();
+            let Ok(both) = Members::between(before, next) else {
+                continue;
+            };
+            let owner = rng.u32(..).to_be_bytes();
+            for list in &lists {
+                let part = |members: &Members, name: &str| {
+                    let stakes = members.stakes(&owner);
+                    let node = members.node(name);
+                    node.map_or(Share::NONE, |node| stakes.home(node))
+                };
+                let mut all = Share::NONE;
+                for name in list.names() {
+                    let (alone, both) = (part(list, name), part(&both, name));
+                    assert!(both <= alone, "{name} {list:?}");
+                    all += if rng.bool() { alone } else { both };
+                }
+                assert!(all <= Share::WHOLE, "{all:?}");
+                assert!(both.share_of_unknown() <= list.share_of_unknown());
+                assert!(both.floors() >= list.floors());
+            }
+            let stakes = both.stakes(&owner);
+            assert!(stakes.banks.is_sorted());
+            let homes = (0..both.count()).map(|node| stakes.home(NodeId(node)));
+            assert!(homes.min() >= Some(both.share_of_unknown()));
+        }
+        // Most is used all the time.
+        let before = fleet(20);
+        let both = Members::between(before, fleet(21)).unwrap();
+        let used = (0..100_u32).map(|owner| {
+            let stakes = both.stakes(&owner.to_be_bytes());
+            (0..20)
+                .map(|node| stakes.home(NodeId(node)).in_billionths())
+                .sum::<u64>()
+        });
+        let used = used.sum::<u64>() / 100;
+        assert!(used > 900_000_000, "{used}");
+    }
+
+    #[test]
+    fn nodes_hear_those_that_change_the_same_lists() {
+        let list =
+            |names: &[&str]| Members::new(names.iter().map(|&name| name.to_owned())).unwrap();
+        let between =
+            |one: &[&str], other: &[&str]| Members::between(list(one), list(other)).unwrap();
+        let all = [
+            list(&["a", "b"]),
+            list(&["a", "b", "c"]),
+            between(&["a", "b"], &["a", "b", "c"]),
+            between(&["a", "b", "c"], &["a", "b"]),
+            between(&["a", "b"], &["b", "c"]),
+        ];
+        let digests: BTreeSet<_> = all.iter().map(Members::digest).collect();
+        assert_eq!(digests.len(), all.len());
+        let alike: Vec<_> = all[4].alike().collect();
+        assert_eq!(alike, ["a", "b", "", "b", "c"]);
+        assert_eq!(all[4].names().collect::<Vec<_>>(), ["b"]);
+        let none = Members::between(list(&["a"]), list(&["b"]));
+        assert_eq!(none, Err(MembersError::Empty));
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Seal {
     #[must_use]
     pub fn new(fleet: &str, members: &Members, terms: &Terms, keys: Keys) -> Self {
         let mut alike = Sha256::new();
-        let texts = [fleet].into_iter().chain(members.names());
+        let texts = [fleet].into_iter().chain(members.alike());
         for text in texts {
             alike.update((text.len() as u64).to_be_bytes());
             alike.update(text);

@@ -35,12 +35,14 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Returns the names of all nodes, in order; none: the file does not say.
+    /// Returns the names of all nodes, in order, and of those that take their place; none: the file does not say.
     #[must_use]
-    pub fn member_names(&self) -> Vec<String> {
-        let members = self.members.iter();
-        let names = members.flat_map(Members::names);
-        names.map(ToOwned::to_owned).collect()
+    pub fn member_names(&self) -> [Vec<String>; 2] {
+        let lists = self.members.as_ref().map_or(&[][..], Members::lists);
+        [0, 1].map(|list| {
+            let names = lists.get(list).into_iter().flat_map(Members::names);
+            names.map(ToOwned::to_owned).collect()
+        })
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Beat {
     /// The last message that the node has read, and put in force unless it is against it; `None`: it has not read
     /// the store yet, or its version does not say so.
     pub read: Option<StreamPlace>,
+    /// A digest of the fleet's nodes, as it names them; `None`: it names none, or its version does not say so.
+    pub nodes: Option<u64>,
 }
 
 /// A sign of life as versions wrote it that did not say what they have read.
@@ -56,6 +58,7 @@ impl From<EarlierBeat> for Beat {
             policy,
             ms,
             read: None,
+            nodes: None,
         }
     }
 }
@@ -71,7 +74,14 @@ impl Beat {
             policy,
             ms,
             read: None,
+            nodes: None,
         }
+    }
+
+    /// Has it say whom the node names.
+    #[must_use]
+    pub fn with_nodes(self, nodes: Option<u64>) -> Self {
+        Self { nodes, ..self }
     }
 
     /// Has it say which message the node has read last.

@@ -22,6 +22,17 @@ pub struct PushAnswer {
     pub number: u64,
     /// Its word.
     pub said: Said,
+    /// The wish that an operator there has just now; `None`: none.
+    pub wish: Option<Wish>,
+}
+
+/// An operator's wish about a push, said on another node than the one that pushes: it alone decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wish {
+    /// That all keep it.
+    Keep,
+    /// That all go back.
+    Back,
 }
 
 /// A node's word about a push.
@@ -97,6 +108,7 @@ mod tests {
             node: "b".try_into().unwrap(),
             number: 1,
             said: Said::Would(text.into()),
+            wish: None,
         };
         assert_eq!(&*bounded("one\n  two\u{1b}[1m\n"), "one\n  two [1m");
         let long = bounded(&"ä".repeat(MOST_TEXT));

@@ -129,7 +129,7 @@ impl Follower {
         }
     }
 
-    /// Returns what is to be answered now; `None`: no push was heard of.
+    /// Returns what is to be answered now, without a wish; `None`: no push was heard of.
     pub fn answer(&mut self) -> Option<PushAnswer> {
         let current = self.current.as_mut()?;
         current.answered += 1;
@@ -138,6 +138,7 @@ impl Follower {
             node: self.own.clone(),
             number: current.answered,
             said: current.said.clone(),
+            wish: None,
         })
     }
 }

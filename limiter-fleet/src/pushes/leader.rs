@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    answer::{PushAnswer, Said},
+    answer::{PushAnswer, Said, Wish},
     order::{MOST_CANARIES, Order, PushId, Step, Takers},
 };
 use crate::Name;
@@ -229,7 +229,7 @@ impl Leader {
         matches!(self.stage, Stage::Over(_))
     }
 
-    /// Hears an answer.
+    /// Hears an answer, and does what an operator wants who said so where it comes from.
     pub fn hear(&mut self, answer: PushAnswer, now_ns: u64) {
         let Some(node) = self.nodes.get_mut(&answer.node) else {
             return;
@@ -244,6 +244,16 @@ impl Leader {
             node.diff = Some(diff.clone());
         }
         node.said = Some(answer.said);
+        match answer.wish {
+            Some(Wish::Keep) => {
+                self.keep(now_ns);
+            }
+            Some(Wish::Back) => {
+                let why = format!("an operator on node {} has it taken back", answer.node);
+                self.take_back(why, now_ns);
+            }
+            None => {}
+        }
     }
 
     /// Has it kept, if it waits for that; returns whether it did.

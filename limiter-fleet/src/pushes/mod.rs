@@ -12,6 +12,9 @@
 //! An order is believed if it is fresh ([`MOST_OLD_MS`]), has a higher number than all that were heard of
 //! its push, and is of no older push than the newest that this node knows. So what is repeated changes
 //! nothing.
+//!
+//! An operator may also say on another node that all are to keep it, or to go back ([`Wish`]). That node says so with
+//! its answers, which name the push and are numbered, too; and the node that pushes takes it as if it were said there.
 
 mod answer;
 mod follower;
@@ -22,7 +25,7 @@ mod seal;
 mod tests;
 
 pub use self::{
-    answer::{MOST_TEXT, PushAnswer, Said, bounded},
+    answer::{MOST_TEXT, PushAnswer, Said, Wish, bounded},
     follower::{Act, Follower},
     leader::{Canaries, Leader, Outcome, Plan, PlanError, Seen, Stage},
     order::{

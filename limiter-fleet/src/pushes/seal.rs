@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::{
         Key,
-        pushes::{PushId, Said, Step, Takers},
+        pushes::{PushId, Said, Step, Takers, Wish},
     };
 
     fn seal(fleet: &str, key: u8) -> PushSeal {
@@ -121,6 +121,7 @@ mod tests {
             node: longest_name(),
             number: u64::MAX,
             said: Said::Would("x".repeat(MOST_TEXT).into()),
+            wish: Some(Wish::Back),
         }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Act, Canaries, Follower, Leader, Order, Outcome, Plan, PlanError, PushId, Said, Stage,
+    Act, Canaries, Follower, Leader, Order, Outcome, Plan, PlanError, PushAnswer, PushId, Said,
+    Stage, Wish,
 };
 use crate::Name;
 
@@ -19,6 +20,8 @@ struct Node {
     has_new: bool,
     is_kept: bool,
     is_gone: bool,
+    /// The wish of an operator there.
+    wish: Option<Wish>,
 }
 
 struct World {
@@ -26,6 +29,8 @@ struct World {
     nodes: BTreeMap<Name, Node>,
     /// All orders that were ever said.
     said: Vec<Order>,
+    /// All answers that were ever said.
+    answers: Vec<PushAnswer>,
     now_s: u64,
 }
 
@@ -57,6 +62,7 @@ impl World {
             has_new: false,
             is_kept: false,
             is_gone: false,
+            wish: None,
         };
         Self {
             leader: Some(Leader::new(push, [1; 32], plan, names.clone(), 0).unwrap()),
@@ -65,6 +71,7 @@ impl World {
                 .map(|name| (name.clone(), node(name)))
                 .collect(),
             said: Vec::new(),
+            answers: Vec::new(),
             now_s: 0,
         }
     }
@@ -105,7 +112,9 @@ impl World {
             if let Some(order) = &order {
                 node.hear(order, self.now_s);
             }
-            if let (Some(leader), Some(answer)) = (&mut self.leader, node.follower.answer()) {
+            if let (Some(leader), Some(mut answer)) = (&mut self.leader, node.follower.answer()) {
+                answer.wish = node.wish;
+                self.answers.push(answer.clone());
                 leader.hear(answer, self.now_s * S);
             }
         }
@@ -164,6 +173,80 @@ fn first_a_canary_then_all_then_kept() {
     assert!(!world.leader().take_back("a change of mind", now));
     world.run(200);
     assert_eq!(world.new_on(), "abc");
+}
+
+#[test]
+fn an_operator_on_another_node_has_it_kept_or_taken_back() {
+    for (wish, outcome, new_on) in [
+        (Wish::Keep, Outcome::Kept, "abc"),
+        (Wish::Back, Outcome::Back, ""),
+    ] {
+        let mut world = World::new(plan());
+        world.run(15);
+        assert_eq!(world.stage(), &Stage::Waiting);
+        world.node("c").wish = Some(wish);
+        world.run(5);
+        assert_eq!(world.stage(), &Stage::Over(outcome));
+        assert_eq!(world.new_on(), new_on);
+    }
+    // Before all have it, it can be taken back alone.
+    let mut world = World::new(plan());
+    world.node("c").wish = Some(Wish::Keep);
+    world.run(8);
+    assert_eq!(
+        (world.stage(), world.new_on()),
+        (&Stage::Canaries, "a".to_owned())
+    );
+    world.node("c").wish = Some(Wish::Back);
+    world.run(5);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
+    let why = "an operator on node c has it taken back";
+    assert_eq!(world.leader().why(), Some(why));
+    // Nor does a node count that was not there at the beginning.
+    let mut world = World::new(plan());
+    world.run(15);
+    let mut stranger = world.answers.last().unwrap().clone();
+    (stranger.node, stranger.wish) = (name("z"), Some(Wish::Keep));
+    let now = world.now_s * S;
+    world.leader().hear(stranger, now);
+    assert_eq!(world.stage(), &Stage::Waiting);
+}
+
+#[test]
+fn an_old_wish_counts_for_no_later_push_nor_again() {
+    let mut world = World::new(plan());
+    // Too early, and then no more.
+    world.node("c").wish = Some(Wish::Keep);
+    world.run(10);
+    world.node("c").wish = None;
+    world.run(5);
+    assert_eq!(world.stage(), &Stage::Waiting);
+    let now = world.now_s * S;
+    for answer in world.answers.clone() {
+        world.leader().hear(answer, now);
+    }
+    assert_eq!(world.stage(), &Stage::Waiting);
+    world.node("c").wish = Some(Wish::Keep);
+    world.run(3);
+    assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
+
+    let old = world.answers;
+    let mut world = World::new(plan());
+    let push = PushId {
+        ms: NOW_MS + 1,
+        node: name("a"),
+    };
+    let names = ["a", "b", "c"].map(name);
+    world.leader = Some(Leader::new(push, [1; 32], plan(), names, 0).unwrap());
+    world.run(15);
+    assert_eq!(world.stage(), &Stage::Waiting);
+    let now = world.now_s * S;
+    for mut answer in old {
+        // Even if it had the highest number.
+        answer.number += 1_000_000;
+        world.leader().hear(answer, now);
+    }
+    assert_eq!(world.stage(), &Stage::Waiting);
 }
 
 #[test]

@@ -48,7 +48,13 @@ impl World {
             burst: rng.u64(1_000..2_000_000),
             rate: rng.u64(1_000..2_000_000),
         };
-        let mut world = Self::of(rng, count, owners, budget, faults);
+        let members = members(count);
+        let members = match rng.usize(0..4) {
+            // While some come.
+            0 => Members::between(members, self::members(count + rng.usize(1..12))).expect("some"),
+            _ => members,
+        };
+        let mut world = Self::of(rng, &members, owners, budget, faults);
         world.demands_change = true;
         world
     }
@@ -69,14 +75,13 @@ impl World {
     /// A world of so many nodes without faults, and one owner.
     pub(crate) fn quiet(seed: u64, count: usize, budget: Budget) -> Self {
         let rng = Rng::with_seed(seed);
-        Self::of(rng, count, 1, budget, Faults::NONE)
+        Self::of(rng, &members(count), 1, budget, Faults::NONE)
     }
 
-    fn of(mut rng: Rng, count: usize, owners: usize, budget: Budget, faults: Faults) -> Self {
-        let members = Members::new((0..count).map(|number| format!("node-{number}")));
-        let owners = Owners::new(&members.expect("names"), owners, budget);
-        let hosts = (0..count).map(|number| {
-            let id = NodeId(u32::try_from(number).expect("few"));
+    fn of(mut rng: Rng, members: &Members, owners: usize, budget: Budget, faults: Faults) -> Self {
+        let owners = Owners::new(members, owners, budget);
+        let hosts = (0..members.count()).map(|number| {
+            let id = NodeId(number);
             let offset = rng.u64(1_000_000_000_000..1_000_000_000_000_000);
             let drift_ppm = rng.i64(-DRIFT_PPM..=DRIFT_PPM);
             Host::new(id, offset, drift_ppm, &owners)
@@ -289,4 +294,9 @@ pub(crate) fn wanted(demand: u64, budget: Budget) -> Share {
     let wanted = demand * 1_000 * 5 / 4;
     let share = u128::from(wanted) * 1_000_000_000 / u128::from(budget.rate);
     Share::billionths(u64::try_from(share).unwrap_or(u64::MAX))
+}
+
+/// Returns so many nodes.
+fn members(count: usize) -> Members {
+    Members::new((0..count).map(|number| format!("node-{number}"))).expect("names")
 }

@@ -25,6 +25,7 @@ const SENTINEL: &str = "sentinel";
 const NAME: &str = "name";
 const NODE: &str = "node";
 const NODES: &str = "nodes";
+const NEXT_NODES: &str = "next-nodes";
 const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
@@ -42,6 +43,7 @@ pub(super) fn read<'n>(
         NAME,
         NODE,
         NODES,
+        NEXT_NODES,
         PASSWORD_FILE,
         KEY_FILE,
         CA_FILE,
@@ -65,8 +67,11 @@ pub(super) fn read<'n>(
         (fields.get(STORE)).and_then(|node| store_url::read(reader, node, sentinel.flatten()));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
-    let members = fields.get(NODES);
-    let members = members.map(|node| read_members(reader, node, this.as_ref()));
+    let members = match (fields.get(NODES), fields.get(NEXT_NODES)) {
+        (None, None) => None,
+        (Some(node), None) => Some(read_members(reader, (NODES, node), this.as_ref())),
+        (node, Some(next)) => Some(read_between(reader, node, next, this.as_ref())),
+    };
     let key_file = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
         reader,
@@ -138,10 +143,33 @@ fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     None
 }
 
+/// Reads the nodes and those that take their place: this one is among both.
+fn read_between<'n>(
+    reader: &mut Reader<'n, '_>,
+    before: Option<&'n Node<'n>>,
+    next: &'n Node<'n>,
+    this: Option<&Name>,
+) -> Option<Members> {
+    let Some(before) = before else {
+        let message = format!("{NEXT_NODES} need '{NODES}', whose place they take");
+        reader.error(next.at, message);
+        return None;
+    };
+    let [before, after] = [(NODES, before), (NEXT_NODES, next)]
+        .map(|(field, node)| read_members(reader, (field, node), this));
+    let (before, after) = (before?, after?);
+    if before == after {
+        let message = format!("{NEXT_NODES} are the same as {NODES}: remove them");
+        reader.error(next.at, message);
+        return None;
+    }
+    Members::between(before, after).ok()
+}
+
 /// Reads the names of all nodes, among which this one's must be.
 fn read_members<'n>(
     reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
+    (field, node): (&str, &'n Node<'n>),
     this: Option<&Name>,
 ) -> Option<Members> {
     let items = reader.items(node, "a list of all nodes' names")?;
@@ -151,12 +179,12 @@ fn read_members<'n>(
     let members = match Members::new(names.iter().map(Name::to_string)) {
         Ok(members) => members,
         Err(error) => {
-            reader.error(node.at, format!("{NODES}: {error}"));
+            reader.error(node.at, format!("{field}: {error}"));
             return None;
         }
     };
     if let Some(this) = this.filter(|this| members.node(this.as_str()).is_none()) {
-        let message = format!("{NODES} lack this node, '{this}': name all, the same on each");
+        let message = format!("{field} lack this node, '{this}': name all, the same on each");
         reader.error(node.at, message);
         return None;
     }

@@ -195,7 +195,7 @@ pub(super) fn read(
         connections: connections(&mut reader, &fields),
         until_known,
         known_names,
-        fleet_nodes: members.map(Members::count),
+        fleet_nodes: members.map(Members::floors),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);

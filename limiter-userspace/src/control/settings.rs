@@ -95,23 +95,28 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
         )
     });
     let fleet = status.daemon.as_ref().and_then(|daemon| {
-        let wanted = config.fleet.as_ref().map(|fleet| FleetBrief {
-            name: fleet.name.to_string(),
-            node: fleet.node.to_string(),
-            store: fleet.store.to_string(),
-            members: fleet.member_names(),
+        let wanted = config.fleet.as_ref().map(|fleet| {
+            let [members, next_members] = fleet.member_names();
+            FleetBrief {
+                name: fleet.name.to_string(),
+                node: fleet.node.to_string(),
+                store: fleet.store.to_string(),
+                members,
+                next_members,
+            }
         });
         let text = |fleet: Option<&FleetBrief>| {
             fleet.map_or_else(
                 || "none".to_owned(),
                 |fleet| {
-                    let nodes = if fleet.members.is_empty() {
-                        String::new()
-                    } else {
-                        format!(" of {}", fleet.members.join(", "))
+                    let names = |before, names: &[String]| match names {
+                        [] => String::new(),
+                        names => format!("{before}{}", names.join(", ")),
                     };
+                    let nodes = names(" of ", &fleet.members);
+                    let next = names(", then ", &fleet.next_members);
                     format!(
-                        "{}, node {}{nodes}, {}",
+                        "{}, node {}{nodes}{next}, {}",
                         fleet.name, fleet.node, fleet.store
                     )
                 },

@@ -130,7 +130,7 @@ pub(super) fn read(
         Request::Fleet => match daemon {
             Some(daemon) => {
                 let status = daemon.fleet_status().ok_or(NoFleet);
-                Answer::told(status.map(Answer::Fleet))
+                Answer::told(status.map(Box::new).map(Answer::Fleet))
             }
             None => Answer::Error(NEEDS_DAEMON.to_owned()),
         },

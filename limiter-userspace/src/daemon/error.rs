@@ -129,10 +129,7 @@ pub(super) enum ConfirmError {
     #[error("no policy waits to be confirmed")]
     Nothing,
     /// The fleet confirms it.
-    #[error(
-        "another node of the fleet pushes the policy in force: `limiter fleet confirm` there keeps it \
-         on all nodes"
-    )]
+    #[error("the fleet pushes the policy in force: `limiter fleet confirm` keeps it on all nodes")]
     Pushed,
     /// It could not be written where it is read from at the next start.
     #[error("the file '{}' cannot be written: {source}", file.display())]

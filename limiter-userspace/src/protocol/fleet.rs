@@ -16,6 +16,9 @@ pub struct FleetBrief {
     /// The names of all nodes, in order; empty: they are not configured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
+    /// The names of those that take their place, in order; empty: the nodes stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_members: Vec<String>,
 }
 
 /// A node's knowledge of its fleet.
@@ -89,6 +92,9 @@ pub struct FleetNode {
     /// say so, or it has not read the store yet.
     #[serde(default)]
     pub lag_ns: Option<u64>,
+    /// A digest of `nodes` and `next-nodes` of its configuration; `None`: it has none, or its version does not say so.
+    #[serde(default)]
+    pub nodes: Option<String>,
 }
 
 /// How long a node gives no sign of life until it is silent, in nanoseconds: a minute.

@@ -242,7 +242,7 @@ pub enum Answer {
     /// To [`Request::Sieves`].
     Sieves(Vec<SieveStatus>),
     /// To [`Request::Fleet`].
-    Fleet(FleetStatus),
+    Fleet(Box<FleetStatus>),
     /// To [`Request::Push`], [`Request::PushStatus`] and [`Request::EndPush`].
     Push(PushStatus),
     /// To [`Request::Policy`].

@@ -23,7 +23,7 @@ pub struct PushQuery {
     pub yes: bool,
 }
 
-/// A push that began on this node.
+/// A push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushStatus {
     /// When it began, in milliseconds since 1970, and the node: all nodes know it by that.
@@ -31,7 +31,8 @@ pub struct PushStatus {
     /// The SHA-256 of the file.
     pub sha256: String,
     /// How far it is: `checking`, `canaries`, `others`, `waiting`, `keeping`, `going-back`, or how it has
-    /// ended: `checked`, `kept`, `kept-by-some`, `taken-back`.
+    /// ended: `checked`, `kept`, `kept-by-some`, `taken-back`. `asked`: another node pushes it, and is asked to
+    /// have it kept or taken back.
     pub stage: String,
     /// Whether it is over.
     pub over: bool,

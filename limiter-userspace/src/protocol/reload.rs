@@ -39,18 +39,18 @@ pub struct History {
     pub last: Option<LastReload>,
     /// Nanoseconds until the policy in force is reverted unless it is confirmed.
     pub unconfirmed_for_ns: Option<u64>,
-    /// The node of the fleet that pushes the policy in force, and that has to confirm it; `None`: nobody pushes it.
+    /// The node of the fleet that pushes the policy in force; `None`: nobody pushes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed_by: Option<String>,
 }
 
 impl History {
-    /// Returns the command that keeps the policy in force, in words.
+    /// Returns the command that keeps the policy in force, in words, and whose policy it is.
     #[must_use]
     pub fn keeps(&self) -> String {
         self.pushed_by.as_ref().map_or_else(
             || "`limiter confirm`".to_owned(),
-            |node| format!("`limiter fleet confirm` on node {node}"),
+            |node| format!("`limiter fleet confirm` (node {node} pushes it)"),
         )
     }
 }

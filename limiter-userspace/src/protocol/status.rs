@@ -215,11 +215,11 @@ pub struct StateStatus {
     pub file: PathBuf,
     /// When it was last saved, or found to need no saving; `None`: not since the daemon was started.
     pub saved_at: Option<Timestamp>,
-    /// How many buckets were in debt then.
+    /// How many buckets were in debt when it was written last.
     pub buckets: u64,
-    /// How many bans there were then, including expired ones that are remembered.
+    /// How many bans it has, including expired ones that are remembered.
     pub bans: u64,
-    /// How many known sources there were then.
+    /// How many known sources it has.
     pub sources: u64,
     /// How often saving it has failed since the daemon was started.
     pub errors: u64,

@@ -30,6 +30,13 @@ fn whose_budget() {
     let limit = total(&format!("scope: fleet, {RATE}"));
     assert_eq!(nodes_of(&limit, ", nodes: [b, a, c]"), Some(3));
     assert_eq!(nodes_of(&limit, ", nodes: [a]"), Some(1));
+    // The smaller floor of both.
+    for both in [
+        ", nodes: [a], next-nodes: [a, b, c]",
+        ", nodes: [a, b, c], next-nodes: [a, d]",
+    ] {
+        assert_eq!(nodes_of(&limit, both), Some(3));
+    }
     assert_eq!(nodes_of(&total(&format!("scope: host, {RATE}")), ""), None);
     assert_eq!(nodes_of(&total(RATE), ", nodes: [a, b]"), None);
     let percent = total(&format!("scope: fleet, reserve: {{unknown: 50%}}, {RATE}"));
@@ -201,6 +208,24 @@ fn what_it_needs_of_other_sections() {
         ", nodes: [b, c]",
         "",
         &["nodes lack this node, 'a': name all, the same on each"],
+    );
+    check(
+        &limit,
+        ", nodes: [a, b], next-nodes: [b, c]",
+        "",
+        &["next-nodes lack this node, 'a': name all, the same on each"],
+    );
+    check(
+        &limit,
+        ", next-nodes: [a, c]",
+        "",
+        &["next-nodes need 'nodes', whose place they take"],
+    );
+    check(
+        &limit,
+        ", nodes: [a, b], next-nodes: [b, a]",
+        "",
+        &["next-nodes are the same as nodes: remove them"],
     );
     check(
         &limit,

@@ -33,9 +33,8 @@ impl BanHits {
     }
 
     /// Reads the hits of all prefixes.
-    pub(super) fn read(&self) -> Result<HashMap<BanKey, Hits>, DatapathError> {
-        let read = hash::read(&self.0).map_err(error(BAN_HITS))?;
-        Ok(read.into_iter().collect())
+    pub(super) fn read(&self) -> Result<Vec<(BanKey, Hits)>, DatapathError> {
+        hash::read(&self.0).map_err(error(BAN_HITS))
     }
 
     /// Begins to count the hits of a prefix, unless they are counted.
@@ -63,7 +62,7 @@ impl BanHits {
 
     /// Counts the hits of these prefixes, and of no others.
     pub(super) fn keep_only(&self, keys: &HashSet<BanKey>) -> Result<(), DatapathError> {
-        let counted = self.read()?;
+        let counted: HashMap<_, _> = self.read()?.into_iter().collect();
         for key in counted.keys().filter(|key| !keys.contains(key)) {
             self.end(key)?;
         }

@@ -90,7 +90,7 @@ impl BanMaps {
     }
 
     /// Reads the hits of all prefixes, by the keys of their bans at the front.
-    pub fn read_hits(&self) -> Result<Hashed<BanKey, Hits>, DatapathError> {
+    pub fn read_hits(&self) -> Result<Vec<(BanKey, Hits)>, DatapathError> {
         self.hits.read()
     }
 
@@ -209,7 +209,7 @@ impl BanMaps {
                 capacity,
             });
         }
-        self.insert_all(&arranged(bans), &from.read_hits()?)
+        self.insert_all(&arranged(bans), &from.read_hits()?.into_iter().collect())
     }
 
     /// Replaces its bans with those of other maps, unless they are the same. If there is no room
@@ -230,7 +230,7 @@ impl BanMaps {
                 self.remove(&key)?;
             }
         }
-        self.insert_all(&bans, &from.read_hits()?)?;
+        self.insert_all(&bans, &from.read_hits()?.into_iter().collect())?;
         Ok(lost)
     }
 

@@ -1,6 +1,10 @@
-//! `limiter fleet confirm`.
+//! `limiter fleet confirm` and `limiter fleet revert`.
 
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use anyhow::bail;
 use clap::Args;
@@ -13,8 +17,14 @@ use crate::{
     protocol::{Answer, Request},
 };
 
+/// How often to ask, while another node pushes it: that this is asked stands only so long.
+const PACE: Duration = Duration::from_millis(300);
+
+/// How long that node may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 #[derive(Debug, Args)]
-pub(super) struct ConfirmArgs {
+pub(super) struct EndArgs {
     #[command(flatten)]
     read: ReadArgs,
 
@@ -22,16 +32,31 @@ pub(super) struct ConfirmArgs {
     output: OutputArgs,
 }
 
-pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
-    let Answer::Push(status) = args.read.ask_daemon(Request::EndPush { keep: true })? else {
-        bail!("the daemon gave an unexpected answer");
+pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let status = loop {
+        let Answer::Push(status) = args.read.ask_daemon(Request::EndPush { keep })? else {
+            bail!("the daemon gave an unexpected answer");
+        };
+        if status.stage != "asked" {
+            break status;
+        }
+        if begun.elapsed() > PATIENCE {
+            let (_, node) = status.push.split_once(' ').unwrap_or_default();
+            bail!(
+                "node {node}, which pushes the policy, was asked and has not done it: run it there, or look at \
+                 `limiter fleet status`"
+            );
+        }
+        sleep(PACE);
     };
     if args.output.json {
         return print_json(&status);
     }
+    let what = if keep { "keep it" } else { "go back" };
     writeln!(
         io::stdout(),
-        "all nodes are told to keep it; `limiter fleet push`, which waits, says what they did"
+        "all nodes are told to {what}; `limiter fleet push`, which waits, says what they did"
     )?;
     Ok(())
 }

@@ -59,6 +59,16 @@ pub(crate) fn nodes_in_all(status: &FleetStatus) -> String {
     }
 }
 
+/// Says which nodes have another list of nodes than this one: they do not share budgets with it; `None`: none.
+pub(crate) fn with_other_nodes(status: &FleetStatus) -> Option<String> {
+    let own = status.nodes.get(&status.fleet.node)?.nodes.as_ref()?;
+    let others = status.nodes.iter();
+    let others = others.filter(|(_, node)| node.nodes.as_ref().is_some_and(|nodes| nodes != own));
+    let names: Vec<_> = others.map(|(name, _)| name.as_str()).collect();
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| format!("other `nodes` or `next-nodes` than this one's: {names}"))
+}
+
 /// The lag that signs of life cannot tell from none, as they come every five seconds.
 const UNSEEN_NS: u64 = 10_000_000_000;
 

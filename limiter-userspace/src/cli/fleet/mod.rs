@@ -20,14 +20,17 @@ enum FleetCommand {
     Status(status::StatusArgs),
     /// Push a policy to all nodes: first to a few, then to the others; unconfirmed, it is taken back
     Push(push::PushArgs),
-    /// Keep the policy that was pushed from here, on all nodes
-    Confirm(confirm::ConfirmArgs),
+    /// Keep the policy that a node pushes, on all nodes
+    Confirm(confirm::EndArgs),
+    /// Take back the policy that a node pushes, on all nodes
+    Revert(confirm::EndArgs),
 }
 
 pub(super) fn fleet(args: &FleetArgs) -> anyhow::Result<()> {
     match &args.command {
         FleetCommand::Status(args) => status::status(args),
         FleetCommand::Push(args) => push::push(args),
-        FleetCommand::Confirm(args) => confirm::confirm(args),
+        FleetCommand::Confirm(args) => confirm::end(args, true),
+        FleetCommand::Revert(args) => confirm::end(args, false),
     }
 }

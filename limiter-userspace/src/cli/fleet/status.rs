@@ -53,9 +53,13 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
         let rows = lines::shares(status).into_iter();
         writeln!(out, "{}", table(header, [1, 2, 3, 4, 5], rows))?;
     }
-    for line in [lines::refused(status), lines::pushes(status)]
-        .iter()
-        .flatten()
+    for line in [
+        lines::refused(status),
+        lines::pushes(status),
+        lines::with_other_nodes(status),
+    ]
+    .iter()
+    .flatten()
     {
         writeln!(out, "{line}")?;
     }
@@ -97,6 +101,7 @@ mod tests {
                 node: "a".to_owned(),
                 store: "redis://store:6379/0".to_owned(),
                 members: Vec::new(),
+                next_members: Vec::new(),
             },
             connected: false,
             error: None,
@@ -138,6 +143,7 @@ mod tests {
             policy: policy.to_owned(),
             ago_ns: 1_000_000_000,
             lag_ns: Some(6_000_000_000),
+            nodes: None,
         };
         status.nodes = BTreeMap::from([
             ("a".to_owned(), node("00000000000000aa")),
@@ -166,7 +172,11 @@ mod tests {
         }
         assert_eq!((status.silent(), status.policies()), (0, 2));
         assert_eq!(status.lag_ns(), Some(6_000_000_000));
+        for (node, nodes) in status.nodes.values_mut().zip([Some("1"), Some("2"), None]) {
+            node.nodes = nodes.map(ToOwned::to_owned);
+        }
         let shown = shown(&status);
+        assert!(shown.contains("\nother `nodes` or `next-nodes` than this one's: b\n"));
         assert!(shown.contains("pushed policies: kept 1, taken back 2\n"));
         assert!(
             shown.ends_with(

@@ -29,7 +29,7 @@ pub(super) use self::{
     keeper::BanKeeper,
     list::{count, of_address, page},
     new::{BanError, By, NewBan},
-    saved::{restore, save, save_hits},
+    saved::{changes, restore, save, save_hits},
     store::Bans,
 };
 pub use self::{

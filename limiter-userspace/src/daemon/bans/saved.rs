@@ -8,8 +8,21 @@ use limiter_datapath::{
 use limiter_policy::policy::bans::{arranged, forgotten_at, prefix_of, worth};
 use tracing::{info, warn};
 
+use super::keeper::{BanKeeper, with_bans_of};
+
 /// How many bans are restored at once.
 const AT_ONCE: usize = 8_192;
+
+/// Returns a number that becomes another when bans change.
+pub(in crate::daemon) fn changes(
+    datapath: &Datapath,
+    keeper: &BanKeeper,
+) -> Result<u64, DatapathError> {
+    if datapath.reputation().is_none() {
+        return Ok(0);
+    }
+    with_bans_of(datapath, &mut keeper.store(), |_, bans| Ok(bans.changes()))
+}
 
 /// Returns all bans as of a moment, including ended ones that are remembered.
 pub(in crate::daemon) fn save(

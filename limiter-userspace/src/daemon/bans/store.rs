@@ -77,6 +77,8 @@ pub(in crate::daemon) struct BanStore {
     counted: Option<u32>,
     tally: Tally,
     done: BTreeMap<Maker, BansDone>,
+    /// How often the table was begun with, or changed.
+    changes: u64,
     /// How many were removed since the filter was cleared.
     removed: u32,
     /// How far the search for ended bans has come.
@@ -149,6 +151,7 @@ impl BanStore {
 
     fn count(&mut self, table: &impl BanTable, now_ns: u64) -> Result<(), DatapathError> {
         self.counted = None;
+        self.changes += 1;
         self.position = None;
         self.gave_way = None;
         self.earliest_ns = u64::MAX;
@@ -193,6 +196,11 @@ pub(in crate::daemon) struct Bans<'s, T> {
 }
 
 impl<T: BanTable> Bans<'_, T> {
+    /// Returns a number that is greater after each change of what the table has.
+    pub(in crate::daemon) const fn changes(&self) -> u64 {
+        self.store.changes
+    }
+
     /// Keeps out of the journal what is done from now on: others said it, or it concerns this host
     /// alone.
     pub(in crate::daemon) const fn tell_nobody(&mut self) {
@@ -215,6 +223,7 @@ impl<T: BanTable> Bans<'_, T> {
         };
         // Not before now: what made room may have been among them.
         let present = prefix::read(self.table, &key)?;
+        self.store.changes += 1;
         prefix::write(self.table, &key, with(&present, ban))?;
         if let Some(before) = &before {
             self.store.tally.remove(&key, before);
@@ -426,6 +435,7 @@ impl<T: BanTable> Bans<'_, T> {
         let Some(place) = places.position(|other| other.is_of_origin_of(ban)) else {
             return Ok(());
         };
+        self.store.changes += 1;
         prefix::write(self.table, key, without(&present, place))?;
         let others = present.iter().filter(|other| !other.is_of_origin_of(ban));
         others.for_each(|moved| self.store.look_again(moved));

@@ -74,6 +74,7 @@ impl Beats {
                 let seen = Seen {
                     version: beat.version.into(),
                     policy: beat.policy,
+                    nodes: beat.nodes,
                     age_ns: now.ms.saturating_sub(beat.ms).saturating_mul(1_000_000),
                     lag_ns: beat.read.map(|read| {
                         let lag = self.newest.lag(read, at);

@@ -10,7 +10,7 @@ use limiter_fleet::pushes::PushId;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
-use super::push::Lead;
+use super::push::{Lead, OtherPush};
 use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetStatus};
 
 /// The daemon has no part in a fleet.
@@ -53,14 +53,16 @@ pub(super) struct Told {
     pub(super) pushes: BTreeMap<&'static str, u64>,
     /// The newest push that this node knows.
     pub(super) newest_push: Option<PushId>,
-    /// A push of another node that is under way, and when it was last heard of.
-    pub(super) other_push: Option<(PushId, Instant)>,
+    /// The push of another node that was heard of last.
+    pub(super) other_push: Option<OtherPush>,
 }
 
 /// A node's last sign of life.
 pub(super) struct Seen {
     pub(super) version: String,
     pub(super) policy: u64,
+    /// A digest of the nodes that it names.
+    pub(super) nodes: Option<u64>,
     /// How old it was when it was read, in nanoseconds.
     pub(super) age_ns: u64,
     /// How long a message of the stream had been there that it had not read, in nanoseconds; `None`: it does not
@@ -101,11 +103,13 @@ impl Fleet {
 
     /// Returns which fleet it is.
     pub(in crate::daemon) fn brief(&self) -> FleetBrief {
+        let [members, next_members] = self.settings.member_names();
         FleetBrief {
             name: self.settings.name.to_string(),
             node: self.settings.node.to_string(),
             store: self.settings.store.to_string(),
-            members: self.settings.member_names(),
+            members,
+            next_members,
         }
     }
 
@@ -119,6 +123,7 @@ impl Fleet {
                 policy: format!("{:016x}", seen.policy),
                 ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
                 lag_ns: seen.lag_ns,
+                nodes: seen.nodes.map(|nodes| format!("{nodes:016x}")),
             };
             (name.clone(), node)
         });

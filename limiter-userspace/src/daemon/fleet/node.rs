@@ -7,7 +7,7 @@ use std::{
 };
 
 use limiter_fleet::{
-    Keys, OpenError,
+    Keys, Members, OpenError,
     bans::{BanId, BanNote, BanSeal, Beat, StreamPlace},
     pushes::PushSeal,
 };
@@ -237,6 +237,7 @@ impl Node {
             now.ms,
         )
         .with_read(self.read)
+        .with_nodes(self.fleet.settings.members.as_ref().map(Members::digest))
     }
 
     /// Reads the keys again, if their file has changed; returns whether there are others now.

@@ -9,9 +9,10 @@ use std::{
     },
 };
 
+use jiff::Timestamp;
 use limiter_datapath::{
     kernel::DatapathError,
-    state::{LoadError, Moment, Reason, SaveError, Snapshot, StateFile},
+    state::{LoadError, Reason, SaveError, Snapshot, StateFile},
 };
 use thiserror::Error;
 use tracing::{info, warn};
@@ -33,10 +34,11 @@ pub(in crate::daemon) struct StateKeeper {
 }
 
 /// The state at a moment.
-pub(super) struct Captured {
-    pub(super) snapshot: Snapshot,
-    /// When it was captured, by both clocks.
-    pub(super) at: Moment,
+pub(super) enum Captured {
+    /// The file, as it is, suffices for now.
+    Suffices(Timestamp),
+    /// It is to be written.
+    Whole(Snapshot, Written),
 }
 
 /// The state was not saved.
@@ -125,25 +127,36 @@ impl StateKeeper {
     }
 
     /// Saves what `capture` returns; logs when that becomes possible or impossible.
-    pub(super) fn save(&self, capture: impl FnOnce() -> Result<Captured, DatapathError>) {
+    pub(super) fn save(
+        &self,
+        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+    ) {
         self.hurry();
         self.renew(capture);
     }
 
-    /// Does the same, unless what the file has suffices for now.
-    pub(super) fn renew(&self, capture: impl FnOnce() -> Result<Captured, DatapathError>) {
+    /// Does the same, unless what the file has suffices for now: `capture` is told what that is.
+    pub(super) fn renew(
+        &self,
+        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+    ) {
         let mut written = locked(&self.written);
         let saved = self.try_renew(&mut written, capture);
         let mut status = locked(&self.status);
         match saved {
-            Ok(snapshot) => {
+            Ok(captured) => {
                 if status.saved_at.is_none() || status.error.is_some() {
                     info!("the state is saved to {}", status.file.display());
                 }
-                status.saved_at = Some(snapshot.saved_at);
-                status.buckets = snapshot.count();
-                status.bans = snapshot.bans.len() as u64;
-                status.sources = snapshot.known.sources.len() as u64;
+                status.saved_at = Some(match captured {
+                    Captured::Suffices(at) => at,
+                    Captured::Whole(snapshot, _) => {
+                        status.buckets = snapshot.count();
+                        status.bans = snapshot.bans.len() as u64;
+                        status.sources = snapshot.known.sources.len() as u64;
+                        snapshot.saved_at
+                    }
+                });
                 status.error = None;
             }
             Err(error) => {
@@ -159,23 +172,21 @@ impl StateKeeper {
     fn try_renew(
         &self,
         written: &mut Option<Written>,
-        capture: impl FnOnce() -> Result<Captured, DatapathError>,
-    ) -> Result<Snapshot, KeepError> {
+        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+    ) -> Result<Captured, KeepError> {
         self.make_way()?;
         // Before the capture, which may miss what is changed meanwhile.
         if self.is_urgent.swap(false, Relaxed) {
             *written = None;
         }
-        let Captured { snapshot, at } = capture()?;
-        let now = Written::new(&snapshot, at);
-        let suffices = written.is_some_and(|written| written.suffices(&now));
-        if !suffices || !self.is_there() {
+        let captured = capture(written.as_ref().filter(|_| self.is_there()))?;
+        if let Captured::Whole(snapshot, now) = &captured {
             // Until the file is written.
             *written = None;
-            self.file.save(&snapshot)?;
-            *written = Some(now);
+            self.file.save(snapshot)?;
+            *written = Some(*now);
         }
-        Ok(snapshot)
+        Ok(captured)
     }
 
     fn is_there(&self) -> bool {

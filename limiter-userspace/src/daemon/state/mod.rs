@@ -16,7 +16,10 @@ use tokio::{
 };
 use tracing::error;
 
-use self::{keeper::Captured, written::INTERVAL};
+use self::{
+    keeper::Captured,
+    written::{INTERVAL, Written},
+};
 pub(super) use self::{keeper::StateKeeper, resume::Resumed};
 use super::{bans, shared::Daemon};
 
@@ -30,13 +33,19 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        with_keeper(daemon, |keeper, daemon| keeper.renew(|| capture(daemon))).await;
+        with_keeper(daemon, |keeper, daemon| {
+            keeper.renew(|file| capture(daemon, file));
+        })
+        .await;
     }
 }
 
 /// Saves the state once, if a file is configured, while everything else goes on.
 pub(super) async fn save(daemon: &Arc<Daemon>) {
-    with_keeper(daemon, |keeper, daemon| keeper.save(|| capture(daemon))).await;
+    with_keeper(daemon, |keeper, daemon| {
+        keeper.save(|file| capture(daemon, file));
+    })
+    .await;
 }
 
 async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
@@ -51,18 +60,26 @@ async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
     }
 }
 
-fn capture(daemon: &Daemon) -> Result<Captured, DatapathError> {
+/// Captures the state, as far as the file, if it is there, does not suffice: half a million bans take longer to read
+/// than all else that a quiet daemon does in a minute.
+fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<Captured, DatapathError> {
     let datapath = daemon.datapath();
     let saved_at = wall_clock_now();
     let at = Moment::new(monotonic_now(), saved_at);
+    let sets = datapath.capture()?;
+    // Before they are read: a change meanwhile is one that the file may lack.
+    let now = Written::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);
+    if file.is_some_and(|file| file.suffices(&now)) {
+        return Ok(Captured::Suffices(saved_at));
+    }
     let snapshot = Snapshot {
         saved_at,
         names: datapath.manifest().names.clone(),
-        sets: datapath.capture()?,
+        sets,
         bans: bans::save(&datapath, at)?,
         hits: bans::save_hits(&datapath)?,
         sieves: datapath.capture_sieves(),
         known: datapath.capture_known()?,
     };
-    Ok(Captured { snapshot, at })
+    Ok(Captured::Whole(snapshot, now))
 }

@@ -3,12 +3,9 @@
 //! A file with a million known sources has 20 MB, and sources come all the time. So what may be lost
 //! for some minutes waits for them.
 
-use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    time::Duration,
-};
+use std::time::Duration;
 
-use limiter_datapath::state::{Moment, SavedBan, Snapshot};
+use limiter_datapath::state::{Moment, SetDebts};
 
 /// How often to look whether the file must be written. If the daemon is killed or the power fails, no
 /// more is forgiven than what was spent in that time, and what comes back in it.
@@ -31,22 +28,20 @@ pub(super) struct Written {
 /// What the file must have within a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Urgent {
-    /// A hash of the bans.
+    /// How often bans had changed.
     bans: u64,
     /// Whether a bucket owed more than comes back until the file is written again.
     owes: bool,
 }
 
 impl Written {
-    /// Summarizes a snapshot of that moment.
-    pub(super) fn new(snapshot: &Snapshot, at: Moment) -> Self {
+    /// Summarizes what buckets owe and how often bans have changed, at that moment.
+    pub(super) fn new(sets: &[SetDebts], bans: u64, at: Moment) -> Self {
         let interval_ns = u64::try_from(INTERVAL.as_nanos()).unwrap_or(u64::MAX);
-        let mut sets = snapshot.sets.iter();
+        let mut sets = sets.iter();
+        let owes = sets.any(|set| set.debts.last_longer_than(interval_ns));
         Self {
-            urgent: Urgent {
-                bans: hash(&snapshot.bans, at),
-                owes: sets.any(|set| set.debts.last_longer_than(interval_ns)),
-            },
+            urgent: Urgent { bans, owes },
             at,
         }
     }
@@ -58,16 +53,4 @@ impl Written {
             && Duration::from_nanos(later.at.since(self.at)) < PATIENCE
             && Duration::from_nanos(later.at.disagreement(self.at)) < DISAGREEMENT
     }
-}
-
-/// Returns a hash of bans, saved at a moment, which time alone does not change.
-fn hash(bans: &[SavedBan], at: Moment) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for ban in bans {
-        // As it was in the kernel's table.
-        let (key, ban) = ban.restore(at);
-        key.hash(&mut hasher);
-        (ban.until_ns, ban.since_ns, ban.times, ban.limit, ban.text).hash(&mut hasher);
-    }
-    hasher.finish()
 }

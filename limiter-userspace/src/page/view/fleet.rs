@@ -33,6 +33,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             p { (lines::notes(status)) }
             @if let Some(refused) = lines::refused(status) { p.warning { (refused) } }
             @if let Some(pushes) = lines::pushes(status) { p { (pushes) } }
+            @if let Some(others) = lines::with_other_nodes(status) { p.warning { (others) } }
             @if !status.shares.is_empty() {
                 @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
                 (table("Limits in common", &share_columns, &cells(lines::shares(status))))

@@ -174,6 +174,7 @@ proptest! {
         let mut now = 1_000;
         for step in steps {
             let mut bans = store.open(&table, now * SECOND).unwrap();
+            let before = (table.bans.borrow().clone(), bans.changes());
             match step {
                 Step::Ban(name, prefix, seconds) => {
                     let origin: Origin = name.parse().unwrap();
@@ -237,7 +238,8 @@ proptest! {
                 }
                 Step::Restart => store = BanStore::default(),
             }
-            store.open(&table, now * SECOND).unwrap();
+            let changes = store.open(&table, now * SECOND).unwrap().changes();
+            prop_assert!(before.0 == *table.bans.borrow() || before.1 < changes);
             let count = |v6: bool| {
                 let holding = model.holding(now);
                 let holding = holding.filter(|(prefix, _)| prefix.addr().is_ipv6() == v6);

@@ -1,7 +1,6 @@
 //! Operators' requests about pushes that begin here.
 
 use std::{
-    fmt::Write as _,
     sync::{MutexGuard, PoisonError},
     time::Duration,
 };
@@ -12,7 +11,7 @@ use limiter_fleet::{
 };
 use thiserror::Error;
 
-use super::lead::Lead;
+use super::{heard::hex, lead::Lead};
 use crate::{
     daemon::fleet::{
         handle::{Fleet, Told},
@@ -23,9 +22,6 @@ use crate::{
 
 /// How old a sign of life may be of a node that a policy is pushed to.
 const ALIVE: Duration = Duration::from_secs(20);
-
-/// How long after it was last heard of another node's push is under way.
-const UNDER_WAY: Duration = Duration::from_secs(15);
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -51,16 +47,11 @@ pub(in crate::daemon) enum PushingError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// There is nothing to ask about.
-    #[error("no policy was pushed from here since the daemon started")]
+    #[error("no policy is pushed, and none was from here since the daemon started")]
     Nothing,
     /// There is nothing to confirm.
-    #[error(
-        "no pushed policy waits here to be confirmed: run it on the node that pushes, once all nodes have it"
-    )]
+    #[error("no pushed policy waits to be confirmed: run it once all nodes have it")]
     NotWaiting,
-    /// Another node leads the push, and is the only one that all obey.
-    #[error("node {0} pushes the policy: run `limiter fleet confirm` there")]
-    Elsewhere(Name),
     /// It is too late to take it back.
     #[error("the push is over, or decided")]
     Decided,
@@ -112,14 +103,9 @@ impl Fleet {
             (alive.collect::<Vec<_>>(), push)
         };
         let digest = file_digest(query.text.as_bytes());
-        let sha256 = digest.iter().fold(String::new(), |mut sha256, byte| {
-            // Memory takes all that is written.
-            let _ = write!(sha256, "{byte:02x}");
-            sha256
-        });
         let leader = Leader::new(push, digest, plan, alive, 0)?;
         Ok(lead
-            .insert(Lead::new(leader, query.text.into(), sha256))
+            .insert(Lead::new(leader, query.text.into(), hex(&digest)))
             .status())
     }
 
@@ -133,13 +119,20 @@ impl Fleet {
         Ok(lead.status())
     }
 
-    /// Has the policy kept or taken back on all nodes.
+    /// Has the policy kept or taken back on all nodes; or has the node asked for it that pushes, as often as this
+    /// is repeated.
     pub(in crate::daemon) fn end_push(&self, keep: bool) -> Result<PushStatus, PushingError> {
         let mut lead = self.lead();
         if lead.as_ref().is_none_or(|lead| lead.leader.is_over())
-            && let Some(other) = under_way(&self.told())
+            && let Some(other) = &mut self.told().other_push
+            && other.is_heard()
         {
-            return Err(PushingError::Elsewhere(other));
+            let is_early = keep && other.is_under_way();
+            return other.ask(keep).ok_or(if is_early {
+                PushingError::NotWaiting
+            } else {
+                PushingError::Decided
+            });
         }
         let lead = lead.as_mut().ok_or(PushingError::Nothing)?;
         lead.tick();
@@ -165,8 +158,8 @@ impl Fleet {
 
 /// Returns the other node whose push is under way.
 fn under_way(told: &Told) -> Option<Name> {
-    let (push, heard) = told.other_push.as_ref()?;
-    (heard.elapsed() < UNDER_WAY).then(|| push.node.clone())
+    let other = told.other_push.as_ref()?;
+    other.is_under_way().then(|| other.push().node.clone())
 }
 
 fn canaries(query: &PushQuery) -> Result<Canaries, PushingError> {
@@ -186,7 +179,10 @@ mod tests {
 
     use std::time::Instant;
 
+    use limiter_fleet::pushes::{Order, Step, Takers, Wish};
+
     use super::*;
+    use crate::daemon::fleet::push::heard::OtherPush;
 
     fn fleet() -> Fleet {
         Fleet::new(Settings {
@@ -234,16 +230,53 @@ mod tests {
         assert!(name.contains("'A b' is no name"));
         let fleet = fleet();
         assert!(fleet.push_status().is_err() && fleet.end_push(true).is_err());
-        // Another node's push is confirmed there, as long as it is heard of.
+    }
+
+    #[test]
+    fn a_push_of_another_node_is_confirmed_as_long_as_it_is_heard_of() {
         let push: PushId = "1700000000000 b".parse().unwrap();
-        for (ago, said) in [
-            (14, "node b pushes"),
-            (16, "no policy was pushed from here"),
-        ] {
+        let fleet = fleet();
+        let says = |ago, step, keep| {
+            let order = Order {
+                push: push.clone(),
+                number: 1,
+                ms: push.ms,
+                file: [7; 32],
+                hold_ms: 60_000,
+                step,
+            };
             let heard = Instant::now().checked_sub(Duration::from_secs(ago));
-            fleet.told().other_push = Some((push.clone(), heard.unwrap()));
-            let refused = fleet.end_push(true).unwrap_err().to_string();
-            assert!(refused.starts_with(said), "{refused}");
+            fleet.told().other_push = Some(OtherPush::new(order, heard.unwrap()));
+            let ended = fleet.end_push(keep);
+            let wish = fleet.told().other_push.as_ref().unwrap().wish(&push);
+            let said = ended.map_or_else(|error| error.to_string(), |status| status.stage);
+            (said, wish)
+        };
+        let all = || Step::Take(Takers::All);
+        let some = || Step::Take(Takers::Some(Vec::new()));
+        for (ago, step, keep, said, wish) in [
+            (14, all(), true, "asked", Some(Wish::Keep)),
+            (14, all(), false, "asked", Some(Wish::Back)),
+            (16, all(), true, "no policy is pushed", None),
+            (0, some(), true, "no pushed policy waits", None),
+            (0, some(), false, "asked", Some(Wish::Back)),
+            (0, Step::Check, true, "no pushed policy waits", None),
+            (0, Step::Check, false, "asked", Some(Wish::Back)),
+            (0, Step::Keep, true, "keeping", None),
+            (0, Step::Keep, false, "the push is over", None),
+            (0, Step::Back, true, "the push is over", None),
+            (0, Step::Back, false, "going-back", None),
+        ] {
+            let told = says(ago, step, keep);
+            assert!(
+                told.0.starts_with(said) && told.1 == wish,
+                "{told:?} {said}"
+            );
         }
+        // It is of that push alone.
+        fleet.end_push(false).unwrap();
+        says(0, all(), true);
+        let other = "1700000000001 b".parse().unwrap();
+        assert_eq!(fleet.told().other_push.as_ref().unwrap().wish(&other), None);
     }
 }

@@ -11,6 +11,7 @@ use limiter_fleet_store::Store;
 use tokio::task::spawn_blocking;
 
 use super::{
+    heard::OtherPush,
     lead::Lead,
     memory,
     part::{Doing, Place, Running},
@@ -134,8 +135,11 @@ impl Node {
         {
             let mut told = self.fleet.told();
             told.newest_push = self.pushes.follower.newest().cloned();
-            let is_other = order.push.node != self.fleet.settings.node && !order.is_last();
-            told.other_push = is_other.then(|| (order.push.clone(), Instant::now()));
+            if order.push.node == self.fleet.settings.node {
+                told.other_push = None;
+            } else {
+                OtherPush::hear(&mut told.other_push, order.clone());
+            }
         }
         self.act(store, act, &order).await
     }
@@ -223,9 +227,13 @@ impl Node {
         {
             return Ok(());
         }
-        let Some(answer) = self.pushes.follower.answer() else {
+        let Some(mut answer) = self.pushes.follower.answer() else {
             return Ok(());
         };
+        {
+            let other = &self.fleet.told().other_push;
+            answer.wish = (other.as_ref()).and_then(|other| other.wish(&answer.push));
+        }
         let sealed = self.push_seal.answer(&answer);
         let own = answer.node.to_string();
         Ok(self.meanwhile(store.answer(&own, &sealed)).await??)

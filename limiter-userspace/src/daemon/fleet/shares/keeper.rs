@@ -73,7 +73,7 @@ impl Keeper {
     /// stays at its floor until it begins.
     pub(super) fn follow(&mut self, limits: &[Limit], now_ns: u64) {
         let mut before = std::mem::take(&mut self.joints);
-        let nodes = self.members.count();
+        let nodes = self.members.floors();
         let begins_ns = now_ns.saturating_add(self.memory.terms().lent_ns());
         for limit in limits {
             let Some(joint) = Joint::of(limit, nodes, begins_ns) else {
@@ -339,7 +339,7 @@ impl Keeper {
                 let share = match only {
                     Some(hot) => hot.share(now_ns),
                     None if joint.has_begun => self.unknown.word.parts(),
-                    None => floor_of(self.members.count()),
+                    None => floor_of(self.members.floors()),
                 };
                 let wanted = only.map_or(0, |hot| hot.wanted.in_billionths());
                 let rate = joint.of_share(share);

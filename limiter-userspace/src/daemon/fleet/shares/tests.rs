@@ -81,7 +81,7 @@ impl World {
                 .collect(),
         };
         let hosts = (0..nodes).map(|_| Host {
-            model: Model::new(whole, floor_of(members.count())),
+            model: Model::new(whole, floor_of(members.floors())),
             keeper: None,
             down_until: 0,
             demand: vec![0; owners.len()],
@@ -253,7 +253,7 @@ fn limit(id: LimitId, id_format: IdFormat, rate: Rate, members: &Members) -> Lim
         id,
         id_format,
         cost: Cost::Packets,
-        fleet_nodes: Some(members.count()),
+        fleet_nodes: Some(members.floors()),
         ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
     }
 }

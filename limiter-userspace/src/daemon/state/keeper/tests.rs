@@ -1,14 +1,13 @@
 use jiff::Timestamp;
 use limiter_common::{
     address::Address,
-    ban::{Ban, BanText},
     limit::{Cost, LimitId},
     owner::BucketKey,
     strategy::{Parameters, Strategy},
     unit::Unit,
 };
 use limiter_datapath::state::{
-    Debts, HashDebt, SavedBan, SavedSieve, SavedSources, SetDebts, StoredDebts,
+    Debts, HashDebt, Moment, SavedBan, SavedSieve, SavedSources, SetDebts, StoredDebts,
 };
 use limiter_policy::policy::{Names, TooManyUnits, Units};
 use tempfile::TempDir;
@@ -21,54 +20,42 @@ const SECOND: u64 = 1_000_000_000;
 const BEGUN: i64 = 1_000_000;
 
 /// The state at a time, in seconds since the file was written first.
+#[derive(Default)]
 struct Scene {
     second: u64,
     /// By how many seconds the wall clock was set forward since.
     set_forward: i64,
-    /// When the only ban ends, by the kernel's clock, in seconds.
-    banned_until: Option<u64>,
+    /// How often bans have changed.
+    changes: u64,
     /// How many seconds it takes until the only bucket is full.
     owed: u64,
     known: SavedSources,
 }
 
-impl Default for Scene {
-    fn default() -> Self {
-        Self {
-            second: 0,
-            set_forward: 0,
-            banned_until: Some(9_000),
-            owed: 0,
-            known: SavedSources::default(),
-        }
-    }
-}
-
 impl Scene {
-    fn captured(&self) -> Captured {
+    fn saved_at(&self) -> Timestamp {
         let wall = BEGUN + i64::try_from(self.second).unwrap() + self.set_forward;
-        let saved_at = Timestamp::from_second(wall).unwrap();
+        Timestamp::from_second(wall).unwrap()
+    }
+
+    fn captured(&self, file: Option<&Written>) -> Captured {
+        let saved_at = self.saved_at();
         let at = Moment::new((5_000 + self.second) * SECOND, saved_at);
-        let bans = self.banned_until.iter().map(|until| {
-            let ban = Ban {
-                until_ns: until * SECOND,
-                since_ns: 4_000 * SECOND,
-                times: 1,
-                limit: Ban::BY_HAND,
-                text: BanText::EMPTY,
-            };
-            SavedBan::new("192.0.2.0/24".parse().unwrap(), &ban, at)
-        });
+        let sets = vec![debts(self.owed)];
+        let now = Written::new(&sets, self.changes, at);
+        if file.is_some_and(|file| file.suffices(&now)) {
+            return Captured::Suffices(saved_at);
+        }
         let snapshot = Snapshot {
             saved_at,
             names: Names::default(),
-            sets: vec![debts(self.owed)],
-            bans: bans.collect(),
+            sets,
+            bans: Vec::<SavedBan>::new(),
             hits: Vec::new(),
             sieves: Vec::<SavedSieve>::new(),
             known: self.known.clone(),
         };
-        Captured { snapshot, at }
+        Captured::Whole(snapshot, now)
     }
 }
 
@@ -103,10 +90,10 @@ fn keeper() -> (TempDir, StateKeeper) {
 /// Renews the file; returns the second at which it was written last, by the wall clock.
 #[track_caller]
 fn renewed(keeper: &StateKeeper, scene: &Scene) -> i64 {
-    keeper.renew(|| Ok(scene.captured()));
+    keeper.renew(|file| Ok(scene.captured(file)));
     let status = keeper.status();
     assert_eq!(status.error, None);
-    assert_eq!(status.saved_at, Some(scene.captured().snapshot.saved_at));
+    assert_eq!(status.saved_at, Some(scene.saved_at()));
     let written = StateFile::new(status.file).load().unwrap().unwrap();
     written.saved_at.as_second() - BEGUN
 }
@@ -131,22 +118,22 @@ fn what_is_not_urgent_waits_ten_minutes() {
     keeper.hurry();
     assert_eq!(renewed(&keeper, &at(720)), 720);
     assert_eq!(renewed(&keeper, &at(780)), 720);
-    keeper.save(|| Ok(at(790).captured()));
+    keeper.save(|file| Ok(at(790).captured(file)));
     assert_eq!(renewed(&keeper, &at(840)), 790);
 }
 
 #[test]
 fn bans_are_urgent() {
     let (_directory, keeper) = keeper();
-    let at = |second, banned_until| Scene {
+    let at = |second, changes| Scene {
         second,
-        banned_until,
+        changes,
         ..Scene::default()
     };
-    assert_eq!(renewed(&keeper, &at(60, Some(9_000))), 0);
-    assert_eq!(renewed(&keeper, &at(120, Some(9_001))), 120);
-    assert_eq!(renewed(&keeper, &at(180, None)), 180);
-    assert_eq!(renewed(&keeper, &at(240, None)), 180);
+    assert_eq!(renewed(&keeper, &at(60, 0)), 0);
+    assert_eq!(renewed(&keeper, &at(120, 1)), 120);
+    assert_eq!(renewed(&keeper, &at(180, 3)), 180);
+    assert_eq!(renewed(&keeper, &at(240, 3)), 180);
 }
 
 #[test]
@@ -190,7 +177,7 @@ fn a_file_that_is_gone_is_written_again() {
     assert_eq!(renewed(&keeper, &at(60)), 60);
 
     fs::remove_dir_all(directory.path()).unwrap();
-    keeper.renew(|| Ok(at(120).captured()));
+    keeper.renew(|file| Ok(at(120).captured(file)));
     let status = keeper.status();
     assert_eq!(status.errors, 1);
     assert!(status.error.is_some());
@@ -210,7 +197,7 @@ fn a_state_that_is_refused_is_kept_beside_the_next_one() {
     keeper.refuse(TooManyUnits.into(), "");
     let later = Scene {
         second: 60,
-        banned_until: None,
+        changes: 1,
         ..Scene::default()
     };
     assert_eq!(renewed(&keeper, &later), 60);

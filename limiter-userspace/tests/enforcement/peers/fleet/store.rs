@@ -158,17 +158,21 @@ user edge on >hush {RIGHTS}
 
     /// Returns the path of a file on the small disk, for who is not in the store's mount namespace.
     pub(super) fn file_on_disk(&self, name: &str) -> Result<PathBuf> {
-        let child = self.child.as_ref().context("the store does not run")?;
         let disk = self.disk();
         let inside = disk.strip_prefix("/").context("a relative path")?;
-        let root = Path::new("/proc").join(child.id().to_string()).join("root");
+        let root = Path::new("/proc").join(self.id()?.to_string()).join("root");
         Ok(root.join(inside).join(name))
+    }
+
+    /// Returns the process of redis-server.
+    pub(super) fn id(&self) -> Result<u32> {
+        let child = self.child.as_ref().context("the store does not run")?;
+        Ok(child.id())
     }
 
     /// Sends redis-server a signal.
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
-        let child = self.child.as_ref().context("the store does not run")?;
-        Ok(kill(Pid::from_raw(child.id().try_into()?), signal)?)
+        Ok(kill(Pid::from_raw(self.id()?.try_into()?), signal)?)
     }
 
     pub(super) fn kill(&mut self) -> Result<()> {

@@ -77,6 +77,8 @@ fn half_a_million_bans() -> Result<()> {
         nodes: vec![a, b],
         store,
     };
+    // Until both have saved what has changed.
+    thread::sleep(Duration::from_secs(65));
     quiet::check(&fleet, Duration::from_mins(1))?;
     let nodes = &fleet.nodes;
     let begun = Instant::now();

@@ -13,19 +13,23 @@ use crate::peers::fleet::{Fleet, store::Store};
 /// The most commands that a quiet node sends in a second.
 const MOST: u64 = 50;
 
-/// Watches nodes without anything to do for so long: checks what they cost the store, and says what they cost themselves.
+/// Watches nodes without anything to do for so long: checks what they cost the store, and says what each daemon and
+/// the store took of a CPU.
 pub(super) fn check(fleet: &Fleet, watched: Duration) -> Result<()> {
     let before = (Instant::now(), commands(&fleet.store)?, ticks(fleet)?);
     thread::sleep(watched);
     let ms = u64::try_from(before.0.elapsed().as_millis())?;
     let nodes = fleet.nodes.len() as u64;
     let sent = (commands(&fleet.store)? - before.1) * 1_000;
-    let worked = (ticks(fleet)? - before.2) * 10 * 1_000;
+    let worked = ticks(fleet)?.into_iter().zip(before.2);
+    // A tick is ten milliseconds.
+    let worked: Vec<_> = worked
+        .map(|(after, before)| (after - before) * 10 * 1_000_000 / ms)
+        .collect();
     println!(
-        "a quiet node sent {}.{} commands a second, and took {} millionths of a CPU",
+        "a quiet node sent {}.{} commands a second; the nodes and the store took {worked:?} millionths of a CPU",
         sent / ms / nodes,
         sent * 10 / ms / nodes % 10,
-        worked * 1_000 / ms / nodes
     );
     ensure!(
         sent / ms / nodes <= MOST,
@@ -42,13 +46,14 @@ fn commands(store: &Store) -> Result<u64> {
     Ok(calls.sum())
 }
 
-/// Returns how many hundredths of a second the daemons have worked, in all.
-fn ticks(fleet: &Fleet) -> Result<u64> {
-    fleet.nodes.iter().map(worked).sum()
+/// Returns how many hundredths of a second each daemon has worked, and then the store.
+fn ticks(fleet: &Fleet) -> Result<Vec<u64>> {
+    let nodes = fleet.nodes.iter().map(Limiter::id);
+    nodes.chain([fleet.store.id()?]).map(worked).collect()
 }
 
-fn worked(node: &Limiter) -> Result<u64> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", node.id()))?;
+fn worked(process: u32) -> Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // Behind the name, which may have any characters: the state, and the times as the 12th and 13th.
     let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
     let mut fields = fields.split_whitespace().skip(11);

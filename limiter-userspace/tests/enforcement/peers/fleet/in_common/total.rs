@@ -14,12 +14,12 @@ use crate::{
     take_turn,
 };
 
-const LIMITS: &str = "limits:
+pub(super) const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
   All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
         count: 4000, period: 1s}";
 
-const ALL: Budget = Budget {
+pub(super) const ALL: Budget = Budget {
     limit: "All",
     passed: "passed_packets",
     rate: 4_000,

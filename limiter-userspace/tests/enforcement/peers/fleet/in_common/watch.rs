@@ -31,7 +31,7 @@ pub(super) struct Budget {
 
 impl Budget {
     /// After this time a bucket is full that nobody takes from: any share of the burst comes back in it.
-    const FULL: Duration = Duration::from_millis(5_100);
+    pub(super) const FULL: Duration = Duration::from_millis(5_100);
 
     const fn burst(&self) -> u64 {
         5 * self.rate
@@ -55,6 +55,8 @@ pub(super) struct Watch {
     begun: Instant,
     /// Of each budget: by how much what was admitted was most below what had come back by a look.
     budgets: Vec<(Budget, i64)>,
+    /// Of each budget: how much nodes admitted that have left.
+    gone: Vec<u64>,
 }
 
 impl Watch {
@@ -68,9 +70,19 @@ impl Watch {
         let mut watch = Self {
             begun: Instant::now(),
             budgets: budgets.iter().map(|budget| (*budget, i64::MAX)).collect(),
+            gone: vec![0; budgets.len()],
         };
         watch.look(fleet)?;
         Ok(watch)
+    }
+
+    /// Notes what a node has admitted that leaves.
+    pub(super) fn leaves(&mut self, node: &Limiter) -> Result<()> {
+        let status = node.status()?;
+        for ((budget, _), gone) in self.budgets.iter().zip(&mut self.gone) {
+            *gone += budget.admitted(&status)?;
+        }
+        Ok(())
     }
 
     /// Checks that no more was admitted since any other look than the limits say; returns how much in all, of each
@@ -80,10 +92,10 @@ impl Watch {
         let nodes = fleet.nodes.iter().map(Limiter::status);
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
         let after = self.begun.elapsed();
-        let budgets = self.budgets.iter_mut();
-        let looks = budgets.map(|(budget, behind)| {
+        let budgets = self.budgets.iter_mut().zip(&self.gone);
+        let looks = budgets.map(|((budget, behind), gone)| {
             let admitted = nodes.iter().map(|status| budget.admitted(status));
-            let admitted = admitted.sum::<Result<u64>>()?;
+            let admitted = gone + admitted.sum::<Result<u64>>()?;
             let count = i64::try_from(admitted)?;
             *behind = (*behind).min(count - budget.came_in(before)?);
             let taken = count - budget.came_in(after)? - *behind;

@@ -1,0 +1,76 @@
+//! Nodes come and leave.
+
+use anyhow::{Context as _, Result, ensure};
+use testbed::PinDirectory;
+
+use super::{
+    DRAINED, Flood,
+    total::{ALL, LIMITS},
+    wait_for_halves,
+    watch::{Budget, Watch},
+};
+use crate::{
+    peers::fleet::{ARGUMENTS, Fleet, configuration, start, store::Store},
+    take_turn,
+};
+
+/// A node comes and another leaves, while packets come to all: never is more admitted than the limit says.
+#[test]
+fn nodes_come_and_leave_within_the_budget() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = Fleet::among(Store::start(3)?, &["a", "b"], LIMITS, "")?;
+    wait_for_halves(&fleet, "All")?;
+    // So that programs go on without their daemons.
+    let pins = [PinDirectory::new()?, PinDirectory::new()?];
+    for (node, pins) in fleet.nodes.iter_mut().zip(&pins) {
+        node.terminate()?;
+        node.restart_with(&[&ARGUMENTS[..], &[&pins.argument()]].concat())?;
+    }
+    let mut watch = Watch::begin(&fleet, &[ALL])?;
+    let floods = [Flood::of(&fleet, 1)?, Flood::of(&fleet, 2)?];
+    watch.used_within(&fleet, DRAINED)?;
+    watch.wait_for_use(&fleet, 93..=100)?;
+
+    let (two, three) = (["a", "b"], ["a", "b", "c"]);
+    begin_with(&mut fleet, &mut watch, &two, ", next-nodes: [a, b, c]")?;
+    // Two thirds of what is lent, and the floors: a third of them is nobody's.
+    watch.wait_for_use(&fleet, 62..=67)?;
+    watch.used_within(&fleet, Budget::FULL)?;
+    begin_with(&mut fleet, &mut watch, &three, "")?;
+    let text = configuration(&fleet.store, 3, ("c", &three), LIMITS, "");
+    fleet.nodes.push(start(&fleet.store, 3, &text)?);
+    let third = Flood::of(&fleet, 3)?;
+    watch.wait_for_use(&fleet, 93..=100)?;
+
+    begin_with(&mut fleet, &mut watch, &three, ", next-nodes: [a, b]")?;
+    third.stop()?;
+    let leaving = fleet.nodes.pop().context("no third node")?;
+    watch.leaves(&leaving)?;
+    ensure!(leaving.stop()?.success());
+    watch.wait_for_use(&fleet, 62..=67)?;
+    watch.used_within(&fleet, Budget::FULL)?;
+    begin_with(&mut fleet, &mut watch, &two, "")?;
+    watch.wait_for_use(&fleet, 93..=100)?;
+    for flood in floods {
+        flood.stop()?;
+    }
+    fleet.stop()
+}
+
+/// Has the first two nodes begin anew, one after the other, with other nodes in their configurations.
+fn begin_with(fleet: &mut Fleet, watch: &mut Watch, nodes: &[&str], more: &str) -> Result<()> {
+    for (number, name) in [(1, "a"), (2, "b")] {
+        let text = configuration(&fleet.store, number, (name, nodes), LIMITS, more);
+        let node = &mut fleet.nodes[number - 1];
+        node.configure(&text)?;
+        node.kill()?;
+        node.restart()?;
+        watch.used_within(fleet, DRAINED)?;
+        if number == 1 {
+            let shown = fleet.nodes[0].show(&["fleet", "status"])?;
+            let others = "other `nodes` or `next-nodes` than this one's: b";
+            ensure!(shown.contains(others), "{shown}");
+        }
+    }
+    Ok(())
+}
