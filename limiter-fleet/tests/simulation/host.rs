@@ -1,7 +1,7 @@
 //! A host: what the daemon does for each owner, and the buckets that its programs go on with when it crashes.
 
 use limiter_fleet::{
-    Boot, Header, Loan, Members, Memory, Message, Node, NodeId, Share, Stakes, Terms,
+    Boot, Header, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes, Terms,
 };
 
 use super::{
@@ -69,10 +69,23 @@ pub(crate) struct Host {
     pub(crate) forgotten: u64,
 }
 
+/// What is said to a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said {
+    /// About an owner.
+    Note(usize, Message),
+    /// About all loans at once.
+    Renewal(Renewal),
+    /// Which start there is.
+    Nothing,
+}
+
 /// What comes of a message.
+#[derive(Default)]
 pub(crate) struct Heard {
-    pub(crate) loan: Option<Loan>,
+    pub(crate) said: Vec<(NodeId, Said)>,
     pub(crate) has_grown: bool,
+    pub(crate) is_renewed: bool,
 }
 
 impl Host {
@@ -122,44 +135,84 @@ impl Host {
         }
     }
 
-    /// Hears a message that counts.
+    /// Hears what counts.
     pub(crate) fn hear(
         &mut self,
         local: u64,
         header: &Header,
-        owner: usize,
-        message: &Message,
+        said: &Said,
         owners: &Owners,
     ) -> Heard {
-        let mut heard = Heard {
-            loan: None,
-            has_grown: false,
-        };
+        let mut heard = Heard::default();
         if local < self.silent_until {
             return heard;
         }
+        match said {
+            Said::Note(owner, message) => {
+                self.hear_note(local, header, (*owner, message), owners, &mut heard);
+                self.parts[*owner].follow(local, &self.memory);
+            }
+            Said::Renewal(renewal) => {
+                let answer = self.memory.hear_renewal(local, header, renewal);
+                heard.is_renewed = renewal.answered.is_some();
+                if !answer.is_none() {
+                    heard.said.push((header.from, Said::Renewal(answer)));
+                }
+                for part in &mut self.parts {
+                    part.follow(local, &self.memory);
+                }
+            }
+            Said::Nothing => {}
+        }
+        heard
+    }
+
+    fn hear_note(
+        &mut self,
+        local: u64,
+        header: &Header,
+        (owner, message): (usize, &Message),
+        owners: &Owners,
+        heard: &mut Heard,
+    ) {
         let part = &mut self.parts[owner];
+        let demand = wanted(part.demand, owners.budget);
+        let mut say =
+            |to: NodeId, message: Message| heard.said.push((to, Said::Note(owner, message)));
         match message {
             Message::Ask(ask) => {
                 let is_bank = owners.stakes[owner].is_bank(self.id);
                 if part.node.is_none() && is_bank && self.memory.may_be_new(header, ask.number) {
                     part.node = Some(Node::new(&owners.stakes[owner], self.id));
                 }
-                if let Some(node) = &mut part.node {
-                    heard.loan =
-                        node.hear_ask(local, (header, ask), &self.memory, &mut part.bucket);
+                let Some(node) = &mut part.node else {
+                    return;
+                };
+                let loan = node.hear_ask(local, (header, ask), &self.memory, &mut part.bucket);
+                if let Some(loan) = loan {
+                    say(header.from, Message::Loan(loan));
+                    for to in node.changed(local, demand, &self.memory) {
+                        say(to, Message::Changed);
+                    }
                 }
             }
             Message::Loan(loan) => {
                 let before = part.bucket.share(local);
                 if let Some(node) = &mut part.node {
-                    node.hear_loan(local, (header, loan), &self.memory, &mut part.bucket);
-                    heard.has_grown = node.in_force(local).share > before;
+                    node.hear_loan(local, (header, loan), &mut self.memory, &mut part.bucket);
+                    heard.has_grown = node.in_force(local, &self.memory).share > before;
+                }
+            }
+            Message::Changed => {
+                if let Some(node) = &mut part.node {
+                    node.hear_changed(header.from);
+                    let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
+                    for (to, ask) in asks {
+                        say(to, Message::Ask(ask));
+                    }
                 }
             }
         }
-        part.follow(local);
-        heard
     }
 
     /// Does what a daemon does five times a second; returns whom it asks what about which owner.
@@ -168,7 +221,7 @@ impl Host {
         local: u64,
         owners: &Owners,
         may_forget: bool,
-    ) -> Vec<(usize, NodeId, Message)> {
+    ) -> Vec<(NodeId, Said)> {
         let mut said = Vec::new();
         if local < self.silent_until {
             return said;
@@ -187,28 +240,39 @@ impl Host {
                 continue;
             };
             let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
-            said.extend((asks.into_iter()).map(|(to, ask)| (owner, to, Message::Ask(ask))));
+            let mut say = |to, message| said.push((to, Said::Note(owner, message)));
+            for (to, ask) in asks {
+                say(to, Message::Ask(ask));
+            }
+            for to in node.changed(local, demand, &self.memory) {
+                say(to, Message::Changed);
+            }
+            node.note_use(local, &mut self.memory);
             if may_forget {
                 node.tidy(local, &mut self.memory);
             }
-            let is_over = may_forget && demand <= stakes.home(self.id) && node.is_at_home(local);
+            let is_over = may_forget
+                && demand <= stakes.home(self.id)
+                && node.is_at_home(local, &self.memory);
             if is_over && let Some(node) = part.node.take() {
-                node.forget(&mut self.memory);
+                node.forget(local, &mut self.memory);
                 part.bucket.becomes_home(local, owners.unknown);
                 part.has_word = false;
                 self.forgotten += 1;
             }
-            part.follow(local);
+            part.follow(local, &self.memory);
         }
+        let renewals = self.memory.ask_renewals(local).into_iter();
+        said.extend(renewals.map(|(to, renewal)| (to, Said::Renewal(renewal))));
         said
     }
 }
 
 impl Part {
     /// Has the programs know until when they have what they have.
-    fn follow(&mut self, local: u64) {
+    fn follow(&mut self, local: u64, memory: &Memory) {
         if let Some(node) = &self.node {
-            self.bucket.ends(node.in_force(local));
+            self.bucket.ends(node.in_force(local, memory));
             self.has_word = true;
         }
     }

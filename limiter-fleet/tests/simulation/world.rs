@@ -3,12 +3,12 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fastrand::Rng;
-use limiter_fleet::{Boot, Header, Hearing, Members, Message, NodeId, Share, Terms};
+use limiter_fleet::{Boot, Header, Hearing, Members, NodeId, Share, Terms};
 
 use super::{
     bucket::{Budget, Whole},
     faults::Faults,
-    host::{Host, Owners},
+    host::{Host, Owners, Said},
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -20,8 +20,8 @@ const TICK_MS: u64 = 200;
 /// By how much a clock may run faster or slower than true time, in millionths.
 const DRIFT_PPM: i64 = 499;
 
-/// A letter with one note, about an owner, or none.
-type Letter = (Header, usize, Option<Message>);
+/// A letter that says one thing.
+type Letter = (Header, Said);
 
 pub(crate) struct World {
     rng: Rng,
@@ -36,6 +36,7 @@ pub(crate) struct World {
     /// All that were ever sent.
     sent: Vec<Letter>,
     taken: u64,
+    renewed: u64,
     demands_change: bool,
 }
 
@@ -90,6 +91,7 @@ impl World {
             under_way: BinaryHeap::new(),
             sent: Vec::new(),
             taken: 0,
+            renewed: 0,
             demands_change: false,
             rng,
         }
@@ -98,6 +100,11 @@ impl World {
     /// Returns how many loans have grown a node's share.
     pub(crate) const fn loans_taken(&self) -> u64 {
         self.taken
+    }
+
+    /// Returns how many renewals were heard.
+    pub(crate) const fn renewals(&self) -> u64 {
+        self.renewed
     }
 
     /// Returns how often a node has forgotten a budget.
@@ -151,12 +158,12 @@ impl World {
                 break;
             }
             self.under_way.pop();
-            let (header, owner, message) = self.sent[usize::try_from(number).expect("few")];
-            let [from, to] = [header.from, header.to].map(|node| node.0 as usize);
-            if self.hosts[from].cut_until > self.now || self.hosts[to].cut_until > self.now {
+            let (header, said) = self.sent[usize::try_from(number).expect("few")];
+            let [from, to_index] = [header.from, header.to].map(|node| node.0 as usize);
+            if self.hosts[from].cut_until > self.now || self.hosts[to_index].cut_until > self.now {
                 continue;
             }
-            let host = &mut self.hosts[to];
+            let host = &mut self.hosts[to_index];
             if host.down_until.is_some() {
                 continue;
             }
@@ -165,20 +172,21 @@ impl World {
                 continue;
             }
             let local = host.local(self.now);
-            match (host.memory.hear(local, &header), message) {
-                (Hearing::OtherStart, Some(_)) => {
+            match (host.memory.hear(local, &header), said) {
+                (Hearing::None, _) | (_, Said::Nothing) => {}
+                (Hearing::OtherStart, _) => {
                     let reply = host.memory.header(header.from);
-                    self.send((reply, owner, None));
+                    self.send((reply, Said::Nothing));
                 }
-                (Hearing::Notes, Some(message)) => {
-                    let heard = host.hear(local, &header, owner, &message, &self.owners);
+                (Hearing::Notes, said) => {
+                    let heard = host.hear(local, &header, &said, &self.owners);
                     self.taken += u64::from(heard.has_grown);
-                    let reply = host.memory.header(header.from);
-                    if let Some(loan) = heard.loan {
-                        self.send((reply, owner, Some(Message::Loan(loan))));
+                    self.renewed += u64::from(heard.is_renewed);
+                    for (to, said) in heard.said {
+                        let header = self.hosts[to_index].memory.header(to);
+                        self.send((header, said));
                     }
                 }
-                _ => {}
             }
         }
     }
@@ -247,9 +255,9 @@ impl World {
             return;
         }
         let may_forget = self.faults.forgotten > self.rng.u64(0..100);
-        for (owner, to, message) in host.tick(local, &self.owners, may_forget) {
+        for (to, said) in host.tick(local, &self.owners, may_forget) {
             let header = self.hosts[number].memory.header(to);
-            self.send((header, owner, Some(message)));
+            self.send((header, said));
         }
     }
 
