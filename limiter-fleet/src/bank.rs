@@ -216,6 +216,15 @@ impl Bank {
         })
     }
 
+    /// Returns until when nothing that is lent ends.
+    pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
+        let lent = self.accounts.iter().flat_map(|account| {
+            let lent = [account.kept, account.answered].into_iter();
+            lent.map(|lent| account.end(&lent, memory))
+        });
+        lent.filter(|end| *end > now).min().unwrap_or(u64::MAX)
+    }
+
     /// Forgets those whose loans are over, but for the numbers of their questions.
     pub(crate) fn tidy(&mut self, now: u64, memory: &mut Memory) {
         self.accounts.retain(|account| {

@@ -114,7 +114,8 @@ impl Borrower {
     fn is_due(&self, now: u64, wants: Share, memory: &Memory) -> bool {
         let held = self.held(now, memory);
         if wants == Share::NONE && held == Share::NONE {
-            return self.may_owe(now, memory);
+            let is_withdrawn = self.asked_for == Share::NONE || !self.has(now, memory);
+            return self.may_owe(now, memory) || self.is_answered && !is_withdrawn;
         }
         let has_all = held >= self.asked_for;
         let soon = now.saturating_add(memory.terms().margin_ns());
@@ -129,6 +130,18 @@ impl Borrower {
     /// as it renews.
     pub(crate) fn may_owe(&self, now: u64, memory: &Memory) -> bool {
         !self.is_answered && memory.is_renewed(self.bank, now)
+    }
+
+    /// Returns until when nothing is due, and nothing ends, if the node wants what it wants now.
+    pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
+        let is_quiet = self.asked_for == Share::NONE && self.held(now, memory) == Share::NONE;
+        if self.asks_again || !self.is_answered {
+            now
+        } else if is_quiet {
+            u64::MAX
+        } else {
+            self.end(memory).saturating_sub(memory.terms().margin_ns())
+        }
     }
 
     /// Takes a loan, if it answers the last question in time. `in_force` is what the node has of all

@@ -73,16 +73,17 @@ struct Other {
 }
 
 impl Memory {
-    /// Begins as a node among so many. `boot` is higher than in all earlier starts of this node.
+    /// Begins as a node among so many, with nothing known of what an earlier start has lent. `boot` is higher than in all
+    /// earlier starts of this node.
     #[must_use]
-    pub const fn new(id: NodeId, boot: Boot, terms: Terms, nodes: u32) -> Self {
+    pub const fn new(now: u64, id: NodeId, boot: Boot, terms: Terms, nodes: u32) -> Self {
         Self {
             id,
             boot,
             terms,
             nodes,
             asked: 0,
-            renews_from: 0,
+            renews_from: now.saturating_add(terms.lent_ns()),
             others: BTreeMap::new(),
         }
     }

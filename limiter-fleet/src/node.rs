@@ -123,6 +123,15 @@ impl Node {
         })
     }
 
+    /// Returns until when [`Self::ask`] does nothing, if the demand stays as it is, and no letter about the budget comes.
+    #[must_use]
+    pub fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
+        let borrowers = self.borrowers.iter();
+        let borrowed = borrowers.map(|borrower| borrower.calm_until(now, memory));
+        let lent = self.bank.iter().map(|bank| bank.calm_until(now, memory));
+        borrowed.chain(lent).min().unwrap_or(u64::MAX)
+    }
+
     /// Hears a question to its bank, in a letter whose notes count; returns the answer.
     pub fn hear_ask(
         &mut self,
@@ -245,7 +254,7 @@ mod tests {
         let members = Members::new(["a", "b"].map(str::to_owned)).unwrap();
         let stakes = members.stakes(b"owner");
         let terms = Terms::DEFAULT;
-        let mut memory = Memory::new(BANK, Boot(5), terms, members.count());
+        let mut memory = Memory::new(0, BANK, Boot(5), terms, members.count());
         let header = Header {
             from: BORROWER,
             to: BANK,
@@ -285,7 +294,7 @@ mod tests {
         };
         assert!(!memory.may_be_new(&earlier, 99));
         // To another start of the bank nothing is said.
-        let mut later = Memory::new(BANK, Boot(6), terms, members.count());
+        let mut later = Memory::new(0, BANK, Boot(6), terms, members.count());
         assert_eq!(later.hear(0, &header), Hearing::OtherStart);
         let header = Header {
             from: BANK,

@@ -38,6 +38,8 @@ impl Owners {
 pub(crate) struct Part {
     /// `None`: the daemon knows nothing of the owner.
     node: Option<Node>,
+    /// From when on the daemon may begin with it: what it has lost count of is over.
+    begins: u64,
     pub(crate) bucket: NodeBucket,
     /// Whether the programs have a word about this owner.
     has_word: bool,
@@ -93,13 +95,14 @@ impl Host {
         let terms = Terms::DEFAULT;
         let parts = owners.stakes.iter().map(|stakes| Part {
             node: None,
+            begins: 0,
             bucket: NodeBucket::new(owners.budget, stakes.floor(), offset),
             has_word: false,
             demand: 0,
             rest: 0,
         });
         Self {
-            memory: Memory::new(id, Boot(1), terms, owners.nodes),
+            memory: Memory::new(offset, id, Boot(1), terms, owners.nodes),
             id,
             nodes: owners.nodes,
             boot: 1,
@@ -128,10 +131,20 @@ impl Host {
     pub(crate) fn start(&mut self, boot: Boot, local: u64) {
         self.down_until = None;
         self.boot = boot.0;
-        self.memory = Memory::new(self.id, boot, self.terms, self.nodes);
+        self.memory = Memory::new(local, self.id, boot, self.terms, self.nodes);
         self.silent_until = local + self.silent_ns;
         for part in &mut self.parts {
             part.node = None;
+            part.begins = 0;
+        }
+    }
+
+    /// Has the daemon lose count of a budget, as when the kernel refuses something.
+    pub(crate) fn lose_count(&mut self, local: u64, owner: usize) {
+        let part = &mut self.parts[owner];
+        if let Some(node) = part.node.take() {
+            node.forget(local, &mut self.memory);
+            part.begins = local + self.terms.lent_ns();
         }
     }
 
@@ -182,7 +195,8 @@ impl Host {
         match message {
             Message::Ask(ask) => {
                 let is_bank = owners.stakes[owner].is_bank(self.id);
-                if part.node.is_none() && is_bank && self.memory.may_be_new(header, ask.number) {
+                let may_begin = part.node.is_none() && local >= part.begins;
+                if may_begin && is_bank && self.memory.may_be_new(header, ask.number) {
                     part.node = Some(Node::new(&owners.stakes[owner], self.id));
                 }
                 let Some(node) = &mut part.node else {
@@ -233,7 +247,8 @@ impl Host {
             }
             let demand = wanted(part.demand, owners.budget);
             // What an earlier daemon has left is put right, and what packets want is asked for.
-            if part.node.is_none() && (part.has_word || demand > part.bucket.share(local)) {
+            let may_begin = part.node.is_none() && local >= part.begins;
+            if may_begin && (part.has_word || demand > part.bucket.share(local)) {
                 part.node = Some(Node::new(stakes, self.id));
             }
             let Some(node) = &mut part.node else {

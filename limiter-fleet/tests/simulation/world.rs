@@ -265,8 +265,13 @@ impl World {
     fn fail(&mut self, number: usize) {
         let (now, faults) = (self.now, self.faults);
         let mut happens = |permille: u64| self.rng.u64(0..1_000) < permille;
-        let [crashes, stalls, is_cut] =
-            [faults.crashed, faults.stalled, faults.cut_off].map(&mut happens);
+        let [crashes, stalls, is_cut, miscounts] = [
+            faults.crashed,
+            faults.stalled,
+            faults.cut_off,
+            faults.miscounted,
+        ]
+        .map(&mut happens);
         let changes = self.demands_change && happens(50);
         let mut later = |most_ms| now + self.rng.u64(1..most_ms) * MS;
         let host = &mut self.hosts[number];
@@ -278,6 +283,10 @@ impl World {
         }
         if is_cut {
             host.cut_until = later(8_000);
+        }
+        if miscounts {
+            let owner = self.rng.usize(0..self.owners.count());
+            host.lose_count(host.local(now), owner);
         }
         if changes {
             let whole = self.owners.budget.rate / 1_000 + 1;

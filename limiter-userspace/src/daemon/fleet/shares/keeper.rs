@@ -12,14 +12,15 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
-    Boot, Header, Hearing, Letter, LimitName, Members, Memory, Message, NodeId, Note, Terms,
+    Boot, Header, Hearing, Letter, LimitName, Members, Memory, Message, NodeId, Note, Renewal,
+    Terms,
 };
 use limiter_policy::policy::{Limit, MOST_OWNERS, in_common::floor_of};
 
 use super::{
     batch,
     bucket::parts_of,
-    hot::{Act, Hot, WHOLE_NS},
+    hot::{Act, Due, Hot, WHOLE_NS},
     joint::Joint,
     lever::{Host, Lever as _},
 };
@@ -50,18 +51,44 @@ pub(super) struct Keeper {
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) notes: Vec<(NodeId, Note)>,
+    /// What is said about all loans at once.
+    pub(super) renewals: Vec<(NodeId, Renewal)>,
     /// Nodes that think of an earlier start of this one.
     pub(super) strangers: Vec<NodeId>,
+}
+
+/// What is due at a look.
+#[derive(Default)]
+struct DueNow {
+    acts: Vec<(BucketKey, Act)>,
+    words: Vec<(BucketKey, OwnerShare)>,
+    said: Vec<(NodeId, Note)>,
+}
+
+impl DueNow {
+    fn note(&mut self, key: BucketKey, due: Due) {
+        match due {
+            Due::Nothing => {}
+            Due::Act => self.acts.push((key, Act::Look)),
+            Due::Lengthened(word) => self.words.push((key, word)),
+        }
+    }
 }
 
 impl Keeper {
     /// `started`: a number above those of all earlier starts, such as the nanoseconds since 1970. If the wall
     /// clock went back since an earlier start, nobody lends to this node until it is as late again.
-    pub(super) fn new(members: Members, id: NodeId, terms: Terms, started: u64) -> Self {
+    pub(super) fn new(
+        now_ns: u64,
+        members: Members,
+        id: NodeId,
+        terms: Terms,
+        started: u64,
+    ) -> Self {
         let unknown = parts_of(members.share_of_unknown());
         Self {
             unknown: OwnerShare::new(ShareWord::forever(unknown), unknown),
-            memory: Memory::new(id, Boot(started), terms, members.count()),
+            memory: Memory::new(now_ns, id, Boot(started), terms, members.count()),
             members,
             joints: BTreeMap::new(),
             hot: HashMap::new(),
@@ -90,7 +117,7 @@ impl Keeper {
         };
         let over: Vec<_> = self.hot.extract_if(is_over).collect();
         for (_, hot) in over {
-            hot.forget(&mut self.memory);
+            hot.forget(now_ns, &mut self.memory);
         }
     }
 
@@ -99,29 +126,35 @@ impl Keeper {
         self.looks += 1;
         let now_ns = host.now_ns();
         self.begin(host, now_ns);
-        let looked = self.look_at_owners(host, now_ns);
-        let looked = looked.and_then(|()| self.heat_wanting(host));
+        let is_to_tidy = self.looks.is_multiple_of(TIDY_LOOKS);
+        let mut due = DueNow::default();
+        let looked = self.look_at_owners(host, now_ns, is_to_tidy, &mut due);
+        let looked = looked.and_then(|()| self.heat_wanting(host, now_ns, &mut due));
         if let Err(error) = looked {
             self.note(&error.to_string(), now_ns);
             return Said::default();
         }
-        let is_to_tidy = self.looks.is_multiple_of(TIDY_LOOKS);
-        let mut acts = Vec::new();
-        for (key, hot) in &mut self.hot {
-            if is_to_tidy {
-                hot.tidy(now_ns, &mut self.memory);
-            }
-            if hot.is_due(now_ns, &self.memory) {
-                acts.push((*key, Act::Look));
-            }
-        }
-        let notes = self.batch(host, now_ns, &acts);
+        self.lengthen(host, &due.words);
+        let mut notes = self.batch(host, now_ns, &due.acts);
+        notes.append(&mut due.said);
         if is_to_tidy {
             self.cool(host, now_ns);
         }
         Said {
             notes,
+            renewals: self.memory.ask_renewals(now_ns),
             strangers: Vec::new(),
+        }
+    }
+
+    /// Sets words in which the same share ends later.
+    fn lengthen(&mut self, host: impl Host, words: &[(BucketKey, OwnerShare)]) {
+        if words.is_empty() {
+            return;
+        }
+        // Those that stay as they were are found so at the next look.
+        if let Err(error) = host.set_owners(words) {
+            self.note(&error.to_string(), host.now_ns());
         }
     }
 
@@ -138,36 +171,67 @@ impl Keeper {
         }
     }
 
-    /// Looks at all owners that have shares of their own. Those that an earlier daemon has left are hot, too,
-    /// and so become what they are at home.
-    fn look_at_owners(&mut self, host: impl Host, now_ns: u64) -> Result<(), DatapathError> {
+    /// Looks at all owners that have shares of their own, and notes what is due. Those that an earlier daemon has left are hot,
+    /// too, and so become what they are at home.
+    fn look_at_owners(
+        &mut self,
+        host: impl Host,
+        now_ns: u64,
+        is_to_tidy: bool,
+        due: &mut DueNow,
+    ) -> Result<(), DatapathError> {
+        let mut seen = 0;
         for (key, share) in host.owners()? {
             if !self.hot.contains_key(&key) {
                 self.found(host, key, share);
             }
-            if let Some(hot) = self.hot.get_mut(&key) {
-                hot.look(&share, now_ns, self.memory.id());
-                hot.seen = self.looks;
+            let Some(hot) = self.hot.get_mut(&key) else {
+                continue;
+            };
+            seen += 1;
+            hot.look(&share, now_ns, self.memory.id());
+            hot.seen = self.looks;
+            if is_to_tidy {
+                let say = |to, note| due.said.push((to, note));
+                hot.tidy(now_ns, &mut self.memory, say);
             }
+            due.note(key, hot.due(now_ns, &self.memory));
+        }
+        if seen == self.hot.len() {
+            return Ok(());
         }
         let looks = self.looks;
         let gone: Vec<_> = (self.hot).extract_if(|_, hot| hot.seen != looks).collect();
         for (_, hot) in gone {
-            hot.forget(&mut self.memory);
+            hot.forget(now_ns, &mut self.memory);
         }
         Ok(())
     }
 
     /// Heats owners of which packets were refused, and those that are the only ones of their limits.
-    fn heat_wanting(&mut self, host: impl Host) -> Result<(), DatapathError> {
+    fn heat_wanting(
+        &mut self,
+        host: impl Host,
+        now_ns: u64,
+        due: &mut DueNow,
+    ) -> Result<(), DatapathError> {
         let only = self.joints.values().filter(|joint| joint.has_begun);
         let mut owners: Vec<_> = only.filter_map(Joint::only_owner).collect();
         owners.extend(host.wanting(MOST_HOT.saturating_sub(self.hot.len()))?);
-        self.heat(host, &owners)
+        for key in self.heat(host, &owners)? {
+            if let Some(hot) = self.hot.get_mut(&key) {
+                due.note(key, hot.due(now_ns, &self.memory));
+            }
+        }
+        Ok(())
     }
 
-    /// Gives owners words of their own, if there is room.
-    fn heat(&mut self, host: impl Host, owners: &[BucketKey]) -> Result<(), DatapathError> {
+    /// Gives owners words of their own, if there is room; returns which are new.
+    fn heat(
+        &mut self,
+        host: impl Host,
+        owners: &[BucketKey],
+    ) -> Result<Vec<BucketKey>, DatapathError> {
         let mut new = Vec::new();
         for key in owners {
             if self.hot.len() < MOST_HOT
@@ -178,7 +242,7 @@ impl Keeper {
             }
         }
         if new.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let set = host.set_owners(&new);
         let now_ns = host.now_ns();
@@ -190,7 +254,7 @@ impl Keeper {
                 hot.seen = self.looks;
             }
         }
-        set
+        set.map(|()| new.into_iter().map(|(key, _)| key).collect())
     }
 
     /// Notes an owner that has a word of its own; returns whether it is of a limit in common.
@@ -216,11 +280,16 @@ impl Keeper {
         for letter in letters {
             match self.memory.hear(now_ns, &letter.header) {
                 Hearing::Notes => {
+                    let (header, renewal) = (&letter.header, &letter.renewal);
+                    let answer = self.memory.hear_renewal(now_ns, header, renewal);
+                    if !answer.is_none() {
+                        said.renewals.push((header.from, answer));
+                    }
                     for note in &letter.notes {
                         self.acts_of(&letter.header, note, &mut acts, &mut unknown);
                     }
                 }
-                Hearing::OtherStart if !letter.notes.is_empty() => {
+                Hearing::OtherStart if letter.says_anything() => {
                     said.strangers.push(letter.header.from);
                 }
                 Hearing::OtherStart | Hearing::None => {}
@@ -251,6 +320,7 @@ impl Keeper {
         };
         let act = match note.message {
             Message::Loan(loan) => Act::Loan(*header, loan),
+            Message::Changed => Act::Changed(header.from),
             Message::Ask(ask) => {
                 if !self.hot.contains_key(&key) {
                     let stakes = self.members.stakes(&note.budget.bytes());
@@ -296,15 +366,17 @@ impl Keeper {
             let joint = joints.get(&hot.budget.limit);
             joint.and_then(Joint::only_owner).as_ref() == Some(key)
         };
-        let is_over =
-            |key: &BucketKey, hot: &mut Hot| !is_only(key, hot) && hot.is_cool(now_ns, COOLING_NS);
+        let memory = &self.memory;
+        let is_over = |key: &BucketKey, hot: &mut Hot| {
+            !is_only(key, hot) && hot.is_cool(now_ns, COOLING_NS, memory)
+        };
         let cool: Vec<_> = self.hot.extract_if(is_over).collect();
         if cool.is_empty() {
             return;
         }
         let keys: Vec<_> = cool.iter().map(|(key, _)| *key).collect();
         for (_, hot) in cool {
-            hot.forget(&mut self.memory);
+            hot.forget(now_ns, &mut self.memory);
         }
         // Those that stay in the kernel are found there at the next look.
         if let Err(error) = host.remove_owners(&keys) {

@@ -60,7 +60,7 @@ impl Costs {
         };
         let hosts = members.names().map(|name| {
             let node = members.node(name).unwrap();
-            let mut keeper = Keeper::new(members.clone(), node, Terms::DEFAULT, 1);
+            let mut keeper = Keeper::new(0, members.clone(), node, Terms::DEFAULT, 1);
             keeper.follow(std::slice::from_ref(&limit), 0);
             (Model::new(whole(rate), floor_of(members.count())), keeper)
         });
@@ -114,7 +114,9 @@ impl Costs {
                         .map(|(_, letter)| self.seal.open(letter).unwrap())
                         .collect();
                     if to == 0 {
-                        let notes = letters.iter().map(|letter| letter.notes.len());
+                        let notes = letters.iter().map(|letter| {
+                            letter.notes.len() + usize::from(!letter.renewal.is_none())
+                        });
                         self.notes += notes.sum::<usize>() as u64;
                         self.heard += letters.len() as u64;
                         self.sealing += begun.elapsed();
@@ -137,18 +139,21 @@ impl Costs {
     fn send(&mut self, from: usize, said: Said) {
         let begun = Instant::now();
         let keeper = &self.hosts[from].1;
-        let mut by_node = vec![Vec::new(); NODES];
-        let count = said.notes.len();
+        let mut by_node = vec![(Renewal::default(), Vec::new()); NODES];
+        let count = said.notes.len() + said.renewals.len();
         for (to, note) in said.notes {
-            by_node[to.0 as usize].push(note);
+            by_node[to.0 as usize].1.push(note);
+        }
+        for (to, renewal) in said.renewals {
+            by_node[to.0 as usize].0 = renewal;
         }
         let mut letters = Vec::new();
-        for (to, notes) in (0..).zip(by_node) {
+        for (to, (renewal, notes)) in (0..).zip(by_node) {
             let header = keeper.header(limiter_fleet::NodeId(to));
             let to = to as usize;
             letters.extend(
                 self.seal
-                    .letters(&header, &notes)
+                    .letters(&header, renewal, &notes)
                     .map(|letter| (to, letter)),
             );
         }
