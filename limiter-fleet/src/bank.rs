@@ -8,6 +8,8 @@ pub(crate) struct Bank {
     capital: Share,
     /// By their nodes, in order: few at a time, as those are forgotten who have nothing.
     accounts: Vec<Account>,
+    /// What the node itself wanted when nobody was to be told anything; `None`: something has changed since.
+    settled: Option<Share>,
 }
 
 /// What one borrower may have.
@@ -81,6 +83,7 @@ impl Bank {
         Self {
             capital,
             accounts: Vec::new(),
+            settled: None,
         }
     }
 
@@ -161,6 +164,7 @@ impl Bank {
         account.answered = Lent::NOTHING;
         account.question = question;
         account.wants = ask.wants;
+        self.settled = None;
         Some(position)
     }
 
@@ -192,28 +196,31 @@ impl Bank {
     }
 
     /// Returns the borrowers whose questions would be answered otherwise now, by more than an eighth.
-    pub(crate) fn changed(
-        &mut self,
-        now: u64,
-        own_want: Share,
-        memory: &Memory,
-    ) -> impl Iterator<Item = NodeId> {
+    pub(crate) fn changed(&mut self, now: u64, own_want: Share, memory: &Memory) -> Vec<NodeId> {
+        let mut changed = Vec::new();
+        if self.settled == Some(own_want) {
+            return changed;
+        }
         let own = self.own(now, memory);
         let fair = self.fair(now, None, own_want, memory);
         let patience_ns = memory.terms().patience_ns;
-        let accounts = self.accounts.iter_mut().zip(fair);
-        accounts.filter_map(move |(account, fair)| {
+        let mut is_settled = true;
+        for (account, fair) in self.accounts.iter_mut().zip(fair) {
             let has = account.answered.share;
-            let could_have = fair.min(account.lent(now, memory) + own);
+            let kept = account.at(&account.kept, now, memory);
+            let could_have = fair.min(kept.max(has) + own);
             let is_other = fair < has.less_an_eighth() || has < could_have.less_an_eighth();
-            let is_to_hear = is_other
-                && account.lives(now, memory)
-                && now.saturating_sub(account.told_at) >= patience_ns;
-            is_to_hear.then(|| {
+            let is_to_hear = is_other && account.lives(now, memory);
+            is_settled &= !is_to_hear && kept <= has;
+            if is_to_hear && now.saturating_sub(account.told_at) >= patience_ns {
                 account.told_at = now;
-                account.of
-            })
-        })
+                changed.push(account.of);
+            }
+        }
+        if is_settled {
+            self.settled = Some(own_want);
+        }
+        changed
     }
 
     /// Returns until when nothing that is lent ends.
@@ -227,6 +234,7 @@ impl Bank {
 
     /// Forgets those whose loans are over, but for the numbers of their questions.
     pub(crate) fn tidy(&mut self, now: u64, memory: &mut Memory) {
+        let before = self.accounts.len();
         self.accounts.retain(|account| {
             let is_over = account.is_over(now, memory);
             if is_over {
@@ -234,6 +242,9 @@ impl Bank {
             }
             !is_over
         });
+        if self.accounts.len() < before {
+            self.settled = None;
+        }
     }
 
     /// Forgets all, but for the numbers of the questions.

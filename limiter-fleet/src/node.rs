@@ -180,7 +180,7 @@ impl Node {
         self.demand = demand;
         let own_want = self.demand.without(self.floor);
         match &mut self.bank {
-            Some(bank) if !bank.is_idle() => bank.changed(now, own_want, memory).collect(),
+            Some(bank) if !bank.is_idle() => bank.changed(now, own_want, memory),
             _ => Vec::new(),
         }
     }

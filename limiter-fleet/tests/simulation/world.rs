@@ -45,10 +45,14 @@ impl World {
         let mut rng = Rng::with_seed(seed);
         let count = rng.usize(1..12);
         let owners = rng.usize(1..5);
-        let budget = Budget {
-            burst: rng.u64(1_000..2_000_000),
-            rate: rng.u64(1_000..2_000_000),
+        let rate = rng.u64(1_000..2_000_000);
+        let burst = if rng.bool() {
+            rng.u64(1_000..2_000_000)
+        } else {
+            // A large one hides what comes twice for a moment.
+            (rate / rng.u64(2..50)).max(20_000)
         };
+        let budget = Budget { burst, rate };
         let mut world = Self::of(rng, count, owners, budget, faults);
         world.demands_change = true;
         world
@@ -291,10 +295,10 @@ impl World {
         if changes {
             let whole = self.owners.budget.rate / 1_000 + 1;
             let part = self.rng.usize(0..self.owners.count());
-            host.parts[part].demand = if self.rng.bool() {
-                self.rng.u64(0..3 * whole)
-            } else {
-                0
+            host.parts[part].demand = match self.rng.u8(0..4) {
+                0 | 1 => 0,
+                2 => self.rng.u64(0..3 * whole),
+                _ => 3 * whole,
             };
         }
     }

@@ -60,7 +60,7 @@ pub(super) struct Hot {
     /// What the kernel has.
     word: OwnerShare,
     /// Of the batch that is under way.
-    rehearsal: Option<(Node, Share)>,
+    rehearsal: Option<Box<(Node, Share)>>,
     /// The share for which the tokens in the bucket are right, and the end of the word by which they are.
     counted: (Parts, u64),
     /// The number of the look at which the kernel had it last.
@@ -198,9 +198,11 @@ impl Hot {
         if is_first {
             self.counted = self.in_force(now_ns);
         }
-        let (node, least) = self
-            .rehearsal
-            .get_or_insert_with(|| (node.clone(), Share::WHOLE));
+        let rehearsal = self.rehearsal.get_or_insert_with(|| {
+            // Few owners have one.
+            Box::new((node.clone(), Share::WHOLE))
+        });
+        let (node, least) = &mut **rehearsal;
         let mut bucket = Rehearsal { least: *least };
         perform(
             node,
@@ -218,7 +220,7 @@ impl Hot {
     /// Returns the word that the kernel must have before the acts that were rehearsed; `None`: that which it
     /// has.
     pub(super) fn lowered(&mut self, now_ns: u64) -> Option<OwnerShare> {
-        let (_, least) = self.rehearsal.take()?;
+        let (_, least) = *self.rehearsal.take()?;
         let least = parts_of(least);
         let (word, after) = (self.word.word, self.after());
         if least >= word.or(after, now_ns) {

@@ -4,7 +4,7 @@
 //! home, and those that another node asks about. Only they have words of their own in the kernel, and a part
 //! in the protocol. A limit on all sources together has one owner, which is always hot.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use limiter_common::{
     owner::BucketKey,
@@ -182,11 +182,15 @@ impl Keeper {
     ) -> Result<(), DatapathError> {
         let mut seen = 0;
         for (key, share) in host.owners()? {
-            if !self.hot.contains_key(&key) {
-                self.found(host, key, share);
-            }
-            let Some(hot) = self.hot.get_mut(&key) else {
-                continue;
+            let hot = match self.hot.entry(key) {
+                Entry::Occupied(hot) => hot.into_mut(),
+                Entry::Vacant(place) => {
+                    let new = begun(&self.joints, &self.members, &self.memory, host, &key, share);
+                    let Some(new) = new else {
+                        continue;
+                    };
+                    place.insert(new)
+                }
             };
             seen += 1;
             hot.look(&share, now_ns, self.memory.id());
@@ -234,11 +238,16 @@ impl Keeper {
     ) -> Result<Vec<BucketKey>, DatapathError> {
         let mut new = Vec::new();
         for key in owners {
-            if self.hot.len() < MOST_HOT
-                && !self.hot.contains_key(key)
-                && self.found(host, *key, self.unknown)
-            {
-                new.push((*key, self.unknown));
+            if self.hot.len() >= MOST_HOT {
+                break;
+            }
+            let Entry::Vacant(place) = self.hot.entry(*key) else {
+                continue;
+            };
+            let share = self.unknown;
+            if let Some(hot) = begun(&self.joints, &self.members, &self.memory, host, key, share) {
+                place.insert(hot);
+                new.push((*key, share));
             }
         }
         if new.is_empty() {
@@ -255,21 +264,6 @@ impl Keeper {
             }
         }
         set.map(|()| new.into_iter().map(|(key, _)| key).collect())
-    }
-
-    /// Notes an owner that has a word of its own; returns whether it is of a limit in common.
-    fn found(&mut self, host: impl Host, key: BucketKey, share: OwnerShare) -> bool {
-        let mut joints = self.joints.values();
-        let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun);
-        let (Some(joint), Some(lever)) = (joint, host.lever(&key)) else {
-            return false;
-        };
-        let budget = joint.budget_of(&key);
-        let stakes = self.members.stakes(&budget.bytes());
-        let whole = lever.tokens_in(WHOLE_NS);
-        let new = Hot::new(budget, stakes, self.memory.id(), share, whole);
-        self.hot.insert(key, new);
-        true
     }
 
     /// Hears letters of other nodes; returns what is to be said.
@@ -425,4 +419,21 @@ impl Keeper {
         let index = usize::try_from(node.0).ok()?;
         self.members.names().nth(index)
     }
+}
+
+/// Begins with an owner that has a word of its own; `None`: it is of no limit in common.
+fn begun(
+    joints: &BTreeMap<LimitName, Joint>,
+    members: &Members,
+    memory: &Memory,
+    host: impl Host,
+    key: &BucketKey,
+    share: OwnerShare,
+) -> Option<Hot> {
+    let mut joints = joints.values();
+    let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun)?;
+    let whole = host.lever(key)?.tokens_in(WHOLE_NS);
+    let budget = joint.budget_of(key);
+    let stakes = members.stakes(&budget.bytes());
+    Some(Hot::new(budget, stakes, memory.id(), share, whole))
 }
