@@ -38,6 +38,8 @@ pub(crate) struct World {
     taken: u64,
     renewed: u64,
     demands_change: bool,
+    /// Whether mostly all want more than there is: then what is given twice is used at once.
+    is_greedy: bool,
 }
 
 impl World {
@@ -55,6 +57,7 @@ impl World {
         let budget = Budget { burst, rate };
         let mut world = Self::of(rng, count, owners, budget, faults);
         world.demands_change = true;
+        world.is_greedy = world.rng.u8(0..3) == 0;
         world
     }
 
@@ -97,6 +100,7 @@ impl World {
             taken: 0,
             renewed: 0,
             demands_change: false,
+            is_greedy: false,
             rng,
         }
     }
@@ -295,10 +299,11 @@ impl World {
         if changes {
             let whole = self.owners.budget.rate / 1_000 + 1;
             let part = self.rng.usize(0..self.owners.count());
-            host.parts[part].demand = match self.rng.u8(0..4) {
-                0 | 1 => 0,
-                2 => self.rng.u64(0..3 * whole),
-                _ => 3 * whole,
+            host.parts[part].demand = match self.rng.u8(0..10) {
+                1.. if self.is_greedy => 3 * whole,
+                0..5 => 0,
+                5..8 => self.rng.u64(0..3 * whole),
+                8.. => 3 * whole,
             };
         }
     }
