@@ -8,6 +8,7 @@ mod bucket;
 mod faults;
 mod host;
 mod quiet;
+mod scale;
 mod world;
 
 use std::env;
