@@ -287,7 +287,13 @@ impl Hot {
         Ok(is_other.then_some(word))
     }
 
-    const fn set(&mut self, word: OwnerShare) {
+    /// Returns whether its word has not ended.
+    pub(super) const fn holds(&self, now_ns: u64) -> bool {
+        self.word.word.holds(now_ns)
+    }
+
+    /// Notes that the kernel has a word.
+    pub(super) const fn set(&mut self, word: OwnerShare) {
         (self.word.word, self.word.after) = (word.word, word.after);
     }
 

@@ -134,7 +134,7 @@ impl Keeper {
             self.note(&error.to_string(), now_ns);
             return Said::default();
         }
-        self.lengthen(host, &due.words);
+        self.lengthen(host, due.words);
         let mut notes = self.batch(host, now_ns, &due.acts);
         notes.append(&mut due.said);
         if is_to_tidy {
@@ -148,13 +148,24 @@ impl Keeper {
     }
 
     /// Sets words in which the same share ends later.
-    fn lengthen(&mut self, host: impl Host, words: &[(BucketKey, OwnerShare)]) {
+    fn lengthen(&mut self, host: impl Host, mut words: Vec<(BucketKey, OwnerShare)>) {
+        let now_ns = host.now_ns();
+        let hot = &self.hot;
+        // In a bucket whose word has ended meanwhile tokens are to be counted.
+        words.retain(|(key, _)| hot.get(key).is_some_and(|hot| hot.holds(now_ns)));
         if words.is_empty() {
             return;
         }
-        // Those that stay as they were are found so at the next look.
-        if let Err(error) = host.set_owners(words) {
-            self.note(&error.to_string(), host.now_ns());
+        let set = host.set_owners(&words);
+        for (key, word) in &words {
+            match self.hot.get_mut(key) {
+                Some(hot) if set.is_ok() => hot.set(*word),
+                Some(hot) => hot.fail(&mut self.memory, now_ns),
+                None => {}
+            }
+        }
+        if let Err(error) = set {
+            self.note(&error.to_string(), now_ns);
         }
     }
 
