@@ -12,8 +12,6 @@ pub struct Node {
     bank: Option<Bank>,
     /// By their banks, in order.
     borrowers: Vec<Borrower>,
-    /// What the node itself needs, as it was last told.
-    demand: Share,
     /// What the bucket was last told to have.
     told: Share,
 }
@@ -40,7 +38,6 @@ impl Node {
             floor: stakes.floor(),
             bank: stakes.is_bank(id).then(|| Bank::open(stakes.capital())),
             borrowers: others.map(|bank| Borrower::new(*bank)).collect(),
-            demand: Share::NONE,
             told: Share::NONE,
         }
     }
@@ -86,7 +83,6 @@ impl Node {
         bucket: &mut impl Bucket,
     ) -> Vec<(NodeId, Ask)> {
         self.settle(now, memory, bucket);
-        self.demand = demand;
         let (more, mut less) = self.lacks(now, demand, memory);
         let mut asks = Vec::new();
         for borrower in &mut self.borrowers {
@@ -132,16 +128,18 @@ impl Node {
         borrowed.chain(lent).min().unwrap_or(u64::MAX)
     }
 
-    /// Hears a question to its bank, in a letter whose notes count; returns the answer.
+    /// Hears a question to its bank, in a letter whose notes count; returns the answer. What the node itself
+    /// needs, as in [`Self::ask`], counts as what another wants does.
     pub fn hear_ask(
         &mut self,
         now: u64,
+        demand: Share,
         (header, ask): (&Header, &Ask),
         memory: &Memory,
         bucket: &mut impl Bucket,
     ) -> Option<Loan> {
         self.settle(now, memory, bucket);
-        let own_want = self.demand.without(self.floor);
+        let own_want = demand.without(self.floor);
         let bank = self.bank.as_mut()?;
         let loan = bank.answer(now, (header, ask), own_want, self.told, memory, bucket);
         // The bank has told the bucket.
@@ -177,8 +175,7 @@ impl Node {
     /// Returns whom to tell that the bank would answer otherwise now: to be asked when this node needs another
     /// share, has heard a question, and now and then.
     pub fn changed(&mut self, now: u64, demand: Share, memory: &Memory) -> Vec<NodeId> {
-        self.demand = demand;
-        let own_want = self.demand.without(self.floor);
+        let own_want = demand.without(self.floor);
         match &mut self.bank {
             Some(bank) if !bank.is_idle() => bank.changed(now, own_want, memory),
             _ => Vec::new(),
@@ -265,7 +262,13 @@ mod tests {
         let mut bucket = Gained::default();
         let mut node = Node::new(&stakes, BANK);
         for number in [3, 4, 4, 3] {
-            node.hear_ask(0, (&header, &ask(number)), &memory, &mut bucket);
+            node.hear_ask(
+                0,
+                Share::NONE,
+                (&header, &ask(number)),
+                &memory,
+                &mut bucket,
+            );
         }
         assert_eq!(bucket.0, 2_000);
         node.tidy(terms.lent_ns() - 1, &mut memory);
@@ -276,13 +279,19 @@ mod tests {
         let mut node = Node::new(&stakes, BANK);
         for number in [1, 2, 3, 4] {
             assert!(!memory.may_be_new(&header, number));
-            let answer = node.hear_ask(0, (&header, &ask(number)), &memory, &mut bucket);
+            let answer = node.hear_ask(
+                0,
+                Share::NONE,
+                (&header, &ask(number)),
+                &memory,
+                &mut bucket,
+            );
             assert_eq!(answer, None);
         }
         assert_eq!(bucket.0, 2_000);
         // Later ones are news, about whatever budget.
         assert!(
-            node.hear_ask(0, (&header, &ask(5)), &memory, &mut bucket)
+            node.hear_ask(0, Share::NONE, (&header, &ask(5)), &memory, &mut bucket)
                 .is_some()
         );
         node.forget(terms.lent_ns(), &mut memory);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{
     contender::{
         CONTENDERS, Contender, DROP, HASH_1, HASHLIMIT, LINE, NFTABLES, PARSE, TABLE_1, TABLE_2,
-        TABLE_BANS, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, TABLE_SIEVE, WINDOW,
+        TABLE_BANS, TABLE_FLEET, TABLE_LISTED, TABLE_LISTS, TABLE_RANGE, TABLE_SIEVE, WINDOW,
     },
     scenario::{LARGE, Scenario},
     service::{DEFENCES, FLOODS, Flood, Measurement},
@@ -221,6 +221,7 @@ impl Plan {
                 TABLE_LISTED,
                 TABLE_BANS,
                 TABLE_SIEVE,
+                TABLE_FLEET,
                 HASH_1,
             ];
             let of_v4 = [TABLE_LISTS, TABLE_LISTED, TABLE_BANS];

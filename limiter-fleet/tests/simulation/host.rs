@@ -202,7 +202,8 @@ impl Host {
                 let Some(node) = &mut part.node else {
                     return;
                 };
-                let loan = node.hear_ask(local, (header, ask), &self.memory, &mut part.bucket);
+                let ask = (header, ask);
+                let loan = node.hear_ask(local, demand, ask, &self.memory, &mut part.bucket);
                 if let Some(loan) = loan {
                     say(header.from, Message::Loan(loan));
                     for to in node.changed(local, demand, &self.memory) {

@@ -135,7 +135,7 @@ impl Fleet {
                     match message {
                         Message::Ask(ask) => {
                             let asked = (&header, &ask);
-                            let loan = node.hear_ask(now, asked, &place.memory, &mut Empty);
+                            let loan = node.hear_ask(now, demand, asked, &place.memory, &mut Empty);
                             if let Some(loan) = loan {
                                 say(from, Message::Loan(loan));
                                 for other in node.changed(now, demand, &place.memory) {

@@ -61,10 +61,12 @@ pub struct FleetStatus {
 /// A node's share of a budget that the fleet has in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetShare {
-    /// Its share, in billionths of the whole.
+    /// Its share, in billionths of the whole; of a limit with many owners, that of each that is not hot.
     pub share_billionths: u64,
-    /// The share with which it would refuse nobody, at most the whole.
+    /// The share with which it would refuse nobody, at most the whole; 0: it has many owners.
     pub wanted_billionths: u64,
+    /// How many owners are hot on this node; `None`: it has only one.
+    pub hot: Option<u64>,
     /// The tokens that come back in a second.
     pub rate: u64,
     /// The tokens that its bucket holds.

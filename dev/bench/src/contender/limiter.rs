@@ -2,13 +2,16 @@
 
 use std::{fmt::Write as _, net::Ipv4Addr};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use bench_common::Sink;
 use limiter_common::{
     address::Address,
     ban::{Ban, BanKey, BanText, FOREVER},
     sieve::{Pressure, pressure_of_sieve},
-    strategy::Strategy,
+    strategy::{
+        Strategy,
+        gcra::{Parts, ShareWord},
+    },
 };
 use limiter_datapath::kernel::{
     BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
@@ -49,6 +52,8 @@ pub(crate) enum Limits {
     ManyBans,
     /// As [`Limits::Address`], with a sieve that scores every packet and drops none.
     Sieve,
+    /// As [`Limits::Address`], in common with another node: each address has the half that it has at home.
+    InCommon,
     /// Packets of each address, as many a second by that window strategy.
     Window(Strategy),
     /// Packets of each address, by a moving window of this count, so long that none is refused and
@@ -73,6 +78,7 @@ impl Limits {
             | Self::ManyListed
             | Self::ManyBans
             | Self::Sieve
+            | Self::InCommon
             | Self::Window(_)
             | Self::MovingWindow(_)
             | Self::Refused(_) => 1,
@@ -101,6 +107,8 @@ impl Limits {
             Self::Window(strategy) => windows::second(strategy, per_second),
             Self::MovingWindow(count) => windows::moving(count, terms.sources_log2),
             Self::Refused(strategy) => windows::refusing(strategy),
+            // Half of it is what it says.
+            Self::InCommon => limit("PacketsPerIPAddress", 2 * per_second),
             _ => limit("PacketsPerIPAddress", per_second),
         };
         let mut text = format!("limits:\n{first}");
@@ -185,7 +193,11 @@ fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
 /// Loads it with its tables.
 pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Instance, Kept)> {
     let text = limits.configuration(terms);
-    let config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
+    let mut config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
+    if limits == Limits::InCommon {
+        // A section `fleet` would want a key.
+        config.policy.limits[0].fleet_nodes = Some(2);
+    }
     let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
     let buckets = Buckets {
         store,
@@ -216,6 +228,14 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
             .sieves()
             .pressures()
             .set_pressure(pressure_of_sieve(0), pressure)?;
+    }
+    if limits == Limits::InCommon {
+        let reputation = instance.take_reputation(settings)?;
+        let half = Parts::of_ratio(1, 2).context("half is nothing")?;
+        let limit = config.policy.limits[0].id;
+        reputation
+            .rates()
+            .set_share(limit, ShareWord::forever(half))?;
     }
     if limits == Limits::Standing(Situation::ShortOfRoom) {
         let shape = *instance.shape();
@@ -264,6 +284,7 @@ mod tests {
             Limits::ManyListed,
             Limits::ManyBans,
             Limits::Sieve,
+            Limits::InCommon,
             Limits::AddressAndTotal,
             Limits::Standing(Situation::Calm),
             Limits::Standing(Situation::ShortOfRoom),

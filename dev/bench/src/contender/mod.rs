@@ -45,7 +45,7 @@ pub(crate) enum Kind {
 }
 
 /// All contenders, in the order of the results.
-pub(crate) const CONTENDERS: [Contender; 34] = [
+pub(crate) const CONTENDERS: [Contender; 35] = [
     Contender::new(DROP, Kind::Program("drop_all")),
     Contender::new(PARSE, Kind::Program("parse_and_clock")),
     Contender::new(LINE, Kind::Program("parse_clock_and_line")),
@@ -66,6 +66,7 @@ pub(crate) const CONTENDERS: [Contender; 34] = [
     ),
     Contender::new(TABLE_BANS, Kind::Limiter(Store::Table, Limits::ManyBans)),
     Contender::new(TABLE_SIEVE, Kind::Limiter(Store::Table, Limits::Sieve)),
+    Contender::new(TABLE_FLEET, Kind::Limiter(Store::Table, Limits::InCommon)),
     Contender::new(
         TABLE_TOTAL,
         Kind::Limiter(Store::Table, Limits::AddressAndTotal),

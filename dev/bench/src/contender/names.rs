@@ -11,6 +11,7 @@ pub(crate) const TABLE_LISTS: &str = "limiter, table, 100 k overrides";
 pub(crate) const TABLE_LISTED: &str = "limiter, table, 100 k listed";
 pub(crate) const TABLE_BANS: &str = "limiter, table, 500 k bans";
 pub(crate) const TABLE_SIEVE: &str = "limiter, table, sieve";
+pub(crate) const TABLE_FLEET: &str = "limiter, table, in common";
 pub(crate) const TABLE_TOTAL: &str = "limiter, table, address + total";
 pub(crate) const TABLE_STANDING: &str = "limiter, table, standing";
 pub(crate) const TABLE_KNOWN: &str = "limiter, table, standing, known";

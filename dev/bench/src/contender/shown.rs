@@ -53,7 +53,8 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
                  the largest flood's sources. 500 k bans: 1 limit, and {BANS} banned addresses, \
                  none of them a source of the flood. Sieve: 1 limit, and a sieve of 10 lists \
                  with 2^15 addresses in the largest, under a pressure that scores every packet \
-                 and drops none. Address + total: 1 limit, and one on all sources together. \
+                 and drops none. In common: 1 limit, which a fleet of two nodes has in common; each address \
+                 has its half. Address + total: 1 limit, and one on all sources together. \
                  Standing: the same, and the second limit keeps a tenth of its burst for proven \
                  sources and half of it for known ones; all sources visit, and there is enough for \
                  all. Standing, known: in a shortage, all sources are familiar, and pass. Standing, \

@@ -84,14 +84,15 @@ pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 6]> {
     rows.collect()
 }
 
-/// Returns a row for each budget that the fleet has in common: its name, this node's share and what it wants,
-/// the rate and the burst of that, and why it has no more.
-pub(crate) fn shares(status: &FleetStatus) -> Vec<[String; 6]> {
+/// Returns a row for each limit in common: its name, this node's share and what it wants, how many owners are
+/// hot, the rate and the burst of the share, and why it has no more.
+pub(crate) fn shares(status: &FleetStatus) -> Vec<[String; 7]> {
     let rows = status.shares.iter().map(|(name, share)| {
         [
             name.clone(),
             percent(share.share_billionths),
-            percent(share.wanted_billionths),
+            (share.hot).map_or_else(|| percent(share.wanted_billionths), |_| "–".to_owned()),
+            share.hot.map_or_else(|| "–".to_owned(), count),
             format!("{} a second", count(share.rate)),
             count(share.burst),
             share.error.clone().unwrap_or_else(|| "–".to_owned()),

@@ -47,9 +47,11 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
         if let Some(problem) = lines::sharing_problem(status) {
             writeln!(out, "{problem}")?;
         }
-        let header = ["budget", "share", "wanted", "rate", "burst", "problem"];
+        let header = [
+            "limit", "share", "wanted", "hot", "rate", "burst", "problem",
+        ];
         let rows = lines::shares(status).into_iter();
-        writeln!(out, "{}", table(header, [1, 2, 3, 4], rows))?;
+        writeln!(out, "{}", table(header, [1, 2, 3, 4, 5], rows))?;
     }
     for line in [lines::refused(status), lines::pushes(status)]
         .iter()
@@ -87,9 +89,9 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    #[test]
-    fn what_is_told() {
-        let mut status = FleetStatus {
+    /// Returns the status of a node that is alone.
+    fn connecting() -> FleetStatus {
+        FleetStatus {
             fleet: FleetBrief {
                 name: "edge".to_owned(),
                 node: "a".to_owned(),
@@ -111,7 +113,12 @@ mod tests {
             nodes: BTreeMap::new(),
             shares: BTreeMap::new(),
             letters_error: None,
-        };
+        }
+    }
+
+    #[test]
+    fn what_is_told() {
+        let mut status = connecting();
         assert_eq!(
             shown(&status),
             "fleet edge, node a\n\
@@ -149,24 +156,6 @@ mod tests {
              a     0.1.0    00000000000000aa  1 s ago       –\n\
              b     0.1.0    00000000000000bb  1 s ago       –\n"
         );
-        let share = FleetShare {
-            share_billionths: 974_999_999,
-            wanted_billionths: 1_000_000_000,
-            rate: 97_465,
-            burst: 974,
-            error: None,
-        };
-        status.shares = BTreeMap::from([("All".to_owned(), share)]);
-        status.letters_error = Some("it does not answer".to_owned());
-        let text = shown(&status);
-        assert!(
-            text.contains(
-                "budgets are not shared: it does not answer\n\
-                 budget   share   wanted             rate  burst  problem\n\
-                 All     97.4 %  100.0 %  97 465 a second    974  –\n"
-            ),
-            "{text}"
-        );
         status.pushes = BTreeMap::from([("kept".to_owned(), 1), ("taken_back".to_owned(), 2)]);
         status
             .nodes
@@ -185,6 +174,39 @@ mod tests {
                  c     0.1.0    00000000000000aa  1 s ago       42 s\n"
             ),
             "{shown}"
+        );
+    }
+
+    #[test]
+    fn limits_in_common() {
+        let mut status = connecting();
+        let share = FleetShare {
+            share_billionths: 974_999_999,
+            wanted_billionths: 1_000_000_000,
+            hot: None,
+            rate: 97_465,
+            burst: 974,
+            error: None,
+        };
+        let of_many = FleetShare {
+            share_billionths: 500_000_000,
+            wanted_billionths: 0,
+            hot: Some(1_234),
+            rate: 50_000,
+            burst: 500,
+            error: None,
+        };
+        status.shares = BTreeMap::from([("All".to_owned(), share), ("Each".to_owned(), of_many)]);
+        status.letters_error = Some("it does not answer".to_owned());
+        let text = shown(&status);
+        assert!(
+            text.contains(
+                "budgets are not shared: it does not answer\n\
+                 limit   share   wanted    hot             rate  burst  problem\n\
+                 All    97.4 %  100.0 %      –  97 465 a second    974  –\n\
+                 Each   50.0 %        –  1 234  50 000 a second    500  –\n"
+            ),
+            "{text}"
         );
     }
 }

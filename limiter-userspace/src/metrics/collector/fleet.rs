@@ -115,7 +115,7 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
 }
 
 /// Takes a number out of a share.
-type Value = fn(&FleetShare) -> u64;
+type Value = fn(&FleetShare) -> Option<f64>;
 
 /// Encodes what a node has of budgets that the fleet has in common.
 fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
@@ -130,23 +130,31 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
             MetricType::Gauge,
         )?,
     )?;
-    let of_shares: [(_, _, Value); 2] = [
+    let of_shares: [(_, _, Value); 3] = [
         (
             "limiter_fleet_share_ratio",
-            "The part that this node has of a limit's budget, which the fleet has in common",
-            |share| share.share_billionths,
+            "The part that this node has of a limit's budget, which the fleet has in common; of many owners: of each \
+             that is not hot",
+            |share| Some(float(share.share_billionths) / 1e9),
         ),
         (
             "limiter_fleet_share_wanted_ratio",
             "The part of a limit's budget with which this node would refuse nobody, at most all",
-            |share| share.wanted_billionths,
+            |share| (share.hot.is_none()).then(|| float(share.wanted_billionths) / 1e9),
+        ),
+        (
+            "limiter_fleet_hot_owners",
+            "The owners whose budgets move between this node and others",
+            |share| share.hot.map(float),
         ),
     ];
     for (name, help, value) in of_shares {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (limit, share) in &status.shares {
-            let labels = [("limit", limit.as_str())];
-            ConstGauge::new(ratio(value(share))).encode(family.encode_family(&labels)?)?;
+            if let Some(value) = value(share) {
+                let labels = [("limit", limit.as_str())];
+                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+            }
         }
     }
     Ok(())
@@ -154,10 +162,10 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a share has at most 30 bits, of the 53 that a float keeps"
+    reason = "shares and counts of owners have at most 30 bits, of the 53 that a float keeps"
 )]
-fn ratio(billionths: u64) -> f64 {
-    billionths as f64 / 1e9
+fn float(number: u64) -> f64 {
+    number as f64
 }
 
 fn rows(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {

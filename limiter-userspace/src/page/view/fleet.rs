@@ -16,9 +16,10 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
         Column("Differs", Kind::Text),
     ];
     let share_columns = [
-        Column("Budget", Kind::Text),
+        Column("Limit", Kind::Text),
         Column("Share", Kind::Number),
         Column("Wanted", Kind::Number),
+        Column("Hot owners", Kind::Number),
         Column("Rate", Kind::Number),
         Column("Burst", Kind::Number),
         Column("Problem", Kind::Prose),
@@ -34,7 +35,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             @if let Some(pushes) = lines::pushes(status) { p { (pushes) } }
             @if !status.shares.is_empty() {
                 @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
-                (table("Budgets that the fleet has in common", &share_columns, &cells(lines::shares(status))))
+                (table("Limits in common", &share_columns, &cells(lines::shares(status))))
             }
             p { (lines::nodes_in_all(status)) }
             @if !status.nodes.is_empty() {

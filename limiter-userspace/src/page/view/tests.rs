@@ -104,7 +104,8 @@ fn fleet() -> FleetStatus {
         "heard": 6, "refused": {EVIL: 7}, "pushes": {EVIL: 8}, "letters_error": EVIL,
         "nodes": {EVIL: {"version": EVIL, "policy": EVIL, "ago_ns": 9}},
         "shares": {EVIL: {
-            "share_billionths": 123_456_789, "wanted_billionths": 1_000_000_000, "rate": 10, "burst": 11,
+            "share_billionths": 123_456_789, "wanted_billionths": 1_000_000_000, "hot": 12, "rate": 10,
+            "burst": 11,
             "error": EVIL,
         }},
     }))

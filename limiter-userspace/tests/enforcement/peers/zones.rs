@@ -49,7 +49,7 @@ fn zone(number: usize) -> String {
 }
 
 /// Returns a query for the addresses of a name.
-fn query(id: u16, name: &str) -> Vec<u8> {
+pub(super) fn query(id: u16, name: &str) -> Vec<u8> {
     let mut query = id.to_be_bytes().to_vec();
     query.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     for label in name.split('.') {

@@ -371,7 +371,7 @@ fn perform(
             ask(node, now_ns, wanted, memory, bucket, &mut say);
         }
         Act::Ask(header, ask) => {
-            if let Some(loan) = node.hear_ask(now_ns, (header, ask), memory, bucket) {
+            if let Some(loan) = node.hear_ask(now_ns, wanted, (header, ask), memory, bucket) {
                 say(header.from, Message::Loan(loan));
                 tell(node, now_ns, wanted, memory, &mut say);
             }

@@ -97,7 +97,7 @@ impl Keeper {
     }
 
     /// Goes on with the limits of the policy in force. One whose terms have changed has other budgets, and
-    /// begins at its floor.
+    /// stays at its floor until it begins.
     pub(super) fn follow(&mut self, limits: &[Limit], now_ns: u64) {
         let mut before = std::mem::take(&mut self.joints);
         let nodes = self.members.count();
@@ -223,7 +223,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Heats owners of which packets were refused, and those that are the only ones of their limits.
+    /// Heats owners that are the only ones of their limits, for which there is always room, and those of which
+    /// packets were refused.
     fn heat_wanting(
         &mut self,
         host: impl Host,
@@ -231,9 +232,11 @@ impl Keeper {
         due: &mut DueNow,
     ) -> Result<(), DatapathError> {
         let only = self.joints.values().filter(|joint| joint.has_begun);
-        let mut owners: Vec<_> = only.filter_map(Joint::only_owner).collect();
-        owners.extend(host.wanting(MOST_HOT.saturating_sub(self.hot.len()))?);
-        for key in self.heat(host, &owners)? {
+        let only: Vec<_> = only.filter_map(Joint::only_owner).collect();
+        let mut new = self.heat(host, &only, usize::MAX)?;
+        let wanting = host.wanting(MOST_HOT.saturating_sub(self.hot.len()))?;
+        new.append(&mut self.heat(host, &wanting, MOST_HOT)?);
+        for key in new {
             if let Some(hot) = self.hot.get_mut(&key) {
                 due.note(key, hot.due(now_ns, &self.memory));
             }
@@ -241,15 +244,16 @@ impl Keeper {
         Ok(())
     }
 
-    /// Gives owners words of their own, if there is room; returns which are new.
+    /// Gives owners words of their own, while there are fewer than `most`; returns which are new.
     fn heat(
         &mut self,
         host: impl Host,
         owners: &[BucketKey],
+        most: usize,
     ) -> Result<Vec<BucketKey>, DatapathError> {
         let mut new = Vec::new();
         for key in owners {
-            if self.hot.len() >= MOST_HOT {
+            if self.hot.len() >= most {
                 break;
             }
             let Entry::Vacant(place) = self.hot.entry(*key) else {
@@ -300,7 +304,7 @@ impl Keeper {
                 Hearing::OtherStart | Hearing::None => {}
             }
         }
-        if let Err(error) = self.heat(host, &unknown) {
+        if let Err(error) = self.heat(host, &unknown, MOST_HOT) {
             self.note(&error.to_string(), now_ns);
         }
         said.notes = self.batch(host, now_ns, &acts);
@@ -397,10 +401,15 @@ impl Keeper {
     /// Tells what this node has, by the limits' names: of a limit with many owners, what it has of those of which
     /// it knows nothing.
     pub(super) fn status(&self, now_ns: u64) -> BTreeMap<String, FleetShare> {
+        let mut hot = BTreeMap::<LimitName, u64>::new();
+        for owner in self.hot.values() {
+            *hot.entry(owner.budget.limit).or_default() += 1;
+        }
         let joints = self.joints.values();
         joints
             .map(|joint| {
-                let only = joint.only_owner().and_then(|key| self.hot.get(&key));
+                let only_owner = joint.only_owner();
+                let only = only_owner.and_then(|key| self.hot.get(&key));
                 let share = match only {
                     Some(hot) => hot.share(now_ns),
                     None if joint.has_begun => self.unknown.word.parts(),
@@ -411,6 +420,8 @@ impl Keeper {
                 let status = FleetShare {
                     share_billionths: u64::from(share.number()) * 100,
                     wanted_billionths: wanted,
+                    hot: (only_owner.is_none())
+                        .then(|| hot.get(&joint.name).copied().unwrap_or_default()),
                     rate: rate.a_second(),
                     burst: rate.burst,
                     error: joint.error(now_ns),

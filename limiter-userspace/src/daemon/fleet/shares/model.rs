@@ -59,6 +59,11 @@ impl Model {
         self.owners.borrow().len()
     }
 
+    /// Returns whether an owner has a word of its own.
+    pub(super) fn has_word(&self, owner: &BucketKey) -> bool {
+        self.owners.borrow().contains_key(owner)
+    }
+
     /// Forgets how often what was done.
     pub(super) fn forget_counts(&self) {
         self.waits.set(0);

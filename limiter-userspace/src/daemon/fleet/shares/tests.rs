@@ -8,12 +8,13 @@ use limiter_common::{
     address::Address,
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
     owner::BucketKey,
-    strategy::gcra::Gcra,
+    strategy::gcra::{Gcra, Parts},
 };
 use limiter_fleet::{Letter, Members, Renewal, Terms};
 use limiter_policy::policy::{Limit, Rate, in_common::floor_of};
 
 mod cost;
+mod room;
 
 use super::{
     keeper::{Keeper, Said},
@@ -70,14 +71,7 @@ impl World {
     ) -> Self {
         let members = Members::new((0..nodes).map(|number| format!("node-{number}"))).unwrap();
         let id = LimitId(32);
-        let limit = Limit {
-            name: "All".to_owned(),
-            id,
-            id_format,
-            cost: Cost::Packets,
-            fleet_nodes: Some(members.count()),
-            ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
-        };
+        let limit = limit(id, id_format, rate, &members);
         let whole = whole(rate);
         let address = |number| Address::v4([192, 0, 2, number]);
         let owners: Vec<_> = match id_format {
@@ -265,6 +259,18 @@ impl World {
     }
 }
 
+/// Returns a limit that these nodes have in common.
+fn limit(id: LimitId, id_format: IdFormat, rate: Rate, members: &Members) -> Limit {
+    Limit {
+        name: format!("{id:?}"),
+        id,
+        id_format,
+        cost: Cost::Packets,
+        fleet_nodes: Some(members.count()),
+        ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
+    }
+}
+
 fn whole(rate: Rate) -> Gcra {
     Gcra::new(rate.burst, rate.count, rate.period_ns).unwrap()
 }
@@ -369,6 +375,24 @@ fn owners_are_hot_while_they_need_something() {
         let shares = [0, 1, 2].map(|host: usize| world.hosts[host].model.share(owner).number());
         assert_eq!(shares, [3_333_333; 3]);
     }
+}
+
+/// A bank that needs nothing any more lends all, also if it had nothing to ask for when it stopped to need it.
+#[test]
+fn what_a_bank_no_longer_needs_is_lent() {
+    let mut world = World::new(1, 5, rate(20_000, 6_000), 0);
+    world.run_for(3_000);
+    // Without a store, each has its own.
+    world.demand(&[5_000; 5]);
+    for _ in 0..5_000 {
+        world.run_for(1);
+        world.under_way.clear();
+    }
+    world.demand(&[0, 0, 0, 5_000, 5_000]);
+    world.run_for(4_000);
+    world.used(1);
+    world.run_for(2_000);
+    assert!((940..=1_000).contains(&world.used(2_000)));
 }
 
 /// A node that begins to need more while another has used up all gets a larger bucket, and no more tokens.

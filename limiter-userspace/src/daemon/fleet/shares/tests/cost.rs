@@ -61,14 +61,7 @@ impl Costs {
         let rate = rate(20_000, 100_000);
         let members = Members::new((0..NODES).map(|number| format!("node-{number}"))).unwrap();
         let id = LimitId(32);
-        let limit = Limit {
-            name: "Each".to_owned(),
-            id,
-            id_format: IdFormat::IpAddress,
-            cost: Cost::Packets,
-            fleet_nodes: Some(members.count()),
-            ..Limit::of_built_in(&BUILT_IN[0], Some(rate))
-        };
+        let limit = limit(id, IdFormat::IpAddress, rate, &members);
         let address = |number: u32| Address::v4((0x0a00_0000 + number).to_be_bytes());
         let owners = (0..OWNERS).map(|number| BucketKey::of_source(id, address(number), 32));
         let keys = Keys {

@@ -1,0 +1,113 @@
+//! Nodes admit what a limit says in common, wherever packets come.
+
+mod owners;
+mod total;
+mod watch;
+
+use std::{
+    num::NonZeroU32,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail, ensure};
+use serde_json::Value;
+use testbed::{Frame, Limiter, Load, Progress};
+
+use super::{Fleet, PACE, status, store};
+
+/// Thrice as many packets a second as the fleet admits.
+const FLOOD: NonZeroU32 = NonZeroU32::new(12_000).unwrap();
+
+/// After this time no bucket has more left than what comes back.
+const DRAINED: Duration = Duration::from_secs(4);
+
+/// How long the nodes may take to do what they do within seconds on a machine that has time for them. What
+/// they may not do, they may not do however long it takes.
+const IN_THE_END: Duration = Duration::from_mins(1);
+
+/// Returns a node's share, in thousandths.
+pub(super) fn share(status: &Value) -> u64 {
+    share_of("All", status)
+}
+
+/// Returns its share of a limit; if the limit has many owners, of each that is not hot.
+fn share_of(limit: &str, status: &Value) -> u64 {
+    let share = status["shares"][limit]["share_billionths"].as_u64();
+    share.unwrap_or_default() / 1_000_000
+}
+
+/// Waits until each of two nodes has its half: banks open after two seconds.
+fn wait_for_halves(fleet: &Fleet, limit: &str) -> Result<()> {
+    for node in &fleet.nodes {
+        wait_for_share_of(limit, node, |share| share >= 499)?;
+    }
+    Ok(())
+}
+
+/// Waits until a node's share is as it should be; returns how long that took.
+pub(super) fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
+    wait_for_share_of("All", node, is_right)
+}
+
+fn wait_for_share_of(
+    limit: &str,
+    node: &Limiter,
+    is_right: impl Fn(u64) -> bool,
+) -> Result<Duration> {
+    let begun = Instant::now();
+    loop {
+        let status = status(node)?;
+        if is_right(share_of(limit, &status)) {
+            return Ok(begun.elapsed());
+        }
+        ensure!(
+            begun.elapsed() < IN_THE_END,
+            "the share is not as it should be: {status:#}\n{}",
+            node.log()?
+        );
+        thread::sleep(PACE);
+    }
+}
+
+/// Packets that come to a node until they are stopped.
+pub(super) struct Flood {
+    progress: Progress,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Flood {
+    pub(super) fn of(fleet: &Fleet, number: usize) -> Result<Self> {
+        let frame = Frame::new(
+            store::address(number).parse()?,
+            store::node_address(number).parse()?,
+        );
+        Self::with(fleet, number, vec![frame.udp(1_000, 9, b"")?])
+    }
+
+    /// Sends these frames in turn.
+    fn with(fleet: &Fleet, number: usize, frames: Vec<Vec<u8>>) -> Result<Self> {
+        let sender = fleet.store.sender(number)?;
+        let progress = sender.progress();
+        let load = Load::steady(FLOOD, Duration::from_hours(1));
+        let thread = thread::spawn(move || sender.send(load, &frames).map(drop));
+        Ok(Self {
+            progress,
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) fn stop(mut self) -> Result<()> {
+        self.progress.stop();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(sent)) => sent,
+            _ => bail!("the sender has panicked"),
+        }
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.progress.stop();
+    }
+}

@@ -1,0 +1,170 @@
+//! Limits with many owners: each has one budget on all nodes.
+
+use std::{net::IpAddr, ops::RangeInclusive, thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testbed::{Frame, PinDirectory};
+
+use super::{
+    DRAINED, Flood, wait_for_halves,
+    watch::{Budget, Watch},
+};
+use crate::{
+    peers::{
+        fleet::{ARGUMENTS, Fleet, status, store, wait_until},
+        zones::query,
+    },
+    take_turn,
+};
+
+/// Limits of all kinds of owners and costs. One owner's address has an override.
+const LIMITS: &str = "zones: [attacked.test]
+overrides:
+  - Overridden: {ids: [{id: 192.0.2.9}], burst: 5000, count: 1000, period: 1s}
+limits:
+  Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
+  Each: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
+         count: 4000, period: 1s}
+  Overridden: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 10}, scope: fleet, burst: 500,
+         count: 100, period: 1s}
+  Ranges: {id: ipv6RangeCIDR, cost: bytes, match: {protocol: udp, destination-port: 11}, scope: fleet,
+         burst: 2500000, count: 500000, period: 1s}
+  Connects: {id: ipAddress, cost: new-connections, scope: fleet, burst: 5000, count: 1000, period: 1s}
+  Zones: {id: zone, cost: packets, scope: fleet, burst: 5000, count: 1000, period: 1s}";
+
+const EACH: Budget = packets("Each", 4_000);
+
+const ALL_KINDS: [Budget; 4] = [
+    packets("Overridden", 1_000),
+    Budget {
+        limit: "Ranges",
+        passed: "passed_bytes",
+        rate: 500_000,
+    },
+    packets("Connects", 1_000),
+    packets("Zones", 1_000),
+];
+
+/// A part of the budget, in percent: nearly all. A frame of 600 bytes has room or has not.
+const NEARLY_ALL: RangeInclusive<u64> = 92..=100;
+
+const fn packets(limit: &'static str, rate: u64) -> Budget {
+    Budget {
+        limit,
+        passed: "passed_packets",
+        rate,
+    }
+}
+
+/// The owner whose packets come to all nodes.
+const OWNER: &str = "192.0.2.9";
+
+fn frame(source: &str, number: usize) -> Result<Frame> {
+    let source: IpAddr = source.parse()?;
+    let destination = match source {
+        IpAddr::V4(_) => store::node_address(number).parse()?,
+        IpAddr::V6(_) => "2001:db8:ffff::1".parse()?,
+    };
+    Ok(Frame::new(source, destination))
+}
+
+/// Has a node get far more packets of one address than the fleet admits.
+fn flood_of_one(fleet: &Fleet, number: usize) -> Result<Flood> {
+    let frame = frame(OWNER, number)?.udp(1_000, 9, b"")?;
+    Flood::with(fleet, number, vec![frame])
+}
+
+/// Has a node get packets of an owner of each other kind.
+fn flood_of_all_kinds(fleet: &Fleet, number: usize) -> Result<Flood> {
+    // Each node gets those of another host of the range.
+    let in_range = format!("2001:db8:5::{number}");
+    let frames = vec![
+        frame(OWNER, number)?.udp(1_000, 10, b"")?,
+        frame(&in_range, number)?.udp(1_000, 11, &[0; 538])?,
+        frame(OWNER, number)?.tcp_syn(1_000, 80, 1)?,
+        frame("192.0.2.10", number)?.udp(1_000, 53, &query(1, "www.attacked.test"))?,
+    ];
+    Flood::with(fleet, number, frames)
+}
+
+fn hot_owners(status: &Value, limit: &str) -> u64 {
+    status["shares"][limit]["hot"].as_u64().unwrap_or_default()
+}
+
+/// An owner of each kind gets nearly all that its limit says, at one node, at another and at both, and never more.
+#[test]
+fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
+    let _turn = take_turn();
+    let fleet = Fleet::with(&["a", "b"], LIMITS)?;
+    let mut watch = Watch::begin(&fleet, &ALL_KINDS)?;
+    let mut all_use = |what: &str| {
+        println!("{what}");
+        watch.used_within(&fleet, DRAINED)?;
+        watch.wait_for_use(&fleet, NEARLY_ALL)
+    };
+    let first = flood_of_all_kinds(&fleet, 1)?;
+    all_use("at one node")?;
+    let second = flood_of_all_kinds(&fleet, 2)?;
+    all_use("at both")?;
+    first.stop()?;
+    all_use("at the other")?;
+    second.stop()?;
+    for budget in ALL_KINDS {
+        for node in &fleet.nodes {
+            // The others of the limit stay at home meanwhile; in the end this one, too.
+            ensure!(hot_owners(&status(node)?, budget.limit) <= 1);
+            wait_until(node, |status| hot_owners(status, budget.limit) == 0)?;
+        }
+    }
+    fleet.stop()
+}
+
+/// Daemons that stall, are killed and start anew while their programs go on, and a store that stalls, is lost and
+/// begins empty: never is more admitted than the limit says.
+#[test]
+fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
+    let _turn = take_turn();
+    let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
+    wait_for_halves(&fleet, "Each")?;
+    // The first one's programs stay when its daemon is killed.
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    fleet.nodes[0].terminate()?;
+    fleet.nodes[0].restart_with(&[&ARGUMENTS[..], &[&argument]].concat())?;
+    let mut watch = Watch::begin(&fleet, &[EACH])?;
+    let mut wait = |fleet: &Fleet, seconds| {
+        let used = watch.used_within(fleet, Duration::from_secs(seconds));
+        used.map(drop)
+    };
+    let first = flood_of_one(&fleet, 1)?;
+    wait(&fleet, DRAINED.as_secs())?;
+    // It holds nearly all, which ends without it.
+    fleet.nodes[0].signal(Signal::SIGSTOP)?;
+    let second = flood_of_one(&fleet, 2)?;
+    thread::sleep(Duration::from_secs(4));
+    fleet.nodes[0].signal(Signal::SIGCONT)?;
+    wait(&fleet, 3)?;
+    fleet.nodes[0].kill()?;
+    thread::sleep(Duration::from_secs(4));
+    fleet.nodes[0].restart()?;
+    wait(&fleet, 3)?;
+    fleet.nodes[0].kill()?;
+    fleet.nodes[0].restart()?;
+    wait(&fleet, 4)?;
+    fleet.store.command(&["client", "pause", "4000", "all"])?;
+    wait(&fleet, 6)?;
+    first.stop()?;
+    wait(&fleet, 2)?;
+    fleet.store.kill()?;
+    let first = flood_of_one(&fleet, 1)?;
+    wait(&fleet, 3)?;
+    fleet.store.run()?;
+    wait(&fleet, 5)?;
+    second.stop()?;
+    // After all that, one node gets nearly all again.
+    watch.wait_for_use(&fleet, 93..=100)?;
+    first.stop()?;
+    fleet.stop()
+}

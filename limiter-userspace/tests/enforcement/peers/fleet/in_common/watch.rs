@@ -1,0 +1,141 @@
+//! What nodes admit together of a budget, which is checked at each look.
+
+use std::{
+    ops::RangeInclusive,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+use testbed::Limiter;
+
+use super::{Fleet, IN_THE_END, status, wait_for_halves};
+
+/// How long shares are used while it is measured how much of the budget that is.
+const MEASURED: Duration = Duration::from_secs(4);
+
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// The budget of a limit's only busy owner, with a burst of as much as comes back in five seconds: so tokens that come
+/// from nowhere are not hidden by those that come back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) limit: &'static str,
+    /// The counter of what it admits, in the limit's status.
+    pub(super) passed: &'static str,
+    /// In tokens a second.
+    pub(super) rate: u64,
+}
+
+impl Budget {
+    /// After this time a bucket is full that nobody takes from: any share of the burst comes back in it.
+    const FULL: Duration = Duration::from_millis(5_100);
+
+    const fn burst(&self) -> u64 {
+        5 * self.rate
+    }
+
+    /// Returns the tokens that come back in a time.
+    fn came_in(&self, time: Duration) -> Result<i64> {
+        let us = i64::try_from(time.as_micros())?;
+        Ok(us * i64::try_from(self.rate)? / 1_000_000)
+    }
+
+    fn admitted(&self, status: &Value) -> Result<u64> {
+        let passed = status["limits"][self.limit][self.passed].as_u64();
+        passed.context("no such limit")
+    }
+}
+
+/// What the nodes admit, in all: of each budget one bucket with the whole would have admitted it between any two
+/// looks, and so over any time.
+pub(super) struct Watch {
+    begun: Instant,
+    /// Of each budget: by how much what was admitted was most below what had come back by a look.
+    budgets: Vec<(Budget, i64)>,
+}
+
+impl Watch {
+    /// Begins when both nodes have their halves, and all buckets are full: so nothing that comes from nowhere is
+    /// hidden by what somebody has not used.
+    pub(super) fn begin(fleet: &Fleet, budgets: &[Budget]) -> Result<Self> {
+        for budget in budgets {
+            wait_for_halves(fleet, budget.limit)?;
+        }
+        thread::sleep(Budget::FULL);
+        let mut watch = Self {
+            begun: Instant::now(),
+            budgets: budgets.iter().map(|budget| (*budget, i64::MAX)).collect(),
+        };
+        watch.look(fleet)?;
+        Ok(watch)
+    }
+
+    /// Checks that no more was admitted since any other look than the limits say; returns how much in all, of each
+    /// budget.
+    pub(super) fn look(&mut self, fleet: &Fleet) -> Result<Vec<u64>> {
+        let before = self.begun.elapsed();
+        let nodes = fleet.nodes.iter().map(Limiter::status);
+        let nodes = nodes.collect::<Result<Vec<_>>>()?;
+        let after = self.begun.elapsed();
+        let budgets = self.budgets.iter_mut();
+        let looks = budgets.map(|(budget, behind)| {
+            let admitted = nodes.iter().map(|status| budget.admitted(status));
+            let admitted = admitted.sum::<Result<u64>>()?;
+            let count = i64::try_from(admitted)?;
+            *behind = (*behind).min(count - budget.came_in(before)?);
+            let taken = count - budget.came_in(after)? - *behind;
+            // The time is rounded down.
+            let most = i64::try_from(budget.burst())? + 1;
+            let limit = budget.limit;
+            println!("{after:?}: {limit} admitted {admitted}, {taken} of {most} above the rate");
+            ensure!(
+                taken <= most,
+                "{limit}: {taken} more than the rate, of {most}"
+            );
+            Ok(admitted)
+        });
+        looks.collect()
+    }
+
+    /// Looks for a time; returns the part of each budget that was used meanwhile, in percent, by the rate.
+    pub(super) fn used_within(&mut self, fleet: &Fleet, time: Duration) -> Result<Vec<u64>> {
+        let (before, begun) = (self.look(fleet)?, Instant::now());
+        loop {
+            thread::sleep(LOOK);
+            let (after, passed) = (self.look(fleet)?, begun.elapsed());
+            if passed >= time {
+                let budgets = self.budgets.iter().zip(before.into_iter().zip(after));
+                let used = budgets.map(|((budget, _), (before, after))| {
+                    let came = u64::try_from(budget.came_in(passed)?)?;
+                    Ok((after - before) * 100 / came.max(1))
+                });
+                return used.collect();
+            }
+        }
+    }
+
+    /// Looks until such a part of each budget is used, in percent: not at once while shares or packets are
+    /// late, as the machine may have no time for them.
+    pub(super) fn wait_for_use(&mut self, fleet: &Fleet, right: RangeInclusive<u64>) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let used = self.used_within(fleet, MEASURED)?;
+            println!(
+                "{used:?} % were used, {:?} after the change",
+                begun.elapsed()
+            );
+            if used.iter().all(|used| right.contains(used)) {
+                return Ok(());
+            }
+            if begun.elapsed() > IN_THE_END {
+                for node in &fleet.nodes {
+                    println!("{:#}\n{}", status(node)?, node.log()?);
+                }
+                bail!("{used:?} % were used, not {right:?}");
+            }
+        }
+    }
+}
