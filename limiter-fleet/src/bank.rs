@@ -223,11 +223,15 @@ impl Bank {
         changed
     }
 
-    /// Returns until when nothing that is lent ends.
+    /// Returns until when nothing that is lent ends, unless a renewal ceases, and nobody is to be told anything.
     pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
+        if self.settled.is_none() && !self.accounts.is_empty() {
+            return now;
+        }
         let lent = self.accounts.iter().flat_map(|account| {
+            let of = (account.of, account.question.0);
             let lent = [account.kept, account.answered].into_iter();
-            lent.map(|lent| account.end(&lent, memory))
+            lent.map(move |lent| memory.lent_calm_until(now, of, lent.until, lent.last))
         });
         lent.filter(|end| *end > now).min().unwrap_or(u64::MAX)
     }

@@ -49,6 +49,8 @@ pub struct Memory {
     asked: u64,
     /// From when on this node renews what it has lent: what it has lost count of is over.
     renews_from: u64,
+    /// How often renewals of what this node has lent have ceased.
+    lapses: u64,
     others: BTreeMap<NodeId, Other>,
 }
 
@@ -63,6 +65,7 @@ struct Other {
     /// Its last question for a renewal, and the renewals of what that start has borrowed here.
     renewed: (Boot, u64),
     lent: Renewals,
+    has_lapsed: bool,
     /// This node's own last question for one, when it was asked, and the renewals of what is borrowed there.
     number: u64,
     asked_at: u64,
@@ -84,6 +87,7 @@ impl Memory {
             nodes,
             asked: 0,
             renews_from: now.saturating_add(terms.lent_ns()),
+            lapses: 0,
             others: BTreeMap::new(),
         }
     }
@@ -171,6 +175,17 @@ impl Memory {
         asks
     }
 
+    /// Returns how often renewals of what this node has lent have ceased by now: until that changes, what is renewed lasts.
+    pub fn lapses(&mut self, now: u64) -> u64 {
+        for other in self.others.values_mut() {
+            if !other.has_lapsed && !other.lent.hold(now) {
+                other.has_lapsed = true;
+                self.lapses += 1;
+            }
+        }
+        self.lapses
+    }
+
     /// Hears what a letter whose notes count says of renewals; returns what is to be answered.
     pub fn hear_renewal(&mut self, now: u64, header: &Header, renewal: &Renewal) -> Renewal {
         let other = self.others.entry(header.from).or_default();
@@ -189,6 +204,10 @@ impl Memory {
             // A node that has begun anew has nothing of what it borrowed before.
             other.lent = Renewals::default();
         }
+        if !other.lent.hold(now) {
+            self.lapses += 1;
+        }
+        other.has_lapsed = false;
         other.renewed = question;
         // Before anybody can hear of it.
         let until = now.saturating_add(self.terms.lent_ns());
@@ -216,6 +235,20 @@ impl Memory {
     pub(crate) fn lent_until(&self, (to, boot): (NodeId, Boot), until: u64, last: u64) -> u64 {
         match self.others.get(&to) {
             Some(other) if other.renewed.0 == boot => other.lent.end(until, last),
+            _ => until,
+        }
+    }
+
+    /// Returns until when a loan to a start of a node lasts at least, unless a renewal ceases.
+    pub(crate) fn lent_calm_until(
+        &self,
+        now: u64,
+        (to, boot): (NodeId, Boot),
+        until: u64,
+        last: u64,
+    ) -> u64 {
+        match self.others.get(&to) {
+            Some(other) if other.renewed.0 == boot => other.lent.calm(now, until, last),
             _ => until,
         }
     }

@@ -119,7 +119,8 @@ impl Node {
         })
     }
 
-    /// Returns until when [`Self::ask`] does nothing, if the demand stays as it is, and no letter about the budget comes.
+    /// Returns until when there is nothing to do, if the demand stays as it is, no letter about the budget comes, and
+    /// [`Memory::lapses`] stays the same.
     #[must_use]
     pub fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
         let borrowers = self.borrowers.iter();

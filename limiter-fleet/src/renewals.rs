@@ -31,6 +31,15 @@ impl Renewals {
         }
     }
 
+    /// Returns until when a loan lasts at least while [`Self::hold`] stays true.
+    pub(crate) fn calm(&self, now: u64, until: u64, last: u64) -> u64 {
+        if self.hold(now) && until > self.began {
+            until.max(last)
+        } else {
+            self.end(until, last)
+        }
+    }
+
     /// Returns whether the last one is not over.
     pub(crate) const fn hold(&self, now: u64) -> bool {
         now < self.until

@@ -34,6 +34,14 @@ pub(super) enum Act {
     Changed(NodeId),
 }
 
+/// A time in which there is nothing to do.
+#[derive(Clone, Copy, Default)]
+struct Calm {
+    until_ns: u64,
+    wanted: Share,
+    lapses: u64,
+}
+
 /// What is due for an owner.
 pub(super) enum Due {
     Nothing,
@@ -49,7 +57,7 @@ pub(super) struct Hot {
     stakes: Stakes,
     pub(super) home: Share,
     /// `None`: it begins later, as after a crash.
-    node: Option<Node>,
+    node: Option<Box<Node>>,
     begins_ns: u64,
     demand: Demand,
     /// The tokens of the whole that come back in [`WHOLE_NS`].
@@ -65,8 +73,8 @@ pub(super) struct Hot {
     counted: (Parts, u64),
     /// The number of the look at which the kernel had it last.
     pub(super) seen: u64,
-    /// Until when nothing is due while it wants so much; 0: that is not known.
-    calm: (u64, Share),
+    /// Until when nothing is due while it wants so much, and what is renewed lasts; 0: that is not known.
+    calm: Calm,
 }
 
 impl Hot {
@@ -92,14 +100,14 @@ impl Hot {
             rehearsal: None,
             counted: (Parts::LEAST, 0),
             seen: 0,
-            calm: (0, Share::NONE),
+            calm: Calm::default(),
         }
     }
 
     /// Looks at what packets want, and what the kernel has.
     pub(super) fn look(&mut self, share: &OwnerShare, now_ns: u64, id: NodeId) {
         if (share.word, share.after) != (self.word.word, self.word.after) {
-            self.calm.0 = 0;
+            self.calm.until_ns = 0;
         }
         self.word = *share;
         self.wanted = match self.demand.look(share.wanted, now_ns) {
@@ -110,7 +118,7 @@ impl Hot {
             self.quiet_since_ns = now_ns;
         }
         if self.node.is_none() && now_ns >= self.begins_ns {
-            self.node = Some(Node::new(&self.stakes, id));
+            self.node = Some(Box::new(Node::new(&self.stakes, id)));
         }
     }
 
@@ -123,14 +131,41 @@ impl Hot {
         Share::billionths(u64::try_from(part).unwrap_or(u64::MAX))
     }
 
-    /// Returns what is due: nothing, most of the time.
-    pub(super) fn due(&mut self, now_ns: u64, memory: &Memory) -> Due {
-        let (calm_until_ns, wanted) = self.calm;
-        if now_ns < calm_until_ns && wanted == self.wanted {
+    /// Attends to what there is to do, most of the time nothing: notes what is to be renewed, forgets who has borrowed and has
+    /// nothing any more, and says who is to ask anew. Returns what else is due. `lapses`: how often renewals have ceased.
+    pub(super) fn attend(
+        &mut self,
+        now_ns: u64,
+        lapses: u64,
+        memory: &mut Memory,
+        mut say: impl FnMut(NodeId, Note),
+    ) -> Due {
+        let calm = &self.calm;
+        if now_ns < calm.until_ns && (calm.wanted, calm.lapses) == (self.wanted, lapses) {
             return Due::Nothing;
         }
-        let Some(node) = &self.node else {
+        let Some(node) = &mut self.node else {
             return Due::Nothing;
+        };
+        node.note_use(now_ns, memory);
+        node.tidy(now_ns, memory);
+        let (budget, message) = (self.budget, Message::Changed);
+        for to in node.changed(now_ns, self.wanted, memory) {
+            say(to, Note { budget, message });
+        }
+        let (due, until_ns) = self.due(now_ns, memory);
+        self.calm = Calm {
+            until_ns,
+            wanted: self.wanted,
+            lapses,
+        };
+        due
+    }
+
+    /// Returns what is due, and until when nothing will be.
+    fn due(&self, now_ns: u64, memory: &Memory) -> (Due, u64) {
+        let Some(node) = &self.node else {
+            return (Due::Nothing, 0);
         };
         let (share, until_ns) = self.in_force(now_ns);
         // What ends soon need not be put in force for that long.
@@ -139,25 +174,20 @@ impl Hot {
             || (soon.until.is_none() && until_ns != FOREVER)
             || node.would_ask(now_ns, self.wanted, memory)
         {
-            return Due::Act;
+            return (Due::Act, 0);
         }
-        let calm_until_ns = node.calm_until(now_ns, memory).saturating_sub(MARGIN_NS);
-        if until_ns == FOREVER {
-            self.calm = (calm_until_ns, self.wanted);
-            return Due::Nothing;
-        }
+        let calm_ns = node.calm_until(now_ns, memory).saturating_sub(MARGIN_NS);
         // As late as may be, but for a renewal that is lost.
-        let lengthens_ns = until_ns.saturating_sub(memory.terms().loan_ns / 5 * 2);
-        if now_ns < lengthens_ns {
-            self.calm = (calm_until_ns.min(lengthens_ns), self.wanted);
-            return Due::Nothing;
-        }
+        let lengthens_ns = match until_ns {
+            FOREVER => u64::MAX,
+            until_ns => until_ns.saturating_sub(memory.terms().loan_ns / 5 * 2),
+        };
         match soon.until {
-            Some(later_ns) if later_ns > until_ns => {
+            Some(later_ns) if now_ns >= lengthens_ns && later_ns > until_ns => {
                 let word = ShareWord::new(share, later_ns);
-                Due::Lengthened(OwnerShare { word, ..self.word })
+                (Due::Lengthened(OwnerShare { word, ..self.word }), 0)
             }
-            _ => Due::Nothing,
+            _ => (Due::Nothing, calm_ns.min(lengthens_ns)),
         }
     }
 
@@ -193,14 +223,14 @@ impl Hot {
         let Some(node) = &self.node else {
             return false;
         };
-        self.calm.0 = 0;
+        self.calm.until_ns = 0;
         let is_first = self.rehearsal.is_none();
         if is_first {
             self.counted = self.in_force(now_ns);
         }
         let rehearsal = self.rehearsal.get_or_insert_with(|| {
             // Few owners have one.
-            Box::new((node.clone(), Share::WHOLE))
+            Box::new((Node::clone(node), Share::WHOLE))
         });
         let (node, least) = &mut **rehearsal;
         let mut bucket = Rehearsal { least: *least };
@@ -306,32 +336,13 @@ impl Hot {
         }
     }
 
-    /// Notes what is to be renewed, and forgets who has borrowed, and has nothing any more. Says who is to ask
-    /// anew.
-    pub(super) fn tidy(
-        &mut self,
-        now_ns: u64,
-        memory: &mut Memory,
-        mut say: impl FnMut(NodeId, Note),
-    ) {
-        let Some(node) = &mut self.node else {
-            return;
-        };
-        node.note_use(now_ns, memory);
-        node.tidy(now_ns, memory);
-        let (budget, message) = (self.budget, Message::Changed);
-        for to in node.changed(now_ns, self.wanted, memory) {
-            say(to, Note { budget, message });
-        }
-    }
-
     /// Returns whether nobody has needed more than it has at home for so long, and the kernel has that.
     pub(super) fn is_cool(&self, now_ns: u64, for_ns: u64, memory: &Memory) -> bool {
         let home = OwnerShare::new(ShareWord::forever(parts_of(self.home)), parts_of(self.home));
         let is_at_home = |node: &Node| node.is_at_home(now_ns, memory);
         (self.word.word, self.word.after) == (home.word, home.after)
             && now_ns.saturating_sub(self.quiet_since_ns) >= for_ns
-            && self.node.as_ref().is_some_and(is_at_home)
+            && self.node.as_deref().is_some_and(is_at_home)
     }
 
     /// Forgets the owner.

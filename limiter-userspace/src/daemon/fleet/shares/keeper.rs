@@ -33,8 +33,8 @@ pub(super) const MOST_HOT: usize = MOST_OWNERS as usize / 4 * 3;
 /// How long an owner stays hot that needs nothing, in nanoseconds.
 const COOLING_NS: u64 = 5_000_000_000;
 
-/// How many looks lie between two that forget what is over.
-const TIDY_LOOKS: u64 = 5;
+/// How many looks lie between two that forget owners that need nothing.
+const COOLING_LOOKS: u64 = 5;
 
 /// The budgets.
 pub(super) struct Keeper {
@@ -66,8 +66,16 @@ struct DueNow {
 }
 
 impl DueNow {
-    fn note(&mut self, key: BucketKey, due: Due) {
-        match due {
+    fn attend(
+        &mut self,
+        key: BucketKey,
+        hot: &mut Hot,
+        now_ns: u64,
+        lapses: u64,
+        memory: &mut Memory,
+    ) {
+        let say = |to, note| self.said.push((to, note));
+        match hot.attend(now_ns, lapses, memory, say) {
             Due::Nothing => {}
             Due::Act => self.acts.push((key, Act::Look)),
             Due::Lengthened(word) => self.words.push((key, word)),
@@ -126,9 +134,8 @@ impl Keeper {
         self.looks += 1;
         let now_ns = host.now_ns();
         self.begin(host, now_ns);
-        let is_to_tidy = self.looks.is_multiple_of(TIDY_LOOKS);
         let mut due = DueNow::default();
-        let looked = self.look_at_owners(host, now_ns, is_to_tidy, &mut due);
+        let looked = self.look_at_owners(host, now_ns, &mut due);
         let looked = looked.and_then(|()| self.heat_wanting(host, now_ns, &mut due));
         if let Err(error) = looked {
             self.note(&error.to_string(), now_ns);
@@ -137,7 +144,7 @@ impl Keeper {
         self.lengthen(host, due.words);
         let mut notes = self.batch(host, now_ns, &due.acts);
         notes.append(&mut due.said);
-        if is_to_tidy {
+        if self.looks.is_multiple_of(COOLING_LOOKS) {
             self.cool(host, now_ns);
         }
         Said {
@@ -188,9 +195,9 @@ impl Keeper {
         &mut self,
         host: impl Host,
         now_ns: u64,
-        is_to_tidy: bool,
         due: &mut DueNow,
     ) -> Result<(), DatapathError> {
+        let lapses = self.memory.lapses(now_ns);
         let mut seen = 0;
         for (key, share) in host.owners()? {
             let hot = match self.hot.entry(key) {
@@ -206,11 +213,7 @@ impl Keeper {
             seen += 1;
             hot.look(&share, now_ns, self.memory.id());
             hot.seen = self.looks;
-            if is_to_tidy {
-                let say = |to, note| due.said.push((to, note));
-                hot.tidy(now_ns, &mut self.memory, say);
-            }
-            due.note(key, hot.due(now_ns, &self.memory));
+            due.attend(key, hot, now_ns, lapses, &mut self.memory);
         }
         if seen == self.hot.len() {
             return Ok(());
@@ -238,7 +241,8 @@ impl Keeper {
         new.append(&mut self.heat(host, &wanting, MOST_HOT)?);
         for key in new {
             if let Some(hot) = self.hot.get_mut(&key) {
-                due.note(key, hot.due(now_ns, &self.memory));
+                // Whatever has ceased, it is new.
+                due.attend(key, hot, now_ns, 0, &mut self.memory);
             }
         }
         Ok(())
