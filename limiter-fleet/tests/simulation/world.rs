@@ -156,6 +156,27 @@ impl World {
                     self.tick(number);
                 }
             }
+            if self.demands_change {
+                self.check_shares();
+            }
+        }
+    }
+
+    /// What programs have in force adds up to no more than the whole: that shows sooner than packets that pass.
+    fn check_shares(&mut self) {
+        for owner in 0..self.owners.count() {
+            let hosts = self.hosts.iter_mut();
+            let shares = hosts.map(|host| {
+                let local = host.local(self.now);
+                let share = host.parts[owner].bucket.share(local);
+                share.in_billionths()
+            });
+            let all: u64 = shares.sum();
+            assert!(
+                all <= Share::WHOLE.in_billionths(),
+                "shares above the budget at {} ms: {all}",
+                self.now / MS
+            );
         }
     }
 
