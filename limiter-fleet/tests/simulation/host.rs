@@ -172,7 +172,7 @@ impl Host {
                     heard.said.push((header.from, Said::Renewal(answer)));
                 }
                 for part in &mut self.parts {
-                    part.follow(local, &self.memory);
+                    part.lengthen(local, &self.memory);
                 }
             }
             Said::Nothing => {}
@@ -285,6 +285,16 @@ impl Host {
 }
 
 impl Part {
+    /// Has the programs know that they have what they have for longer.
+    fn lengthen(&mut self, local: u64, memory: &Memory) {
+        let share = self.bucket.share(local);
+        if let Some(node) = &self.node
+            && node.in_force(local, memory).share == share
+        {
+            self.follow(local, memory);
+        }
+    }
+
     /// Has the programs know until when they have what they have.
     fn follow(&mut self, local: u64, memory: &Memory) {
         if let Some(node) = &self.node {
