@@ -157,17 +157,17 @@ impl Keeper {
     /// Sets words in which the same share ends later.
     fn lengthen(&mut self, host: impl Host, mut words: Vec<(BucketKey, OwnerShare)>) {
         let now_ns = host.now_ns();
-        let hot = &self.hot;
+        let owners = &self.hot;
         // In a bucket whose word has ended meanwhile tokens are to be counted.
-        words.retain(|(key, _)| hot.get(key).is_some_and(|hot| hot.holds(now_ns)));
+        words.retain(|(key, _)| owners.get(key).is_some_and(|owner| owner.holds(now_ns)));
         if words.is_empty() {
             return;
         }
         let set = host.set_owners(&words);
         for (key, word) in &words {
             match self.hot.get_mut(key) {
-                Some(hot) if set.is_ok() => hot.set(*word),
-                Some(hot) => hot.fail(&mut self.memory, now_ns),
+                Some(owner) if set.is_ok() => owner.set(*word),
+                Some(owner) => owner.fail(&mut self.memory, now_ns),
                 None => {}
             }
         }
@@ -200,8 +200,8 @@ impl Keeper {
         let lapses = self.memory.lapses(now_ns);
         let mut seen = 0;
         for (key, share) in host.owners()? {
-            let hot = match self.hot.entry(key) {
-                Entry::Occupied(hot) => hot.into_mut(),
+            let owner = match self.hot.entry(key) {
+                Entry::Occupied(place) => place.into_mut(),
                 Entry::Vacant(place) => {
                     let new = begun(&self.joints, &self.members, &self.memory, host, &key, share);
                     let Some(new) = new else {
@@ -211,9 +211,9 @@ impl Keeper {
                 }
             };
             seen += 1;
-            hot.look(&share, now_ns, self.memory.id());
-            hot.seen = self.looks;
-            due.attend(key, hot, now_ns, lapses, &mut self.memory);
+            owner.look(&share, now_ns, self.memory.id());
+            owner.seen = self.looks;
+            due.attend(key, owner, now_ns, lapses, &mut self.memory);
         }
         if seen == self.hot.len() {
             return Ok(());

@@ -36,7 +36,7 @@ impl Cpu {
     }
 
     fn elapsed(self) -> Duration {
-        Self::now().0 - self.0
+        Self::now().0.saturating_sub(self.0)
     }
 }
 
