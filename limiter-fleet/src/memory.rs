@@ -285,3 +285,85 @@ impl Other {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BANK: NodeId = NodeId(0);
+    const BORROWER: NodeId = NodeId(1);
+    const TERMS: Terms = Terms::DEFAULT;
+
+    fn memory(id: NodeId, boot: u64) -> Memory {
+        Memory::new(0, id, Boot(boot), TERMS, 2)
+    }
+
+    fn asked(number: u64) -> Renewal {
+        Renewal {
+            asked: Some(number),
+            answered: None,
+        }
+    }
+
+    /// Has the bank hear a renewal by a start of the borrower; returns the number that it answers.
+    fn answered(bank: &mut Memory, now: u64, boot: u64, number: u64) -> Option<u64> {
+        let header = Header {
+            from: BORROWER,
+            to: BANK,
+            boot: Boot(boot),
+            to_boot: bank.boot,
+        };
+        bank.hear_renewal(now, &header, &asked(number)).answered
+    }
+
+    #[test]
+    fn a_renewal_counts_once_and_only_for_the_start_that_asked() {
+        let lent = TERMS.lent_ns();
+        let mut bank = memory(BANK, 5);
+        // What an earlier start has lent is not known.
+        assert_eq!(answered(&mut bank, lent - 1, 7, 1), None);
+        assert_eq!(answered(&mut bank, lent, 7, 1), Some(1));
+        assert_eq!(answered(&mut bank, lent, 7, 1), None);
+        assert_eq!(answered(&mut bank, lent, 7, 3), Some(3));
+        assert_eq!(answered(&mut bank, lent, 7, 2), None);
+        let end = |bank: &Memory, boot| bank.lent_until((BORROWER, Boot(boot)), lent + 1, u64::MAX);
+        assert_eq!([end(&bank, 6), end(&bank, 7)], [lent + 1, 2 * lent]);
+        assert_eq!(answered(&mut bank, lent, 8, 1), Some(1));
+        assert_eq!(answered(&mut bank, lent, 7, 9), None);
+        assert_eq!([end(&bank, 7), end(&bank, 8)], [lent + 1, 2 * lent]);
+        // What it has lost count of is over before it renews anything.
+        bank.lose_count(2 * lent);
+        assert_eq!(answered(&mut bank, 3 * lent - 1, 8, 2), None);
+        assert_eq!(answered(&mut bank, 3 * lent, 8, 3), Some(3));
+    }
+
+    #[test]
+    fn a_borrower_takes_the_answer_to_its_last_renewal_in_time() {
+        let mut borrower = memory(BORROWER, 7);
+        let header = Header {
+            from: BANK,
+            to: BORROWER,
+            boot: Boot(5),
+            to_boot: Boot(7),
+        };
+        assert_eq!(borrower.ask_renewals(0), []);
+        borrower.uses(BANK, 0);
+        assert_eq!(borrower.ask_renewals(0), [(BANK, asked(1))]);
+        let patience = TERMS.patience_ns;
+        assert_eq!(borrower.ask_renewals(patience - 1), []);
+        assert_eq!(borrower.ask_renewals(patience), [(BANK, asked(2))]);
+        let mut takes = |now: u64, number: u64| {
+            let renewal = Renewal {
+                asked: None,
+                answered: Some(number),
+            };
+            borrower.hear_renewal(now, &header, &renewal);
+            borrower.borrowed_until(BANK, now + 1, u64::MAX)
+        };
+        assert_eq!(takes(patience + 5, 1), patience + 6);
+        // From when it was asked for.
+        assert_eq!(takes(patience + 5, 2), patience + TERMS.loan_ns);
+        // What has nothing to be renewed asks for nothing.
+        assert_eq!(borrower.ask_renewals(patience + TERMS.loan_ns), []);
+    }
+}
