@@ -110,7 +110,7 @@ impl Fleet {
             let number = to.0 as usize;
             let hearing = self.places[number].memory.hear(now, &header);
             if hearing != Hearing::Notes {
-                // Who starts there are is known at once.
+                // The other learns at once which start there is.
                 let back = self.places[number].memory.header(from);
                 self.places[from.0 as usize].memory.hear(now, &back);
             }

@@ -167,7 +167,7 @@ impl ShareNode {
             by_node.entry(node).or_default().1.push(note);
         }
         for (node, renewal) in said.renewals {
-            // Of two the later counts.
+            // The later of two counts.
             by_node.entry(node).or_default().0 = renewal;
         }
         let mut letters = Letters::new();
