@@ -194,7 +194,7 @@ impl Memory {
         }
         let question = renewal.asked.map(|number| (header.boot, number));
         let counts = |question: &(Boot, u64)| {
-            // What is asked again was answered, or is late.
+            // A question that comes again was answered, or is late.
             *question > other.renewed && now >= self.renews_from
         };
         let Some(question) = question.filter(counts) else {

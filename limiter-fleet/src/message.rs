@@ -33,7 +33,7 @@ pub struct Loan {
     pub millitokens: u64,
 }
 
-/// What is said about all loans between two nodes at once, whatever they are of.
+/// Words about all loans between two nodes at once, whatever they are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewal {
     /// The borrower asks the bank to renew all that it has lent to it: the number of that question, among all

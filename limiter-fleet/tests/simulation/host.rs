@@ -71,7 +71,7 @@ pub(crate) struct Host {
     pub(crate) forgotten: u64,
 }
 
-/// What is said to a node.
+/// Words of a node to another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said {
     /// About an owner.

@@ -42,7 +42,7 @@ struct Calm {
     lapses: u64,
 }
 
-/// What is due for an owner.
+/// Something that is due for an owner.
 pub(super) enum Due {
     Nothing,
     /// To look.

@@ -51,13 +51,13 @@ pub(super) struct Keeper {
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) notes: Vec<(NodeId, Note)>,
-    /// What is said about all loans at once.
+    /// Words about all loans at once.
     pub(super) renewals: Vec<(NodeId, Renewal)>,
     /// Nodes that think of an earlier start of this one.
     pub(super) strangers: Vec<NodeId>,
 }
 
-/// What is due at a look.
+/// All that is due at a look.
 #[derive(Default)]
 struct DueNow {
     acts: Vec<(BucketKey, Act)>,
