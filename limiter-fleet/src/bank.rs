@@ -8,6 +8,8 @@ pub(crate) struct Bank {
     capital: Share,
     /// By their nodes, in order: few at a time, as those are forgotten who have nothing.
     accounts: Vec<Account>,
+    /// What the node itself wanted when nobody was to be told anything; `None`: something has changed since.
+    settled: Option<Share>,
 }
 
 /// What one borrower may have.
@@ -20,38 +22,58 @@ struct Account {
     kept: Lent,
     answered: Lent,
     wants: Share,
+    /// When it was last told that the answer would be another now.
+    told_at: u64,
 }
 
-/// A share that is lent, until a time by the bank's clock.
+/// A share that is lent.
 #[derive(Clone, Copy, Debug)]
 struct Lent {
     share: Share,
+    /// Until when, by the bank's clock, unless it is renewed, which it is at most until the `last`.
     until: u64,
+    last: u64,
 }
 
 impl Lent {
     const NOTHING: Self = Self {
         share: Share::NONE,
         until: 0,
+        last: 0,
     };
-
-    fn at(self, now: u64) -> Share {
-        if now < self.until {
-            self.share
-        } else {
-            Share::NONE
-        }
-    }
 }
 
 impl Account {
     /// Returns the most that the borrower may use: it has one of the two.
-    fn lent(&self, now: u64) -> Share {
-        self.kept.at(now).max(self.answered.at(now))
+    fn lent(&self, now: u64, memory: &Memory) -> Share {
+        self.at(&self.kept, now, memory)
+            .max(self.at(&self.answered, now, memory))
     }
 
-    fn is_over(&self, now: u64) -> bool {
-        now >= self.kept.until.max(self.answered.until)
+    fn at(&self, lent: &Lent, now: u64, memory: &Memory) -> Share {
+        if lent.share > Share::NONE && self.has(lent, now, memory) {
+            lent.share
+        } else {
+            Share::NONE
+        }
+    }
+
+    /// Returns whether it is not over, be it a share of nothing.
+    fn has(&self, lent: &Lent, now: u64, memory: &Memory) -> bool {
+        now < lent.until || now < self.end(lent, memory)
+    }
+
+    fn end(&self, lent: &Lent, memory: &Memory) -> u64 {
+        memory.lent_until((self.of, self.question.0), lent.until, lent.last)
+    }
+
+    /// Returns whether what it wants counts: whoever has the last answer still has a question.
+    fn lives(&self, now: u64, memory: &Memory) -> bool {
+        self.has(&self.answered, now, memory)
+    }
+
+    fn is_over(&self, now: u64, memory: &Memory) -> bool {
+        !self.has(&self.kept, now, memory) && !self.lives(now, memory)
     }
 }
 
@@ -61,12 +83,14 @@ impl Bank {
         Self {
             capital,
             accounts: Vec::new(),
+            settled: None,
         }
     }
 
     /// Returns what the node itself may use of the capital.
-    pub(crate) fn own(&self, now: u64) -> Share {
-        let lent = self.accounts.iter().map(|account| account.lent(now));
+    pub(crate) fn own(&self, now: u64, memory: &Memory) -> Share {
+        let accounts = self.accounts.iter();
+        let lent = accounts.map(|account| account.lent(now, memory));
         self.capital.without(lent.sum())
     }
 
@@ -81,19 +105,21 @@ impl Bank {
         memory: &Memory,
         bucket: &mut impl Bucket,
     ) -> Option<Loan> {
-        let before = self.own(now);
+        let before = self.own(now, memory);
         let position = self.note(now, header, ask, memory)?;
-        let own = self.own(now);
+        let own = self.own(now, memory);
         let in_force = in_force + own.without(before);
         bucket.change(now, in_force, ask.returned_millitokens);
 
-        let fair = self.fair(now, position, own_want);
+        let fair = self.fair(now, Some(position), own_want, memory);
+        let fair = fair.get(position).copied().unwrap_or_default();
         let account = self.accounts.get_mut(position)?;
-        let kept = account.kept.at(now);
+        let kept = account.at(&account.kept, now, memory);
         let share = fair.min(kept + own);
         account.answered = Lent {
             share,
             until: now.saturating_add(memory.terms().lent_ns()),
+            last: now.saturating_add(memory.terms().renewable_lent_ns()),
         };
         // Before anybody can hear of the loan.
         let millitokens = bucket.change(now, in_force.without(share.without(kept)), 0);
@@ -120,60 +146,117 @@ impl Bank {
                     kept: Lent::NOTHING,
                     answered: Lent::NOTHING,
                     wants: Share::NONE,
+                    told_at: 0,
                 };
                 self.accounts.insert(position, account);
                 position
             }
         };
         let account = self.accounts.get_mut(position)?;
+        let ends = [account.kept, account.answered].map(|lent| account.end(&lent, memory));
+        let until = ends.into_iter().fold(0, u64::max);
         account.kept = Lent {
-            share: account.lent(now).min(ask.keeps),
-            until: account.kept.until.max(account.answered.until),
+            share: account.lent(now, memory).min(ask.keeps),
+            until,
+            // The borrower does not renew it either.
+            last: until,
         };
         account.answered = Lent::NOTHING;
         account.question = question;
         account.wants = ask.wants;
+        self.settled = None;
         Some(position)
     }
 
-    /// Returns what a borrower would have if all had what is fair: those too that asked and had to be given
-    /// nothing, or who came first would keep all.
-    fn fair(&self, now: u64, borrower: usize, own_want: Share) -> Share {
-        let lives =
-            |position: usize| position == borrower || now < self.accounts[position].answered.until;
-        let wants = |position: usize| {
-            if lives(position) {
-                self.accounts[position].wants
+    /// Returns what all borrowers would have if all had what is fair, in their order: those too that asked and had to be
+    /// given nothing, or who came first would keep all. One of them may be `asking`.
+    fn fair(
+        &self,
+        now: u64,
+        asking: Option<usize>,
+        own_want: Share,
+        memory: &Memory,
+    ) -> Vec<Share> {
+        let accounts = (0..).zip(&self.accounts);
+        let wants = accounts.map(|(position, account)| {
+            if asking == Some(position) || account.lives(now, memory) {
+                account.wants
             } else {
                 Share::NONE
             }
-        };
-        let all = (0..self.accounts.len()).map(wants).sum::<Share>() + own_want;
-        if all <= self.capital {
-            return wants(borrower);
+        });
+        let wants: Vec<Share> = wants.collect();
+        if wants.iter().copied().sum::<Share>() + own_want <= self.capital {
+            return wants;
         }
-        let wants = (0..self.accounts.len()).map(|position| wants(position).in_billionths());
-        let wants: Vec<u64> = wants.chain([own_want.in_billionths()]).collect();
+        let wants = wants.into_iter().chain([own_want]);
+        let wants: Vec<u64> = wants.map(Share::in_billionths).collect();
         let given = divide(self.capital.in_billionths(), &wants);
-        given
-            .get(borrower)
-            .map_or(Share::NONE, |given| Share::billionths(*given))
+        given.into_iter().map(Share::billionths).collect()
+    }
+
+    /// Returns the borrowers whose questions would be answered otherwise now, by more than an eighth.
+    pub(crate) fn changed(&mut self, now: u64, own_want: Share, memory: &Memory) -> Vec<NodeId> {
+        let mut changed = Vec::new();
+        if self.settled == Some(own_want) {
+            return changed;
+        }
+        let own = self.own(now, memory);
+        let fair = self.fair(now, None, own_want, memory);
+        let patience_ns = memory.terms().patience_ns;
+        let mut is_settled = true;
+        for (account, fair) in self.accounts.iter_mut().zip(fair) {
+            let has = account.answered.share;
+            let kept = account.at(&account.kept, now, memory);
+            let could_have = fair.min(kept.max(has) + own);
+            let is_other = fair < has.less_an_eighth() || has < could_have.less_an_eighth();
+            let is_to_hear = is_other && account.lives(now, memory);
+            is_settled &= !is_to_hear && kept <= has;
+            if is_to_hear && now.saturating_sub(account.told_at) >= patience_ns {
+                account.told_at = now;
+                changed.push(account.of);
+            }
+        }
+        if is_settled {
+            self.settled = Some(own_want);
+        }
+        changed
+    }
+
+    /// Returns until when nothing that is lent ends, unless a renewal ceases, and nobody is to be told anything.
+    pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
+        if self.settled.is_none() && !self.accounts.is_empty() {
+            return now;
+        }
+        let lent = self.accounts.iter().flat_map(|account| {
+            let of = (account.of, account.question.0);
+            let lent = [account.kept, account.answered].into_iter();
+            lent.map(move |lent| memory.lent_calm_until(now, of, lent.until, lent.last))
+        });
+        lent.filter(|end| *end > now).min().unwrap_or(u64::MAX)
     }
 
     /// Forgets those whose loans are over, but for the numbers of their questions.
     pub(crate) fn tidy(&mut self, now: u64, memory: &mut Memory) {
+        let before = self.accounts.len();
         self.accounts.retain(|account| {
-            let is_over = account.is_over(now);
+            let is_over = account.is_over(now, memory);
             if is_over {
                 memory.forget(account.of, account.question);
             }
             !is_over
         });
+        if self.accounts.len() < before {
+            self.settled = None;
+        }
     }
 
     /// Forgets all, but for the numbers of the questions.
-    pub(crate) fn close(&mut self, memory: &mut Memory) {
+    pub(crate) fn close(&mut self, now: u64, memory: &mut Memory) {
         for account in self.accounts.drain(..) {
+            if !account.is_over(now, memory) {
+                memory.lose_count(now);
+            }
             memory.forget(account.of, account.question);
         }
     }

@@ -1,6 +1,9 @@
 //! A borrower: the share that a node has of one bank.
 
-use crate::{Ask, Bucket, Loan, Memory, NodeId, Share, Terms};
+use crate::{Ask, Bucket, Loan, Memory, NodeId, Share};
+
+/// How many times there are at which loans of one time are asked for again.
+const PARTS: u64 = 64;
 
 /// The share that a node has of one bank, and its questions to it.
 #[derive(Clone, Copy, Debug)]
@@ -11,10 +14,13 @@ pub(crate) struct Borrower {
     asked_at: u64,
     asked_for: Share,
     is_answered: bool,
-    /// How long to wait before the next question, if nothing changes.
-    pause_ns: u64,
+    /// Whether to ask once more: the bank has said that it would answer otherwise now, or it counts more as lent than
+    /// is.
+    asks_again: bool,
     held: Share,
+    /// When the loan ends, unless it is renewed, which it is at most until the `last`.
     until: u64,
+    last: u64,
     /// Tokens that went with a share, in thousandths, and are not given back yet.
     owed: u64,
 }
@@ -27,20 +33,30 @@ impl Borrower {
             asked_at: 0,
             asked_for: Share::NONE,
             is_answered: true,
-            pause_ns: 0,
+            asks_again: false,
             held: Share::NONE,
             until: 0,
+            last: 0,
             owed: 0,
         }
     }
 
     /// Returns what the node may use.
-    pub(crate) fn held(&self, now: u64) -> Share {
-        if now < self.until {
+    pub(crate) fn held(&self, now: u64, memory: &Memory) -> Share {
+        if self.held > Share::NONE && self.has(now, memory) {
             self.held
         } else {
             Share::NONE
         }
+    }
+
+    /// Returns whether the last answer is not over, be it a share of nothing.
+    fn has(&self, now: u64, memory: &Memory) -> bool {
+        now < self.until || now < self.end(memory)
+    }
+
+    fn end(&self, memory: &Memory) -> u64 {
+        memory.borrowed_until(self.bank, self.until, self.last)
     }
 
     /// Asks for as much as the node `wants`, if there is anything new to say, and no answer on its way. Gives
@@ -53,7 +69,7 @@ impl Borrower {
         memory: &mut Memory,
         bucket: &mut impl Bucket,
     ) -> Option<Ask> {
-        let held = self.held(now);
+        let held = self.held(now, memory);
         if !self.would_ask(now, wants, memory) {
             return None;
         }
@@ -63,10 +79,14 @@ impl Borrower {
             self.owed += bucket.change(now, in_force.without(held.without(keeps)), 0);
         }
         self.held = keeps;
+        // Until the answer comes, it is not renewed: the bank counts this and the answer apart.
+        self.until = self.end(memory);
+        self.last = self.until;
         self.number = memory.next_number();
         self.asked_at = now;
         self.asked_for = wants;
         self.is_answered = false;
+        self.asks_again = false;
         Some(Ask {
             number: self.number,
             keeps,
@@ -77,7 +97,9 @@ impl Borrower {
 
     /// Returns whether there is anything new to say, and no answer on its way.
     pub(crate) fn would_ask(&self, now: u64, wants: Share, memory: &Memory) -> bool {
-        self.is_due(now, wants, memory.terms()) && !self.is_waiting(now, memory)
+        now.saturating_sub(self.asked_at) >= memory.terms().shortest_pause_ns()
+            && self.is_due(now, wants, memory)
+            && !self.is_waiting(now, memory)
     }
 
     /// Returns whether an answer may be on its way. None is from a bank that has started anew since.
@@ -87,19 +109,39 @@ impl Borrower {
             && memory.known_since(self.bank) <= self.asked_at
     }
 
-    /// Returns whether there is anything to say: to want much less or much more, or to want it still.
-    fn is_due(&self, now: u64, wants: Share, terms: &Terms) -> bool {
-        let held = self.held(now);
+    /// Returns whether there is anything to say: to want much less or much more, or that it is said in time which is
+    /// not renewed.
+    fn is_due(&self, now: u64, wants: Share, memory: &Memory) -> bool {
+        let held = self.held(now, memory);
         if wants == Share::NONE && held == Share::NONE {
-            return false;
+            let is_withdrawn = self.asked_for == Share::NONE || !self.has(now, memory);
+            return self.may_owe(now, memory) || self.is_answered && !is_withdrawn;
         }
-        let since = now.saturating_sub(self.asked_at);
         let has_all = held >= self.asked_for;
-        let is_other = wants < held.less_an_eighth()
+        let soon = now.saturating_add(memory.terms().margin_ns());
+        self.asks_again
+            || !self.is_answered
+            || wants < held.less_an_eighth()
             || has_all && held < wants.less_an_eighth()
-            || held == Share::NONE && self.asked_for == Share::NONE;
-        since >= self.pause_ns.max(terms.shortest_pause_ns())
-            || is_other && since >= terms.shortest_pause_ns()
+            || !self.has(soon, memory)
+    }
+
+    /// Returns whether the bank may count something as lent that the node has given back, or did not get: as long
+    /// as it renews.
+    pub(crate) fn may_owe(&self, now: u64, memory: &Memory) -> bool {
+        !self.is_answered && memory.is_renewed(self.bank, now)
+    }
+
+    /// Returns until when nothing is due, and nothing ends, if the node wants what it wants now.
+    pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
+        let is_quiet = self.asked_for == Share::NONE && self.held(now, memory) == Share::NONE;
+        if self.asks_again || !self.is_answered {
+            now
+        } else if is_quiet {
+            u64::MAX
+        } else {
+            self.end(memory).saturating_sub(memory.terms().margin_ns())
+        }
     }
 
     /// Takes a loan, if it answers the last question in time. `in_force` is what the node has of all
@@ -109,29 +151,48 @@ impl Borrower {
         now: u64,
         loan: &Loan,
         in_force: Share,
-        terms: &Terms,
+        memory: &mut Memory,
         bucket: &mut impl Bucket,
     ) {
+        let terms = *memory.terms();
         let until = self.asked_at.saturating_add(terms.loan_ns);
         if self.is_answered || loan.number != self.number || now >= until {
             return;
         }
-        let held = self.held(now);
+        let held = self.held(now, memory);
         let rest = in_force.without(held);
         self.is_answered = true;
-        let is_same = loan.share >= held.less_an_eighth() && held >= loan.share.less_an_eighth();
-        self.pause_ns = if is_same {
-            (2 * self.pause_ns).clamp(terms.shortest_pause_ns(), terms.longest_pause_ns())
-        } else {
-            0
-        };
+        // The bank counts what it has kept, until it hears of it.
+        self.asks_again = loan.share < held.less_an_eighth();
         self.held = loan.share;
         self.until = until;
+        // Loans that are given together are not all asked for again at once.
+        let half = terms.renewable_ns() / 2;
+        let later = half / PARTS * (self.number % PARTS);
+        self.last = self.asked_at.saturating_add(half + later);
+        memory.uses(self.bank, now);
         self.owed += bucket.change(now, rest + loan.share, loan.millitokens);
     }
 
+    /// Has the node ask once more.
+    pub(crate) const fn ask_again(&mut self) {
+        self.asks_again = true;
+    }
+
+    /// Notes that this is to be renewed, if it is.
+    pub(crate) fn note_use(&mut self, now: u64, memory: &mut Memory) {
+        if !self.has(now, memory) {
+            return;
+        }
+        // So it need not be looked up for a while.
+        self.until = self.end(memory);
+        if self.asked_for > Share::NONE || self.held > Share::NONE {
+            memory.uses(self.bank, now);
+        }
+    }
+
     /// Returns when the loan is over, if there is one.
-    pub(crate) fn ends(&self, now: u64) -> Option<u64> {
-        (self.held(now) > Share::NONE).then_some(self.until)
+    pub(crate) fn ends(&self, now: u64, memory: &Memory) -> Option<u64> {
+        (self.held(now, memory) > Share::NONE).then(|| self.end(memory))
     }
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Boot, Header, Message, NodeId};
+use crate::{Boot, Header, Message, NodeId, Renewal};
 
 /// The name of a limit, the same on all nodes: a digest of its terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,6 +89,8 @@ pub struct Note {
 pub struct Letter {
     /// Its first line.
     pub header: Header,
+    /// What it says about all loans at once.
+    pub renewal: Renewal,
     /// Its notes. Without any, a letter says which start of its writer there is.
     pub notes: Vec<Note>,
 }
@@ -98,13 +100,22 @@ pub struct Letter {
 pub(crate) struct Written {
     /// The nodes and their starts: from, to, and likewise.
     header: (NodeId, NodeId, Boot, Boot),
+    renewal: Renewal,
     limits: Vec<LimitName>,
     /// Each with the position of its limit.
     notes: Vec<(u16, Owner, Message)>,
 }
 
+impl Letter {
+    /// Returns whether it says more than which start of its writer there is.
+    #[must_use]
+    pub const fn says_anything(&self) -> bool {
+        !self.notes.is_empty() || !self.renewal.is_none()
+    }
+}
+
 impl Written {
-    pub(crate) fn of(header: &Header, notes: &[Note]) -> Self {
+    pub(crate) fn of(header: &Header, renewal: Renewal, notes: &[Note]) -> Self {
         let mut limits: Vec<LimitName> = Vec::new();
         let notes = notes.iter().map(|note| {
             let limit = note.budget.limit;
@@ -126,6 +137,7 @@ impl Written {
         } = *header;
         Self {
             header: (from, to, boot, to_boot),
+            renewal,
             limits,
             notes,
         }
@@ -149,6 +161,10 @@ impl Written {
             boot,
             to_boot,
         };
-        Some(Letter { header, notes })
+        Some(Letter {
+            header,
+            renewal: self.renewal,
+            notes,
+        })
     }
 }

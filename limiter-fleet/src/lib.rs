@@ -14,6 +14,9 @@
 //! week by whoever carries them. A crash loses what was lent, until its time is over, and nothing else.
 //! `docs/fleet.md` has the proof; `tests/simulation/` tries it.
 //!
+//! Loans between two nodes are renewed together, by one question for all of them ([`Renewal`]): so a budget is spoken of only
+//! when something changes.
+//!
 //! Owners are many, and most of them quiet: a node forgets a budget of which nobody has anything but what is
 //! at home, and begins with it again when somebody needs it ([`Memory`]).
 //!
@@ -43,6 +46,7 @@ mod message;
 mod name;
 mod node;
 pub mod pushes;
+mod renewals;
 mod seal;
 mod share;
 mod terms;
@@ -54,7 +58,7 @@ pub use self::{
     letter::{Budget, Letter, LimitName, Note, Owner},
     members::{Members, MembersError, NodeId, Stakes, floor_among},
     memory::{Header, Hearing, Memory},
-    message::{Ask, Boot, Loan, Message},
+    message::{Ask, Boot, Loan, Message, Renewal},
     name::{InvalidName, Name},
     node::{InForce, Node},
     seal::{MOST_BYTES, MOST_NOTES, Seal},

@@ -33,11 +33,31 @@ pub struct Loan {
     pub millitokens: u64,
 }
 
-/// A question or an answer.
+/// Words about all loans between two nodes at once, whatever they are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renewal {
+    /// The borrower asks the bank to renew all that it has lent to it: the number of that question, among all
+    /// of this start of the node.
+    pub asked: Option<u64>,
+    /// The bank has renewed all that it counts as lent to the other node: the number of that one's question.
+    pub answered: Option<u64>,
+}
+
+impl Renewal {
+    /// Returns whether it says nothing.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.asked.is_none() && self.answered.is_none()
+    }
+}
+
+/// A question, an answer, or a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// A node asks a bank.
     Ask(Ask),
     /// A bank lends.
     Loan(Loan),
+    /// A bank says that another question would now be answered otherwise. It promises nothing.
+    Changed,
 }

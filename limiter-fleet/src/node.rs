@@ -44,13 +44,16 @@ impl Node {
 
     /// Returns what the node may use.
     #[must_use]
-    pub fn in_force(&self, now: u64) -> InForce {
-        let own = self.floor + self.own(now);
-        let borrowed = self.borrowers.iter().map(|borrower| borrower.held(now));
+    pub fn in_force(&self, now: u64, memory: &Memory) -> InForce {
+        let own = self.floor + self.own(now, memory);
+        let borrowed = self
+            .borrowers
+            .iter()
+            .map(|borrower| borrower.held(now, memory));
         let ends = self
             .borrowers
             .iter()
-            .filter_map(|borrower| borrower.ends(now));
+            .filter_map(|borrower| borrower.ends(now, memory));
         InForce {
             share: own + borrowed.sum(),
             until: ends.min(),
@@ -58,13 +61,15 @@ impl Node {
         }
     }
 
-    fn own(&self, now: u64) -> Share {
-        self.bank.as_ref().map_or(Share::NONE, |bank| bank.own(now))
+    fn own(&self, now: u64, memory: &Memory) -> Share {
+        self.bank
+            .as_ref()
+            .map_or(Share::NONE, |bank| bank.own(now, memory))
     }
 
     /// Gives the bucket what is in force: to be called whenever something is over.
-    pub fn settle(&mut self, now: u64, bucket: &mut impl Bucket) {
-        self.told = self.in_force(now).share;
+    pub fn settle(&mut self, now: u64, memory: &Memory, bucket: &mut impl Bucket) {
+        self.told = self.in_force(now, memory).share;
         bucket.change(now, self.told, 0);
     }
 
@@ -77,11 +82,11 @@ impl Node {
         memory: &mut Memory,
         bucket: &mut impl Bucket,
     ) -> Vec<(NodeId, Ask)> {
-        self.settle(now, bucket);
-        let (more, mut less) = self.lacks(now, demand);
+        self.settle(now, memory, bucket);
+        let (more, mut less) = self.lacks(now, demand, memory);
         let mut asks = Vec::new();
         for borrower in &mut self.borrowers {
-            let held = borrower.held(now);
+            let held = borrower.held(now, memory);
             let back = held.min(less);
             let wants = held.without(back) + more;
             if let Some(ask) = borrower.ask(now, wants, self.told, memory, bucket) {
@@ -94,10 +99,10 @@ impl Node {
     }
 
     /// Returns how much more the node needs of each bank, and how much less of all together.
-    fn lacks(&self, now: u64, demand: Share) -> (Share, Share) {
-        let wanted = demand.without(self.floor + self.own(now));
+    fn lacks(&self, now: u64, demand: Share, memory: &Memory) -> (Share, Share) {
+        let wanted = demand.without(self.floor + self.own(now, memory));
         let all: Share = (self.borrowers.iter())
-            .map(|borrower| borrower.held(now))
+            .map(|borrower| borrower.held(now, memory))
             .sum();
         let more = wanted.without(all).divided(self.borrowers.len() as u64);
         (more, all.without(wanted))
@@ -106,12 +111,22 @@ impl Node {
     /// Returns whether [`Self::ask`] would ask anybody.
     #[must_use]
     pub fn would_ask(&self, now: u64, demand: Share, memory: &Memory) -> bool {
-        let (more, less) = self.lacks(now, demand);
+        let (more, less) = self.lacks(now, demand, memory);
         self.borrowers.iter().any(|borrower| {
-            let held = borrower.held(now);
+            let held = borrower.held(now, memory);
             let wants = held.without(held.min(less)) + more;
             borrower.would_ask(now, wants, memory)
         })
+    }
+
+    /// Returns until when there is nothing to do, if the demand stays as it is, no letter about the budget comes, and
+    /// [`Memory::lapses`] stays the same.
+    #[must_use]
+    pub fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
+        let borrowers = self.borrowers.iter();
+        let borrowed = borrowers.map(|borrower| borrower.calm_until(now, memory));
+        let lent = self.bank.iter().map(|bank| bank.calm_until(now, memory));
+        borrowed.chain(lent).min().unwrap_or(u64::MAX)
     }
 
     /// Hears a question to its bank, in a letter whose notes count; returns the answer. What the node itself
@@ -124,12 +139,12 @@ impl Node {
         memory: &Memory,
         bucket: &mut impl Bucket,
     ) -> Option<Loan> {
-        self.settle(now, bucket);
+        self.settle(now, memory, bucket);
         let own_want = demand.without(self.floor);
         let bank = self.bank.as_mut()?;
         let loan = bank.answer(now, (header, ask), own_want, self.told, memory, bucket);
         // The bank has told the bucket.
-        self.told = self.in_force(now).share;
+        self.told = self.in_force(now, memory).share;
         loan
     }
 
@@ -138,16 +153,41 @@ impl Node {
         &mut self,
         now: u64,
         (header, loan): (&Header, &Loan),
-        memory: &Memory,
+        memory: &mut Memory,
         bucket: &mut impl Bucket,
     ) {
-        self.settle(now, bucket);
+        self.settle(now, memory, bucket);
         let found = (self.borrowers).binary_search_by_key(&header.from, |borrower| borrower.bank);
         let Some(borrower) = found.ok().and_then(|found| self.borrowers.get_mut(found)) else {
             return;
         };
-        borrower.take(now, loan, self.told, memory.terms(), bucket);
-        self.told = self.in_force(now).share;
+        borrower.take(now, loan, self.told, memory, bucket);
+        self.told = self.in_force(now, memory).share;
+    }
+
+    /// Hears that a bank would answer otherwise now, in a letter whose notes count: [`Self::ask`] asks it.
+    pub fn hear_changed(&mut self, from: NodeId) {
+        let found = (self.borrowers).binary_search_by_key(&from, |borrower| borrower.bank);
+        if let Some(borrower) = found.ok().and_then(|found| self.borrowers.get_mut(found)) {
+            borrower.ask_again();
+        }
+    }
+
+    /// Returns whom to tell that the bank would answer otherwise now: to be asked when this node needs another
+    /// share, has heard a question, and now and then.
+    pub fn changed(&mut self, now: u64, demand: Share, memory: &Memory) -> Vec<NodeId> {
+        let own_want = demand.without(self.floor);
+        match &mut self.bank {
+            Some(bank) if !bank.is_idle() => bank.changed(now, own_want, memory),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Notes what is to be renewed: to be called at least once in half the time of a loan.
+    pub fn note_use(&mut self, now: u64, memory: &mut Memory) {
+        for borrower in &mut self.borrowers {
+            borrower.note_use(now, memory);
+        }
     }
 
     /// Forgets who has borrowed, and has nothing any more.
@@ -160,16 +200,20 @@ impl Node {
     /// Returns whether the node has what it has at home, and nobody anything of it: then it may be forgotten,
     /// once its bucket was told so.
     #[must_use]
-    pub fn is_at_home(&self, now: u64) -> bool {
+    pub fn is_at_home(&self, now: u64, memory: &Memory) -> bool {
         let has_lent = self.bank.as_ref().is_some_and(|bank| !bank.is_idle());
-        !has_lent && self.in_force(now).until.is_none()
+        let mut borrowers = self.borrowers.iter();
+        !has_lent
+            && borrowers.all(|borrower| {
+                borrower.ends(now, memory).is_none() && !borrower.may_owe(now, memory)
+            })
     }
 
     /// Ends its part in the budget. What it remembers of others' questions is kept; of what is lent or
     /// borrowed, nothing: until that is over, nobody may begin anew with the same budget.
-    pub fn forget(mut self, memory: &mut Memory) {
+    pub fn forget(mut self, now: u64, memory: &mut Memory) {
         if let Some(bank) = &mut self.bank {
-            bank.close(memory);
+            bank.close(now, memory);
         }
     }
 }
@@ -208,7 +252,7 @@ mod tests {
         let members = Members::new(["a", "b"].map(str::to_owned)).unwrap();
         let stakes = members.stakes(b"owner");
         let terms = Terms::DEFAULT;
-        let mut memory = Memory::new(BANK, Boot(5), terms, members.count());
+        let mut memory = Memory::new(0, BANK, Boot(5), terms, members.count());
         let header = Header {
             from: BORROWER,
             to: BANK,
@@ -229,10 +273,10 @@ mod tests {
         }
         assert_eq!(bucket.0, 2_000);
         node.tidy(terms.lent_ns() - 1, &mut memory);
-        assert!(!node.is_at_home(terms.lent_ns() - 1));
+        assert!(!node.is_at_home(terms.lent_ns() - 1, &memory));
         node.tidy(terms.lent_ns(), &mut memory);
-        assert!(node.is_at_home(terms.lent_ns()));
-        node.forget(&mut memory);
+        assert!(node.is_at_home(terms.lent_ns(), &memory));
+        node.forget(terms.lent_ns(), &mut memory);
         let mut node = Node::new(&stakes, BANK);
         for number in [1, 2, 3, 4] {
             assert!(!memory.may_be_new(&header, number));
@@ -251,7 +295,7 @@ mod tests {
             node.hear_ask(0, Share::NONE, (&header, &ask(5)), &memory, &mut bucket)
                 .is_some()
         );
-        node.forget(&mut memory);
+        node.forget(terms.lent_ns(), &mut memory);
         assert!(!memory.may_be_new(&header, 5));
         // Those of an earlier start, never.
         let earlier = Header {
@@ -260,7 +304,7 @@ mod tests {
         };
         assert!(!memory.may_be_new(&earlier, 99));
         // To another start of the bank nothing is said.
-        let mut later = Memory::new(BANK, Boot(6), terms, members.count());
+        let mut later = Memory::new(0, BANK, Boot(6), terms, members.count());
         assert_eq!(later.hear(0, &header), Hearing::OtherStart);
         let header = Header {
             from: BANK,

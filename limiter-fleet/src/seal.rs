@@ -8,7 +8,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Header, Letter, Members, Note, Terms,
+    Header, Letter, Members, Note, Renewal, Terms,
     envelope::{Envelope, Keys, OpenError, SEAL, read, written},
     letter::Written,
 };
@@ -20,11 +20,15 @@ const PURPOSE: &[u8] = b"limiter fleet, letters 2";
 pub const MOST_NOTES: usize = 512;
 
 /// The most bytes of a letter: whatever is longer is none.
-pub const MOST_BYTES: usize = 1 + SEAL + HEADER + 2 * LENGTH + MOST_NOTES * (LIMIT + LONGEST_NOTE);
+pub const MOST_BYTES: usize =
+    1 + SEAL + HEADER + RENEWAL + 2 * LENGTH + MOST_NOTES * (LIMIT + LONGEST_NOTE);
 
 /// The most bytes of a header: two numbers of 32 bits and two of 64, of which postcard writes seven bits a
 /// byte.
 const HEADER: usize = 2 * 5 + 2 * 10;
+
+/// The most bytes of a renewal: two numbers of 64 bits, and whether there are any.
+const RENEWAL: usize = 2 * (1 + 10);
 
 /// The most bytes of a length or a position, of 16 bits.
 const LENGTH: usize = 3;
@@ -61,16 +65,28 @@ impl Seal {
         })
     }
 
-    /// Writes letters with these notes: as many as they need.
-    pub fn letters(&self, header: &Header, notes: &[Note]) -> impl Iterator<Item = Vec<u8>> {
-        let chunks = notes.chunks(MOST_NOTES);
-        chunks.map(|notes| self.0.close(&written(&Written::of(header, notes))))
+    /// Writes letters with these notes: as many as they need, and one if there is a renewal. The first has
+    /// that.
+    pub fn letters(
+        &self,
+        header: &Header,
+        renewal: Renewal,
+        notes: &[Note],
+    ) -> impl Iterator<Item = Vec<u8>> {
+        let (first, others) = notes.split_at(notes.len().min(MOST_NOTES));
+        let has_first = !first.is_empty() || !renewal.is_none();
+        let first = has_first.then_some((renewal, first));
+        let others = others.chunks(MOST_NOTES);
+        let others = others.map(|notes| (Renewal::default(), notes));
+        let all = first.into_iter().chain(others);
+        all.map(|(renewal, notes)| self.0.close(&written(&Written::of(header, renewal, notes))))
     }
 
     /// Writes a letter without notes.
     #[must_use]
     pub fn empty(&self, header: &Header) -> Vec<u8> {
-        self.0.close(&written(&Written::of(header, &[])))
+        self.0
+            .close(&written(&Written::of(header, Renewal::default(), &[])))
     }
 
     /// Reads a letter.
@@ -90,6 +106,12 @@ mod tests {
 
     use super::*;
     use crate::{Ask, Boot, Budget, Key, LimitName, Loan, Message, NodeId, Owner, Share};
+
+    /// As long as it can be.
+    const RENEWAL: Renewal = Renewal {
+        asked: Some(u64::MAX),
+        answered: Some(u64::MAX),
+    };
 
     fn key(byte: u8) -> Key {
         Key::new(&[byte; 32]).unwrap()
@@ -158,7 +180,7 @@ mod tests {
 
     fn only(seal: &Seal, notes: &[Note]) -> Vec<u8> {
         let header = header();
-        let mut letters = seal.letters(&header, notes);
+        let mut letters = seal.letters(&header, Renewal::default(), notes);
         let letter = letters.next().unwrap();
         assert_eq!(letters.next(), None);
         letter
@@ -173,18 +195,24 @@ mod tests {
         let opened = seal.open(&only(&seal, &notes)).unwrap();
         assert_eq!((opened.header, &opened.notes), (header(), &notes));
         // None says who writes.
-        assert_eq!(seal.letters(&header(), &[]).count(), 0);
+        assert_eq!(seal.letters(&header(), Renewal::default(), &[]).count(), 0);
         let empty = seal.open(&seal.empty(&header())).unwrap();
         assert_eq!((empty.header, empty.notes.len()), (header(), 0));
         // As many letters as it takes, none of them too long.
         let many = largest(2 * MOST_NOTES + 1);
         let header = header();
-        let letters: Vec<_> = seal.letters(&header, &many).collect();
+        let letters: Vec<_> = seal.letters(&header, RENEWAL, &many).collect();
         assert_eq!(letters.len(), 3);
         assert!(letters[0].len() <= MOST_BYTES);
         let opened = letters
             .iter()
             .flat_map(|letter| seal.open(letter).unwrap().notes);
+        let says = |letter: &Vec<u8>| seal.open(letter).unwrap().renewal;
+        let nothing = Renewal::default();
+        assert_eq!(
+            [0, 1, 2].map(|at: usize| says(&letters[at])),
+            [RENEWAL, nothing, nothing]
+        );
         assert_eq!(opened.collect::<Vec<_>>(), many);
     }
 
@@ -242,7 +270,7 @@ mod tests {
     #[test]
     fn numbers_are_held_to_their_bounds() {
         let seal = seal(keys(1, None));
-        let mut body = written(&Written::of(&header(), &[loan()]));
+        let mut body = written(&Written::of(&header(), RENEWAL, &[loan()]));
         let share = body.len() - 2;
         assert_eq!(body[share], 3);
         body.splice(

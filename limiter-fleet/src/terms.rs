@@ -23,8 +23,24 @@ impl Terms {
     /// borrower: who asked before, and whose clock may run slower.
     #[must_use]
     pub const fn lent_ns(&self) -> u64 {
-        let slack = self.loan_ns / 1_000_000 * self.drift_ppm;
-        self.loan_ns.saturating_add(slack).saturating_add(1)
+        self.as_counted_by_a_bank(self.loan_ns)
+    }
+
+    /// Returns for how long a loan is renewed at most, from when it was asked for, by the borrower's clock, in
+    /// nanoseconds. So what a borrower has forgotten, its bank does, too.
+    pub(crate) const fn renewable_ns(&self) -> u64 {
+        self.loan_ns.saturating_mul(30)
+    }
+
+    /// Returns the same from when a bank has lent, by its clock, in nanoseconds.
+    pub(crate) const fn renewable_lent_ns(&self) -> u64 {
+        self.as_counted_by_a_bank(self.renewable_ns())
+    }
+
+    /// Returns a time in which a borrower's clock that runs slower has counted so many nanoseconds.
+    const fn as_counted_by_a_bank(&self, ns: u64) -> u64 {
+        let slack = (ns / 1_000_000).saturating_mul(self.drift_ppm);
+        ns.saturating_add(slack).saturating_add(self.drift_ppm + 1)
     }
 
     /// Returns how long a borrower waits at least between two questions to a bank, in nanoseconds.
@@ -32,9 +48,14 @@ impl Terms {
         self.loan_ns / 20
     }
 
-    /// Returns how long it waits while nothing changes: so short that a question and an answer may be lost
-    /// before the loan ends.
-    pub(crate) const fn longest_pause_ns(&self) -> u64 {
+    /// Returns how long it waits from one renewal to the next: so short that a question and an answer may be
+    /// lost before loans end.
+    pub(crate) const fn renewal_pause_ns(&self) -> u64 {
         self.loan_ns / 5 * 2
+    }
+
+    /// Returns how long before the end of a loan that is not renewed a borrower asks for it by itself.
+    pub(crate) const fn margin_ns(&self) -> u64 {
+        self.loan_ns / 4
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Faults {
     pub(crate) crashed: u64,
     pub(crate) stalled: u64,
     pub(crate) cut_off: u64,
+    /// How often, in a thousand ticks of a node, it loses count of a budget.
+    pub(crate) miscounted: u64,
     /// In how many of a hundred ticks a node forgets all that it may.
     pub(crate) forgotten: u64,
 }
@@ -26,6 +28,7 @@ impl Faults {
         crashed: 0,
         stalled: 0,
         cut_off: 0,
+        miscounted: 0,
         forgotten: 2,
     };
 
@@ -37,6 +40,7 @@ impl Faults {
         crashed: 5,
         stalled: 5,
         cut_off: 5,
+        miscounted: 5,
         forgotten: 30,
     };
 }

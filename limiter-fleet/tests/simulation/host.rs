@@ -1,7 +1,7 @@
 //! A host: what the daemon does for each owner, and the buckets that its programs go on with when it crashes.
 
 use limiter_fleet::{
-    Boot, Header, Loan, Members, Memory, Message, Node, NodeId, Share, Stakes, Terms,
+    Boot, Header, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes, Terms,
 };
 
 use super::{
@@ -38,6 +38,8 @@ impl Owners {
 pub(crate) struct Part {
     /// `None`: the daemon knows nothing of the owner.
     node: Option<Node>,
+    /// From when on the daemon may begin with it: what it has lost count of is over.
+    begins: u64,
     pub(crate) bucket: NodeBucket,
     /// Whether the programs have a word about this owner.
     has_word: bool,
@@ -69,10 +71,23 @@ pub(crate) struct Host {
     pub(crate) forgotten: u64,
 }
 
+/// Words of a node to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said {
+    /// About an owner.
+    Note(usize, Message),
+    /// About all loans at once.
+    Renewal(Renewal),
+    /// Which start there is.
+    Nothing,
+}
+
 /// What comes of a message.
+#[derive(Default)]
 pub(crate) struct Heard {
-    pub(crate) loan: Option<Loan>,
+    pub(crate) said: Vec<(NodeId, Said)>,
     pub(crate) has_grown: bool,
+    pub(crate) is_renewed: bool,
 }
 
 impl Host {
@@ -80,13 +95,14 @@ impl Host {
         let terms = Terms::DEFAULT;
         let parts = owners.stakes.iter().map(|stakes| Part {
             node: None,
+            begins: 0,
             bucket: NodeBucket::new(owners.budget, stakes.floor(), offset),
             has_word: false,
             demand: 0,
             rest: 0,
         });
         Self {
-            memory: Memory::new(id, Boot(1), terms, owners.nodes),
+            memory: Memory::new(offset, id, Boot(1), terms, owners.nodes),
             id,
             nodes: owners.nodes,
             boot: 1,
@@ -115,52 +131,103 @@ impl Host {
     pub(crate) fn start(&mut self, boot: Boot, local: u64) {
         self.down_until = None;
         self.boot = boot.0;
-        self.memory = Memory::new(self.id, boot, self.terms, self.nodes);
+        self.memory = Memory::new(local, self.id, boot, self.terms, self.nodes);
         self.silent_until = local + self.silent_ns;
         for part in &mut self.parts {
             part.node = None;
+            part.begins = 0;
         }
     }
 
-    /// Hears a message that counts.
+    /// Has the daemon lose count of a budget, as when the kernel refuses something.
+    pub(crate) fn lose_count(&mut self, local: u64, owner: usize) {
+        let part = &mut self.parts[owner];
+        if let Some(node) = part.node.take() {
+            node.forget(local, &mut self.memory);
+            part.begins = local + self.terms.lent_ns();
+        }
+    }
+
+    /// Hears what counts.
     pub(crate) fn hear(
         &mut self,
         local: u64,
         header: &Header,
-        owner: usize,
-        message: &Message,
+        said: &Said,
         owners: &Owners,
     ) -> Heard {
-        let mut heard = Heard {
-            loan: None,
-            has_grown: false,
-        };
+        let mut heard = Heard::default();
         if local < self.silent_until {
             return heard;
         }
+        match said {
+            Said::Note(owner, message) => {
+                self.hear_note(local, header, (*owner, message), owners, &mut heard);
+                self.parts[*owner].follow(local, &self.memory);
+            }
+            Said::Renewal(renewal) => {
+                let answer = self.memory.hear_renewal(local, header, renewal);
+                heard.is_renewed = renewal.answered.is_some();
+                if !answer.is_none() {
+                    heard.said.push((header.from, Said::Renewal(answer)));
+                }
+                for part in &mut self.parts {
+                    part.lengthen(local, &self.memory);
+                }
+            }
+            Said::Nothing => {}
+        }
+        heard
+    }
+
+    fn hear_note(
+        &mut self,
+        local: u64,
+        header: &Header,
+        (owner, message): (usize, &Message),
+        owners: &Owners,
+        heard: &mut Heard,
+    ) {
         let part = &mut self.parts[owner];
+        let demand = wanted(part.demand, owners.budget);
+        let mut say =
+            |to: NodeId, message: Message| heard.said.push((to, Said::Note(owner, message)));
         match message {
             Message::Ask(ask) => {
                 let is_bank = owners.stakes[owner].is_bank(self.id);
-                if part.node.is_none() && is_bank && self.memory.may_be_new(header, ask.number) {
+                let may_begin = part.node.is_none() && local >= part.begins;
+                if may_begin && is_bank && self.memory.may_be_new(header, ask.number) {
                     part.node = Some(Node::new(&owners.stakes[owner], self.id));
                 }
-                if let Some(node) = &mut part.node {
-                    let demand = wanted(part.demand, owners.budget);
-                    let ask = (header, ask);
-                    heard.loan = node.hear_ask(local, demand, ask, &self.memory, &mut part.bucket);
+                let Some(node) = &mut part.node else {
+                    return;
+                };
+                let ask = (header, ask);
+                let loan = node.hear_ask(local, demand, ask, &self.memory, &mut part.bucket);
+                if let Some(loan) = loan {
+                    say(header.from, Message::Loan(loan));
+                    for to in node.changed(local, demand, &self.memory) {
+                        say(to, Message::Changed);
+                    }
                 }
             }
             Message::Loan(loan) => {
                 let before = part.bucket.share(local);
                 if let Some(node) = &mut part.node {
-                    node.hear_loan(local, (header, loan), &self.memory, &mut part.bucket);
-                    heard.has_grown = node.in_force(local).share > before;
+                    node.hear_loan(local, (header, loan), &mut self.memory, &mut part.bucket);
+                    heard.has_grown = node.in_force(local, &self.memory).share > before;
+                }
+            }
+            Message::Changed => {
+                if let Some(node) = &mut part.node {
+                    node.hear_changed(header.from);
+                    let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
+                    for (to, ask) in asks {
+                        say(to, Message::Ask(ask));
+                    }
                 }
             }
         }
-        part.follow(local);
-        heard
     }
 
     /// Does what a daemon does five times a second; returns whom it asks what about which owner.
@@ -169,7 +236,7 @@ impl Host {
         local: u64,
         owners: &Owners,
         may_forget: bool,
-    ) -> Vec<(usize, NodeId, Message)> {
+    ) -> Vec<(NodeId, Said)> {
         let mut said = Vec::new();
         if local < self.silent_until {
             return said;
@@ -181,35 +248,57 @@ impl Host {
             }
             let demand = wanted(part.demand, owners.budget);
             // What an earlier daemon has left is put right, and what packets want is asked for.
-            if part.node.is_none() && (part.has_word || demand > part.bucket.share(local)) {
+            let may_begin = part.node.is_none() && local >= part.begins;
+            if may_begin && (part.has_word || demand > part.bucket.share(local)) {
                 part.node = Some(Node::new(stakes, self.id));
             }
             let Some(node) = &mut part.node else {
                 continue;
             };
             let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
-            said.extend((asks.into_iter()).map(|(to, ask)| (owner, to, Message::Ask(ask))));
+            let mut say = |to, message| said.push((to, Said::Note(owner, message)));
+            for (to, ask) in asks {
+                say(to, Message::Ask(ask));
+            }
+            for to in node.changed(local, demand, &self.memory) {
+                say(to, Message::Changed);
+            }
+            node.note_use(local, &mut self.memory);
             if may_forget {
                 node.tidy(local, &mut self.memory);
             }
-            let is_over = may_forget && demand <= stakes.home(self.id) && node.is_at_home(local);
+            let is_over = may_forget
+                && demand <= stakes.home(self.id)
+                && node.is_at_home(local, &self.memory);
             if is_over && let Some(node) = part.node.take() {
-                node.forget(&mut self.memory);
+                node.forget(local, &mut self.memory);
                 part.bucket.becomes_home(local, owners.unknown);
                 part.has_word = false;
                 self.forgotten += 1;
             }
-            part.follow(local);
+            part.follow(local, &self.memory);
         }
+        let renewals = self.memory.ask_renewals(local).into_iter();
+        said.extend(renewals.map(|(to, renewal)| (to, Said::Renewal(renewal))));
         said
     }
 }
 
 impl Part {
+    /// Has the programs know that they have what they have for longer.
+    fn lengthen(&mut self, local: u64, memory: &Memory) {
+        let share = self.bucket.share(local);
+        if let Some(node) = &self.node
+            && node.in_force(local, memory).share == share
+        {
+            self.follow(local, memory);
+        }
+    }
+
     /// Has the programs know until when they have what they have.
-    fn follow(&mut self, local: u64) {
+    fn follow(&mut self, local: u64, memory: &Memory) {
         if let Some(node) = &self.node {
-            self.bucket.ends(node.in_force(local));
+            self.bucket.ends(node.in_force(local, memory));
             self.has_word = true;
         }
     }

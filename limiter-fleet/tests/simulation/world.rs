@@ -3,12 +3,12 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fastrand::Rng;
-use limiter_fleet::{Boot, Header, Hearing, Members, Message, NodeId, Share, Terms};
+use limiter_fleet::{Boot, Header, Hearing, Members, NodeId, Share, Terms};
 
 use super::{
     bucket::{Budget, Whole},
     faults::Faults,
-    host::{Host, Owners},
+    host::{Host, Owners, Said},
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -20,8 +20,8 @@ const TICK_MS: u64 = 200;
 /// By how much a clock may run faster or slower than true time, in millionths.
 const DRIFT_PPM: i64 = 499;
 
-/// A letter with one note, about an owner, or none.
-type Letter = (Header, usize, Option<Message>);
+/// A letter that says one thing.
+type Letter = (Header, Said);
 
 pub(crate) struct World {
     rng: Rng,
@@ -36,7 +36,10 @@ pub(crate) struct World {
     /// All that were ever sent.
     sent: Vec<Letter>,
     taken: u64,
+    renewed: u64,
     demands_change: bool,
+    /// Whether mostly all want more than there is: then what is given twice is used at once.
+    is_greedy: bool,
 }
 
 impl World {
@@ -44,10 +47,14 @@ impl World {
         let mut rng = Rng::with_seed(seed);
         let count = rng.usize(1..12);
         let owners = rng.usize(1..5);
-        let budget = Budget {
-            burst: rng.u64(1_000..2_000_000),
-            rate: rng.u64(1_000..2_000_000),
+        let rate = rng.u64(1_000..2_000_000);
+        let burst = if rng.bool() {
+            rng.u64(1_000..2_000_000)
+        } else {
+            // A large one hides what comes twice for a moment.
+            (rate / rng.u64(2..50)).max(20_000)
         };
+        let budget = Budget { burst, rate };
         let members = members(count);
         let members = match rng.usize(0..4) {
             // While some come.
@@ -56,6 +63,7 @@ impl World {
         };
         let mut world = Self::of(rng, &members, owners, budget, faults);
         world.demands_change = true;
+        world.is_greedy = world.rng.u8(0..3) == 0;
         world
     }
 
@@ -95,7 +103,9 @@ impl World {
             under_way: BinaryHeap::new(),
             sent: Vec::new(),
             taken: 0,
+            renewed: 0,
             demands_change: false,
+            is_greedy: false,
             rng,
         }
     }
@@ -103,6 +113,11 @@ impl World {
     /// Returns how many loans have grown a node's share.
     pub(crate) const fn loans_taken(&self) -> u64 {
         self.taken
+    }
+
+    /// Returns how many renewals were heard.
+    pub(crate) const fn renewals(&self) -> u64 {
+        self.renewed
     }
 
     /// Returns how often a node has forgotten a budget.
@@ -146,6 +161,27 @@ impl World {
                     self.tick(number);
                 }
             }
+            if self.demands_change {
+                self.check_shares();
+            }
+        }
+    }
+
+    /// What programs have in force adds up to no more than the whole: that shows sooner than packets that pass.
+    fn check_shares(&mut self) {
+        for owner in 0..self.owners.count() {
+            let hosts = self.hosts.iter_mut();
+            let shares = hosts.map(|host| {
+                let local = host.local(self.now);
+                let share = host.parts[owner].bucket.share(local);
+                share.in_billionths()
+            });
+            let all: u64 = shares.sum();
+            assert!(
+                all <= Share::WHOLE.in_billionths(),
+                "shares above the budget at {} ms: {all}",
+                self.now / MS
+            );
         }
     }
 
@@ -156,12 +192,12 @@ impl World {
                 break;
             }
             self.under_way.pop();
-            let (header, owner, message) = self.sent[usize::try_from(number).expect("few")];
-            let [from, to] = [header.from, header.to].map(|node| node.0 as usize);
-            if self.hosts[from].cut_until > self.now || self.hosts[to].cut_until > self.now {
+            let (header, said) = self.sent[usize::try_from(number).expect("few")];
+            let [from, to_index] = [header.from, header.to].map(|node| node.0 as usize);
+            if self.hosts[from].cut_until > self.now || self.hosts[to_index].cut_until > self.now {
                 continue;
             }
-            let host = &mut self.hosts[to];
+            let host = &mut self.hosts[to_index];
             if host.down_until.is_some() {
                 continue;
             }
@@ -170,20 +206,21 @@ impl World {
                 continue;
             }
             let local = host.local(self.now);
-            match (host.memory.hear(local, &header), message) {
-                (Hearing::OtherStart, Some(_)) => {
+            match (host.memory.hear(local, &header), said) {
+                (Hearing::None, _) | (_, Said::Nothing) => {}
+                (Hearing::OtherStart, _) => {
                     let reply = host.memory.header(header.from);
-                    self.send((reply, owner, None));
+                    self.send((reply, Said::Nothing));
                 }
-                (Hearing::Notes, Some(message)) => {
-                    let heard = host.hear(local, &header, owner, &message, &self.owners);
+                (Hearing::Notes, said) => {
+                    let heard = host.hear(local, &header, &said, &self.owners);
                     self.taken += u64::from(heard.has_grown);
-                    let reply = host.memory.header(header.from);
-                    if let Some(loan) = heard.loan {
-                        self.send((reply, owner, Some(Message::Loan(loan))));
+                    self.renewed += u64::from(heard.is_renewed);
+                    for (to, said) in heard.said {
+                        let header = self.hosts[to_index].memory.header(to);
+                        self.send((header, said));
                     }
                 }
-                _ => {}
             }
         }
     }
@@ -252,9 +289,9 @@ impl World {
             return;
         }
         let may_forget = self.faults.forgotten > self.rng.u64(0..100);
-        for (owner, to, message) in host.tick(local, &self.owners, may_forget) {
+        for (to, said) in host.tick(local, &self.owners, may_forget) {
             let header = self.hosts[number].memory.header(to);
-            self.send((header, owner, Some(message)));
+            self.send((header, said));
         }
     }
 
@@ -262,8 +299,13 @@ impl World {
     fn fail(&mut self, number: usize) {
         let (now, faults) = (self.now, self.faults);
         let mut happens = |permille: u64| self.rng.u64(0..1_000) < permille;
-        let [crashes, stalls, is_cut] =
-            [faults.crashed, faults.stalled, faults.cut_off].map(&mut happens);
+        let [crashes, stalls, is_cut, miscounts] = [
+            faults.crashed,
+            faults.stalled,
+            faults.cut_off,
+            faults.miscounted,
+        ]
+        .map(&mut happens);
         let changes = self.demands_change && happens(50);
         let mut later = |most_ms| now + self.rng.u64(1..most_ms) * MS;
         let host = &mut self.hosts[number];
@@ -276,13 +318,18 @@ impl World {
         if is_cut {
             host.cut_until = later(8_000);
         }
+        if miscounts {
+            let owner = self.rng.usize(0..self.owners.count());
+            host.lose_count(host.local(now), owner);
+        }
         if changes {
             let whole = self.owners.budget.rate / 1_000 + 1;
             let part = self.rng.usize(0..self.owners.count());
-            host.parts[part].demand = if self.rng.bool() {
-                self.rng.u64(0..3 * whole)
-            } else {
-                0
+            host.parts[part].demand = match self.rng.u8(0..10) {
+                1.. if self.is_greedy => 3 * whole,
+                0..5 => 0,
+                5..8 => self.rng.u64(0..3 * whole),
+                8.. => 3 * whole,
             };
         }
     }

@@ -117,10 +117,8 @@ impl Batch<'_> {
     ) -> Vec<(BucketKey, OwnerShare)> {
         let mut words = Vec::new();
         for key in touched {
-            let finished = self
-                .owners
-                .get_mut(key)
-                .map(|owner| owner.finished(begun_ns, done_ns));
+            let owner = self.owners.get_mut(key);
+            let finished = owner.map(|owner| owner.finished(begun_ns, done_ns, self.memory));
             match finished {
                 Some(Ok(word)) => words.extend(word.map(|word| (*key, word))),
                 Some(Err(error)) => self.fail(key, &error.to_string(), done_ns),

@@ -21,7 +21,12 @@ impl Demand {
             // Counters begin anew with other maps.
             let tokens = u128::from(wanted.saturating_sub(before));
             let passed = u128::from(now_ns.saturating_sub(at_ns).max(1));
-            let rate = tokens * SECOND_NS / passed;
+            // Mostly there are none.
+            let rate = if tokens == 0 {
+                0
+            } else {
+                tokens * SECOND_NS / passed
+            };
             self.rates.rotate_right(1);
             self.rates[0] = u64::try_from(rate).unwrap_or(u64::MAX);
         }

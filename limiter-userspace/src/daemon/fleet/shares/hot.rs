@@ -30,6 +30,25 @@ pub(super) enum Act {
     Ask(Header, Ask),
     /// To hear an answer.
     Loan(Header, Loan),
+    /// To hear that a bank would answer otherwise now.
+    Changed(NodeId),
+}
+
+/// A time in which there is nothing to do.
+#[derive(Clone, Copy, Default)]
+struct Calm {
+    until_ns: u64,
+    wanted: Share,
+    lapses: u64,
+}
+
+/// Something that is due for an owner.
+pub(super) enum Due {
+    Nothing,
+    /// To look.
+    Act,
+    /// To set this word, in which the same share ends later: no bucket is to be counted for that.
+    Lengthened(OwnerShare),
 }
 
 /// A hot owner.
@@ -38,7 +57,7 @@ pub(super) struct Hot {
     stakes: Stakes,
     pub(super) home: Share,
     /// `None`: it begins later, as after a crash.
-    node: Option<Node>,
+    node: Option<Box<Node>>,
     begins_ns: u64,
     demand: Demand,
     /// The tokens of the whole that come back in [`WHOLE_NS`].
@@ -49,11 +68,13 @@ pub(super) struct Hot {
     /// What the kernel has.
     word: OwnerShare,
     /// Of the batch that is under way.
-    rehearsal: Option<(Node, Share)>,
+    rehearsal: Option<Box<(Node, Share)>>,
     /// The share for which the tokens in the bucket are right, and the end of the word by which they are.
     counted: (Parts, u64),
     /// The number of the look at which the kernel had it last.
     pub(super) seen: u64,
+    /// Until when nothing is due while it wants so much, and what is renewed lasts; 0: that is not known.
+    calm: Calm,
 }
 
 impl Hot {
@@ -79,36 +100,95 @@ impl Hot {
             rehearsal: None,
             counted: (Parts::LEAST, 0),
             seen: 0,
+            calm: Calm::default(),
         }
     }
 
     /// Looks at what packets want, and what the kernel has.
     pub(super) fn look(&mut self, share: &OwnerShare, now_ns: u64, id: NodeId) {
+        if (share.word, share.after) != (self.word.word, self.word.after) {
+            self.calm.until_ns = 0;
+        }
         self.word = *share;
-        let tokens = self.demand.look(share.wanted, now_ns);
-        // A quarter more than comes, so that what comes unevenly passes, too.
-        let tokens = u128::from(tokens) * u128::from(WHOLE_NS / SECOND_NS) * 5 / 4;
-        let whole = u128::from(Share::WHOLE.in_billionths());
-        let part = tokens * whole / u128::from(self.whole.max(1));
-        self.wanted = Share::billionths(u64::try_from(part).unwrap_or(u64::MAX));
+        self.wanted = match self.demand.look(share.wanted, now_ns) {
+            0 => Share::NONE,
+            tokens => self.part_of(tokens),
+        };
         if self.wanted > self.home || self.quiet_since_ns == 0 {
             self.quiet_since_ns = now_ns;
         }
         if self.node.is_none() && now_ns >= self.begins_ns {
-            self.node = Some(Node::new(&self.stakes, id));
+            self.node = Some(Box::new(Node::new(&self.stakes, id)));
         }
     }
 
-    /// Returns whether there is anything to ask for, or to put in force.
-    pub(super) fn is_due(&self, now_ns: u64, memory: &Memory) -> bool {
-        self.node.as_ref().is_some_and(|node| {
-            let (share, until_ns) = self.in_force(now_ns);
-            // What ends soon need not be put in force for that long.
-            let soon = node.in_force(now_ns.saturating_add(MARGIN_NS));
-            parts_of(soon.share) != share
-                || (soon.until.is_none() && until_ns != FOREVER)
-                || node.would_ask(now_ns, self.wanted, memory)
-        })
+    /// Returns the part of the whole that so many tokens a second are, and a quarter more, so that what comes
+    /// unevenly passes, too.
+    fn part_of(&self, tokens: u64) -> Share {
+        let tokens = u128::from(tokens) * u128::from(WHOLE_NS / SECOND_NS) * 5 / 4;
+        let whole = u128::from(Share::WHOLE.in_billionths());
+        let part = tokens * whole / u128::from(self.whole.max(1));
+        Share::billionths(u64::try_from(part).unwrap_or(u64::MAX))
+    }
+
+    /// Attends to what there is to do, most of the time nothing: notes what is to be renewed, forgets who has borrowed and has
+    /// nothing any more, and says who is to ask anew. Returns what else is due. `lapses`: how often renewals have ceased.
+    pub(super) fn attend(
+        &mut self,
+        now_ns: u64,
+        lapses: u64,
+        memory: &mut Memory,
+        mut say: impl FnMut(NodeId, Note),
+    ) -> Due {
+        let calm = &self.calm;
+        if now_ns < calm.until_ns && (calm.wanted, calm.lapses) == (self.wanted, lapses) {
+            return Due::Nothing;
+        }
+        let Some(node) = &mut self.node else {
+            return Due::Nothing;
+        };
+        node.note_use(now_ns, memory);
+        node.tidy(now_ns, memory);
+        let (budget, message) = (self.budget, Message::Changed);
+        for to in node.changed(now_ns, self.wanted, memory) {
+            say(to, Note { budget, message });
+        }
+        let (due, until_ns) = self.due(now_ns, memory);
+        self.calm = Calm {
+            until_ns,
+            wanted: self.wanted,
+            lapses,
+        };
+        due
+    }
+
+    /// Returns what is due, and until when nothing will be.
+    fn due(&self, now_ns: u64, memory: &Memory) -> (Due, u64) {
+        let Some(node) = &self.node else {
+            return (Due::Nothing, 0);
+        };
+        let (share, until_ns) = self.in_force(now_ns);
+        // What ends soon need not be put in force for that long.
+        let soon = node.in_force(now_ns.saturating_add(MARGIN_NS), memory);
+        if parts_of(soon.share) != share
+            || (soon.until.is_none() && until_ns != FOREVER)
+            || node.would_ask(now_ns, self.wanted, memory)
+        {
+            return (Due::Act, 0);
+        }
+        let calm_ns = node.calm_until(now_ns, memory).saturating_sub(MARGIN_NS);
+        // As late as may be, but for a renewal that is lost.
+        let lengthens_ns = match until_ns {
+            FOREVER => u64::MAX,
+            until_ns => until_ns.saturating_sub(memory.terms().loan_ns / 5 * 2),
+        };
+        match soon.until {
+            Some(later_ns) if now_ns >= lengthens_ns && later_ns > until_ns => {
+                let word = ShareWord::new(share, later_ns);
+                (Due::Lengthened(OwnerShare { word, ..self.word }), 0)
+            }
+            _ => (Due::Nothing, calm_ns.min(lengthens_ns)),
+        }
     }
 
     /// Returns the share for which the tokens are right that the bucket holds, and the end of the word that says
@@ -143,13 +223,16 @@ impl Hot {
         let Some(node) = &self.node else {
             return false;
         };
+        self.calm.until_ns = 0;
         let is_first = self.rehearsal.is_none();
         if is_first {
             self.counted = self.in_force(now_ns);
         }
-        let (node, least) = self
-            .rehearsal
-            .get_or_insert_with(|| (node.clone(), Share::WHOLE));
+        let rehearsal = self.rehearsal.get_or_insert_with(|| {
+            // Few owners have one.
+            Box::new((Node::clone(node), Share::WHOLE))
+        });
+        let (node, least) = &mut **rehearsal;
         let mut bucket = Rehearsal { least: *least };
         perform(
             node,
@@ -167,7 +250,7 @@ impl Hot {
     /// Returns the word that the kernel must have before the acts that were rehearsed; `None`: that which it
     /// has.
     pub(super) fn lowered(&mut self, now_ns: u64) -> Option<OwnerShare> {
-        let (_, least) = self.rehearsal.take()?;
+        let (_, least) = *self.rehearsal.take()?;
         let least = parts_of(least);
         let (word, after) = (self.word.word, self.after());
         if least >= word.or(after, now_ns) {
@@ -217,6 +300,7 @@ impl Hot {
         &mut self,
         begun_ns: u64,
         now_ns: u64,
+        memory: &Memory,
     ) -> Result<Option<OwnerShare>, ChangeError> {
         let Some(node) = &self.node else {
             return Ok(None);
@@ -225,7 +309,7 @@ impl Hot {
         if now_ns >= counted_until_ns {
             return Err(ChangeError::Overtaken);
         }
-        let in_force = node.in_force(begun_ns);
+        let in_force = node.in_force(begun_ns, memory);
         let until_ns = in_force.until.unwrap_or(u64::MAX);
         let word = OwnerShare::new(ShareWord::new(share, until_ns), parts_of(in_force.own));
         let is_other = (word.word, word.after) != (self.word.word, self.word.after);
@@ -233,7 +317,13 @@ impl Hot {
         Ok(is_other.then_some(word))
     }
 
-    const fn set(&mut self, word: OwnerShare) {
+    /// Returns whether its word has not ended.
+    pub(super) const fn holds(&self, now_ns: u64) -> bool {
+        self.word.word.holds(now_ns)
+    }
+
+    /// Notes that the kernel has a word.
+    pub(super) const fn set(&mut self, word: OwnerShare) {
         (self.word.word, self.word.after) = (word.word, word.after);
     }
 
@@ -242,30 +332,23 @@ impl Hot {
         self.rehearsal = None;
         self.begins_ns = now_ns.saturating_add(memory.terms().lent_ns());
         if let Some(node) = self.node.take() {
-            node.forget(memory);
-        }
-    }
-
-    /// Forgets who has borrowed, and has nothing any more.
-    pub(super) fn tidy(&mut self, now_ns: u64, memory: &mut Memory) {
-        if let Some(node) = &mut self.node {
-            node.tidy(now_ns, memory);
+            node.forget(now_ns, memory);
         }
     }
 
     /// Returns whether nobody has needed more than it has at home for so long, and the kernel has that.
-    pub(super) fn is_cool(&self, now_ns: u64, for_ns: u64) -> bool {
+    pub(super) fn is_cool(&self, now_ns: u64, for_ns: u64, memory: &Memory) -> bool {
         let home = OwnerShare::new(ShareWord::forever(parts_of(self.home)), parts_of(self.home));
-        let is_at_home = |node: &Node| node.is_at_home(now_ns);
+        let is_at_home = |node: &Node| node.is_at_home(now_ns, memory);
         (self.word.word, self.word.after) == (home.word, home.after)
             && now_ns.saturating_sub(self.quiet_since_ns) >= for_ns
-            && self.node.as_ref().is_some_and(is_at_home)
+            && self.node.as_deref().is_some_and(is_at_home)
     }
 
     /// Forgets the owner.
-    pub(super) fn forget(self, memory: &mut Memory) {
+    pub(super) fn forget(self, now_ns: u64, memory: &mut Memory) {
         if let Some(node) = self.node {
-            node.forget(memory);
+            node.forget(now_ns, memory);
         }
     }
 
@@ -293,16 +376,44 @@ fn perform(
     mut say: impl FnMut(NodeId, Message),
 ) {
     match act {
-        Act::Look => {
-            for (bank, ask) in node.ask(now_ns, wanted, memory, bucket) {
-                say(bank, Message::Ask(ask));
-            }
+        Act::Look => ask(node, now_ns, wanted, memory, bucket, &mut say),
+        Act::Changed(from) => {
+            node.hear_changed(*from);
+            ask(node, now_ns, wanted, memory, bucket, &mut say);
         }
         Act::Ask(header, ask) => {
             if let Some(loan) = node.hear_ask(now_ns, wanted, (header, ask), memory, bucket) {
                 say(header.from, Message::Loan(loan));
+                tell(node, now_ns, wanted, memory, &mut say);
             }
         }
         Act::Loan(header, loan) => node.hear_loan(now_ns, (header, loan), memory, bucket),
+    }
+}
+
+/// Asks for what the node needs, and says who is to ask it anew.
+fn ask(
+    node: &mut Node,
+    now_ns: u64,
+    wanted: Share,
+    memory: &mut Memory,
+    bucket: &mut impl Bucket,
+    say: &mut impl FnMut(NodeId, Message),
+) {
+    for (bank, ask) in node.ask(now_ns, wanted, memory, bucket) {
+        say(bank, Message::Ask(ask));
+    }
+    tell(node, now_ns, wanted, memory, say);
+}
+
+fn tell(
+    node: &mut Node,
+    now_ns: u64,
+    wanted: Share,
+    memory: &Memory,
+    say: &mut impl FnMut(NodeId, Message),
+) {
+    for to in node.changed(now_ns, wanted, memory) {
+        say(to, Message::Changed);
     }
 }

@@ -4,7 +4,7 @@
 //! home, and those that another node asks about. Only they have words of their own in the kernel, and a part
 //! in the protocol. A limit on all sources together has one owner, which is always hot.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use limiter_common::{
     owner::BucketKey,
@@ -12,14 +12,15 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
-    Boot, Header, Hearing, Letter, LimitName, Members, Memory, Message, NodeId, Note, Terms,
+    Boot, Header, Hearing, Letter, LimitName, Members, Memory, Message, NodeId, Note, Renewal,
+    Terms,
 };
 use limiter_policy::policy::{Limit, MOST_OWNERS, in_common::floor_of};
 
 use super::{
     batch,
     bucket::parts_of,
-    hot::{Act, Hot, WHOLE_NS},
+    hot::{Act, Due, Hot, WHOLE_NS},
     joint::Joint,
     lever::{Host, Lever as _},
 };
@@ -32,8 +33,8 @@ pub(super) const MOST_HOT: usize = MOST_OWNERS as usize / 4 * 3;
 /// How long an owner stays hot that needs nothing, in nanoseconds.
 const COOLING_NS: u64 = 5_000_000_000;
 
-/// How many looks lie between two that forget what is over.
-const TIDY_LOOKS: u64 = 5;
+/// How many looks lie between two that forget owners that need nothing.
+const COOLING_LOOKS: u64 = 5;
 
 /// The budgets.
 pub(super) struct Keeper {
@@ -50,18 +51,52 @@ pub(super) struct Keeper {
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) notes: Vec<(NodeId, Note)>,
+    /// Words about all loans at once.
+    pub(super) renewals: Vec<(NodeId, Renewal)>,
     /// Nodes that think of an earlier start of this one.
     pub(super) strangers: Vec<NodeId>,
+}
+
+/// All that is due at a look.
+#[derive(Default)]
+struct DueNow {
+    acts: Vec<(BucketKey, Act)>,
+    words: Vec<(BucketKey, OwnerShare)>,
+    said: Vec<(NodeId, Note)>,
+}
+
+impl DueNow {
+    fn attend(
+        &mut self,
+        key: BucketKey,
+        hot: &mut Hot,
+        now_ns: u64,
+        lapses: u64,
+        memory: &mut Memory,
+    ) {
+        let say = |to, note| self.said.push((to, note));
+        match hot.attend(now_ns, lapses, memory, say) {
+            Due::Nothing => {}
+            Due::Act => self.acts.push((key, Act::Look)),
+            Due::Lengthened(word) => self.words.push((key, word)),
+        }
+    }
 }
 
 impl Keeper {
     /// `started`: a number above those of all earlier starts, such as the nanoseconds since 1970. If the wall
     /// clock went back since an earlier start, nobody lends to this node until it is as late again.
-    pub(super) fn new(members: Members, id: NodeId, terms: Terms, started: u64) -> Self {
+    pub(super) fn new(
+        now_ns: u64,
+        members: Members,
+        id: NodeId,
+        terms: Terms,
+        started: u64,
+    ) -> Self {
         let unknown = parts_of(members.share_of_unknown());
         Self {
             unknown: OwnerShare::new(ShareWord::forever(unknown), unknown),
-            memory: Memory::new(id, Boot(started), terms, members.count()),
+            memory: Memory::new(now_ns, id, Boot(started), terms, members.count()),
             members,
             joints: BTreeMap::new(),
             hot: HashMap::new(),
@@ -90,7 +125,7 @@ impl Keeper {
         };
         let over: Vec<_> = self.hot.extract_if(is_over).collect();
         for (_, hot) in over {
-            hot.forget(&mut self.memory);
+            hot.forget(now_ns, &mut self.memory);
         }
     }
 
@@ -99,29 +134,45 @@ impl Keeper {
         self.looks += 1;
         let now_ns = host.now_ns();
         self.begin(host, now_ns);
-        let looked = self.look_at_owners(host, now_ns);
-        let looked = looked.and_then(|()| self.heat_wanting(host));
+        let mut due = DueNow::default();
+        let looked = self.look_at_owners(host, now_ns, &mut due);
+        let looked = looked.and_then(|()| self.heat_wanting(host, now_ns, &mut due));
         if let Err(error) = looked {
             self.note(&error.to_string(), now_ns);
             return Said::default();
         }
-        let is_to_tidy = self.looks.is_multiple_of(TIDY_LOOKS);
-        let mut acts = Vec::new();
-        for (key, hot) in &mut self.hot {
-            if is_to_tidy {
-                hot.tidy(now_ns, &mut self.memory);
-            }
-            if hot.is_due(now_ns, &self.memory) {
-                acts.push((*key, Act::Look));
-            }
-        }
-        let notes = self.batch(host, now_ns, &acts);
-        if is_to_tidy {
+        self.lengthen(host, due.words);
+        let mut notes = self.batch(host, now_ns, &due.acts);
+        notes.append(&mut due.said);
+        if self.looks.is_multiple_of(COOLING_LOOKS) {
             self.cool(host, now_ns);
         }
         Said {
             notes,
+            renewals: self.memory.ask_renewals(now_ns),
             strangers: Vec::new(),
+        }
+    }
+
+    /// Sets words in which the same share ends later.
+    fn lengthen(&mut self, host: impl Host, mut words: Vec<(BucketKey, OwnerShare)>) {
+        let now_ns = host.now_ns();
+        let owners = &self.hot;
+        // In a bucket whose word has ended meanwhile tokens are to be counted.
+        words.retain(|(key, _)| owners.get(key).is_some_and(|owner| owner.holds(now_ns)));
+        if words.is_empty() {
+            return;
+        }
+        let set = host.set_owners(&words);
+        for (key, word) in &words {
+            match self.hot.get_mut(key) {
+                Some(owner) if set.is_ok() => owner.set(*word),
+                Some(owner) => owner.fail(&mut self.memory, now_ns),
+                None => {}
+            }
+        }
+        if let Err(error) = set {
+            self.note(&error.to_string(), now_ns);
         }
     }
 
@@ -138,54 +189,88 @@ impl Keeper {
         }
     }
 
-    /// Looks at all owners that have shares of their own. Those that an earlier daemon has left are hot, too,
-    /// and so become what they are at home.
-    fn look_at_owners(&mut self, host: impl Host, now_ns: u64) -> Result<(), DatapathError> {
+    /// Looks at all owners that have shares of their own, and notes what is due. Those that an earlier daemon has left are hot,
+    /// too, and so become what they are at home.
+    fn look_at_owners(
+        &mut self,
+        host: impl Host,
+        now_ns: u64,
+        due: &mut DueNow,
+    ) -> Result<(), DatapathError> {
+        let lapses = self.memory.lapses(now_ns);
+        let mut seen = 0;
         for (key, share) in host.owners()? {
-            if !self.hot.contains_key(&key) {
-                self.found(host, key, share);
-            }
-            if let Some(hot) = self.hot.get_mut(&key) {
-                hot.look(&share, now_ns, self.memory.id());
-                hot.seen = self.looks;
-            }
+            let owner = match self.hot.entry(key) {
+                Entry::Occupied(place) => place.into_mut(),
+                Entry::Vacant(place) => {
+                    let new = begun(&self.joints, &self.members, &self.memory, host, &key, share);
+                    let Some(new) = new else {
+                        continue;
+                    };
+                    place.insert(new)
+                }
+            };
+            seen += 1;
+            owner.look(&share, now_ns, self.memory.id());
+            owner.seen = self.looks;
+            due.attend(key, owner, now_ns, lapses, &mut self.memory);
+        }
+        if seen == self.hot.len() {
+            return Ok(());
         }
         let looks = self.looks;
         let gone: Vec<_> = (self.hot).extract_if(|_, hot| hot.seen != looks).collect();
         for (_, hot) in gone {
-            hot.forget(&mut self.memory);
+            hot.forget(now_ns, &mut self.memory);
         }
         Ok(())
     }
 
     /// Heats owners that are the only ones of their limits, for which there is always room, and those of which
     /// packets were refused.
-    fn heat_wanting(&mut self, host: impl Host) -> Result<(), DatapathError> {
+    fn heat_wanting(
+        &mut self,
+        host: impl Host,
+        now_ns: u64,
+        due: &mut DueNow,
+    ) -> Result<(), DatapathError> {
         let only = self.joints.values().filter(|joint| joint.has_begun);
         let only: Vec<_> = only.filter_map(Joint::only_owner).collect();
-        self.heat(host, &only, usize::MAX)?;
+        let mut new = self.heat(host, &only, usize::MAX)?;
         let wanting = host.wanting(MOST_HOT.saturating_sub(self.hot.len()))?;
-        self.heat(host, &wanting, MOST_HOT)
+        new.append(&mut self.heat(host, &wanting, MOST_HOT)?);
+        for key in new {
+            if let Some(hot) = self.hot.get_mut(&key) {
+                // Whatever has ceased, it is new.
+                due.attend(key, hot, now_ns, 0, &mut self.memory);
+            }
+        }
+        Ok(())
     }
 
-    /// Gives owners words of their own, while there are fewer than `most`.
+    /// Gives owners words of their own, while there are fewer than `most`; returns which are new.
     fn heat(
         &mut self,
         host: impl Host,
         owners: &[BucketKey],
         most: usize,
-    ) -> Result<(), DatapathError> {
+    ) -> Result<Vec<BucketKey>, DatapathError> {
         let mut new = Vec::new();
         for key in owners {
-            if self.hot.len() < most
-                && !self.hot.contains_key(key)
-                && self.found(host, *key, self.unknown)
-            {
-                new.push((*key, self.unknown));
+            if self.hot.len() >= most {
+                break;
+            }
+            let Entry::Vacant(place) = self.hot.entry(*key) else {
+                continue;
+            };
+            let share = self.unknown;
+            if let Some(hot) = begun(&self.joints, &self.members, &self.memory, host, key, share) {
+                place.insert(hot);
+                new.push((*key, share));
             }
         }
         if new.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let set = host.set_owners(&new);
         let now_ns = host.now_ns();
@@ -197,22 +282,7 @@ impl Keeper {
                 hot.seen = self.looks;
             }
         }
-        set
-    }
-
-    /// Notes an owner that has a word of its own; returns whether it is of a limit in common.
-    fn found(&mut self, host: impl Host, key: BucketKey, share: OwnerShare) -> bool {
-        let mut joints = self.joints.values();
-        let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun);
-        let (Some(joint), Some(lever)) = (joint, host.lever(&key)) else {
-            return false;
-        };
-        let budget = joint.budget_of(&key);
-        let stakes = self.members.stakes(&budget.bytes());
-        let whole = lever.tokens_in(WHOLE_NS);
-        let new = Hot::new(budget, stakes, self.memory.id(), share, whole);
-        self.hot.insert(key, new);
-        true
+        set.map(|()| new.into_iter().map(|(key, _)| key).collect())
     }
 
     /// Hears letters of other nodes; returns what is to be said.
@@ -223,11 +293,16 @@ impl Keeper {
         for letter in letters {
             match self.memory.hear(now_ns, &letter.header) {
                 Hearing::Notes => {
+                    let (header, renewal) = (&letter.header, &letter.renewal);
+                    let answer = self.memory.hear_renewal(now_ns, header, renewal);
+                    if !answer.is_none() {
+                        said.renewals.push((header.from, answer));
+                    }
                     for note in &letter.notes {
                         self.acts_of(&letter.header, note, &mut acts, &mut unknown);
                     }
                 }
-                Hearing::OtherStart if !letter.notes.is_empty() => {
+                Hearing::OtherStart if letter.says_anything() => {
                     said.strangers.push(letter.header.from);
                 }
                 Hearing::OtherStart | Hearing::None => {}
@@ -258,6 +333,7 @@ impl Keeper {
         };
         let act = match note.message {
             Message::Loan(loan) => Act::Loan(*header, loan),
+            Message::Changed => Act::Changed(header.from),
             Message::Ask(ask) => {
                 if !self.hot.contains_key(&key) {
                     let stakes = self.members.stakes(&note.budget.bytes());
@@ -303,15 +379,17 @@ impl Keeper {
             let joint = joints.get(&hot.budget.limit);
             joint.and_then(Joint::only_owner).as_ref() == Some(key)
         };
-        let is_over =
-            |key: &BucketKey, hot: &mut Hot| !is_only(key, hot) && hot.is_cool(now_ns, COOLING_NS);
+        let memory = &self.memory;
+        let is_over = |key: &BucketKey, hot: &mut Hot| {
+            !is_only(key, hot) && hot.is_cool(now_ns, COOLING_NS, memory)
+        };
         let cool: Vec<_> = self.hot.extract_if(is_over).collect();
         if cool.is_empty() {
             return;
         }
         let keys: Vec<_> = cool.iter().map(|(key, _)| *key).collect();
         for (_, hot) in cool {
-            hot.forget(&mut self.memory);
+            hot.forget(now_ns, &mut self.memory);
         }
         // Those that stay in the kernel are found there at the next look.
         if let Err(error) = host.remove_owners(&keys) {
@@ -367,4 +445,21 @@ impl Keeper {
         let index = usize::try_from(node.0).ok()?;
         self.members.names().nth(index)
     }
+}
+
+/// Begins with an owner that has a word of its own; `None`: it is of no limit in common.
+fn begun(
+    joints: &BTreeMap<LimitName, Joint>,
+    members: &Members,
+    memory: &Memory,
+    host: impl Host,
+    key: &BucketKey,
+    share: OwnerShare,
+) -> Option<Hot> {
+    let mut joints = joints.values();
+    let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun)?;
+    let whole = host.lever(key)?.tokens_in(WHOLE_NS);
+    let budget = joint.budget_of(key);
+    let stakes = members.stakes(&budget.bytes());
+    Some(Hot::new(budget, stakes, memory.id(), share, whole))
 }

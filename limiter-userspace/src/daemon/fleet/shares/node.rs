@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
 use limiter_datapath::kernel::{Datapath, monotonic_now, wall_clock_now};
-use limiter_fleet::{Keys, Letter, Members, NodeId, Note, Seal, Terms};
+use limiter_fleet::{Keys, Letter, Members, NodeId, Note, Renewal, Seal, Terms};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
@@ -53,7 +53,13 @@ impl ShareNode {
             seal: seal(&fleet, members, keys.clone()),
             key_file: KeyFile::new(&fleet.settings.key_file),
             members: members.clone(),
-            keeper: Keeper::new(members.clone(), id, Terms::DEFAULT, started),
+            keeper: Keeper::new(
+                monotonic_now(),
+                members.clone(),
+                id,
+                Terms::DEFAULT,
+                started,
+            ),
             daemon,
             fleet,
             generation: None,
@@ -156,15 +162,19 @@ impl ShareNode {
 
     /// Seals what is to be said, in as few letters to each node as it takes.
     fn letters(&self, said: Said) -> Letters {
-        let mut by_node = BTreeMap::<_, Vec<Note>>::new();
+        let mut by_node = BTreeMap::<_, (Renewal, Vec<Note>)>::new();
         for (node, note) in said.notes {
-            by_node.entry(node).or_default().push(note);
+            by_node.entry(node).or_default().1.push(note);
+        }
+        for (node, renewal) in said.renewals {
+            // The later of two counts.
+            by_node.entry(node).or_default().0 = renewal;
         }
         let mut letters = Letters::new();
-        for (node, notes) in by_node {
+        for (node, (renewal, notes)) in by_node {
             if let Some(name) = self.keeper.name_of(node) {
                 let header = self.keeper.header(node);
-                let sealed = self.seal.letters(&header, &notes);
+                let sealed = self.seal.letters(&header, renewal, &notes);
                 letters.extend(sealed.map(|letter| (name.to_owned(), letter)));
             }
         }

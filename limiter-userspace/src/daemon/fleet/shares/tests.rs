@@ -10,7 +10,7 @@ use limiter_common::{
     owner::BucketKey,
     strategy::gcra::{Gcra, Parts},
 };
-use limiter_fleet::{Letter, Members, Terms};
+use limiter_fleet::{Letter, Members, Renewal, Terms};
 use limiter_policy::policy::{Limit, Rate, in_common::floor_of};
 
 mod cost;
@@ -107,7 +107,13 @@ impl World {
     fn keeper(&mut self, number: usize) -> Keeper {
         self.starts += 1_000;
         let id = self.members.node(&format!("node-{number}")).unwrap();
-        let mut keeper = Keeper::new(self.members.clone(), id, Terms::DEFAULT, self.starts);
+        let mut keeper = Keeper::new(
+            self.now_ms * MS,
+            self.members.clone(),
+            id,
+            Terms::DEFAULT,
+            self.starts,
+        );
         let hasty_ns = if self.is_hasty { 2_100 * MS } else { 0 };
         let now_ns = (self.now_ms * MS).saturating_sub(hasty_ns);
         keeper.follow(std::slice::from_ref(&self.limit), now_ns);
@@ -174,12 +180,19 @@ impl World {
 
     fn send(&mut self, from: usize, said: Said) {
         let keeper = self.hosts[from].keeper.as_ref().unwrap();
-        let notes = said.notes.into_iter().map(|(to, note)| (to, vec![note]));
-        let empty = said.strangers.into_iter().map(|to| (to, Vec::new()));
+        let nothing = Renewal::default();
+        let notes = said.notes.into_iter();
+        let notes = notes.map(|(to, note)| (to, nothing, vec![note]));
+        let renewals = said.renewals.into_iter();
+        let renewals = renewals.map(|(to, renewal)| (to, renewal, Vec::new()));
+        let empty = said.strangers.into_iter();
+        let empty = empty.map(|to| (to, nothing, Vec::new()));
         let letters: Vec<_> = notes
+            .chain(renewals)
             .chain(empty)
-            .map(|(to, notes)| Letter {
+            .map(|(to, renewal, notes)| Letter {
                 header: keeper.header(to),
+                renewal,
                 notes,
             })
             .collect();

@@ -12,7 +12,7 @@ fn owners_without_room_stay_at_home() {
     let of_each = limit(each, IdFormat::IpAddress, rate, &members);
     let of_all = limit(all, IdFormat::Total, rate, &members);
     let model = Model::new(whole(rate), floor_of(members.count()));
-    let mut keeper = Keeper::new(members.clone(), node, Terms::DEFAULT, 1);
+    let mut keeper = Keeper::new(0, members.clone(), node, Terms::DEFAULT, 1);
     keeper.follow(std::slice::from_ref(&of_each), 0);
 
     let address = |number: u32| Address::v4((0x0a00_0000 + number).to_be_bytes());

@@ -1,0 +1,268 @@
+//! A large fleet with many owners: what it says, and that shares add up to no more than the whole. There are no packets
+//! and no faults here.
+//!
+//! ```text
+//! cargo test --release -p limiter-fleet --test simulation -- --ignored --nocapture large_fleets
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use limiter_fleet::{
+    Boot, Bucket, Hearing, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes, Terms,
+};
+
+use super::world::MS;
+
+/// How long a message takes, and how often a node looks.
+const STEP_NS: u64 = 50 * MS;
+const STEPS_OF_LOOK: u64 = 4;
+const SECOND_STEPS: u64 = 20;
+
+/// A bucket of which only the share counts.
+struct Empty;
+
+impl Bucket for Empty {
+    fn change(&mut self, _now_ns: u64, _to: Share, _gained_millitokens: u64) -> u64 {
+        0
+    }
+}
+
+struct Place {
+    memory: Memory,
+    /// By their owners.
+    nodes: HashMap<u32, Node>,
+}
+
+#[derive(Default)]
+struct Counts {
+    notes: u64,
+    renewals: u64,
+    letters: u64,
+}
+
+enum Said {
+    Note(u32, Message),
+    Renewal(Renewal),
+}
+
+struct Fleet {
+    places: Vec<Place>,
+    stakes: Vec<Stakes>,
+    /// The place where an owner's packets come.
+    busy: Vec<usize>,
+    under_way: Vec<(NodeId, NodeId, Said)>,
+    step: u64,
+    counts: Counts,
+    pairs: HashSet<(NodeId, NodeId)>,
+}
+
+impl Fleet {
+    fn new(count: usize, owners_each: usize) -> Self {
+        let members =
+            Members::new((0..count).map(|number| format!("node-{number}"))).expect("names");
+        let place = |number: u32| Place {
+            memory: Memory::new(0, NodeId(number), Boot(1), Terms::DEFAULT, members.count()),
+            nodes: HashMap::new(),
+        };
+        let owners = 0..count * owners_each;
+        Self {
+            places: (0..members.count()).map(place).collect(),
+            stakes: (owners.clone())
+                .map(|owner| members.stakes(&owner.to_be_bytes()))
+                .collect(),
+            busy: owners.map(|owner| owner % count).collect(),
+            under_way: Vec::new(),
+            step: 3 * SECOND_STEPS,
+            counts: Counts::default(),
+            pairs: HashSet::new(),
+        }
+    }
+
+    fn demand(&self, owner: u32, place: usize) -> Share {
+        if self.busy[owner as usize] == place {
+            Share::WHOLE
+        } else {
+            Share::NONE
+        }
+    }
+
+    fn run(&mut self, seconds: u64) {
+        for _ in 0..seconds * SECOND_STEPS {
+            self.step += 1;
+            self.hear();
+            for number in 0..self.places.len() {
+                if (self.step + number as u64).is_multiple_of(STEPS_OF_LOOK) {
+                    self.look(number);
+                }
+            }
+            let pairs: HashSet<_> = (self.under_way.iter())
+                .map(|(from, to, _)| (*from, *to))
+                .collect();
+            self.counts.letters += pairs.len() as u64;
+            self.pairs.extend(pairs);
+        }
+    }
+
+    fn hear(&mut self) {
+        let now = self.step * STEP_NS;
+        for (from, to, said) in std::mem::take(&mut self.under_way) {
+            let header = self.places[from.0 as usize].memory.header(to);
+            let number = to.0 as usize;
+            let hearing = self.places[number].memory.hear(now, &header);
+            if hearing != Hearing::Notes {
+                // The other learns at once which start there is.
+                let back = self.places[number].memory.header(from);
+                self.places[from.0 as usize].memory.hear(now, &back);
+            }
+            match said {
+                Said::Renewal(renewal) => {
+                    self.counts.renewals += 1;
+                    let memory = &mut self.places[number].memory;
+                    let answer = memory.hear_renewal(now, &header, &renewal);
+                    if !answer.is_none() {
+                        self.under_way.push((to, from, Said::Renewal(answer)));
+                    }
+                }
+                Said::Note(owner, message) => {
+                    self.counts.notes += 1;
+                    let demand = self.demand(owner, number);
+                    let place = &mut self.places[number];
+                    let stakes = &self.stakes[owner as usize];
+                    let mut say = |other, message| {
+                        (self.under_way).push((to, other, Said::Note(owner, message)));
+                    };
+                    let node = (place.nodes.entry(owner)).or_insert_with(|| Node::new(stakes, to));
+                    match message {
+                        Message::Ask(ask) => {
+                            let asked = (&header, &ask);
+                            let loan = node.hear_ask(now, demand, asked, &place.memory, &mut Empty);
+                            if let Some(loan) = loan {
+                                say(from, Message::Loan(loan));
+                                for other in node.changed(now, demand, &place.memory) {
+                                    say(other, Message::Changed);
+                                }
+                            }
+                        }
+                        Message::Loan(loan) => {
+                            let answer = (&header, &loan);
+                            node.hear_loan(now, answer, &mut place.memory, &mut Empty);
+                        }
+                        Message::Changed => {
+                            node.hear_changed(from);
+                            for (bank, ask) in node.ask(now, demand, &mut place.memory, &mut Empty)
+                            {
+                                say(bank, Message::Ask(ask));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, number: usize) {
+        let now = self.step * STEP_NS;
+        let id = NodeId(u32::try_from(number).expect("few"));
+        let is_to_tidy = (self.step / STEPS_OF_LOOK).is_multiple_of(5);
+        let Place { memory, nodes } = &mut self.places[number];
+        for (owner, node) in nodes {
+            let demand = if self.busy[*owner as usize] == number {
+                Share::WHOLE
+            } else {
+                Share::NONE
+            };
+            let mut say = |to, message| self.under_way.push((id, to, Said::Note(*owner, message)));
+            if is_to_tidy {
+                node.note_use(now, memory);
+                node.tidy(now, memory);
+                for to in node.changed(now, demand, memory) {
+                    say(to, Message::Changed);
+                }
+            }
+            if node.would_ask(now, demand, memory) {
+                for (to, ask) in node.ask(now, demand, memory, &mut Empty) {
+                    say(to, Message::Ask(ask));
+                }
+            }
+        }
+        for (to, renewal) in memory.ask_renewals(now) {
+            self.under_way.push((id, to, Said::Renewal(renewal)));
+        }
+    }
+
+    /// Has an owner's packets come to another node.
+    fn moves(&mut self, owner: u32, to: usize) {
+        self.busy[owner as usize] = to;
+        let stakes = &self.stakes[owner as usize];
+        let id = NodeId(u32::try_from(to).expect("few"));
+        let nodes = &mut self.places[to].nodes;
+        nodes.entry(owner).or_insert_with(|| Node::new(stakes, id));
+    }
+
+    /// Returns what part of the whole the busy nodes have, in percent; no owner's shares are more than the whole.
+    fn used(&self) -> u64 {
+        let now = self.step * STEP_NS;
+        let mut shares = vec![Share::NONE; self.stakes.len()];
+        let mut of_busy = Share::NONE.in_billionths();
+        for (number, place) in self.places.iter().enumerate() {
+            for (owner, node) in &place.nodes {
+                let share = node.in_force(now, &place.memory).share;
+                shares[*owner as usize] += share;
+                if self.busy[*owner as usize] == number {
+                    of_busy += share.in_billionths();
+                }
+            }
+        }
+        assert!(shares.iter().all(|share| *share <= Share::WHOLE));
+        of_busy * 100 / (self.stakes.len() as u64 * Share::WHOLE.in_billionths())
+    }
+
+    fn tell(&mut self, what: &str, seconds: u64) {
+        let nodes = self.places.len() as u64;
+        let Counts {
+            notes,
+            renewals,
+            letters,
+        } = std::mem::take(&mut self.counts);
+        // Each has two ends.
+        let each = |count: u64| 2 * count / seconds / nodes;
+        println!(
+            "{nodes} nodes, {} owners, {what}: {} % used; a second and node, both ways: {} notes, {} \
+             renewals, {} letters; {} letters a second in all; {} pairs",
+            self.stakes.len(),
+            self.used(),
+            each(notes),
+            each(renewals),
+            each(letters),
+            letters / seconds,
+            self.pairs.len() / 2,
+        );
+        self.pairs.clear();
+    }
+}
+
+#[test]
+#[ignore = "it takes minutes and gigabytes"]
+fn large_fleets_speak_by_pairs() {
+    for (nodes, owners_each) in [(5, 2_000), (100, 100), (1_000, 100), (10_000, 10)] {
+        let mut fleet = Fleet::new(nodes, owners_each);
+        for owner in 0..nodes * owners_each {
+            let owner = u32::try_from(owner).unwrap();
+            fleet.moves(owner, fleet.busy[owner as usize]);
+        }
+        fleet.run(5);
+        fleet.tell("the first five seconds", 5);
+        fleet.run(10);
+        fleet.tell("steady", 10);
+        assert!(fleet.used() >= 94);
+        // Each second a tenth of the owners moves.
+        for second in 0..5 {
+            for owner in (second..nodes * owners_each).step_by(10) {
+                let to = (fleet.busy[owner] + 1) % nodes;
+                fleet.moves(u32::try_from(owner).unwrap(), to);
+            }
+            fleet.run(1);
+        }
+        fleet.tell("moving", 5);
+    }
+}
