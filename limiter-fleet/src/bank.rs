@@ -8,7 +8,7 @@ pub(crate) struct Bank {
     capital: Share,
     /// By their nodes, in order: few at a time, as those are forgotten who have nothing.
     accounts: Vec<Account>,
-    /// What the node itself wanted when nobody was to be told anything; `None`: something has changed since.
+    /// The share that the node itself wanted when nobody was to be told anything; `None`: something has changed since.
     settled: Option<Share>,
 }
 

@@ -89,7 +89,7 @@ pub struct Note {
 pub struct Letter {
     /// Its first line.
     pub header: Header,
-    /// What it says about all loans at once.
+    /// Its words about all loans at once.
     pub renewal: Renewal,
     /// Its notes. Without any, a letter says which start of its writer there is.
     pub notes: Vec<Note>,

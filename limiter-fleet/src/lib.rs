@@ -20,7 +20,7 @@
 //! Owners are many, and most of them quiet: a node forgets a budget of which nobody has anything but what is
 //! at home, and begins with it again when somebody needs it ([`Memory`]).
 //!
-//! What a node says to another travels in [letters](Letter) of [`Note`]s, sealed with the fleet's [key](Key) and
+//! Nodes write to each other in [letters](Letter) of [`Note`]s, sealed with the fleet's [key](Key) and
 //! with what all nodes must have alike ([`Seal`]): whoever has another key, other names or other terms
 //! is not heard.
 //!

@@ -5,8 +5,8 @@
 //! an earlier start of the bank has heard is known to nobody; so a question names the start that it is to.
 //!
 //! Loans between two nodes are renewed together, whatever they are of: a bank lengthens all that it counts as lent
-//! to the borrower, and then says so. What it has lost count of, it cannot: so then it renews nothing until
-//! that is over.
+//! to the borrower, and then says so. It cannot lengthen a loan that it has lost count of: so then it renews
+//! nothing until that is over.
 
 use std::collections::BTreeMap;
 
@@ -320,7 +320,7 @@ mod tests {
     fn a_renewal_counts_once_and_only_for_the_start_that_asked() {
         let lent = TERMS.lent_ns();
         let mut bank = memory(BANK, 5);
-        // What an earlier start has lent is not known.
+        // Nobody knows what an earlier start has lent.
         assert_eq!(answered(&mut bank, lent - 1, 7, 1), None);
         assert_eq!(answered(&mut bank, lent, 7, 1), Some(1));
         assert_eq!(answered(&mut bank, lent, 7, 1), None);
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(answered(&mut bank, lent, 8, 1), Some(1));
         assert_eq!(answered(&mut bank, lent, 7, 9), None);
         assert_eq!([end(&bank, 7), end(&bank, 8)], [lent + 1, 2 * lent]);
-        // What it has lost count of is over before it renews anything.
+        // A loan that it has lost count of is over before it renews anything.
         bank.lose_count(2 * lent);
         assert_eq!(answered(&mut bank, 3 * lent - 1, 8, 2), None);
         assert_eq!(answered(&mut bank, 3 * lent, 8, 3), Some(3));
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(takes(patience + 5, 1), patience + 6);
         // From when it was asked for.
         assert_eq!(takes(patience + 5, 2), patience + TERMS.loan_ns);
-        // What has nothing to be renewed asks for nothing.
+        // A node that has nothing asks for nothing.
         assert_eq!(borrower.ask_renewals(patience + TERMS.loan_ns), []);
     }
 }

@@ -23,7 +23,7 @@ pub struct InForce {
     pub share: Share,
     /// When some of it ends, by the node's clock, in nanoseconds; `None`: none does by itself.
     pub until: Option<u64>,
-    /// What is its own, and so stays then.
+    /// The part that is its own, and so stays then.
     pub own: Share,
 }
 
@@ -129,8 +129,8 @@ impl Node {
         borrowed.chain(lent).min().unwrap_or(u64::MAX)
     }
 
-    /// Hears a question to its bank, in a letter whose notes count; returns the answer. What the node itself
-    /// needs, as in [`Self::ask`], counts as what another wants does.
+    /// Hears a question to its bank, in a letter whose notes count; returns the answer. The node's own
+    /// demand, as in [`Self::ask`], counts as what another wants does.
     pub fn hear_ask(
         &mut self,
         now: u64,
@@ -209,8 +209,8 @@ impl Node {
             })
     }
 
-    /// Ends its part in the budget. What it remembers of others' questions is kept; of what is lent or
-    /// borrowed, nothing: until that is over, nobody may begin anew with the same budget.
+    /// Ends its part in the budget. The memory keeps the numbers of others' questions, and nothing of what is lent
+    /// or borrowed: until that is over, nobody may begin anew with the same budget.
     pub fn forget(mut self, now: u64, memory: &mut Memory) {
         if let Some(bank) = &mut self.bank {
             bank.close(now, memory);
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Whoever kept back what the borrower has said may say it once more, when the bank has forgotten the budget.
+    /// A question that somebody kept back may be repeated when the bank has forgotten the budget.
     #[test]
     fn a_question_counts_once_also_when_its_budget_is_forgotten() {
         let members = Members::new(["a", "b"].map(str::to_owned)).unwrap();

@@ -1,4 +1,4 @@
-//! What of a limit is in force, if its rate moves while the policy stays.
+//! The part of a limit that is in force, if its rate moves while the policy stays.
 
 use super::Tables;
 use crate::{limit::LimitId, owner::BucketKey, strategy::gcra::Parts};

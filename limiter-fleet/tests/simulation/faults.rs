@@ -1,4 +1,4 @@
-//! What may go wrong in a world.
+//! The faults that a world may have.
 
 /// How often what goes wrong.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use super::{
 /// The owners of a world, whose budgets are of one limit.
 pub(crate) struct Owners {
     pub(crate) budget: Budget,
-    /// What each node has of a budget of which it knows nothing.
+    /// Each node's share of a budget of which it knows nothing.
     unknown: Share,
     nodes: u32,
     stakes: Vec<Stakes>,
@@ -45,7 +45,7 @@ pub(crate) struct Part {
     has_word: bool,
     /// In tokens a second.
     pub(crate) demand: u64,
-    /// What has come of a token.
+    /// The outcome for a token.
     pub(crate) rest: u64,
 }
 
@@ -78,11 +78,11 @@ pub(crate) enum Said {
     Note(usize, Message),
     /// About all loans at once.
     Renewal(Renewal),
-    /// Which start there is.
+    /// The start that there is.
     Nothing,
 }
 
-/// What comes of a message.
+/// The outcome of a message.
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) said: Vec<(NodeId, Said)>,
@@ -127,7 +127,7 @@ impl Host {
         u64::try_from(local).expect("clocks begin late")
     }
 
-    /// A daemon starts. What the programs have stays.
+    /// A daemon starts. The programs keep what they have.
     pub(crate) fn start(&mut self, boot: Boot, local: u64) {
         self.down_until = None;
         self.boot = boot.0;
@@ -247,7 +247,7 @@ impl Host {
                 part.bucket.becomes_home(local, owners.unknown);
             }
             let demand = wanted(part.demand, owners.budget);
-            // What an earlier daemon has left is put right, and what packets want is asked for.
+            // Words that an earlier daemon has left are put right, and packets' wants are asked for.
             let may_begin = part.node.is_none() && local >= part.begins;
             if may_begin && (part.has_word || demand > part.bucket.share(local)) {
                 part.node = Some(Node::new(stakes, self.id));

@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// What programs have in force adds up to no more than the whole: that shows sooner than packets that pass.
+    /// Shares that programs have in force add up to no more than the whole: that shows sooner than packets that pass.
     fn check_shares(&mut self) {
         for owner in 0..self.owners.count() {
             let hosts = self.hosts.iter_mut();

@@ -86,7 +86,7 @@ impl SharedShare {
     }
 }
 
-/// Which numbers are given.
+/// The numbers that are given, and those that are free.
 struct Numbers {
     of_owners: HashMap<BucketKey, u32>,
     free: Vec<u32>,

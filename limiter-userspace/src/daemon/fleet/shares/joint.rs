@@ -18,7 +18,7 @@ pub(super) struct Joint {
     pub(super) begins_ns: u64,
     /// Whether owners of which nothing is known have what they have at home.
     pub(super) has_begun: bool,
-    /// What went wrong with it last, and when, in nanoseconds.
+    /// The last error with it, and when that was, in nanoseconds.
     error: Option<(String, u64)>,
 }
 

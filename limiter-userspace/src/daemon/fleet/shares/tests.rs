@@ -224,7 +224,7 @@ impl World {
             if at > self.now_ms {
                 return;
             }
-            // What has come for one node by now is heard at once.
+            // Letters that have come for one node by now are heard at once.
             let mut letters = vec![Vec::new(); self.hosts.len()];
             while let Some(Reverse((at, number))) = self.under_way.peek().copied()
                 && at <= self.now_ms

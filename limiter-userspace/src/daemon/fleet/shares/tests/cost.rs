@@ -1,4 +1,4 @@
-//! What many hot owners cost a node: letters, and time, with real letters and seals and without a kernel.
+//! The costs of many hot owners for a node: letters, and time, with real letters and seals and without a kernel.
 //!
 //! ```text
 //! cargo test --release -p limiter-userspace --lib -- --ignored --nocapture what_many_hot_owners_cost
@@ -46,7 +46,7 @@ struct Costs {
     seal: Seal,
     under_way: Vec<(usize, Vec<u8>)>,
     now_ns: u64,
-    /// Of the first node.
+    /// The first node's.
     time: Duration,
     sealing: Duration,
     looking: Duration,

@@ -1,4 +1,4 @@
-//! What nodes admit together of a budget, which is checked at each look.
+//! The tokens of a budget that nodes admit together, checked at each look.
 
 use std::{
     ops::RangeInclusive,
@@ -49,13 +49,13 @@ impl Budget {
     }
 }
 
-/// What the nodes admit, in all: of each budget one bucket with the whole would have admitted it between any two
-/// looks, and so over any time.
+/// The tokens that the nodes admit, in all: one bucket with the whole budget would have admitted them between any
+/// two looks, and so over any time.
 pub(super) struct Watch {
     begun: Instant,
-    /// Of each budget: by how much what was admitted was most below what had come back by a look.
+    /// Each budget, and by how much what was admitted was most below what had come back by a look.
     budgets: Vec<(Budget, i64)>,
-    /// Of each budget: how much nodes admitted that have left.
+    /// Each budget's tokens that nodes admitted that have left.
     gone: Vec<u64>,
 }
 
