@@ -1,6 +1,6 @@
 //! A borrower: the share that a node has of one bank.
 
-use crate::{Ask, Bucket, Loan, Memory, NodeId, Share};
+use crate::{Ask, Bucket, Loan, Memory, NodeId, Share, Terms};
 
 /// How many times there are at which loans of one time are asked for again.
 const PARTS: u64 = 64;
@@ -97,7 +97,7 @@ impl Borrower {
 
     /// Returns whether there is anything new to say, and no answer on its way.
     pub(crate) fn would_ask(&self, now: u64, wants: Share, memory: &Memory) -> bool {
-        now.saturating_sub(self.asked_at) >= memory.terms().shortest_pause_ns()
+        now.saturating_sub(self.asked_at) >= Terms::SHORTEST_PAUSE_NS
             && self.is_due(now, wants, memory)
             && !self.is_waiting(now, memory)
     }
@@ -167,7 +167,7 @@ impl Borrower {
         self.held = loan.share;
         self.until = until;
         // Loans that are given together are not all asked for again at once.
-        let half = terms.renewable_ns() / 2;
+        let half = Terms::RENEWABLE_NS / 2;
         let later = half / PARTS * (self.number % PARTS);
         self.last = self.asked_at.saturating_add(half + later);
         memory.uses(self.bank, now);

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, iter};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::Share;
+use crate::{Share, Terms};
 
 /// The part of the whole that all floors make together, in billionths: a twentieth.
 const FLOORS: Share = Share::billionths(50_000_000);
@@ -131,6 +131,17 @@ impl Members {
     pub fn floors(&self) -> u32 {
         let counts = self.lists().iter().map(Self::count);
         counts.max().unwrap_or_default()
+    }
+
+    /// Returns the terms of their loans. Between two lists loans last as among the fewer nodes, and a start waits as
+    /// among the more: so whichever list a start had before, all is over then that it lent by that.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        let counts = || self.lists().iter().map(Self::count);
+        Terms {
+            earlier_ns: Terms::among(counts().max().unwrap_or_default()).loan_ns,
+            ..Terms::among(counts().min().unwrap_or_default())
+        }
     }
 
     /// Returns how many there are.
@@ -329,6 +340,20 @@ mod tests {
     }
 
     /// Whichever nodes have the one list and whichever both, they have at most the whole, of each owner.
+    /// Whatever a node lent by the list before, it waits for at its start by the next.
+    #[test]
+    fn a_start_waits_for_the_loans_of_the_list_before() {
+        let list = |count: u32| Members::new((0..count).map(|name| name.to_string())).unwrap();
+        for [before, next] in [[5, 6], [100, 101], [101, 100], [1_000, 300], [90, 2_000]] {
+            let between = Members::between(list(before), list(next)).unwrap();
+            let steps = [list(before), between, list(next)].map(|members| members.terms());
+            for [before, next] in [[0, 1], [1, 2]] {
+                assert!(steps[next].silent_ns() >= steps[before].lent_ns());
+            }
+        }
+        assert_eq!(list(5).terms(), Terms::DEFAULT);
+    }
+
     #[test]
     fn lists_change_without_more_than_the_whole() {
         let mut rng = fastrand::Rng::with_seed(7);

@@ -86,7 +86,7 @@ impl Memory {
             terms,
             nodes,
             asked: 0,
-            renews_from: now.saturating_add(terms.lent_ns()),
+            renews_from: now.saturating_add(terms.silent_ns()),
             lapses: 0,
             others: BTreeMap::new(),
         }

@@ -15,16 +15,18 @@ pub(crate) struct Owners {
     /// Each node's share of a budget of which it knows nothing.
     unknown: Share,
     nodes: u32,
+    terms: Terms,
     stakes: Vec<Stakes>,
 }
 
 impl Owners {
-    pub(crate) fn new(members: &Members, count: usize, budget: Budget) -> Self {
+    pub(crate) fn new(members: &Members, terms: Terms, count: usize, budget: Budget) -> Self {
         let stakes = (0..count).map(|owner| members.stakes(&owner.to_be_bytes()));
         Self {
             budget,
             unknown: members.share_of_unknown(),
             nodes: members.count(),
+            terms,
             stakes: stakes.collect(),
         }
     }
@@ -92,7 +94,7 @@ pub(crate) struct Heard {
 
 impl Host {
     pub(crate) fn new(id: NodeId, offset: u64, drift_ppm: i64, owners: &Owners) -> Self {
-        let terms = Terms::DEFAULT;
+        let terms = owners.terms;
         let parts = owners.stakes.iter().map(|stakes| Part {
             node: None,
             begins: 0,
@@ -107,8 +109,8 @@ impl Host {
             nodes: owners.nodes,
             boot: 1,
             terms,
-            silent_ns: terms.lent_ns(),
-            silent_until: offset + terms.lent_ns(),
+            silent_ns: terms.silent_ns(),
+            silent_until: offset + terms.silent_ns(),
             has_default: false,
             parts: parts.collect(),
             offset,

@@ -1,6 +1,11 @@
 //! A fleet in which nothing fails: how much of the budget is used, and how soon.
 
-use super::{bucket::Budget, world::World};
+use limiter_fleet::Terms;
+
+use super::{
+    bucket::Budget,
+    world::{MS, World},
+};
 
 /// A thousand tokens a second, in thousandths.
 const RATE: u64 = 1_000;
@@ -134,7 +139,7 @@ fn a_large_fleet_shares_as_a_small_one_does() {
         rate: LARGE * 1_000,
     };
     let mut world = World::quiet(11, NODES, budget);
-    world.run_for(START_MS);
+    world.run_for(Terms::among(10_000).silent_ns() / MS + 100);
     for node in 0..BUSY {
         world.demand(node * 97, LARGE / 10);
     }

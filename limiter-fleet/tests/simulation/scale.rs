@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use limiter_fleet::{
-    Boot, Bucket, Hearing, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes, Terms,
+    Boot, Bucket, Hearing, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes,
 };
 
 use super::world::MS;
@@ -61,7 +61,7 @@ impl Fleet {
         let members =
             Members::new((0..count).map(|number| format!("node-{number}"))).expect("names");
         let place = |number: u32| Place {
-            memory: Memory::new(0, NodeId(number), Boot(1), Terms::DEFAULT, members.count()),
+            memory: Memory::new(0, NodeId(number), Boot(1), members.terms(), members.count()),
             nodes: HashMap::new(),
         };
         let owners = 0..count * owners_each;
@@ -244,7 +244,13 @@ impl Fleet {
 #[test]
 #[ignore = "it takes minutes and gigabytes"]
 fn large_fleets_speak_by_pairs() {
-    for (nodes, owners_each) in [(5, 2_000), (100, 100), (1_000, 100), (10_000, 10)] {
+    for (nodes, owners_each) in [
+        (5, 2_000),
+        (100, 100),
+        (1_000, 100),
+        (10_000, 10),
+        (10_000, 100),
+    ] {
         let mut fleet = Fleet::new(nodes, owners_each);
         for owner in 0..nodes * owners_each {
             let owner = u32::try_from(owner).unwrap();

@@ -61,7 +61,12 @@ impl World {
             0 => Members::between(members, self::members(count + rng.usize(1..12))).expect("some"),
             _ => members,
         };
-        let mut world = Self::of(rng, &members, owners, budget, faults);
+        // Among more nodes loans last longer.
+        let terms = match rng.u8(0..6) {
+            0 => Terms::among(200),
+            _ => members.terms(),
+        };
+        let mut world = Self::of(rng, (&members, terms), owners, budget, faults);
         world.demands_change = true;
         world.is_greedy = world.rng.u8(0..3) == 0;
         world
@@ -83,11 +88,19 @@ impl World {
     /// A world of so many nodes without faults, and one owner.
     pub(crate) fn quiet(seed: u64, count: usize, budget: Budget) -> Self {
         let rng = Rng::with_seed(seed);
-        Self::of(rng, &members(count), 1, budget, Faults::NONE)
+        let members = members(count);
+        let terms = members.terms();
+        Self::of(rng, (&members, terms), 1, budget, Faults::NONE)
     }
 
-    fn of(mut rng: Rng, members: &Members, owners: usize, budget: Budget, faults: Faults) -> Self {
-        let owners = Owners::new(members, owners, budget);
+    fn of(
+        mut rng: Rng,
+        (members, terms): (&Members, Terms),
+        owners: usize,
+        budget: Budget,
+        faults: Faults,
+    ) -> Self {
+        let owners = Owners::new(members, terms, owners, budget);
         let hosts = (0..members.count()).map(|number| {
             let id = NodeId(number);
             let offset = rng.u64(1_000_000_000_000..1_000_000_000_000_000);

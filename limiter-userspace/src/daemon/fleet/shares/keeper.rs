@@ -109,7 +109,7 @@ impl Keeper {
     pub(super) fn follow(&mut self, limits: &[Limit], now_ns: u64) {
         let mut before = std::mem::take(&mut self.joints);
         let nodes = self.members.floors();
-        let begins_ns = now_ns.saturating_add(self.memory.terms().lent_ns());
+        let begins_ns = now_ns.saturating_add(self.memory.terms().silent_ns());
         for limit in limits {
             let Some(joint) = Joint::of(limit, nodes, begins_ns) else {
                 continue;

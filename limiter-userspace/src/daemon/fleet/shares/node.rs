@@ -57,7 +57,7 @@ impl ShareNode {
                 monotonic_now(),
                 members.clone(),
                 id,
-                Terms::DEFAULT,
+                members.terms(),
                 started,
             ),
             daemon,
@@ -196,5 +196,10 @@ impl ShareNode {
 }
 
 fn seal(fleet: &Fleet, members: &Members, keys: Keys) -> Seal {
-    Seal::new(fleet.settings.name.as_str(), members, &Terms::DEFAULT, keys)
+    Seal::new(
+        fleet.settings.name.as_str(),
+        members,
+        &members.terms(),
+        keys,
+    )
 }
