@@ -72,7 +72,8 @@ impl Fleet {
                 .collect(),
             busy: owners.map(|owner| owner % count).collect(),
             under_way: Vec::new(),
-            step: 3 * SECOND_STEPS,
+            // Nodes have begun.
+            step: members.terms().silent_ns() / STEP_NS + 1,
             counts: Counts::default(),
             pairs: HashSet::new(),
         }

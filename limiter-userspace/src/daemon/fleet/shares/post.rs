@@ -130,7 +130,7 @@ fn tell(fleet: &Fleet, error: Option<String>) {
         Some(why) if told.letters_error.is_none() => warn!(
             why,
             "the fleet's budgets are not shared over its store {store}: {why}; what is lent ends within \
-             two seconds, and each node has what is its own"
+             seconds, and each node has what is its own"
         ),
         Some(_) => {}
     }
