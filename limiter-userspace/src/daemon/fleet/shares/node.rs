@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
 use limiter_datapath::kernel::{Datapath, monotonic_now, wall_clock_now};
-use limiter_fleet::{Keys, Letter, Members, NodeId, Note, Renewal, Seal, Terms};
+use limiter_fleet::{Keys, Letter, Members, NodeId, Note, Renewal, Seal};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
