@@ -107,8 +107,8 @@ impl Limits {
             Self::Window(strategy) => windows::second(strategy, per_second),
             Self::MovingWindow(count) => windows::moving(count, terms.sources_log2),
             Self::Refused(strategy) => windows::refusing(strategy),
-            // Half of it is what it says.
-            Self::InCommon => limit("PacketsPerIPAddress", 2 * per_second),
+            // Half of it is what it says, as far as there are such rates.
+            Self::InCommon => limit("PacketsPerIPAddress", (2 * per_second).min(PACKETS)),
             _ => limit("PacketsPerIPAddress", per_second),
         };
         let mut text = format!("limits:\n{first}");
