@@ -57,15 +57,6 @@ impl<'d> Shares<'d> {
         self.maps.rates().set_share(limit, word)
     }
 
-    /// Returns the share that a limit's owners without their own were given last, even one that has ended.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses.
-    pub fn of_limit(&self, limit: LimitId) -> Result<ShareWord, DatapathError> {
-        self.maps.rates().share(limit)
-    }
-
     /// Takes out the owners without a share of their own of which packets were refused, at most so many:
     /// those of whom most were. The others are forgotten until more are refused.
     ///

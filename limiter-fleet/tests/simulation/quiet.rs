@@ -148,7 +148,7 @@ fn a_large_fleet_shares_as_a_small_one_does() {
     let percent = used(&mut world, NODES, LARGE, 2_000);
     let messages = (world.messages() - before) / 2 / BUSY;
     assert!((90..=100).contains(&percent), "{percent} %");
-    // A busy node asks eight banks at most five times a second while answers change, and they answer.
+    // A busy node asks its eight banks while answers change, and they answer.
     println!("{messages} messages a second of a busy node, {percent} % used");
     assert!(messages <= 40, "{messages} messages a second");
 }

@@ -1,4 +1,4 @@
-//! What is done at once for many owners: a look at what packets want, or some letters.
+//! Acts for many owners at once: a look at what packets want, or some letters.
 //!
 //! It is rehearsed for all owners that it touches, so that whatever becomes smaller does before anything is
 //! done, with one wait for the programs that run.
@@ -13,10 +13,10 @@ use super::{
     lever::Host,
 };
 
-/// What comes of a batch.
+/// The outcome of a batch.
 #[derive(Default)]
 pub(super) struct Done {
-    /// What is to be said, to whom.
+    /// Notes to be sent, and to whom.
     pub(super) said: Vec<(NodeId, Note)>,
     /// The limits of owners that begin anew, and why.
     pub(super) failed: Vec<(LimitName, String)>,

@@ -65,9 +65,9 @@ pub(super) struct Hot {
     pub(super) wanted: Share,
     /// Since when it has not wanted more than it has at home, in nanoseconds.
     quiet_since_ns: u64,
-    /// What the kernel has.
+    /// The word that the kernel has.
     word: OwnerShare,
-    /// Of the batch that is under way.
+    /// The rehearsal of the batch that is under way, and the smallest share in it.
     rehearsal: Option<Box<(Node, Share)>>,
     /// The share for which the tokens in the bucket are right, and the end of the word by which they are.
     counted: (Parts, u64),
@@ -168,7 +168,7 @@ impl Hot {
             return (Due::Nothing, 0);
         };
         let (share, until_ns) = self.in_force(now_ns);
-        // What ends soon need not be put in force for that long.
+        // A loan that ends soon need not be put in force for that long.
         let soon = node.in_force(now_ns.saturating_add(MARGIN_NS), memory);
         if parts_of(soon.share) != share
             || (soon.until.is_none() && until_ns != FOREVER)

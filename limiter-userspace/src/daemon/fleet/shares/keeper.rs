@@ -39,7 +39,7 @@ const COOLING_LOOKS: u64 = 5;
 /// The budgets.
 pub(super) struct Keeper {
     members: Members,
-    /// What each node has of a budget of which it knows nothing.
+    /// Each node's share of a budget of which it knows nothing.
     unknown: OwnerShare,
     memory: Memory,
     joints: BTreeMap<LimitName, Joint>,
@@ -47,7 +47,7 @@ pub(super) struct Keeper {
     looks: u64,
 }
 
-/// What is to be said.
+/// Words to other nodes.
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) notes: Vec<(NodeId, Note)>,
@@ -57,7 +57,7 @@ pub(super) struct Said {
     pub(super) strangers: Vec<NodeId>,
 }
 
-/// All that is due at a look.
+/// Acts and words that are due at a look.
 #[derive(Default)]
 struct DueNow {
     acts: Vec<(BucketKey, Act)>,
