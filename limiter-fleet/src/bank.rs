@@ -22,7 +22,11 @@ struct Account {
     kept: Lent,
     answered: Lent,
     wants: Share,
-    /// When it was last told that the answer would be another now.
+    /// Since when its last question waits for an answer; `None`: it has one.
+    waits_since: Option<u64>,
+    /// Since when the answer would be another; `None`: it would not.
+    other_since: Option<u64>,
+    /// When it was last told so.
     told_at: u64,
 }
 
@@ -67,13 +71,29 @@ impl Account {
         memory.lent_until((self.of, self.question.0), lent.until, lent.last)
     }
 
-    /// Returns whether what it wants counts: whoever has the last answer still has a question.
+    /// Returns whether what it wants counts: its last question waits, or the answer is not over.
     fn lives(&self, now: u64, memory: &Memory) -> bool {
-        self.has(&self.answered, now, memory)
+        self.waits_since.is_some() || self.has(&self.answered, now, memory)
+    }
+
+    /// Returns whether it may use anything.
+    fn may_have(&self, now: u64, memory: &Memory) -> bool {
+        self.has(&self.kept, now, memory) || self.has(&self.answered, now, memory)
+    }
+
+    /// Returns what its question is answered with now, if `fair` is what it is to have, and the bank has so much of its
+    /// `own`. `None`: none waits, or it waits for others to give back what it is to have, if they do soon.
+    fn answer(&self, now: u64, fair: Share, own: Share, memory: &Memory) -> Option<Share> {
+        let since = self.waits_since?;
+        let kept = self.at(&self.kept, now, memory);
+        let share = fair.min(kept + own);
+        let (lacks, gets) = (fair.without(kept), share.without(kept));
+        let may_wait = now.saturating_sub(since) < memory.terms().hold_ns();
+        (!may_wait || gets >= lacks.divided(8)).then_some(share)
     }
 
     fn is_over(&self, now: u64, memory: &Memory) -> bool {
-        !self.has(&self.kept, now, memory) && !self.lives(now, memory)
+        self.waits_since.is_none() && !self.may_have(now, memory)
     }
 }
 
@@ -94,45 +114,83 @@ impl Bank {
         self.capital.without(lent.sum())
     }
 
-    /// Answers a question. `own_want` is what the node itself wants of the capital, and `in_force` what
-    /// it has of all shares, which changes by what is lent. `None`: nothing is to be said.
-    pub(crate) fn answer(
+    /// Hears a question; [`Self::answers`] answers it. `in_force` is what the node has of all shares, which grows by what
+    /// the borrower gives back. Returns what it is then.
+    pub(crate) fn hear(
         &mut self,
         now: u64,
         (header, ask): (&Header, &Ask),
-        own_want: Share,
         in_force: Share,
         memory: &Memory,
         bucket: &mut impl Bucket,
-    ) -> Option<Loan> {
+    ) -> Share {
         let before = self.own(now, memory);
-        let position = self.note(now, header, ask, memory)?;
-        let own = self.own(now, memory);
-        let in_force = in_force + own.without(before);
+        if self.note(now, header, ask, memory).is_none() {
+            return in_force;
+        }
+        let in_force = in_force + self.own(now, memory).without(before);
         bucket.change(now, in_force, ask.returned_millitokens);
-
-        let fair = self.fair(now, Some(position), own_want, memory);
-        let fair = fair.get(position).copied().unwrap_or_default();
-        let account = self.accounts.get_mut(position)?;
-        let kept = account.at(&account.kept, now, memory);
-        let share = fair.min(kept + own);
-        account.answered = Lent {
-            share,
-            until: now.saturating_add(memory.terms().lent_ns()),
-            last: now.saturating_add(memory.terms().renewable_lent_ns()),
-        };
-        // Before anybody can hear of the loan.
-        let millitokens = bucket.change(now, in_force.without(share.without(kept)), 0);
-        Some(Loan {
-            number: ask.number,
-            share,
-            millitokens,
-        })
+        in_force
     }
 
-    /// Notes what a borrower promises; returns the position of its account. `None`: the question is an old
-    /// one, and promises nothing any more.
-    fn note(&mut self, now: u64, header: &Header, ask: &Ask, memory: &Memory) -> Option<usize> {
+    /// Answers the questions that wait for it no longer. `own_want` is what the node itself wants of the capital, and
+    /// `in_force` what it has of all shares, which shrinks by what is lent.
+    pub(crate) fn answers(
+        &mut self,
+        now: u64,
+        own_want: Share,
+        mut in_force: Share,
+        memory: &Memory,
+        bucket: &mut impl Bucket,
+    ) -> Vec<(NodeId, Loan)> {
+        let mut loans = Vec::new();
+        if !self.has_waiting() {
+            return loans;
+        }
+        let fair = self.fair(now, own_want, memory);
+        let terms = memory.terms();
+        for (position, fair) in fair.into_iter().enumerate() {
+            let own = self.own(now, memory);
+            let Some(account) = self.accounts.get_mut(position) else {
+                continue;
+            };
+            let Some(share) = account.answer(now, fair, own, memory) else {
+                continue;
+            };
+            account.waits_since = None;
+            account.answered = Lent {
+                share,
+                until: now.saturating_add(terms.lent_ns()),
+                last: now.saturating_add(terms.renewable_lent_ns()),
+            };
+            // Before anybody can hear of the loan.
+            in_force = in_force.without(share.without(account.at(&account.kept, now, memory)));
+            let loan = Loan {
+                number: account.question.1,
+                share,
+                millitokens: bucket.change(now, in_force, 0),
+            };
+            loans.push((account.of, loan));
+        }
+        loans
+    }
+
+    /// Returns whether [`Self::answers`] would answer anybody.
+    pub(crate) fn would_answer(&self, now: u64, own_want: Share, memory: &Memory) -> bool {
+        if !self.has_waiting() {
+            return false;
+        }
+        let own = self.own(now, memory);
+        let mut accounts = (self.accounts.iter()).zip(self.fair(now, own_want, memory));
+        accounts.any(|(account, fair)| account.answer(now, fair, own, memory).is_some())
+    }
+
+    fn has_waiting(&self) -> bool {
+        (self.accounts.iter()).any(|account| account.waits_since.is_some())
+    }
+
+    /// Notes what a borrower promises. `None`: the question is an old one, and promises nothing any more.
+    fn note(&mut self, now: u64, header: &Header, ask: &Ask, memory: &Memory) -> Option<()> {
         let question = (header.boot, ask.number);
         let found = (self.accounts).binary_search_by_key(&header.from, |account| account.of);
         let position = match found {
@@ -146,6 +204,8 @@ impl Bank {
                     kept: Lent::NOTHING,
                     answered: Lent::NOTHING,
                     wants: Share::NONE,
+                    waits_since: None,
+                    other_since: None,
                     told_at: 0,
                 };
                 self.accounts.insert(position, account);
@@ -164,22 +224,18 @@ impl Bank {
         account.answered = Lent::NOTHING;
         account.question = question;
         account.wants = ask.wants;
+        account.other_since = None;
+        // Whoever asks again has waited since it asked first.
+        account.waits_since.get_or_insert(now);
         self.settled = None;
-        Some(position)
+        Some(())
     }
 
     /// Returns what all borrowers would have if all had what is fair, in their order: those too that asked and had to be
-    /// given nothing, or who came first would keep all. One of them may be `asking`.
-    fn fair(
-        &self,
-        now: u64,
-        asking: Option<usize>,
-        own_want: Share,
-        memory: &Memory,
-    ) -> Vec<Share> {
-        let accounts = (0..).zip(&self.accounts);
-        let wants = accounts.map(|(position, account)| {
-            if asking == Some(position) || account.lives(now, memory) {
+    /// given nothing, or who came first would keep all.
+    fn fair(&self, now: u64, own_want: Share, memory: &Memory) -> Vec<Share> {
+        let wants = self.accounts.iter().map(|account| {
+            if account.lives(now, memory) {
                 account.wants
             } else {
                 Share::NONE
@@ -195,26 +251,45 @@ impl Bank {
         given.into_iter().map(Share::billionths).collect()
     }
 
-    /// Returns the borrowers whose questions would be answered otherwise now, by more than an eighth.
-    pub(crate) fn changed(&mut self, now: u64, own_want: Share, memory: &Memory) -> Vec<NodeId> {
+    /// Returns the borrowers whose questions would be answered otherwise now, by more than an eighth, each with that
+    /// answer. Whoever is to give something back has some time to do so by itself.
+    pub(crate) fn changed(
+        &mut self,
+        now: u64,
+        own_want: Share,
+        memory: &Memory,
+    ) -> Vec<(NodeId, Share)> {
         let mut changed = Vec::new();
         if self.settled == Some(own_want) {
             return changed;
         }
         let own = self.own(now, memory);
-        let fair = self.fair(now, None, own_want, memory);
-        let patience_ns = memory.terms().patience_ns;
+        let fair = self.fair(now, own_want, memory);
+        let terms = memory.terms();
         let mut is_settled = true;
         for (account, fair) in self.accounts.iter_mut().zip(fair) {
+            if account.waits_since.is_some() {
+                is_settled = false;
+                continue;
+            }
             let has = account.answered.share;
             let kept = account.at(&account.kept, now, memory);
             let could_have = fair.min(kept.max(has) + own);
-            let is_other = fair < has.less_an_eighth() || has < could_have.less_an_eighth();
-            let is_to_hear = is_other && account.lives(now, memory);
-            is_settled &= !is_to_hear && kept <= has;
-            if is_to_hear && now.saturating_sub(account.told_at) >= patience_ns {
+            let is_less = fair < has.less_an_eighth();
+            let is_other = is_less || has < could_have.less_an_eighth();
+            is_settled &= kept <= has;
+            if !is_other || !account.lives(now, memory) {
+                account.other_since = None;
+                continue;
+            }
+            is_settled = false;
+            let since = *account.other_since.get_or_insert(now);
+            let pause_ns = if is_less { terms.hold_ns() } else { 0 };
+            if now.saturating_sub(since) >= pause_ns
+                && now.saturating_sub(account.told_at) >= terms.patience_ns
+            {
                 account.told_at = now;
-                changed.push(account.of);
+                changed.push((account.of, could_have));
             }
         }
         if is_settled {
@@ -254,7 +329,7 @@ impl Bank {
     /// Forgets all, but for the numbers of the questions.
     pub(crate) fn close(&mut self, now: u64, memory: &mut Memory) {
         for account in self.accounts.drain(..) {
-            if !account.is_over(now, memory) {
+            if account.may_have(now, memory) {
                 memory.lose_count(now);
             }
             memory.forget(account.of, account.question);

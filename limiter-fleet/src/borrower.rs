@@ -17,6 +17,8 @@ pub(crate) struct Borrower {
     /// Whether to ask once more: the bank has said that it would answer otherwise now, or it counts more as lent than
     /// is.
     asks_again: bool,
+    /// The share beyond which that bank has asked to have it back.
+    at_most: Share,
     held: Share,
     /// When the loan ends, unless it is renewed, which it is at most until the `last`.
     until: u64,
@@ -34,6 +36,7 @@ impl Borrower {
             asked_for: Share::NONE,
             is_answered: true,
             asks_again: false,
+            at_most: Share::WHOLE,
             held: Share::NONE,
             until: 0,
             last: 0,
@@ -73,7 +76,7 @@ impl Borrower {
         if !self.would_ask(now, wants, memory) {
             return None;
         }
-        let keeps = held.min(wants);
+        let keeps = held.min(wants).min(self.at_most);
         if keeps < held {
             // Before anybody can hear that it is free.
             self.owed += bucket.change(now, in_force.without(held.without(keeps)), 0);
@@ -87,6 +90,7 @@ impl Borrower {
         self.asked_for = wants;
         self.is_answered = false;
         self.asks_again = false;
+        self.at_most = Share::WHOLE;
         Some(Ask {
             number: self.number,
             keeps,
@@ -174,9 +178,10 @@ impl Borrower {
         self.owed += bucket.change(now, rest + loan.share, loan.millitokens);
     }
 
-    /// Has the node ask once more.
-    pub(crate) const fn ask_again(&mut self) {
+    /// Has the node ask once more, and give back what it has beyond so much.
+    pub(crate) const fn ask_again(&mut self, at_most: Share) {
         self.asks_again = true;
+        self.at_most = at_most;
     }
 
     /// Notes that this is to be renewed, if it is.

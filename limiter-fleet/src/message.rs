@@ -58,6 +58,6 @@ pub enum Message {
     Ask(Ask),
     /// A bank lends.
     Loan(Loan),
-    /// A bank says that another question would now be answered otherwise. It promises nothing.
-    Changed,
+    /// A bank says that another question would now be answered otherwise, and with what. It promises nothing.
+    Changed(Share),
 }

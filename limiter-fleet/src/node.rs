@@ -1,7 +1,8 @@
 //! A node's part in one budget: what it has by itself, lends and borrows.
 
 use crate::{
-    Ask, Bucket, Header, Loan, Memory, NodeId, Share, Stakes, bank::Bank, borrower::Borrower,
+    Ask, Bucket, Header, Loan, Memory, Message, NodeId, Share, Stakes, bank::Bank,
+    borrower::Borrower,
 };
 
 /// One node's part in one budget.
@@ -108,15 +109,18 @@ impl Node {
         (more, all.without(wanted))
     }
 
-    /// Returns whether [`Self::ask`] would ask anybody.
+    /// Returns whether [`Self::ask`] would ask anybody, or [`Self::speak`] answer.
     #[must_use]
-    pub fn would_ask(&self, now: u64, demand: Share, memory: &Memory) -> bool {
+    pub fn would_act(&self, now: u64, demand: Share, memory: &Memory) -> bool {
         let (more, less) = self.lacks(now, demand, memory);
-        self.borrowers.iter().any(|borrower| {
-            let held = borrower.held(now, memory);
-            let wants = held.without(held.min(less)) + more;
-            borrower.would_ask(now, wants, memory)
-        })
+        let own_want = demand.without(self.floor);
+        let mut banks = self.bank.iter();
+        banks.any(|bank| bank.would_answer(now, own_want, memory))
+            || self.borrowers.iter().any(|borrower| {
+                let held = borrower.held(now, memory);
+                let wants = held.without(held.min(less)) + more;
+                borrower.would_ask(now, wants, memory)
+            })
     }
 
     /// Returns until when there is nothing to do, if the demand stays as it is, no letter about the budget comes, and
@@ -129,23 +133,55 @@ impl Node {
         borrowed.chain(lent).min().unwrap_or(u64::MAX)
     }
 
-    /// Hears a question to its bank, in a letter whose notes count; returns the answer. The node's own
-    /// demand, as in [`Self::ask`], counts as what another wants does.
+    /// Hears a question to its bank, in a letter whose notes count: [`Self::speak`] answers it.
     pub fn hear_ask(
         &mut self,
         now: u64,
-        demand: Share,
-        (header, ask): (&Header, &Ask),
+        asked: (&Header, &Ask),
         memory: &Memory,
         bucket: &mut impl Bucket,
-    ) -> Option<Loan> {
+    ) {
         self.settle(now, memory, bucket);
+        if let Some(bank) = &mut self.bank {
+            self.told = bank.hear(now, asked, self.told, memory, bucket);
+        }
+    }
+
+    /// Says what its bank has to say: answers to questions, and hints that a question would be answered otherwise now. To be
+    /// called when it has heard a question, when this node needs another share, and now and then. The node's own demand, as
+    /// in [`Self::ask`], counts as what another wants does.
+    pub fn speak(
+        &mut self,
+        now: u64,
+        demand: Share,
+        memory: &Memory,
+        bucket: &mut impl Bucket,
+        mut say: impl FnMut(NodeId, Message),
+    ) {
         let own_want = demand.without(self.floor);
-        let bank = self.bank.as_mut()?;
-        let loan = bank.answer(now, (header, ask), own_want, self.told, memory, bucket);
-        // The bank has told the bucket.
-        self.told = self.in_force(now, memory).share;
-        loan
+        if let Some(bank) = self.bank.as_mut().filter(|bank| !bank.is_idle()) {
+            for (to, loan) in bank.answers(now, own_want, self.told, memory, bucket) {
+                say(to, Message::Loan(loan));
+            }
+            self.told = self.in_force(now, memory).share;
+        }
+        self.hint(now, demand, memory, say);
+    }
+
+    /// Says the hints of [`Self::speak`], and answers nothing.
+    pub fn hint(
+        &mut self,
+        now: u64,
+        demand: Share,
+        memory: &Memory,
+        mut say: impl FnMut(NodeId, Message),
+    ) {
+        let own_want = demand.without(self.floor);
+        if let Some(bank) = self.bank.as_mut().filter(|bank| !bank.is_idle()) {
+            for (to, share) in bank.changed(now, own_want, memory) {
+                say(to, Message::Changed(share));
+            }
+        }
     }
 
     /// Hears an answer, in a letter whose notes count.
@@ -165,21 +201,11 @@ impl Node {
         self.told = self.in_force(now, memory).share;
     }
 
-    /// Hears that a bank would answer otherwise now, in a letter whose notes count: [`Self::ask`] asks it.
-    pub fn hear_changed(&mut self, from: NodeId) {
+    /// Hears that a bank would answer that now, in a letter whose notes count: [`Self::ask`] asks it.
+    pub fn hear_changed(&mut self, from: NodeId, share: Share) {
         let found = (self.borrowers).binary_search_by_key(&from, |borrower| borrower.bank);
         if let Some(borrower) = found.ok().and_then(|found| self.borrowers.get_mut(found)) {
-            borrower.ask_again();
-        }
-    }
-
-    /// Returns whom to tell that the bank would answer otherwise now: to be asked when this node needs another
-    /// share, has heard a question, and now and then.
-    pub fn changed(&mut self, now: u64, demand: Share, memory: &Memory) -> Vec<NodeId> {
-        let own_want = demand.without(self.floor);
-        match &mut self.bank {
-            Some(bank) if !bank.is_idle() => bank.changed(now, own_want, memory),
-            _ => Vec::new(),
+            borrower.ask_again(share);
         }
     }
 
@@ -246,6 +272,24 @@ mod tests {
         }
     }
 
+    /// Has a node hear a question; returns the answer.
+    fn answer(
+        node: &mut Node,
+        now: u64,
+        (header, number): (&Header, u64),
+        memory: &Memory,
+        bucket: &mut Gained,
+    ) -> Option<Loan> {
+        let mut answer = None;
+        node.hear_ask(now, (header, &ask(number)), memory, bucket);
+        node.speak(now, Share::NONE, memory, bucket, |_, message| {
+            if let Message::Loan(loan) = message {
+                answer = Some(loan);
+            }
+        });
+        answer
+    }
+
     /// A question that somebody kept back may be repeated when the bank has forgotten the budget.
     #[test]
     fn a_question_counts_once_also_when_its_budget_is_forgotten() {
@@ -263,13 +307,7 @@ mod tests {
         let mut bucket = Gained::default();
         let mut node = Node::new(&stakes, BANK);
         for number in [3, 4, 4, 3] {
-            node.hear_ask(
-                0,
-                Share::NONE,
-                (&header, &ask(number)),
-                &memory,
-                &mut bucket,
-            );
+            answer(&mut node, 0, (&header, number), &memory, &mut bucket);
         }
         assert_eq!(bucket.0, 2_000);
         node.tidy(terms.lent_ns() - 1, &mut memory);
@@ -280,21 +318,12 @@ mod tests {
         let mut node = Node::new(&stakes, BANK);
         for number in [1, 2, 3, 4] {
             assert!(!memory.may_be_new(&header, number));
-            let answer = node.hear_ask(
-                0,
-                Share::NONE,
-                (&header, &ask(number)),
-                &memory,
-                &mut bucket,
-            );
+            let answer = answer(&mut node, 0, (&header, number), &memory, &mut bucket);
             assert_eq!(answer, None);
         }
         assert_eq!(bucket.0, 2_000);
         // Later ones are news, about whatever budget.
-        assert!(
-            node.hear_ask(0, Share::NONE, (&header, &ask(5)), &memory, &mut bucket)
-                .is_some()
-        );
+        assert!(answer(&mut node, 0, (&header, 5), &memory, &mut bucket).is_some());
         node.forget(terms.lent_ns(), &mut memory);
         assert!(!memory.may_be_new(&header, 5));
         // Those of an earlier start, never.

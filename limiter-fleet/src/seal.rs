@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Text that no other use of the key begins with. A number follows for each format of letters.
-const PURPOSE: &[u8] = b"limiter fleet, letters 2";
+const PURPOSE: &[u8] = b"limiter fleet, letters 3";
 
 /// The most notes of a letter.
 pub const MOST_NOTES: usize = 512;

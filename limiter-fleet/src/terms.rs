@@ -52,6 +52,12 @@ impl Terms {
         }
     }
 
+    /// Returns how long a bank waits for others to give back what a borrower is to have before it answers that, and before
+    /// it tells them to: less than a borrower waits for an answer. A node whose packets go elsewhere finds out within that.
+    pub(crate) const fn hold_ns(&self) -> u64 {
+        self.patience_ns / 2
+    }
+
     /// Returns after what time, by its own clock, a bank may be sure that a loan of now is over for the
     /// borrower: who asked before, and whose clock may run slower.
     #[must_use]

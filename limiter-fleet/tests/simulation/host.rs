@@ -204,14 +204,8 @@ impl Host {
                 let Some(node) = &mut part.node else {
                     return;
                 };
-                let ask = (header, ask);
-                let loan = node.hear_ask(local, demand, ask, &self.memory, &mut part.bucket);
-                if let Some(loan) = loan {
-                    say(header.from, Message::Loan(loan));
-                    for to in node.changed(local, demand, &self.memory) {
-                        say(to, Message::Changed);
-                    }
-                }
+                node.hear_ask(local, (header, ask), &self.memory, &mut part.bucket);
+                node.speak(local, demand, &self.memory, &mut part.bucket, say);
             }
             Message::Loan(loan) => {
                 let before = part.bucket.share(local);
@@ -220,9 +214,9 @@ impl Host {
                     heard.has_grown = node.in_force(local, &self.memory).share > before;
                 }
             }
-            Message::Changed => {
+            Message::Changed(share) => {
                 if let Some(node) = &mut part.node {
-                    node.hear_changed(header.from);
+                    node.hear_changed(header.from, *share);
                     let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
                     for (to, ask) in asks {
                         say(to, Message::Ask(ask));
@@ -262,9 +256,7 @@ impl Host {
             for (to, ask) in asks {
                 say(to, Message::Ask(ask));
             }
-            for to in node.changed(local, demand, &self.memory) {
-                say(to, Message::Changed);
-            }
+            node.speak(local, demand, &self.memory, &mut part.bucket, say);
             node.note_use(local, &mut self.memory);
             if may_forget {
                 node.tidy(local, &mut self.memory);

@@ -135,21 +135,15 @@ impl Fleet {
                     let node = (place.nodes.entry(owner)).or_insert_with(|| Node::new(stakes, to));
                     match message {
                         Message::Ask(ask) => {
-                            let asked = (&header, &ask);
-                            let loan = node.hear_ask(now, demand, asked, &place.memory, &mut Empty);
-                            if let Some(loan) = loan {
-                                say(from, Message::Loan(loan));
-                                for other in node.changed(now, demand, &place.memory) {
-                                    say(other, Message::Changed);
-                                }
-                            }
+                            node.hear_ask(now, (&header, &ask), &place.memory, &mut Empty);
+                            node.speak(now, demand, &place.memory, &mut Empty, say);
                         }
                         Message::Loan(loan) => {
                             let answer = (&header, &loan);
                             node.hear_loan(now, answer, &mut place.memory, &mut Empty);
                         }
-                        Message::Changed => {
-                            node.hear_changed(from);
+                        Message::Changed(share) => {
+                            node.hear_changed(from, share);
                             for (bank, ask) in node.ask(now, demand, &mut place.memory, &mut Empty)
                             {
                                 say(bank, Message::Ask(ask));
@@ -176,14 +170,13 @@ impl Fleet {
             if is_to_tidy {
                 node.note_use(now, memory);
                 node.tidy(now, memory);
-                for to in node.changed(now, demand, memory) {
-                    say(to, Message::Changed);
-                }
+                node.hint(now, demand, memory, &mut say);
             }
-            if node.would_ask(now, demand, memory) {
+            if node.would_act(now, demand, memory) {
                 for (to, ask) in node.ask(now, demand, memory, &mut Empty) {
                     say(to, Message::Ask(ask));
                 }
+                node.speak(now, demand, memory, &mut Empty, say);
             }
         }
         for (to, renewal) in memory.ask_renewals(now) {
