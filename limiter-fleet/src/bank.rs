@@ -3,7 +3,7 @@
 use crate::{Ask, Boot, Bucket, Header, Loan, Memory, NodeId, Share, fair::divide};
 
 /// The own part of a node that may be lent, and who has it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Bank {
     capital: Share,
     /// By their nodes, in order: few at a time, as those are forgotten who have nothing.
@@ -94,6 +94,22 @@ impl Account {
 
     fn is_over(&self, now: u64, memory: &Memory) -> bool {
         self.waits_since.is_none() && !self.may_have(now, memory)
+    }
+}
+
+/// As that of [`Node`](crate::Node).
+impl Clone for Bank {
+    fn clone(&self) -> Self {
+        Self {
+            capital: self.capital,
+            accounts: self.accounts.clone(),
+            settled: self.settled,
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        (self.capital, self.settled) = (source.capital, source.settled);
+        self.accounts.clone_from(&source.accounts);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// One node's part in one budget.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Node {
     floor: Share,
     /// `None`: the node is no bank of this budget.
@@ -26,6 +26,24 @@ pub struct InForce {
     pub until: Option<u64>,
     /// The part that is its own, and so stays then.
     pub own: Share,
+}
+
+/// `clone_from` keeps what the other has allocated: daemons rehearse what many nodes do, one after another.
+impl Clone for Node {
+    fn clone(&self) -> Self {
+        Self {
+            floor: self.floor,
+            bank: self.bank.clone(),
+            borrowers: self.borrowers.clone(),
+            told: self.told,
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        (self.floor, self.told) = (source.floor, source.told);
+        self.bank.clone_from(&source.bank);
+        self.borrowers.clone_from(&source.borrowers);
+    }
 }
 
 impl Node {

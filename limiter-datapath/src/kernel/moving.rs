@@ -69,13 +69,30 @@ impl<'d> Shares<'d> {
         Ok(buckets.take(most).collect())
     }
 
-    /// Returns the owners with a share of their own, also those whose limit is in common no longer.
+    /// Shows the owners with a share of their own, also those whose limit is in common no longer, each with the number of
+    /// its share: below [`MOST_OWNERS`](limiter_policy::policy::MOST_OWNERS), in order, and the same for as long as
+    /// it has one. No share may be set or taken, nor looked for, meanwhile.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
-    pub fn owners(&self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
-        self.maps.owner_shares().all()
+    pub fn each_owner(
+        &self,
+        show: impl FnMut(u32, &BucketKey, OwnerShare),
+    ) -> Result<(), DatapathError> {
+        self.maps.owner_shares().each(show)
+    }
+
+    /// Returns the numbers of owners' own shares; `None`: it has none.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn numbers_of<'b>(
+        &self,
+        buckets: impl Iterator<Item = &'b BucketKey>,
+    ) -> Result<Vec<Option<u32>>, DatapathError> {
+        self.maps.owner_shares().numbers_of(buckets)
     }
 
     /// Sets owners' own shares, whatever they want. Programs that run may use those of before, or one word of

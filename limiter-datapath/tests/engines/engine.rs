@@ -405,7 +405,11 @@ impl Engines {
     /// Returns the owners' shares, with what is wanted of them, which must be the same in both.
     pub(crate) fn owner_shares(&self) -> HashMap<BucketKey, OwnerShare> {
         let maps = self.trial.reputation().owner_shares();
-        let kernel: HashMap<_, _> = maps.all().expect("a readable map").into_iter().collect();
+        let mut kernel = HashMap::new();
+        let shown = maps.each(|_, bucket, share| {
+            kernel.insert(*bucket, share);
+        });
+        shown.expect("a readable map");
         assert_eq!(kernel, self.tables.owner_shares.owners());
         kernel
     }

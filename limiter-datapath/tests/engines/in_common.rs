@@ -305,7 +305,17 @@ fn there_is_room_for_many_owners() -> Result<()> {
         .map(|number| (owner(number), share))
         .collect();
     maps.set(&all)?;
-    assert_eq!(maps.all()?.len(), all.len());
+    let numbers = || -> Result<HashMap<u32, BucketKey>> {
+        let mut numbers = HashMap::new();
+        maps.each(|number, bucket, _| {
+            assert_eq!(numbers.insert(number, *bucket), None);
+        })?;
+        let known = maps.numbers_of(numbers.values())?;
+        assert!(known.into_iter().eq(numbers.keys().copied().map(Some)));
+        Ok(numbers)
+    };
+    let before = numbers()?;
+    assert_eq!(before.len(), all.len());
     let other = OwnerShare::new(ShareWord::forever(percent(20)), percent(7));
     let more = owner(MOST_OWNERS);
     assert!(matches!(
@@ -323,7 +333,13 @@ fn there_is_room_for_many_owners() -> Result<()> {
         (None, Some(other))
     );
     assert_eq!(maps.get(&owner(8))?, Some(share));
-    assert_eq!(maps.all()?.len(), all.len() - 1);
+    let after = numbers()?;
+    assert_eq!(after.len(), all.len() - 1);
+    // Whoever stays has the number that it had.
+    let moved = after
+        .iter()
+        .filter(|(number, owner)| before[number] != **owner);
+    assert_eq!(moved.map(|(_, owner)| *owner).collect::<Vec<_>>(), [more]);
     Ok(())
 }
 

@@ -89,7 +89,26 @@ impl SharedShare {
 /// The numbers that are given, and those that are free.
 struct Numbers {
     of_owners: HashMap<BucketKey, u32>,
+    /// The owners of all numbers; `None`: it is free, or will be.
+    owners: Vec<Option<BucketKey>>,
     free: Vec<u32>,
+}
+
+impl Numbers {
+    fn give(&mut self, bucket: BucketKey, number: u32) {
+        self.of_owners.insert(bucket, number);
+        if let Some(owner) = self.owners.get_mut(number as usize) {
+            *owner = Some(bucket);
+        }
+    }
+
+    fn take(&mut self, bucket: &BucketKey) -> Option<u32> {
+        let number = self.of_owners.remove(bucket)?;
+        if let Some(owner) = self.owners.get_mut(number as usize) {
+            *owner = None;
+        }
+        Some(number)
+    }
 }
 
 /// Reads and changes the shares of owners.
@@ -125,15 +144,32 @@ impl OwnerShareMaps {
         ]
     }
 
-    /// Returns all owners with shares of their own, not as of one moment.
-    pub fn all(&self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
+    /// Shows all owners with shares of their own, in the order of their numbers, not as of one moment. Nothing may be
+    /// asked of these maps meanwhile.
+    pub fn each(
+        &self,
+        mut show: impl FnMut(u32, &BucketKey, OwnerShare),
+    ) -> Result<(), DatapathError> {
         self.with_numbers(|numbers| {
-            let owners = numbers.of_owners.iter();
-            let shares = owners.filter_map(|(bucket, number)| {
-                let share = self.shares.get(*number)?;
-                Some((*bucket, share.get()))
-            });
-            Ok(shares.collect())
+            for (number, owner) in (0..).zip(&numbers.owners) {
+                if let Some(owner) = owner
+                    && let Some(share) = self.shares.get(number)
+                {
+                    show(number, owner, share.get());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the numbers of owners' shares; `None`: it has none of its own.
+    pub fn numbers_of<'b>(
+        &self,
+        buckets: impl Iterator<Item = &'b BucketKey>,
+    ) -> Result<Vec<Option<u32>>, DatapathError> {
+        self.with_numbers(|numbers| {
+            let numbers = buckets.map(|bucket| numbers.of_owners.get(bucket).copied());
+            Ok(numbers.collect())
         })
     }
 
@@ -170,7 +206,7 @@ impl OwnerShareMaps {
                 };
                 place.set(share);
                 place.wanted.store(0, Ordering::Relaxed);
-                numbers.of_owners.insert(*bucket, number);
+                numbers.give(*bucket, number);
                 keys.push(InMap(*bucket));
                 given.push(InMap(u64::from(number)));
             }
@@ -188,7 +224,7 @@ impl OwnerShareMaps {
         self.with_numbers(|numbers| {
             let mut freed = Vec::new();
             for bucket in buckets {
-                if let Some(number) = numbers.of_owners.remove(bucket) {
+                if let Some(number) = numbers.take(bucket) {
                     hash::remove(&self.owners, *bucket).map_err(error(OWNERS))?;
                     freed.push(number);
                 }
@@ -203,9 +239,12 @@ impl OwnerShareMaps {
 
     /// Takes the shares of all owners of a limit.
     pub(in crate::kernel) fn forget_limit(&self, limit: LimitId) -> Result<(), DatapathError> {
-        let all = self.all()?.into_iter();
-        let of_limit = all.filter(|(bucket, _)| bucket.limit == limit.0);
-        let of_limit: Vec<_> = of_limit.map(|(bucket, _)| bucket).collect();
+        let mut of_limit = Vec::new();
+        self.each(|_, bucket, _| {
+            if bucket.limit == limit.0 {
+                of_limit.push(*bucket);
+            }
+        })?;
         self.remove(&of_limit)
     }
 
@@ -243,21 +282,20 @@ impl OwnerShareMaps {
             let number = u32::try_from(number).ok()?;
             Some((bucket, number))
         });
-        let of_owners: HashMap<BucketKey, u32> = numbered.collect();
         // None may be in use that an interrupted removal has freed.
         wait_for_running_programs()?;
-        let mut is_free = vec![true; self.shares.count() as usize];
-        for number in of_owners.values() {
-            if let Some(is_free) = is_free.get_mut(*number as usize) {
-                *is_free = false;
-            }
+        let mut numbers = Numbers {
+            of_owners: HashMap::new(),
+            owners: vec![None; self.shares.count() as usize],
+            free: Vec::new(),
+        };
+        for (bucket, number) in numbered {
+            numbers.give(bucket, number);
         }
-        let numbers = (0..).zip(is_free);
-        let free = numbers.filter_map(|(number, is_free)| is_free.then_some(number));
-        Ok(Numbers {
-            of_owners,
-            free: free.collect(),
-        })
+        let free = (0..).zip(&numbers.owners);
+        let free = free.filter_map(|(number, owner)| owner.is_none().then_some(number));
+        numbers.free = free.collect();
+        Ok(numbers)
     }
 
     fn numbers(&self) -> MutexGuard<'_, Option<Numbers>> {

@@ -3,15 +3,13 @@
 //! It is rehearsed for all owners that it touches, so that whatever becomes smaller does before anything is
 //! done, with one wait for the programs that run.
 
-use std::collections::HashMap;
-
 use limiter_common::{owner::BucketKey, strategy::gcra::OwnerShare};
-use limiter_fleet::{LimitName, Memory, NodeId, Note};
+use limiter_fleet::{LimitName, Memory, Node, NodeId, Note};
 
-use super::{
-    hot::{Act, Hot},
-    lever::Host,
-};
+use super::{hot::Act, lever::Host, owners::Owners};
+
+/// Something to do, with the number of the owner.
+pub(super) type Due = (u32, Act);
 
 /// The outcome of a batch.
 #[derive(Default)]
@@ -22,36 +20,41 @@ pub(super) struct Done {
     pub(super) failed: Vec<(LimitName, String)>,
 }
 
-/// Does something with many owners, each of which is hot.
+/// Does something with many owners.
 pub(super) fn run<H: Host>(
-    owners: &mut HashMap<BucketKey, Hot>,
+    owners: &mut Owners,
     memory: &mut Memory,
     host: H,
     now_ns: u64,
-    acts: &[(BucketKey, Act)],
+    mut acts: Vec<Due>,
 ) -> Done {
+    // Those of one owner in their order.
+    acts.sort_by_key(|(number, _)| *number);
+    let acts: Vec<&[Due]> = acts.chunk_by(|one, next| one.0 == next.0).collect();
     let mut batch = Batch {
         owners,
         memory,
+        acts: &acts,
         failed: Vec::new(),
     };
-    let touched = batch.rehearse(now_ns, acts);
-    let lowered = batch.lowered(&touched, now_ns);
+    let lowered = batch.rehearse(now_ns);
     if !lowered.is_empty()
         && let Err(error) = host.set_owners(&lowered).and_then(|()| host.wait())
     {
-        batch.fail_all(&touched, &error.to_string(), host.now_ns());
+        batch.fail_all(&error.to_string(), host.now_ns());
     }
-    let said = batch.perform(host, now_ns, acts);
+    let said = batch.perform(host, now_ns);
     let done_ns = host.now_ns();
-    let words = batch.finished(&touched, now_ns, done_ns);
+    let words = batch.finished(now_ns, done_ns);
     if !words.is_empty()
         && let Err(error) = host.set_owners(&words)
     {
-        batch.fail_all(&touched, &error.to_string(), done_ns);
+        batch.fail_all(&error.to_string(), done_ns);
     }
     // Nobody may hear of what was not done.
-    let said = said.into_iter().filter(|(key, ..)| batch.has_begun(key));
+    let said = said
+        .into_iter()
+        .filter(|(number, ..)| batch.has_begun(*number));
     Done {
         said: said.map(|(_, to, note)| (to, note)).collect(),
         failed: batch.failed,
@@ -59,90 +62,82 @@ pub(super) fn run<H: Host>(
 }
 
 struct Batch<'b> {
-    owners: &'b mut HashMap<BucketKey, Hot>,
+    owners: &'b mut Owners,
     memory: &'b mut Memory,
+    /// By owners.
+    acts: &'b [&'b [Due]],
     failed: Vec<(LimitName, String)>,
 }
 
-impl Batch<'_> {
-    /// Rehearses all acts; returns whom they touch.
-    fn rehearse(&mut self, now_ns: u64, acts: &[(BucketKey, Act)]) -> Vec<BucketKey> {
-        let mut touched = Vec::new();
-        for (key, act) in acts {
-            if let Some(owner) = self.owners.get_mut(key)
-                && owner.rehearse(now_ns, act, self.memory)
+impl<'b> Batch<'b> {
+    /// Rehearses all acts; returns the words of owners that become smaller.
+    fn rehearse(&mut self, now_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
+        let mut lowered = Vec::new();
+        let mut place: Option<Node> = None;
+        for (number, acts) in numbered(self.acts) {
+            if let Some(owner) = self.owners.at(number)
+                && let Some(word) = owner.rehearse(now_ns, acts, self.memory, &mut place)
             {
-                touched.push(*key);
+                lowered.push((owner.key, word));
             }
         }
-        touched
+        lowered
     }
 
-    /// Returns the words of owners that become smaller.
-    fn lowered(&mut self, touched: &[BucketKey], now_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
-        let lowered = touched.iter().filter_map(|key| {
-            let word = self.owners.get_mut(key)?.lowered(now_ns)?;
-            Some((*key, word))
-        });
-        lowered.collect()
-    }
-
-    /// Does what was rehearsed; returns what is to be said, and by whom.
-    fn perform<H: Host>(
-        &mut self,
-        host: H,
-        now_ns: u64,
-        acts: &[(BucketKey, Act)],
-    ) -> Vec<(BucketKey, NodeId, Note)> {
+    /// Does what was rehearsed; returns what is to be said, and about whom.
+    fn perform<H: Host>(&mut self, host: H, now_ns: u64) -> Vec<(u32, NodeId, Note)> {
         let mut said = Vec::new();
-        for (key, act) in acts {
-            let Some(owner) = self.owners.get_mut(key) else {
+        for (number, acts) in numbered(self.acts) {
+            let Some(owner) = self.owners.at(number) else {
                 continue;
             };
-            let say = |to, note| said.push((*key, to, note));
-            let done = owner.perform((host, key), now_ns, act, self.memory, say);
+            let say = |to, note| said.push((number, to, note));
+            let done = owner.perform(host, now_ns, acts, self.memory, say);
             if let Err(error) = done {
-                self.fail(key, &error.to_string(), host.now_ns());
+                self.fail(number, &error.to_string(), host.now_ns());
             }
         }
         said
     }
 
     /// Returns the words that change.
-    fn finished(
-        &mut self,
-        touched: &[BucketKey],
-        begun_ns: u64,
-        done_ns: u64,
-    ) -> Vec<(BucketKey, OwnerShare)> {
+    fn finished(&mut self, begun_ns: u64, done_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
         let mut words = Vec::new();
-        for key in touched {
-            let owner = self.owners.get_mut(key);
-            let finished = owner.map(|owner| owner.finished(begun_ns, done_ns, self.memory));
-            match finished {
-                Some(Ok(word)) => words.extend(word.map(|word| (*key, word))),
-                Some(Err(error)) => self.fail(key, &error.to_string(), done_ns),
-                None => {}
+        for (number, _) in numbered(self.acts) {
+            let Some(owner) = self.owners.at(number) else {
+                continue;
+            };
+            match owner.finished(begun_ns, done_ns, self.memory) {
+                Ok(word) => words.extend(word.map(|word| (owner.key, word))),
+                Err(error) => self.fail(number, &error.to_string(), done_ns),
             }
         }
         words
     }
 
     /// Has an owner begin anew.
-    fn fail(&mut self, key: &BucketKey, error: &str, now_ns: u64) {
-        if let Some(owner) = self.owners.get_mut(key) {
+    fn fail(&mut self, number: u32, error: &str, now_ns: u64) {
+        if let Some(owner) = self.owners.at(number) {
             owner.fail(self.memory, now_ns);
             self.failed.push((owner.budget.limit, error.to_owned()));
         }
     }
 
-    fn fail_all(&mut self, keys: &[BucketKey], error: &str, now_ns: u64) {
-        for key in keys {
-            self.fail(key, error, now_ns);
+    fn fail_all(&mut self, error: &str, now_ns: u64) {
+        for (number, _) in numbered(self.acts) {
+            self.fail(number, error, now_ns);
         }
     }
 
-    fn has_begun(&self, key: &BucketKey) -> bool {
-        self.owners.get(key).is_some_and(Hot::has_begun)
+    fn has_begun(&mut self, number: u32) -> bool {
+        self.owners
+            .at(number)
+            .is_some_and(|owner| owner.has_begun())
     }
+}
+
+/// Returns acts with the number of their owner.
+fn numbered<'b>(acts: &'b [&'b [Due]]) -> impl Iterator<Item = (u32, &'b [Due])> {
+    acts.iter()
+        .filter_map(|acts| Some((acts.first()?.0, *acts)))
 }

@@ -30,8 +30,8 @@ pub(super) enum Act {
     Ask(Header, Ask),
     /// To hear an answer.
     Loan(Header, Loan),
-    /// To hear that a bank would answer otherwise now.
-    Changed(NodeId),
+    /// To hear that a bank would answer that now.
+    Changed(NodeId, Share),
 }
 
 /// A time in which there is nothing to do.
@@ -53,6 +53,7 @@ pub(super) enum Due {
 
 /// A hot owner.
 pub(super) struct Hot {
+    pub(super) key: BucketKey,
     pub(super) budget: Budget,
     stakes: Stakes,
     pub(super) home: Share,
@@ -67,8 +68,6 @@ pub(super) struct Hot {
     quiet_since_ns: u64,
     /// The word that the kernel has.
     word: OwnerShare,
-    /// The rehearsal of the batch that is under way, and the smallest share in it.
-    rehearsal: Option<Box<(Node, Share)>>,
     /// The share for which the tokens in the bucket are right, and the end of the word by which they are.
     counted: (Parts, u64),
     /// The number of the look at which the kernel had it last.
@@ -80,6 +79,7 @@ pub(super) struct Hot {
 impl Hot {
     /// Begins with what the kernel has for the owner.
     pub(super) fn new(
+        key: BucketKey,
         budget: Budget,
         stakes: Stakes,
         id: NodeId,
@@ -87,6 +87,7 @@ impl Hot {
         whole: u64,
     ) -> Self {
         Self {
+            key,
             budget,
             home: stakes.home(id),
             stakes,
@@ -97,7 +98,6 @@ impl Hot {
             wanted: Share::NONE,
             quiet_since_ns: 0,
             word,
-            rehearsal: None,
             counted: (Parts::LEAST, 0),
             seen: 0,
             calm: Calm::default(),
@@ -149,10 +149,10 @@ impl Hot {
         };
         node.note_use(now_ns, memory);
         node.tidy(now_ns, memory);
-        let (budget, message) = (self.budget, Message::Changed);
-        for to in node.changed(now_ns, self.wanted, memory) {
+        let budget = self.budget;
+        node.hint(now_ns, self.wanted, memory, |to, message| {
             say(to, Note { budget, message });
-        }
+        });
         let (due, until_ns) = self.due(now_ns, memory);
         self.calm = Calm {
             until_ns,
@@ -172,7 +172,7 @@ impl Hot {
         let soon = node.in_force(now_ns.saturating_add(MARGIN_NS), memory);
         if parts_of(soon.share) != share
             || (soon.until.is_none() && until_ns != FOREVER)
-            || node.would_ask(now_ns, self.wanted, memory)
+            || node.would_act(now_ns, self.wanted, memory)
         {
             return (Due::Act, 0);
         }
@@ -218,40 +218,39 @@ impl Hot {
         .in_force(0)
     }
 
-    /// Rehearses an act; returns whether it is the first of a batch.
-    pub(super) fn rehearse(&mut self, now_ns: u64, act: &Act, memory: &mut Memory) -> bool {
-        let Some(node) = &self.node else {
-            return false;
-        };
+    /// Rehearses acts, in the place of whoever rehearsed there before; returns the word that the kernel must have before
+    /// they are done. `None`: that which it has.
+    pub(super) fn rehearse(
+        &mut self,
+        now_ns: u64,
+        acts: &[(u32, Act)],
+        memory: &mut Memory,
+        place: &mut Option<Node>,
+    ) -> Option<OwnerShare> {
+        let node = self.node.as_deref()?;
         self.calm.until_ns = 0;
-        let is_first = self.rehearsal.is_none();
-        if is_first {
-            self.counted = self.in_force(now_ns);
-        }
-        let rehearsal = self.rehearsal.get_or_insert_with(|| {
-            // Few owners have one.
-            Box::new((Node::clone(node), Share::WHOLE))
-        });
-        let (node, least) = &mut **rehearsal;
-        let mut bucket = Rehearsal { least: *least };
+        self.counted = self.in_force(now_ns);
+        let rehearsing = match place {
+            Some(place) => {
+                place.clone_from(node);
+                place
+            }
+            None => place.insert(node.clone()),
+        };
+        let mut bucket = Rehearsal {
+            least: Share::WHOLE,
+        };
+        let silent = |_, _| {};
         perform(
-            node,
+            rehearsing,
             now_ns,
             self.wanted,
-            act,
+            acts,
             memory,
             &mut bucket,
-            |_, _| {},
+            silent,
         );
-        *least = bucket.least;
-        is_first
-    }
-
-    /// Returns the word that the kernel must have before the acts that were rehearsed; `None`: that which it
-    /// has.
-    pub(super) fn lowered(&mut self, now_ns: u64) -> Option<OwnerShare> {
-        let (_, least) = *self.rehearsal.take()?;
-        let least = parts_of(least);
+        let least = parts_of(bucket.least);
         let (word, after) = (self.word.word, self.after());
         if least >= word.or(after, now_ns) {
             return None;
@@ -268,9 +267,9 @@ impl Hot {
     /// Does what was rehearsed. With an error, the protocol and the kernel disagree.
     pub(super) fn perform<H: Host>(
         &mut self,
-        (host, key): (H, &BucketKey),
+        host: H,
         now_ns: u64,
-        act: &Act,
+        acts: &[(u32, Act)],
         memory: &mut Memory,
         mut say: impl FnMut(NodeId, Note),
     ) -> Result<(), ChangeError> {
@@ -278,18 +277,9 @@ impl Hot {
             return Ok(());
         };
         let budget = self.budget;
-        let mut bucket = ShareBucket::new(host, *key, self.counted.0);
-        perform(
-            node,
-            now_ns,
-            self.wanted,
-            act,
-            memory,
-            &mut bucket,
-            |to, message| {
-                say(to, Note { budget, message });
-            },
-        );
+        let mut bucket = ShareBucket::new(host, self.key, self.counted.0);
+        let say = |to, message| say(to, Note { budget, message });
+        perform(node, now_ns, self.wanted, acts, memory, &mut bucket, say);
         self.counted.0 = bucket.share;
         bucket.error.map_or(Ok(()), Err)
     }
@@ -329,7 +319,6 @@ impl Hot {
 
     /// Begins anew after a while, as after a crash: what the kernel has is not what the protocol says.
     pub(super) fn fail(&mut self, memory: &mut Memory, now_ns: u64) {
-        self.rehearsal = None;
         self.begins_ns = now_ns.saturating_add(memory.terms().lent_ns());
         if let Some(node) = self.node.take() {
             node.forget(now_ns, memory);
@@ -370,50 +359,32 @@ fn perform(
     node: &mut Node,
     now_ns: u64,
     wanted: Share,
-    act: &Act,
+    acts: &[(u32, Act)],
     memory: &mut Memory,
     bucket: &mut impl Bucket,
     mut say: impl FnMut(NodeId, Message),
 ) {
-    match act {
-        Act::Look => ask(node, now_ns, wanted, memory, bucket, &mut say),
-        Act::Changed(from) => {
-            node.hear_changed(*from);
-            ask(node, now_ns, wanted, memory, bucket, &mut say);
-        }
-        Act::Ask(header, ask) => {
-            if let Some(loan) = node.hear_ask(now_ns, wanted, (header, ask), memory, bucket) {
-                say(header.from, Message::Loan(loan));
-                tell(node, now_ns, wanted, memory, &mut say);
+    let (mut asks, mut speaks) = (false, false);
+    for (_, act) in acts {
+        match act {
+            Act::Look => asks = true,
+            Act::Changed(from, share) => {
+                node.hear_changed(*from, *share);
+                asks = true;
             }
+            Act::Ask(header, ask) => {
+                node.hear_ask(now_ns, (header, ask), memory, bucket);
+                speaks = true;
+            }
+            Act::Loan(header, loan) => node.hear_loan(now_ns, (header, loan), memory, bucket),
         }
-        Act::Loan(header, loan) => node.hear_loan(now_ns, (header, loan), memory, bucket),
     }
-}
-
-/// Asks for what the node needs, and says who is to ask it anew.
-fn ask(
-    node: &mut Node,
-    now_ns: u64,
-    wanted: Share,
-    memory: &mut Memory,
-    bucket: &mut impl Bucket,
-    say: &mut impl FnMut(NodeId, Message),
-) {
-    for (bank, ask) in node.ask(now_ns, wanted, memory, bucket) {
-        say(bank, Message::Ask(ask));
+    if asks {
+        for (bank, ask) in node.ask(now_ns, wanted, memory, bucket) {
+            say(bank, Message::Ask(ask));
+        }
     }
-    tell(node, now_ns, wanted, memory, say);
-}
-
-fn tell(
-    node: &mut Node,
-    now_ns: u64,
-    wanted: Share,
-    memory: &Memory,
-    say: &mut impl FnMut(NodeId, Message),
-) {
-    for to in node.changed(now_ns, wanted, memory) {
-        say(to, Message::Changed);
+    if asks || speaks {
+        node.speak(now_ns, wanted, memory, bucket, say);
     }
 }

@@ -4,7 +4,7 @@
 //! home, and those that another node asks about. Only they have words of their own in the kernel, and a part
 //! in the protocol. A limit on all sources together has one owner, which is always hot.
 
-use std::collections::{BTreeMap, HashMap, hash_map::Entry};
+use std::collections::{BTreeMap, HashSet};
 
 use limiter_common::{
     owner::BucketKey,
@@ -23,6 +23,7 @@ use super::{
     hot::{Act, Due, Hot, WHOLE_NS},
     joint::Joint,
     lever::{Host, Lever as _},
+    owners::Owners,
 };
 use crate::protocol::FleetShare;
 
@@ -43,7 +44,7 @@ pub(super) struct Keeper {
     unknown: OwnerShare,
     memory: Memory,
     joints: BTreeMap<LimitName, Joint>,
-    hot: HashMap<BucketKey, Hot>,
+    owners: Owners,
     looks: u64,
 }
 
@@ -57,28 +58,28 @@ pub(super) struct Said {
     pub(super) strangers: Vec<NodeId>,
 }
 
-/// Acts and words that are due at a look.
+/// Acts and words that are due at a look, with the numbers of owners.
 #[derive(Default)]
 struct DueNow {
-    acts: Vec<(BucketKey, Act)>,
-    words: Vec<(BucketKey, OwnerShare)>,
+    acts: Vec<batch::Due>,
+    words: Vec<(u32, OwnerShare)>,
     said: Vec<(NodeId, Note)>,
 }
 
 impl DueNow {
     fn attend(
         &mut self,
-        key: BucketKey,
-        hot: &mut Hot,
+        number: u32,
+        owner: &mut Hot,
         now_ns: u64,
         lapses: u64,
         memory: &mut Memory,
     ) {
         let say = |to, note| self.said.push((to, note));
-        match hot.attend(now_ns, lapses, memory, say) {
+        match owner.attend(now_ns, lapses, memory, say) {
             Due::Nothing => {}
-            Due::Act => self.acts.push((key, Act::Look)),
-            Due::Lengthened(word) => self.words.push((key, word)),
+            Due::Act => self.acts.push((number, Act::Look)),
+            Due::Lengthened(word) => self.words.push((number, word)),
         }
     }
 }
@@ -99,7 +100,7 @@ impl Keeper {
             memory: Memory::new(now_ns, id, Boot(started), terms, members.count()),
             members,
             joints: BTreeMap::new(),
-            hot: HashMap::new(),
+            owners: Owners::default(),
             looks: 0,
         }
     }
@@ -118,14 +119,17 @@ impl Keeper {
             self.joints.insert(joint.name, same.unwrap_or(joint));
         }
         let joints = &self.joints;
-        let is_over = |_: &BucketKey, hot: &mut Hot| {
+        let over = self.owners.take_if(|owner| {
             joints
-                .get(&hot.budget.limit)
+                .get(&owner.budget.limit)
                 .is_none_or(|joint| !joint.has_begun)
-        };
-        let over: Vec<_> = self.hot.extract_if(is_over).collect();
-        for (_, hot) in over {
-            hot.forget(now_ns, &mut self.memory);
+        });
+        self.forget(over, now_ns);
+    }
+
+    fn forget(&mut self, owners: impl IntoIterator<Item = Hot>, now_ns: u64) {
+        for owner in owners {
+            owner.forget(now_ns, &mut self.memory);
         }
     }
 
@@ -142,7 +146,7 @@ impl Keeper {
             return Said::default();
         }
         self.lengthen(host, due.words);
-        let mut notes = self.batch(host, now_ns, &due.acts);
+        let mut notes = self.batch(host, now_ns, due.acts);
         notes.append(&mut due.said);
         if self.looks.is_multiple_of(COOLING_LOOKS) {
             self.cool(host, now_ns);
@@ -155,23 +159,25 @@ impl Keeper {
     }
 
     /// Sets words in which the same share ends later.
-    fn lengthen(&mut self, host: impl Host, mut words: Vec<(BucketKey, OwnerShare)>) {
+    fn lengthen(&mut self, host: impl Host, words: Vec<(u32, OwnerShare)>) {
         let now_ns = host.now_ns();
-        let owners = &self.hot;
-        // In a bucket whose word has ended meanwhile tokens are to be counted.
-        words.retain(|(key, _)| owners.get(key).is_some_and(|owner| owner.holds(now_ns)));
-        if words.is_empty() {
-            return;
-        }
-        let set = host.set_owners(&words);
-        for (key, word) in &words {
-            match self.hot.get_mut(key) {
-                Some(owner) if set.is_ok() => owner.set(*word),
-                Some(owner) => owner.fail(&mut self.memory, now_ns),
-                None => {}
+        let mut set = Vec::new();
+        for (number, word) in &words {
+            // In a bucket whose word has ended meanwhile tokens are to be counted.
+            if let Some(owner) = self.owners.at(*number).filter(|owner| owner.holds(now_ns)) {
+                owner.set(*word);
+                set.push((owner.key, *word));
             }
         }
-        if let Err(error) = set {
+        if set.is_empty() {
+            return;
+        }
+        if let Err(error) = host.set_owners(&set) {
+            for (number, _) in &words {
+                if let Some(owner) = self.owners.at(*number) {
+                    owner.fail(&mut self.memory, now_ns);
+                }
+            }
             self.note(&error.to_string(), now_ns);
         }
     }
@@ -198,32 +204,45 @@ impl Keeper {
         due: &mut DueNow,
     ) -> Result<(), DatapathError> {
         let lapses = self.memory.lapses(now_ns);
-        let mut seen = 0;
-        for (key, share) in host.owners()? {
-            let owner = match self.hot.entry(key) {
-                Entry::Occupied(place) => place.into_mut(),
-                Entry::Vacant(place) => {
-                    let new = begun(&self.joints, &self.members, &self.memory, host, &key, share);
-                    let Some(new) = new else {
-                        continue;
-                    };
-                    place.insert(new)
-                }
-            };
-            seen += 1;
-            owner.look(&share, now_ns, self.memory.id());
-            owner.seen = self.looks;
-            due.attend(key, owner, now_ns, lapses, &mut self.memory);
+        let (looks, id) = (self.looks, self.memory.id());
+        let (owners, memory) = (&mut self.owners, &mut self.memory);
+        let (mut seen, mut others) = (0, Vec::new());
+        host.each_owner(|number, key, share| match owners.at(number) {
+            Some(owner) if owner.key == *key => {
+                owner.look(&share, now_ns, id);
+                owner.seen = looks;
+                seen += 1;
+                due.attend(number, owner, now_ns, lapses, memory);
+            }
+            _ => others.push((number, *key, share)),
+        })?;
+        if seen < self.owners.count() {
+            let gone = self.owners.take_if(|owner| owner.seen != looks);
+            self.forget(gone, now_ns);
         }
-        if seen == self.hot.len() {
-            return Ok(());
-        }
-        let looks = self.looks;
-        let gone: Vec<_> = (self.hot).extract_if(|_, hot| hot.seen != looks).collect();
-        for (_, hot) in gone {
-            hot.forget(now_ns, &mut self.memory);
+        for (number, key, share) in others {
+            if let Some(owner) = self.begun(host, &key, share) {
+                self.put(number, owner, &share, now_ns);
+                self.attend(number, now_ns, due);
+            }
         }
         Ok(())
+    }
+
+    /// Puts in an owner that has a share in the kernel.
+    fn put(&mut self, number: u32, mut owner: Hot, share: &OwnerShare, now_ns: u64) {
+        owner.look(share, now_ns, self.memory.id());
+        owner.seen = self.looks;
+        let before = self.owners.put(number, owner);
+        self.forget(before, now_ns);
+    }
+
+    /// Attends to a new owner.
+    fn attend(&mut self, number: u32, now_ns: u64, due: &mut DueNow) {
+        if let Some(owner) = self.owners.at(number) {
+            // Whatever has ceased, it is new.
+            due.attend(number, owner, now_ns, 0, &mut self.memory);
+        }
     }
 
     /// Heats owners that are the only ones of their limits, for which there is always room, and those of which
@@ -237,59 +256,64 @@ impl Keeper {
         let only = self.joints.values().filter(|joint| joint.has_begun);
         let only: Vec<_> = only.filter_map(Joint::only_owner).collect();
         let mut new = self.heat(host, &only, usize::MAX)?;
-        let wanting = host.wanting(MOST_HOT.saturating_sub(self.hot.len()))?;
+        let wanting = host.wanting(MOST_HOT.saturating_sub(self.owners.count()))?;
         new.append(&mut self.heat(host, &wanting, MOST_HOT)?);
-        for key in new {
-            if let Some(hot) = self.hot.get_mut(&key) {
-                // Whatever has ceased, it is new.
-                due.attend(key, hot, now_ns, 0, &mut self.memory);
-            }
+        for number in new {
+            self.attend(number, now_ns, due);
         }
         Ok(())
     }
 
-    /// Gives owners words of their own, while there are fewer than `most`; returns which are new.
+    /// Gives owners shares of their own, while there are fewer than `most`; returns the numbers of those that are new.
     fn heat(
         &mut self,
         host: impl Host,
-        owners: &[BucketKey],
+        keys: &[BucketKey],
         most: usize,
-    ) -> Result<Vec<BucketKey>, DatapathError> {
-        let mut new = Vec::new();
-        for key in owners {
-            if self.hot.len() >= most {
-                break;
-            }
-            let Entry::Vacant(place) = self.hot.entry(*key) else {
-                continue;
-            };
-            let share = self.unknown;
-            if let Some(hot) = begun(&self.joints, &self.members, &self.memory, host, key, share) {
-                place.insert(hot);
-                new.push((*key, share));
-            }
-        }
+    ) -> Result<Vec<u32>, DatapathError> {
+        let room = most.saturating_sub(self.owners.count());
+        let mut named = HashSet::new();
+        let new = keys
+            .iter()
+            .filter(|key| self.owners.number_of(key).is_none());
+        let new = new.filter(|key| named.insert(**key));
+        let new = new.filter_map(|key| self.begun(host, key, self.unknown));
+        let new: Vec<_> = new.take(room).collect();
         if new.is_empty() {
             return Ok(Vec::new());
         }
-        let set = host.set_owners(&new);
+        // What the kernel takes of them is found there at the next look, whatever fails.
+        let words: Vec<_> = new.iter().map(|owner| (owner.key, self.unknown)).collect();
+        host.set_owners(&words)?;
+        let numbers = host.numbers_of(words.iter().map(|(key, _)| key))?;
         let now_ns = host.now_ns();
-        for (key, share) in &new {
-            if set.is_err() {
-                self.hot.remove(key);
-            } else if let Some(hot) = self.hot.get_mut(key) {
-                hot.look(share, now_ns, self.memory.id());
-                hot.seen = self.looks;
+        let mut known = Vec::new();
+        for (number, owner) in numbers.into_iter().zip(new) {
+            if let Some(number) = number {
+                let share = self.unknown;
+                self.put(number, owner, &share, now_ns);
+                known.push(number);
             }
         }
-        set.map(|()| new.into_iter().map(|(key, _)| key).collect())
+        Ok(known)
+    }
+
+    /// Begins with an owner that has a word of its own; `None`: it is of no limit in common.
+    fn begun(&self, host: impl Host, key: &BucketKey, share: OwnerShare) -> Option<Hot> {
+        let mut joints = self.joints.values();
+        let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun)?;
+        let whole = host.lever(key)?.tokens_in(WHOLE_NS);
+        let budget = joint.budget_of(key);
+        let stakes = self.members.stakes(&budget.bytes());
+        let id = self.memory.id();
+        Some(Hot::new(*key, budget, stakes, id, share, whole))
     }
 
     /// Hears letters of other nodes; returns what is to be said.
     pub(super) fn hear(&mut self, host: impl Host, letters: &[Letter]) -> Said {
         let now_ns = host.now_ns();
         let mut said = Said::default();
-        let (mut acts, mut unknown) = (Vec::new(), Vec::new());
+        let (mut acts, mut new) = (Vec::new(), Vec::new());
         for letter in letters {
             match self.memory.hear(now_ns, &letter.header) {
                 Hearing::Notes => {
@@ -299,7 +323,7 @@ impl Keeper {
                         said.renewals.push((header.from, answer));
                     }
                     for note in &letter.notes {
-                        self.acts_of(&letter.header, note, &mut acts, &mut unknown);
+                        self.hear_note(header, note, &mut acts, &mut new);
                     }
                 }
                 Hearing::OtherStart if letter.says_anything() => {
@@ -308,21 +332,24 @@ impl Keeper {
                 Hearing::OtherStart | Hearing::None => {}
             }
         }
-        if let Err(error) = self.heat(host, &unknown, MOST_HOT) {
+        let keys: Vec<_> = new.iter().map(|(key, _)| *key).collect();
+        if let Err(error) = self.heat(host, &keys, MOST_HOT) {
             self.note(&error.to_string(), now_ns);
         }
-        said.notes = self.batch(host, now_ns, &acts);
+        let known = new.into_iter();
+        acts.extend(known.filter_map(|(key, act)| Some((self.owners.number_of(&key)?, act))));
+        said.notes = self.batch(host, now_ns, acts);
         said
     }
 
-    /// Notes what a note asks to do, and the owner if it is not hot. Without its limit, this node has other
-    /// terms, or has not read its configuration again yet.
-    fn acts_of(
+    /// Notes what a note asks to do: with a hot owner, by its number, or with one that is to be heated. Without its
+    /// limit, this node has other terms, or has not read its configuration again yet.
+    fn hear_note(
         &self,
         header: &Header,
         note: &Note,
-        acts: &mut Vec<(BucketKey, Act)>,
-        unknown: &mut Vec<BucketKey>,
+        acts: &mut Vec<batch::Due>,
+        new: &mut Vec<(BucketKey, Act)>,
     ) {
         let joint = self.joints.get(&note.budget.limit);
         let Some(joint) = joint.filter(|joint| joint.has_begun) else {
@@ -333,21 +360,17 @@ impl Keeper {
         };
         let act = match note.message {
             Message::Loan(loan) => Act::Loan(*header, loan),
-            Message::Changed => Act::Changed(header.from),
-            Message::Ask(ask) => {
-                if !self.hot.contains_key(&key) {
-                    let stakes = self.members.stakes(&note.budget.bytes());
-                    if !stakes.is_bank(self.memory.id())
-                        || !self.memory.may_be_new(header, ask.number)
-                    {
-                        return;
-                    }
-                    unknown.push(key);
-                }
-                Act::Ask(*header, ask)
-            }
+            Message::Changed(share) => Act::Changed(header.from, share),
+            Message::Ask(ask) => Act::Ask(*header, ask),
         };
-        acts.push((key, act));
+        if let Some(number) = self.owners.number_of(&key) {
+            acts.push((number, act));
+        } else if let Act::Ask(_, ask) = &act {
+            let stakes = self.members.stakes(&note.budget.bytes());
+            if stakes.is_bank(self.memory.id()) && self.memory.may_be_new(header, ask.number) {
+                new.push((key, act));
+            }
+        }
     }
 
     /// Does something with many owners; returns what is to be said.
@@ -355,9 +378,9 @@ impl Keeper {
         &mut self,
         host: impl Host,
         now_ns: u64,
-        acts: &[(BucketKey, Act)],
+        acts: Vec<batch::Due>,
     ) -> Vec<(NodeId, Note)> {
-        let done = batch::run(&mut self.hot, &mut self.memory, host, now_ns, acts);
+        let done = batch::run(&mut self.owners, &mut self.memory, host, now_ns, acts);
         for (limit, error) in done.failed {
             if let Some(joint) = self.joints.get_mut(&limit) {
                 joint.note(&error, now_ns);
@@ -374,23 +397,18 @@ impl Keeper {
 
     /// Takes the words of owners that need nothing.
     fn cool(&mut self, host: impl Host, now_ns: u64) {
-        let joints = &self.joints;
-        let is_only = |key: &BucketKey, hot: &Hot| {
-            let joint = joints.get(&hot.budget.limit);
-            joint.and_then(Joint::only_owner).as_ref() == Some(key)
+        let (joints, memory) = (&self.joints, &self.memory);
+        let is_only = |owner: &Hot| {
+            let joint = joints.get(&owner.budget.limit);
+            joint.and_then(Joint::only_owner) == Some(owner.key)
         };
-        let memory = &self.memory;
-        let is_over = |key: &BucketKey, hot: &mut Hot| {
-            !is_only(key, hot) && hot.is_cool(now_ns, COOLING_NS, memory)
-        };
-        let cool: Vec<_> = self.hot.extract_if(is_over).collect();
+        let is_over = |owner: &Hot| owner.is_cool(now_ns, COOLING_NS, memory) && !is_only(owner);
+        let cool = self.owners.take_if(is_over);
         if cool.is_empty() {
             return;
         }
-        let keys: Vec<_> = cool.iter().map(|(key, _)| *key).collect();
-        for (_, hot) in cool {
-            hot.forget(now_ns, &mut self.memory);
-        }
+        let keys: Vec<_> = cool.iter().map(|owner| owner.key).collect();
+        self.forget(cool, now_ns);
         // Those that stay in the kernel are found there at the next look.
         if let Err(error) = host.remove_owners(&keys) {
             self.note(&error.to_string(), now_ns);
@@ -405,15 +423,11 @@ impl Keeper {
     /// Tells what this node has, by the limits' names: of a limit with many owners, what it has of those of which
     /// it knows nothing.
     pub(super) fn status(&self, now_ns: u64) -> BTreeMap<String, FleetShare> {
-        let mut hot = BTreeMap::<LimitName, u64>::new();
-        for owner in self.hot.values() {
-            *hot.entry(owner.budget.limit).or_default() += 1;
-        }
         let joints = self.joints.values();
         joints
             .map(|joint| {
                 let only_owner = joint.only_owner();
-                let only = only_owner.and_then(|key| self.hot.get(&key));
+                let only = only_owner.and_then(|key| self.owners.get(&key));
                 let share = match only {
                     Some(hot) => hot.share(now_ns),
                     None if joint.has_begun => self.unknown.word.parts(),
@@ -424,8 +438,7 @@ impl Keeper {
                 let status = FleetShare {
                     share_billionths: u64::from(share.number()) * 100,
                     wanted_billionths: wanted,
-                    hot: (only_owner.is_none())
-                        .then(|| hot.get(&joint.name).copied().unwrap_or_default()),
+                    hot: (only_owner.is_none()).then(|| self.owners.count_of(joint.name)),
                     rate: rate.a_second(),
                     burst: rate.burst,
                     error: joint.error(now_ns),
@@ -445,21 +458,4 @@ impl Keeper {
         let index = usize::try_from(node.0).ok()?;
         self.members.names().nth(index)
     }
-}
-
-/// Begins with an owner that has a word of its own; `None`: it is of no limit in common.
-fn begun(
-    joints: &BTreeMap<LimitName, Joint>,
-    members: &Members,
-    memory: &Memory,
-    host: impl Host,
-    key: &BucketKey,
-    share: OwnerShare,
-) -> Option<Hot> {
-    let mut joints = joints.values();
-    let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun)?;
-    let whole = host.lever(key)?.tokens_in(WHOLE_NS);
-    let budget = joint.budget_of(key);
-    let stakes = members.stakes(&budget.bytes());
-    Some(Hot::new(budget, stakes, memory.id(), share, whole))
 }

@@ -35,8 +35,16 @@ pub(super) trait Host: Copy {
     /// Takes out the owners without a share of their own of which packets were refused, at most so many.
     fn wanting(self, most: usize) -> Result<Vec<BucketKey>, DatapathError>;
 
-    /// Returns the owners with a share of their own.
-    fn owners(self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError>;
+    /// Shows the owners with a share of their own, in the order of its number, which is below `MOST_OWNERS` and stays the
+    /// same for as long as it has one. Nothing else may be asked of the host meanwhile.
+    fn each_owner(self, show: impl FnMut(u32, &BucketKey, OwnerShare))
+    -> Result<(), DatapathError>;
+
+    /// Returns the numbers of owners' own shares; `None`: it has none.
+    fn numbers_of<'b>(
+        self,
+        owners: impl Iterator<Item = &'b BucketKey>,
+    ) -> Result<Vec<Option<u32>>, DatapathError>;
 
     /// Sets owners' own shares, whatever they want. Packets may be decided by those of before.
     fn set_owners(self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError>;
@@ -77,8 +85,18 @@ impl<'d> Host for Kernel<'d> {
         self.0.wanting(most)
     }
 
-    fn owners(self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
-        self.0.owners()
+    fn each_owner(
+        self,
+        show: impl FnMut(u32, &BucketKey, OwnerShare),
+    ) -> Result<(), DatapathError> {
+        self.0.each_owner(show)
+    }
+
+    fn numbers_of<'b>(
+        self,
+        owners: impl Iterator<Item = &'b BucketKey>,
+    ) -> Result<Vec<Option<u32>>, DatapathError> {
+        self.0.numbers_of(owners)
     }
 
     fn set_owners(self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {

@@ -20,12 +20,54 @@ pub(super) struct Model {
     floor: Parts,
     pub(super) now_ns: Cell<u64>,
     limit: Cell<ShareWord>,
-    owners: RefCell<HashMap<BucketKey, OwnerShare>>,
+    owners: RefCell<Shares>,
     /// When buckets will be full, in ticks.
     tats: RefCell<HashMap<BucketKey, u64>>,
     wanting: RefCell<HashSet<BucketKey>>,
     waits: Cell<u64>,
     sets: Cell<u64>,
+}
+
+/// The shares of owners of their own, by their numbers.
+#[derive(Default)]
+struct Shares {
+    numbers: HashMap<BucketKey, u32>,
+    shares: Vec<Option<(BucketKey, OwnerShare)>>,
+    free: Vec<u32>,
+}
+
+impl Shares {
+    fn get(&self, owner: &BucketKey) -> Option<OwnerShare> {
+        let number = *self.numbers.get(owner)?;
+        self.shares[number as usize].map(|(_, share)| share)
+    }
+
+    fn get_mut(&mut self, owner: &BucketKey) -> Option<&mut OwnerShare> {
+        let number = *self.numbers.get(owner)?;
+        let (_, share) = self.shares[number as usize].as_mut()?;
+        Some(share)
+    }
+
+    fn set(&mut self, owner: &BucketKey, to: &OwnerShare) {
+        if let Some(share) = self.get_mut(owner) {
+            (share.word, share.after) = (to.word, to.after);
+            return;
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.shares.push(None);
+            u32::try_from(self.shares.len() - 1).unwrap()
+        });
+        self.numbers.insert(*owner, number);
+        let share = OwnerShare { wanted: 0, ..*to };
+        self.shares[number as usize] = Some((*owner, share));
+    }
+
+    fn remove(&mut self, owner: &BucketKey) {
+        if let Some(number) = self.numbers.remove(owner) {
+            self.shares[number as usize] = None;
+            self.free.push(number);
+        }
+    }
 }
 
 impl Model {
@@ -56,12 +98,12 @@ impl Model {
 
     /// Returns how many owners have words of their own.
     pub(super) fn words(&self) -> usize {
-        self.owners.borrow().len()
+        self.owners.borrow().numbers.len()
     }
 
     /// Returns whether an owner has a word of its own.
     pub(super) fn has_word(&self, owner: &BucketKey) -> bool {
-        self.owners.borrow().contains_key(owner)
+        self.owners.borrow().numbers.contains_key(owner)
     }
 
     /// Forgets how often what was done.
@@ -177,19 +219,33 @@ impl<'m> Host for &'m Model {
         Ok(self.wanting.borrow_mut().drain().take(most).collect())
     }
 
-    fn owners(self) -> Result<Vec<(BucketKey, OwnerShare)>, DatapathError> {
-        let owners = self.owners.borrow();
+    fn each_owner(
+        self,
+        mut show: impl FnMut(u32, &BucketKey, OwnerShare),
+    ) -> Result<(), DatapathError> {
+        let owners = self.owners.borrow_mut();
+        for (number, owner) in (0..).zip(&owners.shares) {
+            if let Some((owner, share)) = owner {
+                show(number, owner, *share);
+            }
+        }
+        Ok(())
+    }
+
+    fn numbers_of<'b>(
+        self,
+        owners: impl Iterator<Item = &'b BucketKey>,
+    ) -> Result<Vec<Option<u32>>, DatapathError> {
+        let known = self.owners.borrow();
         Ok(owners
-            .iter()
-            .map(|(owner, share)| (*owner, *share))
+            .map(|owner| known.numbers.get(owner).copied())
             .collect())
     }
 
     fn set_owners(self, shares: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
         let mut owners = self.owners.borrow_mut();
         for (owner, share) in shares {
-            let own = owners.entry(*owner).or_default();
-            (own.word, own.after) = (share.word, share.after);
+            owners.set(owner, share);
         }
         self.sets.set(self.sets.get() + shares.len() as u64);
         Ok(())
