@@ -1,52 +1,277 @@
-//! The demand of packets for a limit.
+//! The demand of packets for an owner's tokens, as steady as can be said: whenever it changes, other nodes are asked.
+//!
+//! A look is so short that a slow owner has a packet in one and none in the next. So where a look has few packets, as
+//! many looks count as it takes to tell a change from chance.
 
-/// The number of looks whose largest rate counts: what comes unevenly must not lose its share at once.
-const LOOKS: usize = 2;
+/// How many packets a look has at least that tells the rate by itself.
+const MANY: u64 = 16;
 
-const SECOND_NS: u128 = 1_000_000_000;
+/// How many packets that do not come tell that none will: by chance so many fail to come once in 3 000 times.
+const SILENCE: u64 = 8;
+
+/// How long packets are counted at most where they are few, in nanoseconds.
+const LONGEST_NS: u64 = 4_000_000_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// The rate at which packets want tokens.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Demand {
+    /// How many tokens a packet wants, about.
+    each: u64,
     /// How many were wanted at the last look, and when it was, in nanoseconds.
     last: Option<(u64, u64)>,
-    /// By the last looks, in tokens a second.
-    rates: [u64; LOOKS],
+    /// In tokens a second.
+    rate: u64,
+    /// By the look before.
+    before: u64,
+    /// The tokens that were wanted since the rate was last found right or wrong, and that time, in nanoseconds.
+    counted: Count,
+    /// For how long nothing was wanted, in nanoseconds.
+    silent_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    tokens: u64,
+    ns: u64,
+}
+
+impl Count {
+    fn rate(self) -> u64 {
+        scaled(self.tokens, SECOND_NS, self.ns)
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            ns: self.ns.saturating_add(other.ns),
+        }
+    }
 }
 
 impl Demand {
+    /// Begins with nothing known. `each`: how many tokens a packet wants, about.
+    pub(super) const fn new(each: u64) -> Self {
+        Self {
+            each,
+            last: None,
+            rate: 0,
+            before: 0,
+            counted: Count { tokens: 0, ns: 0 },
+            silent_ns: 0,
+        }
+    }
+
     /// Looks at how many tokens were wanted by now; returns how many are a second.
     pub(super) fn look(&mut self, wanted: u64, now_ns: u64) -> u64 {
         if let Some((before, at_ns)) = self.last.replace((wanted, now_ns)) {
-            // Counters begin anew with other maps.
-            let tokens = u128::from(wanted.saturating_sub(before));
-            let passed = u128::from(now_ns.saturating_sub(at_ns).max(1));
-            // Mostly there are none.
-            let rate = if tokens == 0 {
-                0
-            } else {
-                tokens * SECOND_NS / passed
-            };
-            self.rates.rotate_right(1);
-            self.rates[0] = u64::try_from(rate).unwrap_or(u64::MAX);
+            self.count(Count {
+                // Counters begin anew with other maps.
+                tokens: wanted.saturating_sub(before),
+                ns: now_ns.saturating_sub(at_ns),
+            });
         }
-        self.rates.into_iter().max().unwrap_or_default()
+        self.rate
+    }
+
+    fn count(&mut self, look: Count) {
+        let expected = scaled(self.rate, look.ns, SECOND_NS);
+        if look.tokens.max(expected) >= MANY * self.each {
+            self.count_many(look, expected);
+        } else {
+            self.count_few(look);
+        }
+    }
+
+    /// Counts a look that tells the rate. The larger of two counts, as what comes unevenly must not lose its share at once.
+    fn count_many(&mut self, look: Count, expected: u64) {
+        let (rate, before) = (look.rate(), self.before);
+        self.before = rate;
+        let rate = rate.max(before);
+        let tokens = scaled(rate, look.ns, SECOND_NS);
+        let chance = 2 * self.deviation(expected);
+        if tokens > expected + expected / 8 + chance || tokens + expected / 4 + chance < expected {
+            self.rate = rate;
+        }
+        (self.counted, self.silent_ns) = (Count::default(), 0);
+    }
+
+    /// Counts a look that has few packets, or none.
+    fn count_few(&mut self, look: Count) {
+        // As much came in both of the last two looks.
+        let lately = look.rate().min(self.before);
+        self.before = look.rate();
+        self.silent_ns = if look.tokens == 0 {
+            self.silent_ns.saturating_add(look.ns)
+        } else {
+            0
+        };
+        let counted = self.counted.and(look);
+        if self.rate == 0 && counted.tokens == 0 {
+            // Most owners want nothing here.
+            return;
+        }
+        self.counted = counted;
+        let missing = scaled(self.rate, self.silent_ns, SECOND_NS);
+        let expected = scaled(self.rate, counted.ns, SECOND_NS);
+        let deviation = self.deviation(expected);
+        if self.silent_ns > look.ns && missing >= SILENCE * self.each {
+            self.rate = 0;
+        } else if counted.tokens > expected + deviation * 5 / 2 + 2 * self.each
+            || counted.tokens + deviation * 3 + self.each < expected
+        {
+            self.rate = counted.rate().max(lately);
+        } else if counted.ns < LONGEST_NS {
+            return;
+        }
+        self.counted = Count::default();
+    }
+
+    /// Returns the standard deviation of a count of tokens, if packets come by chance: the square root of that of packets.
+    fn deviation(&self, tokens: u64) -> u64 {
+        tokens.saturating_mul(self.each).isqrt()
+    }
+}
+
+/// Returns `number × by / over`, rounded down. It is asked for ten thousand owners at each look: most products are
+/// small, and short division takes a fraction of the time.
+pub(super) fn scaled(number: u64, by: u64, over: u64) -> u64 {
+    let over = over.max(1);
+    match number.checked_mul(by) {
+        Some(product) => product / over,
+        None => {
+            let quotient = u128::from(number) * u128::from(by) / u128::from(over);
+            u64::try_from(quotient).unwrap_or(u64::MAX)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use fastrand::Rng;
+
     use super::*;
 
+    const STEP: u64 = 200_000_000;
+
+    struct Owner {
+        demand: Demand,
+        wanted: u64,
+        looks: u64,
+        changes: u64,
+    }
+
+    impl Owner {
+        fn new(each: u64) -> Self {
+            let mut owner = Self {
+                demand: Demand::new(each),
+                wanted: 0,
+                looks: 0,
+                changes: 0,
+            };
+            owner.look(0);
+            owner
+        }
+
+        /// Has packets come until the next look; returns the rate.
+        fn look(&mut self, packets: u64) -> u64 {
+            let before = self.demand.rate;
+            self.wanted += packets * self.demand.each;
+            self.looks += 1;
+            let rate = self.demand.look(self.wanted, self.looks * STEP);
+            self.changes += u64::from(rate != before);
+            rate
+        }
+
+        /// Has packets come at a rate, evenly or by chance; returns how often the rate changed.
+        fn run(&mut self, looks: u64, per_second: u64, rng: Option<&mut Rng>) -> u64 {
+            let before = self.changes;
+            let mut rest = 0;
+            let mut rng = rng;
+            for _ in 0..looks {
+                let packets = match &mut rng {
+                    // Each millisecond one or none.
+                    Some(rng) => (0..200).filter(|_| rng.u64(0..1_000) < per_second).count() as u64,
+                    None => {
+                        rest += per_second;
+                        let packets = rest / 5;
+                        rest %= 5;
+                        packets
+                    }
+                };
+                self.look(packets);
+            }
+            self.changes - before
+        }
+    }
+
     #[test]
-    fn the_largest_of_the_last_looks_counts() {
-        const STEP: u64 = 200_000_000;
-        let mut demand = Demand::default();
-        assert_eq!(demand.look(1_000, STEP), 0);
-        assert_eq!(demand.look(1_200, 2 * STEP), 1_000);
-        assert_eq!(demand.look(1_200, 3 * STEP), 1_000);
-        assert_eq!(demand.look(1_200, 4 * STEP), 0);
-        assert_eq!(demand.look(5, 5 * STEP), 0, "other counters");
-        assert_eq!(demand.look(25, 6 * STEP), 100);
+    fn a_busy_owner_is_followed_look_by_look() {
+        let mut owner = Owner::new(1);
+        assert_eq!(owner.look(200), 1_000);
+        // Nearly the same.
+        assert_eq!(owner.look(210), 1_000);
+        assert_eq!(owner.look(180), 1_000);
+        assert_eq!(owner.look(400), 2_000);
+        // What comes in every other look.
+        assert_eq!(owner.look(0), 2_000);
+        assert_eq!(owner.look(400), 2_000);
+        assert_eq!(owner.look(0), 2_000);
+        assert_eq!(owner.look(0), 0);
+        // Other counters.
+        owner.wanted = 5;
+        assert_eq!(owner.look(0), 0);
+        assert_eq!(owner.look(20), 100);
+    }
+
+    #[test]
+    fn the_rate_of_a_slow_owner_is_steady_and_follows() {
+        for rate in [3, 6, 10, 30, 70] {
+            let mut owner = Owner::new(1);
+            assert!(owner.run(10, rate, None) > 0);
+            let found = owner.demand.rate;
+            assert!(
+                (rate * 2 / 3..=rate * 2).contains(&found),
+                "{rate}: {found}"
+            );
+            assert_eq!(owner.run(200, rate, None), 0, "{rate}");
+            // Ten times as many are found out about within a second,
+            owner.run(5, 10 * rate, None);
+            let found = owner.demand.rate;
+            assert!((rate * 7..=rate * 15).contains(&found), "{rate}: {found}");
+            // and that none come when eight would have.
+            owner.run(3 + 5 * SILENCE / rate, 0, None);
+            assert_eq!(owner.demand.rate, 0, "{rate}");
+        }
+    }
+
+    #[test]
+    fn chance_changes_little() {
+        let mut rng = Rng::with_seed(1);
+        for rate in [3, 6, 20, 60, 200, 500] {
+            let mut owner = Owner::new(1);
+            owner.run(50, rate, Some(&mut rng));
+            let looks = 5_000;
+            let changes = owner.run(looks, rate, Some(&mut rng));
+            println!("{rate} a second: {changes} changes in {looks} looks");
+            assert!(changes <= looks / 75, "{rate}: {changes}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_as_packets_come() {
+        let mut owner = Owner::new(1_000);
+        owner.run(10, 6, None);
+        assert_eq!(owner.run(200, 6, None), 0);
+        assert!((4_000..=12_000).contains(&owner.demand.rate));
+    }
+
+    #[test]
+    fn scaled_numbers() {
+        assert_eq!(scaled(7, 3, 2), 10);
+        assert_eq!(scaled(u64::MAX, 6, 12), u64::MAX / 2);
+        assert_eq!(scaled(u64::MAX, 2, 1), u64::MAX);
+        assert_eq!(scaled(5, 1, 0), 5);
     }
 }

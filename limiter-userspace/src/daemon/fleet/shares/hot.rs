@@ -10,7 +10,7 @@ use limiter_fleet::{
 
 use super::{
     bucket::{ChangeError, Rehearsal, ShareBucket, parts_of},
-    demand::Demand,
+    demand::{Demand, scaled},
     lever::Host,
 };
 
@@ -77,14 +77,15 @@ pub(super) struct Hot {
 }
 
 impl Hot {
-    /// Begins with what the kernel has for the owner.
+    /// Begins with what the kernel has for the owner. `whole`: the tokens of the whole that come back in [`WHOLE_NS`];
+    /// `each`: how many a packet wants, about.
     pub(super) fn new(
         key: BucketKey,
         budget: Budget,
         stakes: Stakes,
         id: NodeId,
         word: OwnerShare,
-        whole: u64,
+        (whole, each): (u64, u64),
     ) -> Self {
         Self {
             key,
@@ -93,7 +94,7 @@ impl Hot {
             stakes,
             node: None,
             begins_ns: 0,
-            demand: Demand::default(),
+            demand: Demand::new(each),
             whole,
             wanted: Share::NONE,
             quiet_since_ns: 0,
@@ -125,10 +126,8 @@ impl Hot {
     /// Returns the part of the whole that so many tokens a second are, and a quarter more, so that what comes
     /// unevenly passes, too.
     fn part_of(&self, tokens: u64) -> Share {
-        let tokens = u128::from(tokens) * u128::from(WHOLE_NS / SECOND_NS) * 5 / 4;
-        let whole = u128::from(Share::WHOLE.in_billionths());
-        let part = tokens * whole / u128::from(self.whole.max(1));
-        Share::billionths(u64::try_from(part).unwrap_or(u64::MAX))
+        const A_QUARTER_MORE: u64 = Share::WHOLE.in_billionths() * (WHOLE_NS / SECOND_NS) * 5 / 4;
+        Share::billionths(scaled(tokens, A_QUARTER_MORE, self.whole))
     }
 
     /// Attends to what there is to do, most of the time nothing: notes what is to be renewed, forgets who has borrowed and has

@@ -1,6 +1,11 @@
 //! A limit of which the fleet has the budgets in common.
 
-use limiter_common::{address::Family, limit::IdFormat, owner::BucketKey, strategy::gcra::Parts};
+use limiter_common::{
+    address::Family,
+    limit::{Cost, IdFormat},
+    owner::BucketKey,
+    strategy::gcra::Parts,
+};
 use limiter_fleet::{Budget, LimitName, Owner};
 use limiter_policy::policy::{Limit, Mode, Rate};
 
@@ -8,6 +13,9 @@ use super::owner::{key_of, owner_of};
 
 /// How long it is told that something went wrong, in nanoseconds: longer than it takes to begin anew.
 const ERROR_NS: u64 = 5_000_000_000;
+
+/// About as many as packets have where many come.
+const BYTES_OF_A_PACKET: u64 = 500;
 
 /// A limit in common.
 pub(super) struct Joint {
@@ -66,6 +74,15 @@ impl Joint {
     /// Returns an owner's bucket; `None`: the limit has no such owner.
     pub(super) fn key_of(&self, owner: &Owner) -> Option<BucketKey> {
         key_of(&self.limit, owner)
+    }
+
+    /// Returns how many tokens a packet wants, about.
+    pub(super) const fn tokens_of_a_packet(&self) -> u64 {
+        if matches!(self.limit.cost, Cost::Bytes) {
+            BYTES_OF_A_PACKET
+        } else {
+            1
+        }
     }
 
     /// Returns the owner that is always hot, as it is the only one; `None`: there are many.

@@ -306,7 +306,8 @@ impl Keeper {
         let budget = joint.budget_of(key);
         let stakes = self.members.stakes(&budget.bytes());
         let id = self.memory.id();
-        Some(Hot::new(*key, budget, stakes, id, share, whole))
+        let tokens = (whole, joint.tokens_of_a_packet());
+        Some(Hot::new(*key, budget, stakes, id, share, tokens))
     }
 
     /// Hears letters of other nodes; returns what is to be said.

@@ -1,5 +1,6 @@
 //! Nodes admit what a limit says in common, wherever packets come.
 
+mod cost;
 mod nodes;
 mod owners;
 mod total;
