@@ -300,7 +300,7 @@ impl Bank {
             }
             is_settled = false;
             let since = *account.other_since.get_or_insert(now);
-            let pause_ns = if is_less { terms.hold_ns() } else { 0 };
+            let pause_ns = if is_less { terms.hint_ns() } else { 0 };
             if now.saturating_sub(since) >= pause_ns
                 && now.saturating_sub(account.told_at) >= terms.patience_ns
             {

@@ -52,10 +52,16 @@ impl Terms {
         }
     }
 
-    /// Returns how long a bank waits for others to give back what a borrower is to have before it answers that, and before
-    /// it tells them to: less than a borrower waits for an answer. A node whose packets go elsewhere finds out within that.
+    /// Returns how long a bank waits before it tells a borrower to give back what others are to have: a node whose
+    /// packets go elsewhere finds that out by itself.
+    pub(crate) const fn hint_ns(&self) -> u64 {
+        self.patience_ns / 10 * 3
+    }
+
+    /// Returns how long a bank waits for others to give back what a borrower is to have before it answers that without
+    /// it: longer than before it tells them to, less than a borrower waits for an answer.
     pub(crate) const fn hold_ns(&self) -> u64 {
-        self.patience_ns / 2
+        self.patience_ns / 10 * 7
     }
 
     /// Returns after what time, by its own clock, a bank may be sure that a loan of now is over for the

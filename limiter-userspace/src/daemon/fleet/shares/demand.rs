@@ -9,6 +9,9 @@ const MANY: u64 = 16;
 /// How many packets that do not come tell that none will: by chance so many fail to come once in 3 000 times.
 const SILENCE: u64 = 8;
 
+/// How many tell it if packets may come elsewhere now.
+const FEW: u64 = 2;
+
 /// How long packets are counted at most where they are few, in nanoseconds.
 const LONGEST_NS: u64 = 4_000_000_000;
 
@@ -23,8 +26,8 @@ pub(super) struct Demand {
     last: Option<(u64, u64)>,
     /// In tokens a second.
     rate: u64,
-    /// By the look before.
-    before: u64,
+    /// The tokens that were wanted between the last two looks.
+    lately: Count,
     /// The tokens that were wanted since the rate was last found right or wrong, and that time, in nanoseconds.
     counted: Count,
     /// For how long nothing was wanted, in nanoseconds.
@@ -38,6 +41,8 @@ struct Count {
 }
 
 impl Count {
+    const NONE: Self = Self { tokens: 0, ns: 0 };
+
     fn rate(self) -> u64 {
         scaled(self.tokens, SECOND_NS, self.ns)
     }
@@ -57,8 +62,8 @@ impl Demand {
             each,
             last: None,
             rate: 0,
-            before: 0,
-            counted: Count { tokens: 0, ns: 0 },
+            lately: Count::NONE,
+            counted: Count::NONE,
             silent_ns: 0,
         }
     }
@@ -75,33 +80,56 @@ impl Demand {
         self.rate
     }
 
+    /// Goes by the last look when another node asks for what the owner has here: whoever sends from elsewhere now sends no
+    /// more from here. Returns how many tokens are wanted a second.
+    pub(super) fn doubt(&mut self) -> u64 {
+        let look = self.lately;
+        let missing = scaled(self.rate, self.silent_ns, SECOND_NS);
+        if self.is_many(look) {
+            if self.is_less(look.tokens, scaled(self.rate, look.ns, SECOND_NS)) {
+                self.rate = look.rate();
+            }
+        } else if self.silent_ns > look.ns && missing >= FEW * self.each {
+            self.rate = 0;
+        }
+        self.rate
+    }
+
     fn count(&mut self, look: Count) {
-        let expected = scaled(self.rate, look.ns, SECOND_NS);
-        if look.tokens.max(expected) >= MANY * self.each {
-            self.count_many(look, expected);
+        let before = std::mem::replace(&mut self.lately, look);
+        if self.is_many(look) {
+            self.count_many(look, before);
         } else {
-            self.count_few(look);
+            self.count_few(look, before);
         }
     }
 
-    /// Counts a look that tells the rate. The larger of two counts, as what comes unevenly must not lose its share at once.
-    fn count_many(&mut self, look: Count, expected: u64) {
-        let (rate, before) = (look.rate(), self.before);
-        self.before = rate;
-        let rate = rate.max(before);
-        let tokens = scaled(rate, look.ns, SECOND_NS);
-        let chance = 2 * self.deviation(expected);
-        if tokens > expected + expected / 8 + chance || tokens + expected / 4 + chance < expected {
-            self.rate = rate;
+    /// Returns whether a look tells the rate by itself.
+    fn is_many(&self, look: Count) -> bool {
+        look.tokens.max(scaled(self.rate, look.ns, SECOND_NS)) >= MANY * self.each
+    }
+
+    /// Counts a look that tells the rate. The larger of two counts, as what comes unevenly must not lose its share at once;
+    /// and while it falls, it is waited for where that ends.
+    fn count_many(&mut self, look: Count, before: Count) {
+        let (rate, before) = (look.rate(), before.rate());
+        let expected = scaled(self.rate, look.ns, SECOND_NS);
+        let tokens = scaled(rate.max(before), look.ns, SECOND_NS);
+        let is_more = tokens > expected + expected / 8 + 2 * self.deviation(expected);
+        let is_falling = rate < before - before / 4;
+        if is_more || !is_falling && self.is_less(tokens, expected) {
+            self.rate = rate.max(before);
         }
-        (self.counted, self.silent_ns) = (Count::default(), 0);
+        (self.counted, self.silent_ns) = (Count::NONE, 0);
+    }
+
+    /// Returns whether a look had less than the rate says, and not by chance.
+    fn is_less(&self, tokens: u64, expected: u64) -> bool {
+        tokens + expected / 4 + 2 * self.deviation(expected) < expected
     }
 
     /// Counts a look that has few packets, or none.
-    fn count_few(&mut self, look: Count) {
-        // As much came in both of the last two looks.
-        let lately = look.rate().min(self.before);
-        self.before = look.rate();
+    fn count_few(&mut self, look: Count, before: Count) {
         self.silent_ns = if look.tokens == 0 {
             self.silent_ns.saturating_add(look.ns)
         } else {
@@ -121,11 +149,12 @@ impl Demand {
         } else if counted.tokens > expected + deviation * 5 / 2 + 2 * self.each
             || counted.tokens + deviation * 3 + self.each < expected
         {
-            self.rate = counted.rate().max(lately);
+            // As much came in both of the last two looks.
+            self.rate = counted.rate().max(look.rate().min(before.rate()));
         } else if counted.ns < LONGEST_NS {
             return;
         }
-        self.counted = Count::default();
+        self.counted = Count::NONE;
     }
 
     /// Returns the standard deviation of a count of tokens, if packets come by chance: the square root of that of packets.
@@ -217,8 +246,16 @@ mod tests {
         // What comes in every other look.
         assert_eq!(owner.look(0), 2_000);
         assert_eq!(owner.look(400), 2_000);
+        // What falls, until it has fallen.
+        assert_eq!(owner.look(200), 2_000);
         assert_eq!(owner.look(0), 2_000);
         assert_eq!(owner.look(0), 0);
+        // Or until another node asks.
+        owner.look(400);
+        assert_eq!(owner.look(50), 2_000);
+        owner.demand.doubt();
+        assert_eq!(owner.demand.rate, 250);
+        owner.run(3, 0, None);
         // Other counters.
         owner.wanted = 5;
         assert_eq!(owner.look(0), 0);
@@ -240,7 +277,13 @@ mod tests {
             owner.run(5, 10 * rate, None);
             let found = owner.demand.rate;
             assert!((rate * 7..=rate * 15).contains(&found), "{rate}: {found}");
-            // and that none come when eight would have.
+            // that none come when somebody asks,
+            let before = owner.demand.clone();
+            owner.run(2 + 5 * FEW / rate, 0, None);
+            owner.demand.doubt();
+            assert_eq!(owner.demand.rate, 0, "{rate}");
+            owner.demand = before;
+            // and by itself when eight would have come.
             owner.run(3 + 5 * SILENCE / rate, 0, None);
             assert_eq!(owner.demand.rate, 0, "{rate}");
         }

@@ -34,6 +34,13 @@ pub(super) enum Act {
     Changed(NodeId, Share),
 }
 
+impl Act {
+    /// Returns whether another node needs what is had here.
+    const fn is_others(&self) -> bool {
+        matches!(self, Self::Ask(..) | Self::Changed(..))
+    }
+}
+
 /// A time in which there is nothing to do.
 #[derive(Clone, Copy, Default)]
 struct Calm {
@@ -111,10 +118,8 @@ impl Hot {
             self.calm.until_ns = 0;
         }
         self.word = *share;
-        self.wanted = match self.demand.look(share.wanted, now_ns) {
-            0 => Share::NONE,
-            tokens => self.part_of(tokens),
-        };
+        let tokens = self.demand.look(share.wanted, now_ns);
+        self.wanted = self.part_of(tokens);
         if self.wanted > self.home || self.quiet_since_ns == 0 {
             self.quiet_since_ns = now_ns;
         }
@@ -226,6 +231,10 @@ impl Hot {
         memory: &mut Memory,
         place: &mut Option<Node>,
     ) -> Option<OwnerShare> {
+        if self.wanted > Share::NONE && acts.iter().any(|(_, act)| act.is_others()) {
+            let tokens = self.demand.doubt();
+            self.wanted = self.part_of(tokens);
+        }
         let node = self.node.as_deref()?;
         self.calm.until_ns = 0;
         self.counted = self.in_force(now_ns);

@@ -25,6 +25,32 @@ enum Motion {
     Moving,
 }
 
+/// How much each owner's packets want.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    /// 100 000 tokens a second, as much as there is.
+    Busy,
+    /// Six of ten.
+    Slow,
+}
+
+impl Pace {
+    fn rate(self) -> Rate {
+        match self {
+            Self::Busy => rate(20_000, 100_000),
+            Self::Slow => rate(200, 10),
+        }
+    }
+
+    /// Returns how many come until a look.
+    fn tokens(self, owner: u64, look: u64) -> u64 {
+        match self {
+            Self::Busy => 20_000,
+            Self::Slow => 1 + u64::from((owner + look).is_multiple_of(5)),
+        }
+    }
+}
+
 /// A time that this thread has run: others may want the CPU, too.
 #[derive(Clone, Copy)]
 struct Cpu(Duration);
@@ -41,6 +67,7 @@ impl Cpu {
 }
 
 struct Costs {
+    pace: Pace,
     hosts: Vec<(Model, Keeper)>,
     owners: Vec<BucketKey>,
     seal: Seal,
@@ -57,8 +84,8 @@ struct Costs {
 }
 
 impl Costs {
-    fn new() -> Self {
-        let rate = rate(20_000, 100_000);
+    fn new(pace: Pace) -> Self {
+        let rate = pace.rate();
         let members = Members::new((0..NODES).map(|number| format!("node-{number}"))).unwrap();
         let id = LimitId(32);
         let limit = limit(id, IdFormat::IpAddress, rate, &members);
@@ -75,6 +102,7 @@ impl Costs {
             (Model::new(whole(rate), floor_of(members.count())), keeper)
         });
         Self {
+            pace,
             hosts: hosts.collect(),
             owners: owners.collect(),
             seal: Seal::new("edge", &members, &Terms::DEFAULT, keys),
@@ -96,15 +124,16 @@ impl Costs {
             self.now_ns += TICK_MS * MS;
             let each = u64::from(OWNERS);
             for (number, owner) in (0..each).zip(&self.owners) {
+                let look = self.now_ns / (TICK_MS * MS);
+                let tokens = self.pace.tokens(number, look);
                 let turn = match motion {
-                    Motion::Moving => (self.now_ns / (TICK_MS * MS) + number) / 50,
+                    Motion::Moving => (look + number) / 50,
                     Motion::OneNode | Motion::TwoNodes => 0,
                 };
                 let busy = usize::try_from((number + turn) % NODES as u64).unwrap();
-                // At the whole rate of 100 000 a second.
-                self.hosts[busy].0.wants(owner, 20_000);
+                self.hosts[busy].0.wants(owner, tokens);
                 if matches!(motion, Motion::TwoNodes) {
-                    self.hosts[(busy + 1) % NODES].0.wants(owner, 20_000);
+                    self.hosts[(busy + 1) % NODES].0.wants(owner, tokens);
                 }
             }
             for number in 0..NODES {
@@ -215,11 +244,17 @@ impl Costs {
 #[test]
 #[ignore = "it measures"]
 fn what_many_hot_owners_cost() {
-    for motion in [Motion::OneNode, Motion::TwoNodes, Motion::Moving] {
-        let mut costs = Costs::new();
+    for (pace, motion) in [
+        (Pace::Busy, Motion::OneNode),
+        (Pace::Busy, Motion::TwoNodes),
+        (Pace::Busy, Motion::Moving),
+        (Pace::Slow, Motion::OneNode),
+        (Pace::Slow, Motion::Moving),
+    ] {
+        let mut costs = Costs::new(pace);
         costs.run(25, motion);
-        costs.tell(&format!("{motion:?}, the first five seconds"), 25);
+        costs.tell(&format!("{pace:?}, {motion:?}, the first five seconds"), 25);
         costs.run(50, motion);
-        costs.tell(&format!("{motion:?}"), 50);
+        costs.tell(&format!("{pace:?}, {motion:?}"), 50);
     }
 }
