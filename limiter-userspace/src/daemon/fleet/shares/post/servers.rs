@@ -1,0 +1,129 @@
+//! The servers of the store that take letters.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
+
+use limiter_fleet_store::Place;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tracing::{info, warn};
+
+use super::{
+    super::super::handle::Fleet,
+    Letters, WAITING,
+    routes::Routes,
+    server::{Batch, Event, Moved, Server},
+};
+
+/// The most servers that letters go to: the store says which there are.
+const MOST_SERVERS: usize = 128;
+
+/// The servers.
+pub(super) struct Servers {
+    fleet: Arc<Fleet>,
+    routes: Routes,
+    started: HashMap<Place, Server>,
+    told: Receiver<Event>,
+    telling: Sender<Event>,
+}
+
+impl Servers {
+    pub(super) fn new(fleet: Arc<Fleet>) -> Self {
+        let (telling, told) = mpsc::channel(WAITING);
+        Self {
+            fleet,
+            routes: Routes::default(),
+            started: HashMap::new(),
+            told,
+            telling,
+        }
+    }
+
+    /// Returns where events go to.
+    pub(super) fn events(&self) -> Sender<Event> {
+        self.telling.clone()
+    }
+
+    /// Nobody reads letters to this node.
+    pub(super) fn leave_home(&mut self) {
+        self.routes.home = None;
+    }
+
+    /// Sends letters until nobody wants that any more, or the server with this node's stream is gone: then says why.
+    pub(super) async fn route(&mut self, leaving: &mut Receiver<Letters>) -> Result<(), String> {
+        loop {
+            tokio::select! {
+                Some(event) = self.told.recv() => self.heed(event)?,
+                letters = leaving.recv() => match letters {
+                    Some(letters) => self.send(letters, false),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn send(&mut self, letters: Letters, has_moved: bool) {
+        for (place, letters) in self.routes.sort(letters) {
+            let has_room = self.started.len() < MOST_SERVERS;
+            let server = match self.started.entry(place.clone()) {
+                Entry::Occupied(server) => server.into_mut(),
+                Entry::Vacant(vacant) if has_room => {
+                    let fleet = Arc::clone(&self.fleet);
+                    vacant.insert(Server::start(fleet, place.clone(), self.telling.clone()))
+                }
+                Entry::Vacant(_) => continue,
+            };
+            server.send(Batch { letters, has_moved });
+        }
+    }
+
+    fn heed(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Home(place) => self.routes.home = Some(place),
+            Event::Taking(place, lost) => self.tell(&place, lost),
+            Event::Moved(moved) => self.follow(moved),
+            Event::Gone(place, why) => {
+                self.routes.forget(&place);
+                self.tell(&place, Some(why.clone()));
+                if self.routes.home.as_ref() == Some(&place) {
+                    return Err(why);
+                }
+            }
+            Event::Idle(place) => {
+                self.started.remove(&place);
+                self.fleet.told().letter_servers.remove(&place.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns where streams are, and sends letters there.
+    fn follow(&mut self, moved: Vec<Moved>) {
+        let mut letters = Letters::new();
+        for Moved {
+            node,
+            place,
+            letter,
+        } in moved
+        {
+            self.routes.learn(&node, place);
+            letters.extend(letter.map(|letter| (node, letter)));
+        }
+        self.send(letters, true);
+    }
+
+    /// Notes whether a server takes letters, and logs it when that changes.
+    fn tell(&self, place: &Place, error: Option<String>) {
+        let mut told = self.fleet.told();
+        let before = told.letter_servers.insert(place.to_string(), error.clone());
+        match (error, before.flatten()) {
+            (Some(why), None) => warn!(
+                why,
+                "letters of the fleet to {place} are lost: {why}; with the nodes whose letters it has, no budgets are shared"
+            ),
+            (None, Some(_)) => info!("letters of the fleet to {place} are taken"),
+            _ => {}
+        }
+    }
+}
