@@ -16,13 +16,15 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Sorts letters by server. Who hears no answers sends nothing.
+    /// Sorts letters by server. A node that hears no answers sends none: others would lend to it in vain.
     pub(super) fn sort(&self, letters: Letters) -> HashMap<&Place, Letters> {
         let mut sorted = HashMap::<_, Letters>::new();
+        let Some(home) = &self.home else {
+            return sorted;
+        };
         for letter in letters {
-            if let Some(place) = self.elsewhere.get(&letter.0).or(self.home.as_ref()) {
-                sorted.entry(place).or_default().push(letter);
-            }
+            let place = self.elsewhere.get(&letter.0).unwrap_or(home);
+            sorted.entry(place).or_default().push(letter);
         }
         sorted
     }
@@ -82,5 +84,7 @@ mod tests {
         routes.learn("b", place("two"));
         routes.home = Some(place("four"));
         assert_eq!(hosts(&routes, &["a", "b"]), ["a four", "b two"]);
+        routes.home = None;
+        assert!(hosts(&routes, &["a", "b"]).is_empty());
     }
 }
