@@ -11,7 +11,7 @@ use super::{
 use crate::peers::{program, succeed};
 
 /// The port of the first server; each other's is one higher.
-const FIRST_PORT: u16 = 7_201;
+const FIRST_PORT: usize = 7_201;
 
 /// The servers, by number; `None`: it is gone.
 pub(super) struct Cluster(Vec<Option<Server>>);
@@ -79,7 +79,7 @@ impl Cluster {
 }
 
 fn port(number: usize) -> usize {
-    usize::from(FIRST_PORT) + number
+    FIRST_PORT + number
 }
 
 /// Returns where a server is.

@@ -1,20 +1,23 @@
 //! Letters are spread over the servers of a Cluster.
 
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 use testbed::Limiter;
 
 use super::{
-    DRAINED, Flood,
+    DRAINED, Flood, share,
     total::{ALL, LIMITS},
     wait_for_share,
     watch::Watch,
 };
 use crate::{
     peers::fleet::{
-        Fleet,
+        Fleet, PACE,
         cluster::{Cluster, ask, id, place},
         configuration_at, servers, start, status, wait_until,
     },
@@ -24,11 +27,16 @@ use crate::{
 /// The nodes' names, each with the server that has its letters. The first server also has all else of the fleet.
 const NODES: [(&str, usize); 3] = [("c", 0), ("a", 1), ("d", 2)];
 
-/// How soon nodes share again after the Cluster has found out what has changed.
-const SOON: Duration = Duration::from_secs(5);
+/// For how long a node's share is looked at after the Cluster has changed.
+const LOOKED_AT: Duration = Duration::from_secs(8);
 
-/// Starts a Cluster of three servers and three nodes, of which each begins with another server; and proves that each server has one node's
-/// letters.
+/// Returns whether a share, in thousandths, is all but the others' floors.
+const fn nearly_all(share: u64) -> bool {
+    share > 950
+}
+
+/// Starts a Cluster of three servers and three nodes, of which each begins with another server; and proves that each
+/// server has one node's letters.
 fn begin() -> Result<(Cluster, Fleet)> {
     let store = servers::place(NODES.len())?;
     let cluster = Cluster::start(&store, NODES.len())?;
@@ -75,7 +83,6 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
         unreachable!("three nodes");
     };
     let mut watch = Watch::begin(&fleet, &[ALL])?;
-    let nearly_all = |share| share > 950;
 
     let flood = Flood::of(&fleet, 1)?;
     println!(
@@ -140,21 +147,14 @@ fn letters_follow_what_a_cluster_moves() -> Result<()> {
         unreachable!("three nodes");
     };
     let mut watch = Watch::begin(&fleet, &[ALL])?;
-    let nearly_all = |share| share > 950;
     let flood = Flood::of(&fleet, 2)?;
     wait_for_share(second, nearly_all)?;
     watch.used_within(&fleet, DRAINED)?;
 
     move_letters(&fleet, "a", 1, 0)?;
-    let moved = Instant::now();
-    while moved.elapsed() < SOON {
-        watch.used_within(&fleet, Duration::from_secs(1))?;
-    }
-    println!(
-        "with moved letters, the second had nearly all after {:?}",
-        moved.elapsed()
-    );
-    ensure!(wait_for_share(second, nearly_all)? < Duration::from_secs(1));
+    let less = had_less(second, Instant::now())?;
+    println!("the second had less than nearly all until {less:?} after its letters moved");
+    wait_for_share(second, nearly_all)?;
     watch.wait_for_use(&fleet, 95..=100)?;
     let on_first = ask(&fleet.store, 0, &["KEYS", "limiter:letters:*"])?;
     ensure!(on_first.contains(&stream("a")), "{on_first}");
@@ -168,13 +168,24 @@ fn letters_follow_what_a_cluster_moves() -> Result<()> {
     let role = || Ok(ask(&fleet.store, 3, &["ROLE"])?.starts_with("master"));
     servers::wait(role)?;
     println!("the replica took its place after {:?}", killed.elapsed());
-    let taken = Instant::now();
-    wait_for_share(third, |share| share <= 334 || killed.elapsed() > SOON)?;
+    let less = had_less(third, killed)?;
+    println!("the third had less than nearly all until {less:?} after its server died");
     wait_for_share(third, nearly_all)?;
-    println!("then the third had nearly all after {:?}", taken.elapsed());
     watch.wait_for_use(&fleet, 95..=100)?;
     flood.stop()?;
     fleet.stop()
+}
+
+/// Looks at a node's share for a time; returns until when it had not nearly all.
+fn had_less(node: &Limiter, since: Instant) -> Result<Duration> {
+    let (begun, mut until) = (Instant::now(), Duration::ZERO);
+    while begun.elapsed() < LOOKED_AT {
+        if !nearly_all(share(&status(node)?)) {
+            until = since.elapsed();
+        }
+        thread::sleep(PACE);
+    }
+    Ok(until)
 }
 
 /// Moves the letters of a node from a server to another, as `redis-cli --cluster reshard` does it.
