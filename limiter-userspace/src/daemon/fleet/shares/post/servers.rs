@@ -127,3 +127,81 @@ impl Servers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use limiter_fleet::Name;
+    use limiter_policy::fleet::{Fleet as Settings, StoreAddress};
+
+    use super::*;
+
+    fn servers() -> Servers {
+        let name = |text| Name::try_from(text).unwrap();
+        let settings = Settings {
+            name: name("edge"),
+            node: name("a"),
+            members: None,
+            store: StoreAddress {
+                tls: false,
+                user: None,
+                places: Vec::new(),
+                sentinel: None,
+                database: 0,
+            },
+            password_file: None,
+            key_file: "fleet.key".into(),
+            ca_file: None,
+            accept_policy: None,
+        };
+        Servers::new(Arc::new(Fleet::new(settings)))
+    }
+
+    fn place(number: usize) -> Place {
+        Place {
+            host: format!("server-{number}"),
+            port: 6379,
+        }
+    }
+
+    /// Has a server say that another has the letters of the node of its number.
+    fn moved(number: usize) -> Event {
+        Event::Moved(vec![Moved {
+            node: format!("node-{number}"),
+            place: place(number),
+            letter: Some(vec![1]),
+        }])
+    }
+
+    #[tokio::test]
+    async fn no_more_servers_are_connected_than_there_may_be() {
+        let mut servers = servers();
+        servers.heed(Event::Home(place(0))).unwrap();
+        for number in 1..=2 * MOST_SERVERS {
+            servers.heed(moved(number)).unwrap();
+        }
+        assert_eq!(servers.started.len(), MOST_SERVERS);
+        // One makes room for another.
+        let last = place(2 * MOST_SERVERS);
+        assert!(!servers.started.contains_key(&last));
+        servers.heed(Event::Idle(place(1))).unwrap();
+        servers.heed(moved(2 * MOST_SERVERS)).unwrap();
+        assert!(servers.started.contains_key(&last));
+        assert_eq!(servers.started.len(), MOST_SERVERS);
+    }
+
+    #[tokio::test]
+    async fn only_the_loss_of_its_own_server_is_a_nodes_business() {
+        let mut servers = servers();
+        servers.heed(Event::Home(place(0))).unwrap();
+        servers.heed(moved(1)).unwrap();
+        let gone = |number| Event::Gone(place(number), "gone".to_owned());
+        servers.heed(gone(1)).unwrap();
+        let told = servers.fleet.told().letter_servers.clone();
+        assert_eq!(told["server-1:6379"].as_deref(), Some("gone"));
+        assert_eq!(servers.heed(gone(0)), Err("gone".to_owned()));
+        servers.leave_home();
+        servers.heed(gone(0)).unwrap();
+        servers.heed(Event::Idle(place(1))).unwrap();
+        assert_eq!(servers.fleet.told().letter_servers.len(), 1);
+    }
+}
