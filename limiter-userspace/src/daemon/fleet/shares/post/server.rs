@@ -88,7 +88,7 @@ struct Sending {
     leaving: Receiver<Batch>,
     events: Sender<Event>,
     /// What was told last of letters that the server has lost; `None`: nothing since it was connected.
-    told: Option<Option<String>>,
+    told: Option<Result<(), String>>,
 }
 
 impl Sending {
@@ -136,8 +136,9 @@ impl Sending {
         let letters = batches.into_iter().flat_map(|batch| batch.letters);
         let mut letters: Letters = letters.collect();
         let sent = in_time(outbox.send(&letters)).await?;
-        if self.told.as_ref() != Some(&sent.lost) {
-            self.told = Some(sent.lost.clone());
+        let outcome = sent.lost.clone().map_or(Ok(()), Err);
+        if self.told.as_ref() != Some(&outcome) {
+            self.told = Some(outcome);
             self.tell(Event::Taking(self.place.clone(), sent.lost))
                 .await;
         }
