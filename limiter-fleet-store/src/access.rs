@@ -32,7 +32,7 @@ pub struct Access {
 }
 
 /// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The name or the address of its host.
     pub host: String,

@@ -6,11 +6,13 @@
 //! * `limiter:{NAME}:bans`, a hash: the last word about each ban, for nodes that begin;
 //! * `limiter:{NAME}:news`, a stream: what was said since, for those that listen;
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life;
-//! * `limiter:{NAME}:letters:{NODE}`, a stream for each node: what others say to it alone.
 //! * `limiter:{NAME}:push`, a hash: a file that is pushed to all, and what is to be done with it;
-//! * `limiter:{NAME}:answers`, a hash: what each node says of that.
+//! * `limiter:{NAME}:answers`, a hash: what each node says of that;
+//! * `limiter:letters:{NAME:NODE}`, a stream for each node: what others say to it alone.
 //!
-//! The commands are in [`Store`], [`Post`], `stream.rs` and `find.rs` alone, and `docs/fleet.md` has the table of them.
+//! In a cluster, all keys with the same text in braces are on one server: so letters are spread over its servers.
+//!
+//! The commands are in [`Store`], [`Inbox`], [`Outbox`], `stream.rs` and `find.rs` alone, and `docs/fleet.md` has the table of them.
 //!
 //! What must not exist here: a limit, a ban, a key of the fleet's, a decision.
 
@@ -29,7 +31,7 @@ pub use self::{
     access::{Access, ConnectError, Place, Tls},
     error::StoreError,
     position::Position,
-    post::Post,
+    post::{Inbox, Outbox, Sent},
     store::{Snapshot, Store},
     stream::{MOST_AT_ONCE, News},
 };

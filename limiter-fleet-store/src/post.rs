@@ -1,9 +1,12 @@
 //! The commands about letters from one node to another.
+//!
+//! Each node's stream has a name of its own in braces, so that a cluster has some on each of its servers. A
+//! server that has not got a stream says which has it.
 
-use redis::{aio::MultiplexedConnection, cmd, pipe};
+use redis::{ErrorKind, RedisError, ServerErrorKind, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
-    access::{Access, ConnectError},
+    access::{Access, ConnectError, Place},
     error::StoreError,
     find,
     position::Position,
@@ -16,26 +19,89 @@ const KEPT: u32 = 200;
 /// The name of a field of what is no letter.
 const MARK: &str = "mark";
 
-/// A connection to the store for letters.
-#[derive(Clone)]
-pub struct Post {
+/// A connection for letters to this node.
+pub struct Inbox {
     connection: MultiplexedConnection,
-    fleet: String,
-    own: String,
+    place: Place,
+    stream: String,
 }
 
-impl Post {
+/// A connection for letters to nodes whose streams are on one server.
+pub struct Outbox {
+    connection: MultiplexedConnection,
+    place: Place,
+    fleet: String,
+}
+
+/// The outcome of sending letters.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// Letters that another server takes, each by its number among all, and which server.
+    pub moved: Vec<(usize, Place)>,
+    /// Why letters are lost that no server takes now; `None`: there are none.
+    pub lost: Option<String>,
+}
+
+impl Inbox {
     /// Connects for a node of the fleet of that name.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached, or refuses.
+    /// The server that has its stream cannot be reached, or refuses.
     pub async fn connect(access: &Access, fleet: &str, node: &str) -> Result<Self, ConnectError> {
-        let own = stream_of(fleet, node);
+        let stream = stream_of(fleet, node);
+        let (connection, place) = find::connect(access, &stream).await?;
         Ok(Self {
-            connection: find::connect(access, &own).await?,
+            connection,
+            place,
+            stream,
+        })
+    }
+
+    /// Returns where the server is that has the stream.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Leaves a mark behind the newest letter, which is no letter; returns its position.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer, or takes nothing, and so no letters.
+    pub async fn mark(&mut self) -> Result<Position, StoreError> {
+        let mut mark = cmd("XADD");
+        mark.arg(&self.stream).arg("MAXLEN").arg("~").arg(KEPT);
+        mark.arg("*").arg(MARK).arg("");
+        let position: Vec<u8> = mark.query_async(&mut self.connection).await?;
+        Position::parse(&position).ok_or(StoreError::Answer)
+    }
+
+    /// Reads letters after a position; waits a second at most if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn letters(&mut self, after: Position) -> Result<News, StoreError> {
+        stream::read(&mut self.connection, &self.stream, after).await
+    }
+}
+
+impl Outbox {
+    /// Connects to a server, for the fleet of that name.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached, or refuses.
+    pub async fn connect(
+        access: &Access,
+        place: &Place,
+        fleet: &str,
+    ) -> Result<Self, ConnectError> {
+        Ok(Self {
+            connection: access.enter(place).await?,
+            place: place.clone(),
             fleet: fleet.to_owned(),
-            own,
         })
     }
 
@@ -43,8 +109,8 @@ impl Post {
     ///
     /// # Errors
     ///
-    /// The store has not taken all of them, or did and cannot say so.
-    pub async fn send(&mut self, letters: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+    /// The server takes no letters, or does not say so.
+    pub async fn send(&mut self, letters: &[(String, Vec<u8>)]) -> Result<Sent, StoreError> {
         let mut all = pipe();
         for (node, letter) in letters {
             let mut one = cmd("XADD");
@@ -53,33 +119,35 @@ impl Post {
             one.arg("*").arg(FIELD).arg(letter);
             all.add_command(one).ignore();
         }
-        let sent: Result<(), _> = all.query_async(&mut self.connection).await;
-        Ok(sent?)
-    }
-
-    /// Leaves a mark behind the newest letter to this node, which is no letter; returns its position.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer, or takes nothing, and so no letters.
-    pub async fn mark(&mut self) -> Result<Position, StoreError> {
-        let mut mark = cmd("XADD");
-        mark.arg(&self.own).arg("MAXLEN").arg("~").arg(KEPT);
-        mark.arg("*").arg(MARK).arg("");
-        let position: Vec<u8> = mark.query_async(&mut self.connection).await?;
-        Position::parse(&position).ok_or(StoreError::Answer)
-    }
-
-    /// Reads letters to this node after a position; waits a second at most if there is none.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
-    pub async fn letters(&mut self, after: Position) -> Result<News, StoreError> {
-        stream::read(&mut self.connection, &self.own, after).await
+        let sent: Result<(), RedisError> = all.query_async(&mut self.connection).await;
+        let Err(error) = sent else {
+            return Ok(Sent::default());
+        };
+        // The server does each command by itself, whatever it says of others.
+        let Some(refused) = error.clone().into_server_errors() else {
+            return Err(error.into());
+        };
+        let mut sent = Sent::default();
+        for (number, one) in refused.iter() {
+            let one = RedisError::from(one.clone());
+            match one.kind() {
+                ErrorKind::Server(ServerErrorKind::Moved) => {
+                    let place = find::elsewhere(&one, &self.place);
+                    let place = place.ok_or(StoreError::Answer)?;
+                    sent.moved.push((*number, place));
+                }
+                // The stream is under way to another server, or its server is gone and has no replica.
+                ErrorKind::Server(ServerErrorKind::Ask | ServerErrorKind::ClusterDown) => {
+                    sent.lost.get_or_insert_with(|| one.to_string());
+                }
+                _ => return Err(error.into()),
+            }
+        }
+        Ok(sent)
     }
 }
 
+/// Returns the key of a node's stream. Neither name has a colon or a brace.
 fn stream_of(fleet: &str, node: &str) -> String {
-    format!("limiter:{{{fleet}}}:letters:{node}")
+    format!("limiter:letters:{{{fleet}:{node}}}")
 }

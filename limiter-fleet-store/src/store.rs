@@ -40,11 +40,12 @@ impl Store {
     ///
     /// The store cannot be reached, or refuses.
     pub async fn connect(access: &Access, fleet: &str) -> Result<Self, ConnectError> {
-        // In braces: all of a fleet's keys are on one server of a cluster.
+        // In braces: all these keys are on one server of a cluster.
         let key = |what: &str| format!("limiter:{{{fleet}}}:{what}");
         let news = key("news");
+        let (connection, _) = find::connect(access, &news).await?;
         Ok(Self {
-            connection: find::connect(access, &news).await?,
+            connection,
             bans: key("bans"),
             news,
             nodes: key("nodes"),

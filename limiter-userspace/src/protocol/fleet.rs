@@ -59,6 +59,9 @@ pub struct FleetStatus {
     pub shares: BTreeMap<String, FleetShare>,
     /// Why nodes do not hear of each other's need for budgets; `None`: they do.
     pub letters_error: Option<String>,
+    /// The servers of the store that this node's letters about budgets go to, each with why some are lost there.
+    #[serde(default)]
+    pub letter_servers: BTreeMap<String, Option<String>>,
 }
 
 /// A node's share of a budget that the fleet has in common.

@@ -37,6 +37,23 @@ pub(crate) fn sharing_problem(status: &FleetStatus) -> Option<String> {
     Some(format!("budgets are not shared: {error}"))
 }
 
+/// Says to how many servers letters about budgets go, and which of them lose some; `None`: to one that takes all.
+pub(crate) fn letter_servers(status: &FleetStatus) -> Option<String> {
+    let servers = &status.letter_servers;
+    let failing = servers.iter().filter_map(|(server, error)| {
+        let error = error.as_ref()?;
+        Some(format!("; {server} loses letters: {error}"))
+    });
+    let failing: String = failing.collect();
+    let is_told = servers.len() > 1 || !failing.is_empty();
+    is_told.then(|| {
+        format!(
+            "letters go to {}{failing}",
+            counted(servers.len(), "server")
+        )
+    })
+}
+
 /// Says how many notes were refused, by reason; `None`: none.
 pub(crate) fn refused(status: &FleetStatus) -> Option<String> {
     let refused = numbers(&status.refused);

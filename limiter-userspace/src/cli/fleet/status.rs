@@ -44,8 +44,9 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
         writeln!(out, "last note under way for {}", duration(delay_ns))?;
     }
     if !status.shares.is_empty() {
-        if let Some(problem) = lines::sharing_problem(status) {
-            writeln!(out, "{problem}")?;
+        let problem = lines::sharing_problem(status);
+        for line in problem.iter().chain(&lines::letter_servers(status)) {
+            writeln!(out, "{line}")?;
         }
         let header = [
             "limit", "share", "wanted", "hot", "rate", "burst", "problem",
@@ -118,6 +119,7 @@ mod tests {
             nodes: BTreeMap::new(),
             shares: BTreeMap::new(),
             letters_error: None,
+            letter_servers: BTreeMap::new(),
         }
     }
 
@@ -208,10 +210,16 @@ mod tests {
         };
         status.shares = BTreeMap::from([("All".to_owned(), share), ("Each".to_owned(), of_many)]);
         status.letters_error = Some("it does not answer".to_owned());
+        let server = |number: u32| format!("10.0.0.{number}:6379");
+        status.letter_servers = BTreeMap::from([(server(1), None)]);
+        assert!(!shown(&status).contains("letters go"));
+        let why = "Connection refused".to_owned();
+        (status.letter_servers).extend([(server(2), Some(why)), (server(3), None)]);
         let text = shown(&status);
         assert!(
             text.contains(
                 "budgets are not shared: it does not answer\n\
+                 letters go to 3 servers; 10.0.0.2:6379 loses letters: Connection refused\n\
                  limit   share   wanted    hot             rate  burst  problem\n\
                  All    97.4 %  100.0 %      –  97 465 a second    974  –\n\
                  Each   50.0 %        –  1 234  50 000 a second    500  –\n"

@@ -49,6 +49,8 @@ pub(super) struct Told {
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
     pub(super) letters_error: Option<String>,
+    /// The servers that letters go to, each with why some are lost there.
+    pub(super) letter_servers: BTreeMap<String, Option<String>>,
     /// How many pushed policies were kept, refused and taken back.
     pub(super) pushes: BTreeMap<&'static str, u64>,
     /// The newest push that this node knows.
@@ -94,6 +96,7 @@ impl Fleet {
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
                 letters_error: None,
+                letter_servers: BTreeMap::new(),
                 pushes: BTreeMap::new(),
                 newest_push: None,
                 other_push: None,
@@ -149,6 +152,7 @@ impl Fleet {
             nodes: nodes.collect(),
             shares: told.shares.clone(),
             letters_error: told.letters_error.clone(),
+            letter_servers: told.letter_servers.clone(),
         }
     }
 

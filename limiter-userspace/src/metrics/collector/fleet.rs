@@ -122,14 +122,26 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
     if status.shares.is_empty() {
         return Ok(());
     }
-    ConstGauge::new(gauge_of(status.letters_error.is_none().into())).encode(
-        encoder.encode_descriptor(
+    for (name, help, value) in [
+        (
             "limiter_fleet_shares_carried",
             "1: nodes hear of each other's need for budgets",
-            None,
-            MetricType::Gauge,
-        )?,
-    )?;
+            u64::from(status.letters_error.is_none()),
+        ),
+        (
+            "limiter_fleet_letter_servers",
+            "Servers of the fleet's store that letters about budgets go to",
+            status.letter_servers.len() as u64,
+        ),
+        (
+            "limiter_fleet_letter_servers_failing",
+            "Those of them that lose letters",
+            status.letter_servers.values().flatten().count() as u64,
+        ),
+    ] {
+        let gauge = ConstGauge::new(gauge_of(value));
+        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+    }
     let of_shares: [(_, _, Value); 3] = [
         (
             "limiter_fleet_share_ratio",

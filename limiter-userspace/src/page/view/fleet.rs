@@ -36,6 +36,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             @if let Some(others) = lines::with_other_nodes(status) { p.warning { (others) } }
             @if !status.shares.is_empty() {
                 @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
+                @if let Some(servers) = lines::letter_servers(status) { p { (servers) } }
                 (table("Limits in common", &share_columns, &cells(lines::shares(status))))
             }
             p { (lines::nodes_in_all(status)) }

@@ -2,6 +2,7 @@
 //! user with no more rights than docs/fleet.md gives it.
 
 mod bans;
+mod cluster;
 mod five;
 mod in_common;
 mod lag;
@@ -96,13 +97,24 @@ fn configuration(
     limits: &str,
     more: &str,
 ) -> String {
+    let place = format!("{}:6380", store::address(number));
+    configuration_at(store, &place, (node, all), limits, more)
+}
+
+/// Returns the configuration of a node whose store is at such places.
+fn configuration_at(
+    store: &Store,
+    places: &str,
+    (node, all): (&str, &[&str]),
+    limits: &str,
+    more: &str,
+) -> String {
     let directory = store.directory();
     let file = |name: &str| directory.join(name).display().to_string();
     format!(
-        "{limits}\nstate: {}\nfleet: {{store: 'rediss://edge@{}:6380/0', name: edge, node: {node}, \
+        "{limits}\nstate: {}\nfleet: {{store: 'rediss://edge@{places}/0', name: edge, node: {node}, \
          nodes: [{}], key-file: {}, password-file: {}, ca-file: {}{more}}}\n",
         file(&format!("state-{node}")),
-        store::address(number),
         all.join(", "),
         file("fleet.key"),
         file("password"),

@@ -9,6 +9,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use testbed::Limiter;
 
 use super::{
@@ -22,19 +26,20 @@ use crate::{
 };
 
 /// The address of all servers, which every node has a route to.
-const ADDRESS: &str = "10.80.0.1";
+pub(super) const ADDRESS: &str = "10.80.0.1";
 
 /// A port where nobody listens.
 const NOBODY: u16 = 7_999;
 
 /// A server that ends on drop.
-struct Server(Child);
+pub(super) struct Server(Child);
 
 impl Server {
-    /// Starts a server of Redis, or a Sentinel, with more lines in its configuration.
-    fn start(store: &Store, port: u16, sentinel: bool, lines: &str) -> Result<Self> {
+    /// Starts a server of Redis, or a Sentinel, with more lines in its configuration; one that was there before goes on
+    /// with its directory.
+    pub(super) fn start(store: &Store, port: u16, sentinel: bool, lines: &str) -> Result<Self> {
         let directory = store.directory().join(port.to_string());
-        fs::create_dir(&directory)?;
+        fs::create_dir_all(&directory)?;
         let file = directory.join("redis.conf");
         let place = directory.display();
         fs::write(
@@ -57,6 +62,11 @@ impl Server {
         .with_context(|| fs::read_to_string(directory.join("log")).unwrap_or_default())?;
         Ok(server)
     }
+
+    /// Sends it a signal.
+    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill(Pid::from_raw(self.0.id().try_into()?), signal)?)
+    }
 }
 
 impl Drop for Server {
@@ -68,7 +78,7 @@ impl Drop for Server {
 }
 
 /// Waits until something is so.
-fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(super) fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while !is_so()? {
         ensure!(Instant::now() < deadline, "it does not become so");
@@ -77,9 +87,9 @@ fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-/// Links two nodes to a namespace for servers.
-fn place() -> Result<Store> {
-    let store = Store::start(2)?;
+/// Links nodes to a namespace for servers.
+pub(super) fn place(nodes: usize) -> Result<Store> {
+    let store = Store::start(nodes)?;
     let address = format!("{ADDRESS}/32");
     (store.namespace()).ip(&["address", "add", &address, "dev", "lo"])?;
     store.namespace().ip(&["link", "set", "lo", "up"])?;
@@ -120,7 +130,7 @@ fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limite
 #[test]
 fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
     let _turn = share_turn();
-    let store = place()?;
+    let store = place(2)?;
     let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
     let ports = [7_001, 7_002, 7_003];
     let servers = ports.map(|port| Server::start(&store, port, false, &lines));
@@ -153,7 +163,7 @@ fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
 #[test]
 fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     let _turn = share_turn();
-    let store = place()?;
+    let store = place(2)?;
     let lines = format!("save \"\"\nrepl-diskless-sync-delay 0\nuser edge on >hush {RIGHTS}");
     let server = Server::start(&store, 7_101, false, &lines)?;
     let replica = format!("{lines}\nreplicaof {ADDRESS} 7101\nreplica-announce-ip {ADDRESS}");

@@ -26,8 +26,8 @@ pub(super) const UPLINK: &str = "up0";
 const KEY: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
 
 /// The rights that docs/fleet.md gives a node.
-pub(super) const RIGHTS: &str = "~limiter:{edge}:* -@all +hset +hmget +hdel +hscan +xadd +xread +xrange \
-                      +xrevrange +multi +exec";
+pub(super) const RIGHTS: &str = "~limiter:{edge}:* ~limiter:letters:{edge:*} -@all +hset +hmget +hdel +hscan \
+                                 +xadd +xread +xrange +xrevrange +multi +exec";
 
 /// A store that ends on drop.
 pub(super) struct Store {
@@ -250,6 +250,7 @@ fn certify(directory: &Path, nodes: usize) -> Result<()> {
 }
 
 fn names(nodes: usize) -> String {
-    let names = (1..=nodes).map(|number| format!("IP:{}", address(number)));
+    // The first is that of servers to which all nodes have a route.
+    let names = (0..=nodes).map(|number| format!("IP:{}", address(number)));
     names.collect::<Vec<_>>().join(",")
 }

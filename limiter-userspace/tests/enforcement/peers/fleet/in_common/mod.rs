@@ -1,5 +1,6 @@
 //! Nodes admit what a limit says in common, wherever packets come.
 
+mod cluster;
 mod cost;
 mod nodes;
 mod owners;
@@ -39,10 +40,11 @@ fn share_of(limit: &str, status: &Value) -> u64 {
     share.unwrap_or_default() / 1_000_000
 }
 
-/// Waits until each of two nodes has its half: banks open after two seconds.
-fn wait_for_halves(fleet: &Fleet, limit: &str) -> Result<()> {
+/// Waits until each node has its equal part: banks open after two seconds.
+fn wait_for_parts(fleet: &Fleet, limit: &str) -> Result<()> {
+    let part = 999 / u64::try_from(fleet.nodes.len())?;
     for node in &fleet.nodes {
-        wait_for_share_of(limit, node, |share| share >= 499)?;
+        wait_for_share_of(limit, node, |share| share >= part)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use testbed::PinDirectory;
 use super::{
     DRAINED, Flood,
     total::{ALL, LIMITS},
-    wait_for_halves,
+    wait_for_parts,
     watch::{Budget, Watch},
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 fn nodes_come_and_leave_within_the_budget() -> Result<()> {
     let _turn = take_turn();
     let mut fleet = Fleet::among(Store::start(3)?, &["a", "b"], LIMITS, "")?;
-    wait_for_halves(&fleet, "All")?;
+    wait_for_parts(&fleet, "All")?;
     // So that programs go on without their daemons.
     let pins = [PinDirectory::new()?, PinDirectory::new()?];
     for (node, pins) in fleet.nodes.iter_mut().zip(&pins) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use testbed::{Frame, PinDirectory};
 
 use super::{
-    DRAINED, Flood, wait_for_halves,
+    DRAINED, Flood, wait_for_parts,
     watch::{Budget, Watch},
 };
 use crate::{
@@ -127,7 +127,7 @@ fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
 fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
     let _turn = take_turn();
     let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
-    wait_for_halves(&fleet, "Each")?;
+    wait_for_parts(&fleet, "Each")?;
     // The first one's programs stay when its daemon is killed.
     let pins = PinDirectory::new()?;
     let argument = pins.argument();

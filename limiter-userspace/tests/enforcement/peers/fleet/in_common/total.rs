@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::Limiter;
 
 use super::{
-    DRAINED, Flood, IN_THE_END, share, wait_for_halves, wait_for_share,
+    DRAINED, Flood, IN_THE_END, share, wait_for_parts, wait_for_share,
     watch::{Budget, Watch},
 };
 use crate::{
@@ -75,7 +75,7 @@ fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
     let _turn = take_turn();
     let all = ["a", "b"];
     let fleet = Fleet::with(&all, LIMITS)?;
-    wait_for_halves(&fleet, "All")?;
+    wait_for_parts(&fleet, "All")?;
     let changed = LIMITS.replace("count: 4000", "count: 8000");
     let begun = Instant::now();
     for (number, (node, name)) in (1..).zip(fleet.nodes.iter().zip(all)) {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use testbed::Limiter;
 
-use super::{Fleet, IN_THE_END, status, wait_for_halves};
+use super::{Fleet, IN_THE_END, status, wait_for_parts};
 
 /// How long shares are used while it is measured how much of the budget that is.
 const MEASURED: Duration = Duration::from_secs(4);
@@ -60,11 +60,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Begins when both nodes have their halves, and all buckets are full: so nothing that comes from nowhere is
+    /// Begins when all nodes have their parts, and all buckets are full: so nothing that comes from nowhere is
     /// hidden by what somebody has not used.
     pub(super) fn begin(fleet: &Fleet, budgets: &[Budget]) -> Result<Self> {
         for budget in budgets {
-            wait_for_halves(fleet, budget.limit)?;
+            wait_for_parts(fleet, budget.limit)?;
         }
         thread::sleep(Budget::FULL);
         let mut watch = Self {

@@ -1,20 +1,25 @@
 //! Carries letters between nodes over the store: at once, or not at all, as a late one is worth nothing.
+//!
+//! This node reads the letters to it from the server that has its stream. Letters to others go to the servers
+//! that have theirs (`servers.rs`), which may be others in a cluster (`routes.rs`). Each has a connection and a task of
+//! its own (`server.rs`), so that one that is slow or gone delays no letters but those that it takes.
 
-use std::{
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+mod routes;
+mod server;
+mod servers;
 
-use limiter_fleet_store::Post;
+use std::{sync::Arc, time::Duration};
+
+use limiter_fleet_store::{Access, Inbox};
 use tokio::{
     sync::mpsc::{self, Receiver, Sender},
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tracing::{info, warn};
 
-use super::super::{access, handle::Fleet};
+use self::{server::Event, servers::Servers};
+use super::super::{access, handle::Fleet, jittered};
 
 /// How long the store may take for anything: longer than a read waits for letters.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -65,53 +70,56 @@ impl Drop for Carrier {
 
 /// Carries letters for as long as somebody wants them.
 async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiver<Letters>) {
-    while !arriving.is_closed() {
-        let Err(why) = connected(&fleet, &arriving, &mut leaving).await else {
+    let mut servers = Servers::new(Arc::clone(&fleet));
+    for attempt in 0.. {
+        let ended = tokio::select! {
+            ended = read(&fleet, attempt, &arriving, servers.events()) => ended,
+            ended = servers.route(&mut leaving) => ended,
+        };
+        let Err(why) = ended else {
             return;
         };
         tell(&fleet, Some(why));
-        let jitter = RandomState::new().hash_one(0) % 512;
-        let part = u32::try_from(jitter).unwrap_or_default() + 512;
-        sleep(PAUSE * part / 1_024).await;
-        // All that waited meanwhile is late.
-        while leaving.try_recv().is_ok() {}
+        servers.leave_home();
+        // Without a home nothing is sent, and only the end of all ends this early.
+        let rest = servers.route(&mut leaving);
+        if timeout(jittered(PAUSE), rest).await.is_ok() {
+            return;
+        }
     }
 }
 
-/// Connects, and carries letters until that fails: then says why.
-async fn connected(
-    fleet: &Arc<Fleet>,
+/// Reads letters to this node until that fails: then says why.
+async fn read(
+    fleet: &Fleet,
+    attempt: usize,
     arriving: &Sender<Vec<u8>>,
-    leaving: &mut Receiver<Letters>,
+    events: Sender<Event>,
 ) -> Result<(), String> {
     let settings = &fleet.settings;
-    let access = access::of(settings).map_err(|error| error.to_string())?;
-    let connect = || Post::connect(&access, settings.name.as_str(), settings.node.as_str());
-    let mut sending = in_time(connect()).await?;
-    let mut reading = in_time(connect()).await?;
-    let mut after = in_time(reading.mark()).await?;
+    let mut access = access::of(settings).map_err(|error| error.to_string())?;
+    begin_with(attempt, &mut access);
+    let connecting = Inbox::connect(&access, settings.name.as_str(), settings.node.as_str());
+    let mut inbox = in_time(connecting).await?;
+    let mut after = in_time(inbox.mark()).await?;
     tell(fleet, None);
-    let read = async {
-        loop {
-            let news = in_time(reading.letters(after)).await?;
-            after = news.next.unwrap_or(after);
-            for letter in news.messages {
-                if arriving.send(letter).await.is_err() {
-                    return Ok(());
-                }
+    // Fails when all ends.
+    let _ = events.send(Event::Home(inbox.place().clone())).await;
+    loop {
+        let news = in_time(inbox.letters(after)).await?;
+        after = news.next.unwrap_or(after);
+        for letter in news.messages {
+            if arriving.send(letter).await.is_err() {
+                return Ok(());
             }
         }
-    };
-    let send = async {
-        while let Some(letters) = leaving.recv().await {
-            in_time(sending.send(&letters)).await?;
-        }
-        Ok(())
-    };
-    tokio::select! {
-        ended = read => ended,
-        ended = send => ended,
     }
+}
+
+/// Has each attempt begin with another place: one that accepts connections and does not answer takes all the time.
+fn begin_with(attempt: usize, access: &mut Access) {
+    let places = access.places.len().max(1);
+    access.places.rotate_left(attempt % places);
 }
 
 async fn in_time<T, E: ToString>(work: impl Future<Output = Result<T, E>>) -> Result<T, String> {
@@ -121,7 +129,7 @@ async fn in_time<T, E: ToString>(work: impl Future<Output = Result<T, E>>) -> Re
     }
 }
 
-/// Notes whether letters are carried, and logs it when that changes.
+/// Notes whether letters to this node are read, and logs it when that changes.
 fn tell(fleet: &Fleet, error: Option<String>) {
     let store = &fleet.settings.store;
     let mut told = fleet.told();

@@ -1,0 +1,164 @@
+//! Sends letters to one server of the store: a connection that begins with the first letter, and ends when nobody
+//! has any.
+
+use std::{mem, sync::Arc, time::Duration};
+
+use limiter_fleet_store::{Outbox, Place};
+use tokio::{
+    sync::mpsc::{self, Receiver, Sender},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use super::{
+    super::super::{access, handle::Fleet, jittered},
+    Letters, PAUSE, WAITING, in_time,
+};
+
+/// How long a server stays connected for which there are no letters.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// Letters that go together.
+pub(super) struct Batch {
+    pub(super) letters: Letters,
+    /// Whether another server has sent them here: if this one sends them on, too, they are lost.
+    pub(super) has_moved: bool,
+}
+
+/// News of the task that reads letters, and of those that send them.
+pub(super) enum Event {
+    /// A server has this node's stream.
+    Home(Place),
+    /// A server takes letters; if it has lost some, why.
+    Taking(Place, Option<String>),
+    /// Other servers have nodes' streams than was thought.
+    Moved(Vec<Moved>),
+    /// A server does not take letters, and why.
+    Gone(Place, String),
+    /// There are no letters for a server, and its task ends.
+    Idle(Place),
+}
+
+/// A node's stream that another server has.
+pub(super) struct Moved {
+    pub(super) node: String,
+    pub(super) place: Place,
+    /// The letter that found out; `None`: it is lost.
+    pub(super) letter: Option<Vec<u8>>,
+}
+
+/// The task that sends letters to a server. It ends with this.
+pub(super) struct Server {
+    leaving: Sender<Batch>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts it.
+    pub(super) fn start(fleet: Arc<Fleet>, place: Place, events: Sender<Event>) -> Self {
+        let (leaving, left) = mpsc::channel(WAITING);
+        let sending = Sending {
+            fleet,
+            place,
+            leaving: left,
+            events,
+            told: None,
+        };
+        Self {
+            leaving,
+            task: tokio::spawn(sending.run()),
+        }
+    }
+
+    /// Sends letters; while too many wait, they are lost.
+    pub(super) fn send(&self, batch: Batch) {
+        let _ = self.leaving.try_send(batch);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Sending {
+    fleet: Arc<Fleet>,
+    place: Place,
+    leaving: Receiver<Batch>,
+    events: Sender<Event>,
+    /// What was told last of letters that the server has lost; `None`: nothing since it was connected.
+    told: Option<Result<(), String>>,
+}
+
+impl Sending {
+    async fn run(mut self) {
+        while let Some(batches) = self.next().await {
+            let Err(why) = self.send_all(batches).await else {
+                break;
+            };
+            self.told = None;
+            self.tell(Event::Gone(self.place.clone(), why)).await;
+            sleep(jittered(PAUSE)).await;
+            // All that waited meanwhile is late.
+            while self.leaving.try_recv().is_ok() {}
+        }
+        self.tell(Event::Idle(self.place.clone())).await;
+    }
+
+    /// Connects, and sends letters until there are none.
+    async fn send_all(&mut self, mut batches: Vec<Batch>) -> Result<(), String> {
+        let settings = &self.fleet.settings;
+        let access = access::of(settings).map_err(|error| error.to_string())?;
+        let connecting = Outbox::connect(&access, &self.place, settings.name.as_str());
+        let mut outbox = in_time(connecting).await?;
+        loop {
+            self.send(&mut outbox, batches).await?;
+            match self.next().await {
+                Some(next) => batches = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits for letters, and takes all that there are; `None`: for long there were none.
+    async fn next(&mut self) -> Option<Vec<Batch>> {
+        let mut batches = Vec::new();
+        let receiving = self.leaving.recv_many(&mut batches, WAITING);
+        let received = timeout(IDLE, receiving).await;
+        received.is_ok_and(|number| number > 0).then_some(batches)
+    }
+
+    async fn send(&mut self, outbox: &mut Outbox, mut batches: Vec<Batch>) -> Result<(), String> {
+        batches.sort_by_key(|batch| batch.has_moved);
+        let fresh = batches.iter().filter(|batch| !batch.has_moved);
+        let fresh: usize = fresh.map(|batch| batch.letters.len()).sum();
+        let letters = batches.into_iter().flat_map(|batch| batch.letters);
+        let mut letters: Letters = letters.collect();
+        let sent = in_time(outbox.send(&letters)).await?;
+        let outcome = sent.lost.clone().map_or(Ok(()), Err);
+        if self.told.as_ref() != Some(&outcome) {
+            self.told = Some(outcome);
+            self.tell(Event::Taking(self.place.clone(), sent.lost))
+                .await;
+        }
+        let moved = sent.moved.into_iter().filter_map(|(number, place)| {
+            let (node, letter) = mem::take(letters.get_mut(number)?);
+            Some(Moved {
+                node,
+                place,
+                letter: (number < fresh).then_some(letter),
+            })
+        });
+        let moved: Vec<_> = moved.collect();
+        if !moved.is_empty() {
+            self.tell(Event::Moved(moved)).await;
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, event: Event) {
+        // Fails when all ends.
+        let _ = self.events.send(event).await;
+    }
+}

@@ -1,0 +1,207 @@
+//! The servers of the store that take letters.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
+
+use limiter_fleet_store::Place;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tracing::{info, warn};
+
+use super::{
+    super::super::handle::Fleet,
+    Letters, WAITING,
+    routes::Routes,
+    server::{Batch, Event, Moved, Server},
+};
+
+/// The most servers that letters go to: the store says which there are.
+const MOST_SERVERS: usize = 128;
+
+/// The servers.
+pub(super) struct Servers {
+    fleet: Arc<Fleet>,
+    routes: Routes,
+    started: HashMap<Place, Server>,
+    told: Receiver<Event>,
+    telling: Sender<Event>,
+}
+
+impl Servers {
+    pub(super) fn new(fleet: Arc<Fleet>) -> Self {
+        let (telling, told) = mpsc::channel(WAITING);
+        Self {
+            fleet,
+            routes: Routes::default(),
+            started: HashMap::new(),
+            told,
+            telling,
+        }
+    }
+
+    /// Returns where events go to.
+    pub(super) fn events(&self) -> Sender<Event> {
+        self.telling.clone()
+    }
+
+    /// Nobody reads letters to this node.
+    pub(super) fn leave_home(&mut self) {
+        self.routes.home = None;
+    }
+
+    /// Sends letters until nobody wants that any more, or the server with this node's stream is gone: then says why.
+    pub(super) async fn route(&mut self, leaving: &mut Receiver<Letters>) -> Result<(), String> {
+        loop {
+            tokio::select! {
+                Some(event) = self.told.recv() => self.heed(event)?,
+                letters = leaving.recv() => match letters {
+                    Some(letters) => self.send(letters, false),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn send(&mut self, letters: Letters, has_moved: bool) {
+        for (place, letters) in self.routes.sort(letters) {
+            let has_room = self.started.len() < MOST_SERVERS;
+            let server = match self.started.entry(place.clone()) {
+                Entry::Occupied(server) => server.into_mut(),
+                Entry::Vacant(vacant) if has_room => {
+                    let fleet = Arc::clone(&self.fleet);
+                    vacant.insert(Server::start(fleet, place.clone(), self.telling.clone()))
+                }
+                Entry::Vacant(_) => continue,
+            };
+            server.send(Batch { letters, has_moved });
+        }
+    }
+
+    fn heed(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Home(place) => self.routes.home = Some(place),
+            Event::Taking(place, lost) => self.tell(&place, lost),
+            Event::Moved(moved) => self.follow(moved),
+            Event::Gone(place, why) => {
+                self.routes.forget(&place);
+                self.tell(&place, Some(why.clone()));
+                if self.routes.home.as_ref() == Some(&place) {
+                    return Err(why);
+                }
+            }
+            Event::Idle(place) => {
+                self.started.remove(&place);
+                self.fleet.told().letter_servers.remove(&place.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns where streams are, and sends letters there.
+    fn follow(&mut self, moved: Vec<Moved>) {
+        let mut letters = Letters::new();
+        for Moved {
+            node,
+            place,
+            letter,
+        } in moved
+        {
+            self.routes.learn(&node, place);
+            letters.extend(letter.map(|letter| (node, letter)));
+        }
+        self.send(letters, true);
+    }
+
+    /// Notes whether a server takes letters, and logs it when that changes.
+    fn tell(&self, place: &Place, error: Option<String>) {
+        let mut told = self.fleet.told();
+        let before = told.letter_servers.insert(place.to_string(), error.clone());
+        match (error, before.flatten()) {
+            (Some(why), None) => warn!(
+                why,
+                "letters of the fleet to {place} are lost: {why}; with the nodes whose letters it has, no budgets are shared"
+            ),
+            (None, Some(_)) => info!("letters of the fleet to {place} are taken"),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_fleet::Name;
+    use limiter_policy::fleet::{Fleet as Settings, StoreAddress};
+
+    use super::*;
+
+    fn servers() -> Servers {
+        let name = |text| Name::try_from(text).unwrap();
+        let settings = Settings {
+            name: name("edge"),
+            node: name("a"),
+            members: None,
+            store: StoreAddress {
+                tls: false,
+                user: None,
+                places: Vec::new(),
+                sentinel: None,
+                database: 0,
+            },
+            password_file: None,
+            key_file: "fleet.key".into(),
+            ca_file: None,
+            accept_policy: None,
+        };
+        Servers::new(Arc::new(Fleet::new(settings)))
+    }
+
+    fn place(number: usize) -> Place {
+        Place {
+            host: format!("server-{number}"),
+            port: 6379,
+        }
+    }
+
+    /// Has a server say that another has the letters of the node of its number.
+    fn moved(number: usize) -> Event {
+        Event::Moved(vec![Moved {
+            node: format!("node-{number}"),
+            place: place(number),
+            letter: Some(vec![1]),
+        }])
+    }
+
+    #[tokio::test]
+    async fn no_more_servers_are_connected_than_there_may_be() {
+        let mut servers = servers();
+        servers.heed(Event::Home(place(0))).unwrap();
+        for number in 1..=2 * MOST_SERVERS {
+            servers.heed(moved(number)).unwrap();
+        }
+        assert_eq!(servers.started.len(), MOST_SERVERS);
+        // One makes room for another.
+        let last = place(2 * MOST_SERVERS);
+        assert!(!servers.started.contains_key(&last));
+        servers.heed(Event::Idle(place(1))).unwrap();
+        servers.heed(moved(2 * MOST_SERVERS)).unwrap();
+        assert!(servers.started.contains_key(&last));
+        assert_eq!(servers.started.len(), MOST_SERVERS);
+    }
+
+    #[tokio::test]
+    async fn only_the_loss_of_its_own_server_is_a_nodes_business() {
+        let mut servers = servers();
+        servers.heed(Event::Home(place(0))).unwrap();
+        servers.heed(moved(1)).unwrap();
+        let gone = |number| Event::Gone(place(number), "gone".to_owned());
+        servers.heed(gone(1)).unwrap();
+        let told = servers.fleet.told().letter_servers.clone();
+        assert_eq!(told["server-1:6379"].as_deref(), Some("gone"));
+        assert_eq!(servers.heed(gone(0)), Err("gone".to_owned()));
+        servers.leave_home();
+        servers.heed(gone(0)).unwrap();
+        servers.heed(Event::Idle(place(1))).unwrap();
+        assert_eq!(servers.fleet.told().letter_servers.len(), 1);
+    }
+}
