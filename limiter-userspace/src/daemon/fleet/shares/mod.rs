@@ -2,13 +2,8 @@
 //!
 //! `limiter-fleet` is the protocol, by which all shares never add up to more than the whole. A thread of its
 //! own is this node's part in it: it looks at what packets want (`demand.rs`), asks the other nodes for it
-<<<<<<< HEAD
-//! by letters over the store (`post.rs`), and puts in force what it has, and for how long
-//! (`bucket.rs`), for all owners that need it (`keeper.rs`, `owners.rs`, `hot.rs`). The datapath knows shares that move and
-=======
 //! by letters over the store (`post/`), and puts in force what it has, and for how long
-//! (`bucket.rs`), for all owners that need it (`keeper.rs`, `hot.rs`). The datapath knows shares that move and
->>>>>>> letters
+//! (`bucket.rs`), for all owners that need it (`keeper.rs`, `owners.rs`, `hot.rs`). The datapath knows shares that move and
 //! their ends, and no fleet: so without this thread, or without a store, what is lent ends by itself.
 //!
 //! Nothing is kept on disk. A node that starts anew is silent until all that it may have lent is over, and
