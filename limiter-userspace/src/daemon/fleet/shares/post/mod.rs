@@ -4,11 +4,12 @@
 //! that have theirs (`servers.rs`), which may be others in a cluster (`routes.rs`). Each has a connection and a task of
 //! its own (`server.rs`), so that one that is slow or gone delays no letters but those that it takes.
 
+mod patience;
 mod routes;
 mod server;
 mod servers;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use limiter_fleet_store::{Access, Inbox};
 use tokio::{
@@ -18,20 +19,13 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use self::{server::Event, servers::Servers};
+pub(super) use self::patience::Letters;
+use self::{
+    patience::{PAUSE, WAITING, in_time},
+    server::Event,
+    servers::Servers,
+};
 use super::super::{access, handle::Fleet, jittered};
-
-/// How long the store may take for anything: longer than a read waits for letters.
-const PATIENCE: Duration = Duration::from_millis(2_500);
-
-/// How long to wait at most before the next attempt to connect.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// How many letters, or batches of them, may wait.
-const WAITING: usize = 64;
-
-/// Letters, each with the name of the node that it is to.
-pub(super) type Letters = Vec<(String, Vec<u8>)>;
 
 /// The tasks that carry letters. They end with it.
 pub(super) struct Carrier {
@@ -120,13 +114,6 @@ async fn read(
 fn begin_with(attempt: usize, access: &mut Access) {
     let places = access.places.len().max(1);
     access.places.rotate_left(attempt % places);
-}
-
-async fn in_time<T, E: ToString>(work: impl Future<Output = Result<T, E>>) -> Result<T, String> {
-    match timeout(PATIENCE, work).await {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(_) => Err("it does not answer".to_owned()),
-    }
 }
 
 /// Notes whether letters to this node are read, and logs it when that changes.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use limiter_fleet_store::Place;
 
-use super::Letters;
+use super::patience::Letters;
 
 /// The servers that have nodes' streams.
 #[derive(Default)]

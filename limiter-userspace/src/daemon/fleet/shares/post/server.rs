@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     super::super::{access, handle::Fleet, jittered},
-    Letters, PAUSE, WAITING, in_time,
+    patience::{Letters, PAUSE, WAITING, in_time},
 };
 
 /// How long a server stays connected for which there are no letters.

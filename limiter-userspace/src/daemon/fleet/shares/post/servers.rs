@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use super::{
     super::super::handle::Fleet,
-    Letters, WAITING,
+    patience::{Letters, WAITING},
     routes::Routes,
     server::{Batch, Event, Moved, Server},
 };
