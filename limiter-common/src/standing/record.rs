@@ -203,8 +203,7 @@ impl Record {
     #[inline(always)]
     const fn counts_as_fresh(self, at: &Moment<'_>) -> bool {
         let too_young = at.now.since(at.shortage.began()) as u64 + at.settings.fresh_ticks as u64;
-        self.is_fresh()
-            || at.is_short() && (at.now.since_kept(self.since()) as u64) < too_young
+        self.is_fresh() || at.is_short() && (at.now.since_kept(self.since()) as u64) < too_young
     }
 
     /// Notes a visit, at most once a tick. Without a shortage, it may be another occasion, or

@@ -124,6 +124,12 @@ impl SourceMap {
         }
     }
 
+    /// Returns how many leading bits of an IPv6 address are one source.
+    #[must_use]
+    pub const fn ipv6_prefix(&self) -> u8 {
+        self.ipv6_prefix
+    }
+
     /// Takes a letter of another node, at a time in milliseconds since 1970. One that is earlier than what the node
     /// said last changes nothing, and so does one of this node.
     ///

@@ -59,6 +59,22 @@ pub struct FleetStatus {
     pub shares: BTreeMap<String, FleetShare>,
     /// Why nodes do not hear of each other's need for budgets; `None`: they do.
     pub letters_error: Option<String>,
+    /// What is shared of known sources; `None`: nothing, or the node's version shares none.
+    #[serde(default)]
+    pub sources: Option<FleetSources>,
+}
+
+/// What a node shares of known sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetSources {
+    /// The sources that this node has proven, and says so.
+    pub said: u64,
+    /// Those of which the others have yet to hear.
+    pub unsent: u64,
+    /// The words of other nodes about sources that they have proven.
+    pub heard: u64,
+    /// Why nothing is shared now; `None`: it is.
+    pub error: Option<String>,
 }
 
 /// A node's share of a budget that the fleet has in common.

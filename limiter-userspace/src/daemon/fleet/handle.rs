@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Instant,
 };
 
@@ -11,7 +14,7 @@ use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
 use super::push::{Lead, OtherPush};
-use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetStatus};
+use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus};
 
 /// The daemon has no part in a fleet.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,10 @@ pub(in crate::daemon) struct Fleet {
     pub(super) ending: Notify,
     /// Notified for the thread that shares budgets when the daemon ends.
     pub(super) shares_ending: Notify,
+    /// Notified for the thread that shares known sources when the daemon ends.
+    pub(super) sources_ending: Notify,
+    /// Whether sources were forgotten here of which the fleet may have heard.
+    forgotten: AtomicBool,
     /// The push that began here last; `None`: none did.
     pub(super) lead: Mutex<Option<Lead>>,
     told: Mutex<Told>,
@@ -49,6 +56,8 @@ pub(super) struct Told {
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
     pub(super) letters_error: Option<String>,
+    /// What is shared of known sources; `None`: nothing.
+    pub(super) sources: Option<FleetSources>,
     /// How many pushed policies were kept, refused and taken back.
     pub(super) pushes: BTreeMap<&'static str, u64>,
     /// The newest push that this node knows.
@@ -78,6 +87,8 @@ impl Fleet {
             changed: Arc::default(),
             ending: Notify::new(),
             shares_ending: Notify::new(),
+            sources_ending: Notify::new(),
+            forgotten: AtomicBool::new(false),
             lead: Mutex::default(),
             told: Mutex::new(Told {
                 is_connected: false,
@@ -94,6 +105,7 @@ impl Fleet {
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
                 letters_error: None,
+                sources: None,
                 pushes: BTreeMap::new(),
                 newest_push: None,
                 other_push: None,
@@ -149,6 +161,7 @@ impl Fleet {
             nodes: nodes.collect(),
             shares: told.shares.clone(),
             letters_error: told.letters_error.clone(),
+            sources: told.sources.clone(),
         }
     }
 
@@ -157,6 +170,16 @@ impl Fleet {
         let told = self.told();
         let newest = told.newest_push.as_ref();
         newest.map(|push| push.node.to_string())
+    }
+
+    /// Notes that an operator had sources forgotten.
+    pub(in crate::daemon) fn note_forgotten(&self) {
+        self.forgotten.store(true, Relaxed);
+    }
+
+    /// Returns whether sources were forgotten since it was asked last.
+    pub(super) fn has_forgotten(&self) -> bool {
+        self.forgotten.swap(false, Relaxed)
     }
 
     /// Counts notes that were refused.

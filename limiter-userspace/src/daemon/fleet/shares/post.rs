@@ -1,10 +1,6 @@
 //! Carries letters between nodes over the store: at once, or not at all, as a late one is worth nothing.
 
-use std::{
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use limiter_fleet_store::Post;
 use tokio::{
@@ -14,7 +10,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::super::{access, handle::Fleet};
+use super::super::{access, handle::Fleet, jitter::jittered};
 
 /// How long the store may take for anything: longer than a read waits for letters.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -70,9 +66,7 @@ async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiv
             return;
         };
         tell(&fleet, Some(why));
-        let jitter = RandomState::new().hash_one(0) % 512;
-        let part = u32::try_from(jitter).unwrap_or_default() + 512;
-        sleep(PAUSE * part / 1_024).await;
+        sleep(jittered(PAUSE)).await;
         // All that waited meanwhile is late.
         while leaving.try_recv().is_ok() {}
     }

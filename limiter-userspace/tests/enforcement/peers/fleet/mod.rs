@@ -7,6 +7,7 @@ mod in_common;
 mod lag;
 mod push;
 mod servers;
+mod sources;
 mod store;
 
 use std::{
