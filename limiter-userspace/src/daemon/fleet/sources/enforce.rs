@@ -10,6 +10,9 @@ use crate::daemon::shared::Daemon;
 /// How many sources are changed until others may change the policy.
 const SOME: usize = 256;
 
+/// The most sources that are put in force again at once: the table may have no room for them.
+const MOST_LOST: usize = 10_000;
+
 /// Puts what counts of some sources in force.
 pub(super) fn enforce(
     daemon: &Daemon,
@@ -44,6 +47,22 @@ fn enforce_some(
         }
     }
     Ok(())
+}
+
+/// Puts in force what other nodes say of sources of which nothing is known here: they were forgotten, or gave way.
+pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
+    let lost: Vec<_> = {
+        let datapath = daemon.datapath();
+        let known = match datapath.known_sources() {
+            Ok(known) => known,
+            Err(DatapathError::NoStanding) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let is_lost =
+            |source: &Source| known.record(convert::id(*source, known.settings())) == Record::NONE;
+        map.sources().filter(is_lost).take(MOST_LOST).collect()
+    };
+    enforce(daemon, map, &lost)
 }
 
 /// Forgets sources of which no node says anything any more, though one did before this daemon was started. It looks

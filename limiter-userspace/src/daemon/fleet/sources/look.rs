@@ -56,22 +56,15 @@ impl Looks {
         Instant::now() >= self.next
     }
 
+    /// Puts the next one off after one that began at a time of this thread's CPU time.
+    pub(super) fn pause(&mut self, begun: Duration) {
+        let took = cpu_time().saturating_sub(begun);
+        self.next = Instant::now() + pause_after(took, SHARE, LEAST);
+    }
+
     /// Says what is new since the last look; `None`: the policy uses no standing. If `all`, takes back what holds no
     /// longer, too.
     pub(super) fn look(
-        &mut self,
-        daemon: &Daemon,
-        sayings: &mut Sayings,
-        all: bool,
-    ) -> Result<Option<Seen>, DatapathError> {
-        let begun = cpu_time();
-        let seen = self.look_at(daemon, sayings, all);
-        let took = cpu_time().saturating_sub(begun);
-        self.next = Instant::now() + pause_after(took, SHARE, LEAST);
-        seen
-    }
-
-    fn look_at(
         &mut self,
         daemon: &Daemon,
         sayings: &mut Sayings,

@@ -1,6 +1,6 @@
 //! This node, which says what it has proven and hears what others have.
 
-use std::{mem, sync::Arc, time::Duration};
+use std::{mem, pin::pin, sync::Arc, time::Duration};
 
 use limiter_common::standing::Settings;
 use limiter_datapath::kernel::DatapathError;
@@ -16,10 +16,16 @@ use super::{
     enforce,
     look::{Looks, Seen},
 };
-use crate::{daemon::shared::Daemon, protocol::FleetSources};
+use crate::{
+    daemon::{pace::cpu_time, shared::Daemon},
+    protocol::FleetSources,
+};
 
 /// How long to wait at most before the next attempt to connect.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often the thread gives a sign of life, at least.
+const ALIVE: Duration = Duration::from_millis(500);
 
 /// This node.
 pub(super) struct SourceNode {
@@ -69,7 +75,7 @@ impl SourceNode {
 
     /// Waits for the store.
     pub(super) async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
-        let mut work = std::pin::pin!(work);
+        let mut work = pin!(work);
         loop {
             self.daemon.pulses.sources.beat();
             tokio::select! {
@@ -96,12 +102,23 @@ impl SourceNode {
         }
     }
 
-    /// Looks for what there is to say, if a look is due. If `all`, looks for what is to be taken back, too.
+    /// Looks for what there is to say, if a look is due. If `all`, or if sources were forgotten here, looks for what
+    /// is to be taken back, and for what was lost, too.
     pub(super) fn look(&mut self, all: bool) -> Result<(), Over> {
-        let all = self.fleet.has_forgotten() || all;
         if !all && !self.looks.are_due() {
             return Ok(());
         }
+        let begun = cpu_time();
+        let all = self.fleet.has_forgotten() || all;
+        let looked = self.look_now(all);
+        if all && let Err(error) = enforce::enforce_lost(&self.daemon, &self.map) {
+            self.failed(&error);
+        }
+        self.looks.pause(begun);
+        looked
+    }
+
+    fn look_now(&mut self, all: bool) -> Result<(), Over> {
         let seen = match self.looks.look(&self.daemon, &mut self.sayings, all) {
             Ok(seen) => seen,
             Err(error) => {
@@ -209,6 +226,3 @@ impl SourceNode {
         sources.error = Some(why);
     }
 }
-
-/// How often the thread gives a sign of life, at least.
-const ALIVE: Duration = Duration::from_millis(500);
