@@ -159,7 +159,7 @@ fn known_sources() {
     check(
         &with(", known-sources: often"),
         KEY,
-        &["unknown known-sources 'often', expected on or off"],
+        &["unknown known-sources 'often', must be one of on, off"],
     );
 }
 
