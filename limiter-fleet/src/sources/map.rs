@@ -194,16 +194,16 @@ impl SourceMap {
     /// Forgets words that have ended, at a time in milliseconds since 1970; returns their sources, and those of words
     /// that are over soon: another node's word counts now, if there is one.
     pub fn forget(&mut self, now_ms: u64) -> Vec<Source> {
-        let now_s = now_ms / 1_000;
+        let now = now_ms / 1_000;
         let mut ended = Vec::new();
         for speaker in self.speakers.values_mut() {
             for slot in &mut speaker.slots {
                 let before = slot.words.len();
                 slot.words.retain(|source, (word, _)| {
-                    if !word.holds(now_s + SOON_S) {
+                    if !word.holds(now + SOON_S) {
                         ended.push(*source);
                     }
-                    word.holds(now_s)
+                    word.holds(now)
                 });
                 let over = before - slot.words.len();
                 speaker.count -= over;

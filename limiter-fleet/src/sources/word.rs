@@ -143,11 +143,8 @@ mod tests {
 
     fn v6(text: &str) -> Source {
         let address: Ipv6Addr = text.parse().unwrap();
-        let (half, _) = address
-            .octets()
-            .split_first_chunk::<8>()
-            .map(|(half, _)| (*half, ()))
-            .unwrap();
+        let mut half = [0; 8];
+        half.copy_from_slice(&address.octets()[..8]);
         Source::V6(half)
     }
 

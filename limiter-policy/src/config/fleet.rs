@@ -91,9 +91,9 @@ pub(super) fn read<'n>(
     );
     let accepts = fields.get(ACCEPT_POLICY);
     let accepts = accepts.map(|node| read_accepted(reader, node));
-    let knows = fields.get(KNOWN_SOURCES);
-    let knows =
-        knows.map(|node| reader.choice(node, KNOWN_SOURCES, [("on", true), ("off", false)]));
+    let sources = fields.get(KNOWN_SOURCES);
+    let sources =
+        sources.map(|node| reader.choice(node, KNOWN_SOURCES, [("on", true), ("off", false)]));
     let store = store?;
     if store.user.is_some() && fields.is_missing(PASSWORD_FILE) {
         reader.error(
@@ -122,8 +122,8 @@ pub(super) fn read<'n>(
             Some(accepts) => Some(accepts?),
             None => None,
         },
-        known_sources: match knows {
-            Some(knows) => knows?,
+        known_sources: match sources {
+            Some(sources) => sources?,
             None => true,
         },
     })

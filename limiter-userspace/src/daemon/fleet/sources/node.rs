@@ -1,6 +1,6 @@
 //! This node, which says what it has proven and hears what others have.
 
-use std::{mem, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use limiter_common::standing::Settings;
 use limiter_datapath::kernel::DatapathError;
@@ -143,7 +143,7 @@ impl SourceNode {
     /// Goes on by the settings in force; returns whether they count other prefixes as one source, and so all begins
     /// anew.
     fn follow(&mut self, settings: Settings) -> bool {
-        let before = mem::replace(&mut self.settings, Some(settings));
+        let before = self.settings.replace(settings);
         let ipv6_prefix = u8::try_from(settings.ipv6_prefix).unwrap_or(64);
         if ipv6_prefix != self.map.ipv6_prefix() {
             let node = &self.fleet.settings.node;
