@@ -33,8 +33,8 @@ pub(in crate::daemon) struct Fleet {
     pub(super) shares_ending: Notify,
     /// Notified for the thread that shares known sources when the daemon ends.
     pub(super) sources_ending: Notify,
-    /// Whether sources were forgotten here of which the fleet may have heard.
-    forgotten: AtomicBool,
+    /// Whether an operator has vouched for sources, or had some forgotten, since it was asked last.
+    changed_known: AtomicBool,
     /// The push that began here last; `None`: none did.
     pub(super) lead: Mutex<Option<Lead>>,
     told: Mutex<Told>,
@@ -88,7 +88,7 @@ impl Fleet {
             ending: Notify::new(),
             shares_ending: Notify::new(),
             sources_ending: Notify::new(),
-            forgotten: AtomicBool::new(false),
+            changed_known: AtomicBool::new(false),
             lead: Mutex::default(),
             told: Mutex::new(Told {
                 is_connected: false,
@@ -172,14 +172,14 @@ impl Fleet {
         newest.map(|push| push.node.to_string())
     }
 
-    /// Notes that an operator had sources forgotten.
-    pub(in crate::daemon) fn note_forgotten(&self) {
-        self.forgotten.store(true, Relaxed);
+    /// Notes that an operator has vouched for sources, or had some forgotten.
+    pub(in crate::daemon) fn note_changed_known(&self) {
+        self.changed_known.store(true, Relaxed);
     }
 
-    /// Returns whether sources were forgotten since it was asked last.
-    pub(super) fn has_forgotten(&self) -> bool {
-        self.forgotten.swap(false, Relaxed)
+    /// Returns whether an operator did so since it was asked last.
+    pub(super) fn has_changed_known(&self) -> bool {
+        self.changed_known.swap(false, Relaxed)
     }
 
     /// Counts notes that were refused.

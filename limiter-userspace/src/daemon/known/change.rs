@@ -31,7 +31,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
             state.hurry();
         }
         if let Some(fleet) = &daemon.fleet {
-            fleet.note_forgotten();
+            fleet.note_changed_known();
         }
         let outcomes = outcomes?;
         if wanted.together {

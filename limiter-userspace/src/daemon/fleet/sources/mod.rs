@@ -1,6 +1,6 @@
 //! Known sources: what this node has proven, the others believe, and what they have, this one.
 //!
-//! A thread of its own looks at the kernel's table for what is new (`look.rs`), tells it to the others over the store,
+//! A thread of its own looks at the kernel's table for what is new (`look.rs`), if there may be something (`openings.rs`), tells it to the others over the store,
 //! and hears theirs (`session.rs`), over connections of its own, so that bans do not wait for it. What is heard
 //! is put into the table, told apart from what this host found out itself (`enforce.rs`). `limiter-fleet` says what
 //! is believed. The kernel ends each such record with the word that it comes of; without a daemon, too.
@@ -9,6 +9,7 @@ mod convert;
 mod enforce;
 mod look;
 mod node;
+mod openings;
 mod session;
 
 use std::{io, sync::Arc};

@@ -15,6 +15,7 @@ use super::{
     super::{handle::Fleet, jitter::jittered, key_file::KeyFile, session::Over, words::Now},
     enforce,
     look::{Looks, Seen},
+    openings::Openings,
 };
 use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
@@ -37,6 +38,7 @@ pub(super) struct SourceNode {
     /// Whether all that the store had was read once.
     pub(super) has_read: bool,
     looks: Looks,
+    openings: Openings,
     /// How sources get their standing; `None`: the policy uses none.
     settings: Option<Settings>,
     key_file: KeyFile,
@@ -51,6 +53,7 @@ impl SourceNode {
             map: SourceMap::new(node.clone(), 0),
             has_read: false,
             looks: Looks::new(),
+            openings: Openings::default(),
             settings: None,
             key_file: KeyFile::new(&fleet.settings.key_file),
             daemon,
@@ -102,14 +105,15 @@ impl SourceNode {
         }
     }
 
-    /// Looks for what there is to say, if a look is due. If `all`, or if sources were forgotten here, looks for what
-    /// is to be taken back, and for what was lost, too.
+    /// Looks for what there is to say, if a look is due and there may be something. If `all`, or if an operator has changed
+    /// something here, looks for what is to be taken back, and for what was lost, too.
     pub(super) fn look(&mut self, all: bool) -> Result<(), Over> {
-        if !all && !self.looks.are_due() {
+        let is_due = self.looks.are_due();
+        let all = all || is_due && self.fleet.has_changed_known();
+        if !all && !(is_due && self.openings.are_new(&self.daemon.datapath())) {
             return Ok(());
         }
         let begun = cpu_time();
-        let all = self.fleet.has_forgotten() || all;
         let looked = self.look_now(all);
         if all && let Err(error) = enforce::enforce_lost(&self.daemon, &self.map) {
             self.failed(&error);

@@ -35,7 +35,7 @@ const WATCHED: Duration = Duration::from_secs(30);
 #[ignore = "takes minutes: it is for measuring"]
 fn a_hundred_thousand_sources() -> Result<()> {
     let _turn = take_turn();
-    for (is_shared, more) in [(false, ", known-sources: 'off'"), (true, "")] {
+    for (is_shared, more) in [(true, ""), (false, ", known-sources: 'off'")] {
         println!("known sources are shared: {is_shared}");
         let fleet = Fleet::among(super::store::Store::start(2)?, &["a", "b"], LIMITS, more)?;
         quiet::check(&fleet, WATCHED)?;
