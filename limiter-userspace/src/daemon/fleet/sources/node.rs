@@ -110,7 +110,8 @@ impl SourceNode {
     pub(super) fn look(&mut self, all: bool) -> Result<(), Over> {
         let is_due = self.looks.are_due();
         let all = all || is_due && self.fleet.has_changed_known();
-        if !all && !(is_due && self.openings.are_new(&self.daemon.datapath())) {
+        let may_see = all || is_due && self.openings.are_new(&self.daemon.datapath());
+        if !may_see {
             return Ok(());
         }
         let begun = cpu_time();
