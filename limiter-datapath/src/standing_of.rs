@@ -14,7 +14,7 @@ pub struct PrefixStanding {
     /// The standing; that of a prefix with several sources is unknown.
     pub standing: Standing,
     /// Whether it was proven, be it fresh: by a handshake, by a list, or by somebody who vouches for
-    /// it. A source that became familiar just before a shortage is fresh too, but not proven.
+    /// it, here or on another node of the fleet. A source that became familiar just before a shortage is fresh too, but not proven.
     pub is_proven: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn standing_of(
         return PrefixStanding::new(Standing::Proven, true);
     }
     let record = record(SourceId::new(at.settings, &address)).current(at);
-    let is_proven = matches!(record.kind(), Kind::Proven | Kind::Vouched);
+    let is_proven = matches!(record.kind(), Kind::Proven | Kind::Vouched | Kind::Heard);
     PrefixStanding::new(record.standing(at), is_proven)
 }
 

@@ -17,6 +17,15 @@ impl Position {
         (self.ms, self.number)
     }
 
+    /// Returns the first position that is so many milliseconds earlier.
+    #[must_use]
+    pub const fn earlier(self, ms: u64) -> Self {
+        Self {
+            ms: self.ms.saturating_sub(ms),
+            number: 0,
+        }
+    }
+
     /// Reads a position as the store writes it; `None`: it is none.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (ms, number) = std::str::from_utf8(text).ok()?.split_once('-')?;
@@ -44,7 +53,8 @@ mod tests {
         assert_eq!(position.parts(), (1_700_000_000_000, 3));
         assert!(position > Position::parse(b"1700000000000-2").unwrap());
         assert!(Position::parse(b"9-0").unwrap() < Position::parse(b"10-0").unwrap());
-        assert_eq!(Position::default().to_string(), "0-0");
+        assert_eq!(position.earlier(1).to_string(), "1699999999999-0");
+        assert_eq!(Position::default().earlier(1).to_string(), "0-0");
         for text in [&b""[..], b"1", b"-1", b"1-", b"a-1", b"1-\xff"] {
             assert_eq!(Position::parse(text), None);
         }

@@ -96,12 +96,7 @@ impl Store {
     ///
     /// The store does not answer.
     pub async fn is_cut_after(&mut self, position: Position) -> Result<bool, StoreError> {
-        let mut oldest = cmd("XRANGE");
-        oldest.arg(&self.news).arg("-").arg("+").arg("COUNT").arg(1);
-        let found = self.ask(&oldest).await?;
-        Ok(stream::messages(found)?
-            .next
-            .is_some_and(|oldest| oldest > position))
+        stream::is_cut_after(&mut self.connection, &self.news, position).await
     }
 
     /// Reads messages after a position; waits a second at most if there is none.

@@ -35,6 +35,19 @@ pub(crate) async fn newest(
     Ok(messages(found)?.next.unwrap_or_default())
 }
 
+/// Returns whether messages after a position may be missing, because the stream was cut.
+pub(crate) async fn is_cut_after(
+    connection: &mut MultiplexedConnection,
+    stream: &str,
+    position: Position,
+) -> Result<bool, StoreError> {
+    let mut oldest = cmd("XRANGE");
+    oldest.arg(stream).arg("-").arg("+").arg("COUNT").arg(1);
+    let found: Value = oldest.query_async(connection).await?;
+    let oldest = messages(found)?.next;
+    Ok(oldest.is_some_and(|oldest| oldest > position))
+}
+
 /// Reads messages after a position; waits a second at most if there is none.
 pub(crate) async fn read(
     connection: &mut MultiplexedConnection,

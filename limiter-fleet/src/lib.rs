@@ -24,8 +24,8 @@
 //! with what all nodes must have alike ([`Seal`]): whoever has another key, other names or other terms
 //! is not heard.
 //!
-//! Besides budgets, nodes share [bans]: what one makes or lifts, all do; and [policies](pushes), which one
-//! pushes to all.
+//! Besides budgets, nodes share [bans]: what one makes or lifts, all do; [known sources](sources): what one has
+//! proven, all believe; and [policies](pushes), which one pushes to all.
 //!
 //! What must not exist here: a clock, a network, a file, a limit's name. Time is an argument, in
 //! nanoseconds of a clock of the node's own that never goes back.
@@ -49,6 +49,7 @@ pub mod pushes;
 mod renewals;
 mod seal;
 mod share;
+pub mod sources;
 mod terms;
 
 pub use self::{

@@ -32,6 +32,8 @@ pub struct Fleet {
     /// The name of the file, in the folder beside the configuration, that other nodes may replace; `None`:
     /// they may not.
     pub accept_policy: Option<String>,
+    /// Whether it tells the others which sources it has proven, and believes what they say of theirs.
+    pub known_sources: bool,
 }
 
 impl Fleet {

@@ -26,6 +26,11 @@ pub enum Event {
         /// The record, in ticks of the decisions' clock.
         record: Record,
     },
+    /// Other nodes of the fleet say this of it: a [heard](super::Kind::Heard) record, or nothing.
+    Heard {
+        /// The record, in ticks of the decisions' clock.
+        record: Record,
+    },
 }
 
 impl Event {
@@ -41,6 +46,7 @@ impl Event {
             Self::Forget => (4, 0),
             Self::Recall { record } => (5, record.0),
             Self::Cookie => (6, 0),
+            Self::Heard { record } => (7, record.0),
         }
     }
 
@@ -58,6 +64,9 @@ impl Event {
                 record: Record(value),
             },
             6 => Self::Cookie,
+            7 => Self::Heard {
+                record: Record(value),
+            },
             _ => Self::Recall {
                 record: Record::NONE,
             },
@@ -84,6 +93,7 @@ impl Record {
                     self
                 }
             }
+            Event::Heard { record } => self.heard(record, at),
         }
     }
 }

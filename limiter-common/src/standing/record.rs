@@ -27,6 +27,8 @@ numbered! {
         Proven,
         /// Somebody vouches for it.
         Vouched,
+        /// Another node of the fleet says that it is proven there.
+        Heard,
     } else Nothing
 }
 
@@ -85,7 +87,8 @@ impl Record {
         (self.0 >> VISITS_SHIFT & 15) as u32
     }
 
-    /// Returns the kept tick of the last visit.
+    /// Returns the kept tick of the last visit; of a source that was heard of, as if it had come for the last
+    /// time so long before the word about it ends as a source is remembered: so the record ends with the word.
     #[must_use]
     #[inline(always)]
     pub const fn last(self) -> u32 {
@@ -121,14 +124,17 @@ impl Record {
         match current.kind() {
             Kind::Nothing | Kind::Visited => Standing::Unknown,
             Kind::Retried => Standing::Retried,
-            Kind::Familiar | Kind::Proven if current.counts_as_fresh(at) => Standing::Fresh,
+            Kind::Familiar | Kind::Proven | Kind::Heard if current.counts_as_fresh(at) => {
+                Standing::Fresh
+            }
             Kind::Familiar => Standing::Familiar,
-            Kind::Proven | Kind::Vouched => Standing::Proven,
+            Kind::Proven | Kind::Vouched | Kind::Heard => Standing::Proven,
         }
     }
 
     /// Returns the rank by which records keep their room: one of a higher rank never makes room for
-    /// one of a lower rank. 0: nothing is known.
+    /// one of a lower rank. 0: nothing is known. A source that was heard of takes no room of one that this
+    /// host found out about.
     #[must_use]
     #[inline(always)]
     pub const fn rank(self, at: &Moment<'_>) -> u32 {
@@ -137,10 +143,12 @@ impl Record {
             Kind::Nothing => 0,
             Kind::Visited => 1,
             Kind::Retried => 2,
-            Kind::Familiar | Kind::Proven if current.counts_as_fresh(at) => 3,
-            Kind::Familiar => 4,
-            Kind::Proven => 5,
-            Kind::Vouched => 6,
+            Kind::Heard if current.counts_as_fresh(at) => 3,
+            Kind::Familiar | Kind::Proven if current.counts_as_fresh(at) => 4,
+            Kind::Heard => 5,
+            Kind::Familiar => 6,
+            Kind::Proven => 7,
+            Kind::Vouched => 8,
         }
     }
 
@@ -156,7 +164,7 @@ impl Record {
             Kind::Familiar | Kind::Proven => {
                 u32::BITS - Tick(self.last()).since_kept(self.since()).leading_zeros()
             }
-            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Vouched => 0,
+            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Vouched | Kind::Heard => 0,
         }
     }
 
@@ -175,7 +183,7 @@ impl Record {
                     Self::NONE
                 };
             }
-            Kind::Visited | Kind::Retried | Kind::Familiar | Kind::Proven => {}
+            Kind::Visited | Kind::Retried | Kind::Familiar | Kind::Proven | Kind::Heard => {}
         }
         let unseen = at.now.since_kept(self.last()) as u64;
         if unseen << Tick::BITS > at.settings.remember_ns {
@@ -191,12 +199,11 @@ impl Record {
 
     /// Returns whether a standing that was gained by visits or a handshake ranks as fresh. A botnet
     /// completes handshakes before it floods, so a standing gained shortly before the shortage is
-    /// fresh as long as the shortage lasts.
+    /// fresh as long as the shortage lasts; so is one that was gained on another node since it began.
     #[inline(always)]
     const fn counts_as_fresh(self, at: &Moment<'_>) -> bool {
-        self.is_fresh()
-            || at.is_short()
-                && at.shortage.began().since_kept(self.since()) < at.settings.fresh_ticks
+        let too_young = at.now.since(at.shortage.began()) as u64 + at.settings.fresh_ticks as u64;
+        self.is_fresh() || at.is_short() && (at.now.since_kept(self.since()) as u64) < too_young
     }
 
     /// Notes a visit, at most once a tick. Without a shortage, it may be another occasion, or
@@ -205,6 +212,9 @@ impl Record {
     pub(super) const fn visited(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
         let kind = seen.kind();
+        if matches!(kind, Kind::Heard) {
+            return seen;
+        }
         if matches!(kind, Kind::Nothing) {
             return if at.is_short() || at.settings.visits == 0 {
                 Self::NONE
@@ -254,12 +264,28 @@ impl Record {
             Kind::Nothing | Kind::Visited | Kind::Retried => {
                 Self::new(Kind::Proven, at.is_short(), seen.visits(), at.now, at.now)
             }
-            // It has been known for as long as it was familiar.
-            Kind::Familiar if !at.is_short() || seen.counts_as_fresh(at) => {
+            // It has been known for as long as it was familiar, or proven elsewhere.
+            Kind::Familiar | Kind::Heard if !at.is_short() || seen.counts_as_fresh(at) => {
                 let (last, since) = (Tick(seen.last()), Tick(seen.since()));
                 Self::new(Kind::Proven, seen.is_fresh(), seen.visits(), last, since).visited(at)
             }
-            Kind::Familiar | Kind::Proven | Kind::Vouched => seen.visited(at),
+            Kind::Familiar | Kind::Proven | Kind::Vouched | Kind::Heard => seen.visited(at),
+        }
+    }
+
+    /// Takes what other nodes say of the source, as a [heard](Kind::Heard) record; another: they say nothing of
+    /// it. What this host found out itself counts more.
+    #[inline(always)]
+    pub(super) const fn heard(self, record: Self, at: &Moment<'_>) -> Self {
+        let seen = self.current(at);
+        let (was_heard, is_heard) = (
+            matches!(seen.kind(), Kind::Heard),
+            matches!(record.kind(), Kind::Heard),
+        );
+        match seen.kind() {
+            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Heard if is_heard => record,
+            _ if was_heard => Self::NONE,
+            _ => self,
         }
     }
 
@@ -272,7 +298,7 @@ impl Record {
                 let until = Tick(at.now.0.wrapping_add(Self::RETRIED));
                 Self::new(Kind::Retried, false, seen.visits(), at.now, until)
             }
-            Kind::Familiar | Kind::Proven | Kind::Vouched => seen.visited(at),
+            Kind::Familiar | Kind::Proven | Kind::Vouched | Kind::Heard => seen.visited(at),
         }
     }
 

@@ -31,6 +31,8 @@ pub struct SourceStanding {
     pub shortage: Shortage,
     /// The time of all that.
     pub now: Tick,
+    /// Nanoseconds until the standing ends; `None`: it stays as long as the source comes.
+    pub ends_in_ns: Option<u64>,
 }
 
 /// The reserve that a limit keeps from a source, and when a packet passes in spite of it.
@@ -54,6 +56,7 @@ impl SourceStanding {
             record,
             shortage: at.shortage,
             now: at.now,
+            ends_in_ns: ends_in(record, at),
         }
     }
 
@@ -62,18 +65,20 @@ impl SourceStanding {
     pub const fn ns_since(&self, kept: u32) -> u64 {
         (self.now.since_kept(kept) as u64) << Tick::BITS
     }
+}
 
-    /// Returns the nanoseconds until a tick that the record keeps.
-    #[must_use]
-    pub const fn ns_until(&self, kept: u32) -> u64 {
-        (kept.wrapping_sub(self.now.kept()) as u64 & ((1 << Tick::KEPT_BITS) - 1)) << Tick::BITS
-    }
-
-    /// Returns whether the standing ends at the tick [`Record::since`], instead of having begun
-    /// then.
-    #[must_use]
-    pub const fn has_end(&self) -> bool {
-        matches!(self.record.kind(), Kind::Retried | Kind::Vouched)
+/// Returns the nanoseconds until what a record says ends, however often its source comes; `None`: it does not.
+const fn ends_in(record: Record, at: &Moment<'_>) -> Option<u64> {
+    match record.kind() {
+        Kind::Nothing | Kind::Visited | Kind::Familiar | Kind::Proven => None,
+        Kind::Retried | Kind::Vouched => {
+            let left = record.since().wrapping_sub(at.now.kept());
+            Some((Tick(left).kept() as u64) << Tick::BITS)
+        }
+        Kind::Heard => {
+            let unseen_ns = (at.now.since_kept(record.last()) as u64) << Tick::BITS;
+            Some(at.settings.remember_ns.saturating_sub(unseen_ns))
+        }
     }
 }
 

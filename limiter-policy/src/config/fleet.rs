@@ -30,6 +30,7 @@ const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
 const ACCEPT_POLICY: &str = "accept-policy";
+const KNOWN_SOURCES: &str = "known-sources";
 
 /// Reads `fleet`, and looks whether the files that it names hold what they should.
 pub(super) fn read<'n>(
@@ -48,6 +49,7 @@ pub(super) fn read<'n>(
         KEY_FILE,
         CA_FILE,
         ACCEPT_POLICY,
+        KNOWN_SOURCES,
     ];
     let expected = "a map with 'store', 'name', 'node' and 'key-file'";
     let fields = reader.fields(node, expected, &known)?;
@@ -89,6 +91,9 @@ pub(super) fn read<'n>(
     );
     let accepts = fields.get(ACCEPT_POLICY);
     let accepts = accepts.map(|node| read_accepted(reader, node));
+    let sources = fields.get(KNOWN_SOURCES);
+    let sources =
+        sources.map(|node| reader.choice(node, KNOWN_SOURCES, [("on", true), ("off", false)]));
     let store = store?;
     if store.user.is_some() && fields.is_missing(PASSWORD_FILE) {
         reader.error(
@@ -116,6 +121,10 @@ pub(super) fn read<'n>(
         accept_policy: match accepts {
             Some(accepts) => Some(accepts?),
             None => None,
+        },
+        known_sources: match sources {
+            Some(sources) => sources?,
+            None => true,
         },
     })
 }

@@ -80,6 +80,7 @@ pub(super) fn because(explanation: &StandingExplanation) -> String {
         Why::List => "it is on a list of proven sources".to_owned(),
         Why::Vouched => "somebody vouches for it".to_owned(),
         Why::Handshake => "it completed a TCP handshake or sent a valid DNS cookie".to_owned(),
+        Why::Fleet => "another node of the fleet has proven it".to_owned(),
         Why::Visits if *standing == Standing::Unknown => {
             format!("it came on {} so far", occasions())
         }

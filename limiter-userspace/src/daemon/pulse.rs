@@ -59,6 +59,8 @@ pub struct Pulses {
     pub fleet: Pulse,
     /// Shares budgets with the other nodes of the fleet.
     pub shares: Pulse,
+    /// Shares known sources with the other nodes of the fleet.
+    pub sources: Pulse,
 }
 
 impl Pulses {
@@ -74,6 +76,7 @@ impl Pulses {
             ("reads server names", &self.server_names),
             ("hears the fleet", &self.fleet),
             ("shares the fleet's budgets", &self.shares),
+            ("shares the fleet's known sources", &self.sources),
         ];
         let late = threads
             .into_iter()

@@ -91,9 +91,13 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         Kind::Retried => Why::Retry,
         Kind::Proven => Why::Handshake,
         Kind::Vouched => Why::Vouched,
+        Kind::Heard => Why::Fleet,
     };
     let is_noted = !matches!(why, Why::List | Why::Nothing);
-    let (has_end, visited) = (standing.has_end(), record.kind() == Kind::Visited);
+    let (has_end, visited) = (
+        standing.ends_in_ns.is_some(),
+        record.kind() == Kind::Visited,
+    );
     StandingExplanation {
         source: prefix_of(*source, ipv6_prefix),
         standing: standing.standing,
@@ -102,8 +106,10 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         visits: record.visits(),
         gained_ago_ns: (is_noted && !has_end && !visited)
             .then(|| standing.ns_since(record.since())),
-        ends_in_ns: (is_noted && has_end).then(|| standing.ns_until(record.since())),
-        last_visit_ago_ns: is_noted.then(|| standing.ns_since(record.last())),
+        ends_in_ns: standing.ends_in_ns.filter(|_| is_noted),
+        // What another node says tells no visit.
+        last_visit_ago_ns: (is_noted && why != Why::Fleet)
+            .then(|| standing.ns_since(record.last())),
         shortage: shortage(standing.shortage, *now),
     }
 }

@@ -128,6 +128,10 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
             let shares = fleet::start_shares(&daemon, fleet, members, &keys);
             threads.push(shares.map_err(StartupError::Thread)?);
         }
+        if fleet.settings.known_sources {
+            let sources = fleet::start_sources(&daemon, fleet, &keys);
+            threads.push(sources.map_err(StartupError::Thread)?);
+        }
     }
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
     for listener in [listener, page_listener].into_iter().flatten() {

@@ -62,6 +62,22 @@ pub struct FleetStatus {
     /// The servers of the store that this node's letters about budgets go to, each with why some are lost there.
     #[serde(default)]
     pub letter_servers: BTreeMap<String, Option<String>>,
+    /// What is shared of known sources; `None`: nothing, or the node's version shares none.
+    #[serde(default)]
+    pub sources: Option<FleetSources>,
+}
+
+/// What a node shares of known sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetSources {
+    /// The sources that this node has proven, and says so.
+    pub said: u64,
+    /// Those of which the others have yet to hear.
+    pub unsent: u64,
+    /// The words of other nodes about sources that they have proven.
+    pub heard: u64,
+    /// Why nothing is shared now; `None`: it is.
+    pub error: Option<String>,
 }
 
 /// A node's share of a budget that the fleet has in common.

@@ -36,7 +36,7 @@ pub use self::{
         QueueStatus, TrackingStatus,
     },
     explanation::{Explanation, LastDrop, LimitExplanation},
-    fleet::{FleetBrief, FleetNode, FleetShare, FleetStatus},
+    fleet::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus},
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
     },

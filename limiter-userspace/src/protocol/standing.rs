@@ -112,6 +112,8 @@ pub enum Why {
     Vouched,
     /// It completed a TCP handshake, or sent a query with a valid DNS cookie.
     Handshake,
+    /// Another node of the fleet has proven it.
+    Fleet,
     /// It came on separate occasions; if it is unknown, on too few.
     Visits,
     /// It came again after it was refused.

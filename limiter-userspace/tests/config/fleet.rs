@@ -144,6 +144,26 @@ fn files_of_policies() {
 }
 
 #[test]
+fn known_sources() {
+    let with = |more: &str| {
+        format!("store: 'redis://store', name: edge, node: a, key-file: fleet.key{more}")
+    };
+    for (more, expected) in [
+        ("", true),
+        (", known-sources: on", true),
+        (", known-sources: off", false),
+    ] {
+        let fleet = load_with(&format!("{{{}}}", with(more)), KEY).unwrap();
+        assert_eq!(fleet.fleet.unwrap().known_sources, expected, "{more}");
+    }
+    check(
+        &with(", known-sources: often"),
+        KEY,
+        &["unknown known-sources 'often', must be one of on, off"],
+    );
+}
+
+#[test]
 fn wrong_files() {
     let with = |file: &str| format!("store: 'redis://store', name: edge, node: a, {file}");
     check(

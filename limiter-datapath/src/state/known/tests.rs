@@ -42,16 +42,24 @@ fn what_was_known_goes_on_after_a_reboot() {
     let vouch = |ns: u64| Event::Vouch {
         until_ns: 20 * DAY_NS + ns,
     };
+    // Another node's word, which ends in three days.
+    let unseen = Tick::of_ns(MONTH_NS - 3 * DAY_NS).0;
+    let last = Tick(at.now.0.wrapping_sub(unseen));
+    let heard = Record::new(Kind::Heard, false, 0, last, at.now);
     let known = [
         ("192.0.2.1", proven),
         ("2001:db8::", Record::NONE.after(vouch(3 * DAY_NS), &at)),
         ("192.0.2.2", Record::NONE.after(vouch(DAY_NS), &at)),
         ("192.0.2.3", Record::NONE.after(Event::Visit, &at)),
         ("192.0.2.4", Record::NONE.after(Event::Retry, &at)),
+        (
+            "192.0.2.5",
+            Record::NONE.after(Event::Heard { record: heard }, &at),
+        ),
     ];
     let known = known.map(|(address, record)| (source(&settings, address), record));
     let saved = SavedSources::new(known.into_iter(), &at);
-    assert_eq!(saved.sources.len(), 3, "visits and retries are not saved");
+    assert_eq!(saved.sources.len(), 4, "visits and retries are not saved");
 
     let after = moment(&settings, 40 * SECOND_NS);
     let restored: Vec<_> = saved.restore(2 * DAY_NS, &after).collect();
@@ -59,19 +67,24 @@ fn what_was_known_goes_on_after_a_reboot() {
         let address: IpAddr = source.address().into();
         (address.to_string(), record.kind())
     });
-    let expected = [("192.0.2.1", Kind::Proven), ("2001:db8::", Kind::Vouched)];
+    let expected = [
+        ("192.0.2.1", Kind::Proven),
+        ("2001:db8::", Kind::Vouched),
+        ("192.0.2.5", Kind::Heard),
+    ];
     assert!(kinds.eq(expected.map(|(address, kind)| (address.to_owned(), kind))));
     // The vouch has a day left, the other one is over.
     let later = |ns| moment(&settings, 40 * SECOND_NS + ns);
-    let vouched = restored[1].1;
-    assert_eq!(
-        vouched.standing(&later(DAY_NS - 9 * SECOND_NS)),
-        Standing::Proven
-    );
-    assert_eq!(
-        vouched.standing(&later(DAY_NS + 9 * SECOND_NS)),
-        Standing::Unknown
-    );
+    for (_, record) in &restored[1..] {
+        assert_eq!(
+            record.standing(&later(DAY_NS - 9 * SECOND_NS)),
+            Standing::Proven
+        );
+        assert_eq!(
+            record.standing(&later(DAY_NS + 9 * SECOND_NS)),
+            Standing::Unknown
+        );
+    }
     // A source that did not come for a month, before and after the reboot, is unknown.
     let first = restored[0].1;
     assert_eq!(

@@ -42,6 +42,28 @@ fn operators_vouch_and_forget() -> Result<()> {
     Ok(())
 }
 
+/// The kernel takes what other nodes say as the record does in the core.
+#[test]
+fn other_nodes_say_what_they_have_proven() -> Result<()> {
+    let scene = Scene::new(&Namespace::new()?, "")?;
+    vouch(&scene, "192.0.2.1")?;
+    let now = Tick::of_ns(monotonic_now());
+    let heard = Record::new(Kind::Heard, false, 0, now, Tick(now.0.wrapping_sub(99)));
+    let known = scene.known()?;
+    let hear = |address: &str, record| -> Result<Record> {
+        let source = known.source(address.parse()?);
+        Ok(known.note(source, Event::Heard { record })?)
+    };
+    assert_eq!(hear("192.0.2.2", heard)?, heard);
+    assert_eq!(scene.of("192.0.2.2")?, (heard, Standing::Proven));
+    assert_eq!(hear("192.0.2.1", heard)?.kind(), Kind::Vouched);
+    for address in ["192.0.2.1", "192.0.2.2"] {
+        hear(address, Record::NONE)?;
+    }
+    assert_eq!(scene.everybody()?, ["192.0.2.1"]);
+    Ok(())
+}
+
 /// A policy in which no limit asks for standing.
 pub(super) const UNUSED: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\nown-connections: limit\n";
 

@@ -54,6 +54,17 @@ pub(crate) fn letter_servers(status: &FleetStatus) -> Option<String> {
     })
 }
 
+/// Says how many known sources are shared; `None`: none.
+pub(crate) fn sources(status: &FleetStatus) -> Option<String> {
+    let sources = status.sources.as_ref()?;
+    let [said, unsent, heard] = [sources.said, sources.unsent, sources.heard].map(count);
+    let problem = sources.error.as_ref();
+    let problem = problem.map_or_else(String::new, |error| format!("; not shared now: {error}"));
+    Some(format!(
+        "known sources: {said} proven here, {unsent} of them unsent, {heard} words of other nodes{problem}"
+    ))
+}
+
 /// Says how many notes were refused, by reason; `None`: none.
 pub(crate) fn refused(status: &FleetStatus) -> Option<String> {
     let refused = numbers(&status.refused);

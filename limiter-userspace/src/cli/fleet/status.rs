@@ -55,6 +55,7 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
         writeln!(out, "{}", table(header, [1, 2, 3, 4, 5], rows))?;
     }
     for line in [
+        lines::sources(status),
         lines::refused(status),
         lines::pushes(status),
         lines::with_other_nodes(status),
@@ -86,7 +87,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::protocol::{FleetBrief, FleetNode, FleetShare};
+    use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources};
 
     fn shown(status: &FleetStatus) -> String {
         let mut out = Vec::new();
@@ -120,6 +121,7 @@ mod tests {
             shares: BTreeMap::new(),
             letters_error: None,
             letter_servers: BTreeMap::new(),
+            sources: None,
         }
     }
 
@@ -187,6 +189,25 @@ mod tests {
             ),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn known_sources() {
+        let mut status = connecting();
+        let mut sources = FleetSources {
+            said: 12_345,
+            unsent: 6,
+            heard: 7_890,
+            error: None,
+        };
+        status.sources = Some(sources.clone());
+        let line =
+            "known sources: 12 345 proven here, 6 of them unsent, 7 890 words of other nodes";
+        assert!(shown(&status).contains(&format!("\n{line}\n")));
+        sources.error = Some("it does not answer".to_owned());
+        status.sources = Some(sources);
+        let line = format!("\n{line}; not shared now: it does not answer\n");
+        assert!(shown(&status).contains(&line));
     }
 
     #[test]

@@ -103,6 +103,7 @@ const fn by(why: Why) -> &'static str {
         Why::List => "list",
         Why::Vouched => "operator",
         Why::Handshake => "handshake",
+        Why::Fleet => "fleet",
         Why::Visits => "visits",
         Why::Retry => "retry",
         Why::Nothing => "–",

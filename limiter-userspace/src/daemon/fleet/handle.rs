@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Instant,
 };
 
@@ -11,7 +14,7 @@ use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
 use super::push::{Lead, OtherPush};
-use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetStatus};
+use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus};
 
 /// The daemon has no part in a fleet.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,10 @@ pub(in crate::daemon) struct Fleet {
     pub(super) ending: Notify,
     /// Notified for the thread that shares budgets when the daemon ends.
     pub(super) shares_ending: Notify,
+    /// Notified for the thread that shares known sources when the daemon ends.
+    pub(super) sources_ending: Notify,
+    /// Whether an operator has vouched for sources, or had some forgotten, since it was asked last.
+    changed_known: AtomicBool,
     /// The push that began here last; `None`: none did.
     pub(super) lead: Mutex<Option<Lead>>,
     told: Mutex<Told>,
@@ -51,6 +58,8 @@ pub(super) struct Told {
     pub(super) letters_error: Option<String>,
     /// The servers that letters go to, each with why some are lost there.
     pub(super) letter_servers: BTreeMap<String, Option<String>>,
+    /// What is shared of known sources; `None`: nothing.
+    pub(super) sources: Option<FleetSources>,
     /// How many pushed policies were kept, refused and taken back.
     pub(super) pushes: BTreeMap<&'static str, u64>,
     /// The newest push that this node knows.
@@ -80,6 +89,8 @@ impl Fleet {
             changed: Arc::default(),
             ending: Notify::new(),
             shares_ending: Notify::new(),
+            sources_ending: Notify::new(),
+            changed_known: AtomicBool::new(false),
             lead: Mutex::default(),
             told: Mutex::new(Told {
                 is_connected: false,
@@ -97,6 +108,7 @@ impl Fleet {
                 shares: BTreeMap::new(),
                 letters_error: None,
                 letter_servers: BTreeMap::new(),
+                sources: None,
                 pushes: BTreeMap::new(),
                 newest_push: None,
                 other_push: None,
@@ -153,6 +165,7 @@ impl Fleet {
             shares: told.shares.clone(),
             letters_error: told.letters_error.clone(),
             letter_servers: told.letter_servers.clone(),
+            sources: told.sources.clone(),
         }
     }
 
@@ -161,6 +174,16 @@ impl Fleet {
         let told = self.told();
         let newest = told.newest_push.as_ref();
         newest.map(|push| push.node.to_string())
+    }
+
+    /// Notes that an operator has vouched for sources, or had some forgotten.
+    pub(in crate::daemon) fn note_changed_known(&self) {
+        self.changed_known.store(true, Relaxed);
+    }
+
+    /// Returns whether an operator did so since it was asked last.
+    pub(super) fn has_changed_known(&self) -> bool {
+        self.changed_known.swap(false, Relaxed)
     }
 
     /// Counts notes that were refused.

@@ -5,13 +5,14 @@
 //! `limiter-fleet` says in which order things were said and what of that is believed
 //! (`known.rs`); this node's guard and policy have the last word on what is in force here
 //! (`enforce.rs`). Without a store everything goes on as it is, and what is done here waits, each ban
-//! once. `shares/` is this node's part in budgets that the fleet has in common, and `push/` in policies that a
-//! node pushes to all.
+//! once. `shares/` is this node's part in budgets that the fleet has in common, `sources/` in known
+//! sources, and `push/` in policies that a node pushes to all.
 
 mod access;
 mod beats;
 mod enforce;
 mod handle;
+mod jitter;
 mod key_file;
 mod known;
 mod lag;
@@ -19,10 +20,10 @@ mod node;
 mod push;
 mod session;
 mod shares;
+mod sources;
 mod words;
 
 use std::{
-    hash::{BuildHasher as _, RandomState},
     io,
     sync::Arc,
     time::{Duration, Instant},
@@ -36,8 +37,9 @@ pub(super) use self::{
     handle::{Fleet, NoFleet},
     push::PushingError,
     shares::start as start_shares,
+    sources::start as start_sources,
 };
-use self::{node::Node, session::Over};
+use self::{jitter::jittered, node::Node, session::Over};
 use super::{shared::Daemon, worker::Worker};
 
 /// How long to wait before the first attempt to connect again.
@@ -113,11 +115,4 @@ fn note_lost(node: &Node, error: &Over) -> bool {
     told.is_connected = false;
     told.error = Some(why);
     was_connected
-}
-
-/// Returns a pause between half of one and all of it, so that not all nodes come back at once.
-fn jittered(pause: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0) % 512;
-    let part = u32::try_from(random).unwrap_or_default() + 512;
-    pause * part / 1024
 }

@@ -68,6 +68,12 @@ pub(super) enum Over {
     /// The fleet's keys are others, and what is sealed with one that goes is to be sealed again.
     #[error("the fleet's keys have changed")]
     Rekeyed,
+    /// The policy in force counts other prefixes as one source.
+    #[error("what is one source has changed")]
+    OtherSources,
+    /// The policy in force uses no standing.
+    #[error("no limit uses standing")]
+    NoStanding,
 }
 
 impl Node {

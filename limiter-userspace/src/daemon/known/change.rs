@@ -30,6 +30,9 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
         if let Some(state) = &daemon.state {
             state.hurry();
         }
+        if let Some(fleet) = &daemon.fleet {
+            fleet.note_changed_known();
+        }
         let outcomes = outcomes?;
         if wanted.together {
             log(&wanted.changes, &outcomes);

@@ -68,7 +68,7 @@ const fn age(record: Record, at: &Moment<'_>) -> u32 {
     let since = match record.kind() {
         Kind::Nothing | Kind::Vouched => record.last(),
         Kind::Retried => Tick(record.since().wrapping_sub(Record::RETRIED)).kept(),
-        Kind::Visited | Kind::Familiar | Kind::Proven => record.since(),
+        Kind::Visited | Kind::Familiar | Kind::Proven | Kind::Heard => record.since(),
     };
     at.now.since_kept(since)
 }

@@ -85,6 +85,7 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
         ConstGauge::new(gauge_of(*count)).encode(family.encode_family(&labels)?)?;
     }
     encode_shares(status, encoder)?;
+    encode_sources(status, encoder)?;
     for (name, help, value) in [
         (
             "limiter_fleet_notes_sent",
@@ -112,6 +113,39 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
         "Policies that the fleet pushed to this node, by what became of them",
         &rows("outcome", &status.pushes),
     )
+}
+
+/// Encodes what a node shares of known sources.
+fn encode_sources(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    let Some(sources) = &status.sources else {
+        return Ok(());
+    };
+    for (name, help, value) in [
+        (
+            "limiter_fleet_sources_carried",
+            "1: nodes hear of each other's known sources",
+            u64::from(sources.error.is_none()),
+        ),
+        (
+            "limiter_fleet_sources_said",
+            "Sources that this node has proven, and says so to the others",
+            sources.said,
+        ),
+        (
+            "limiter_fleet_sources_unsent",
+            "Sources of which the others have yet to hear",
+            sources.unsent,
+        ),
+        (
+            "limiter_fleet_sources_heard",
+            "Words of other nodes about sources that they have proven",
+            sources.heard,
+        ),
+    ] {
+        let gauge = ConstGauge::new(gauge_of(value));
+        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+    }
+    Ok(())
 }
 
 /// Takes a number out of a share.

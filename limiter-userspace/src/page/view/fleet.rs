@@ -31,6 +31,10 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             p class=[(!status.connected).then_some("warning")] { (lines::store(status)) }
             p { (lines::bans(status)) }
             p { (lines::notes(status)) }
+            @if let Some(sources) = lines::sources(status) {
+                @let is_lost = status.sources.as_ref().is_some_and(|sources| sources.error.is_some());
+                p class=[is_lost.then_some("warning")] { (sources) }
+            }
             @if let Some(refused) = lines::refused(status) { p.warning { (refused) } }
             @if let Some(pushes) = lines::pushes(status) { p { (pushes) } }
             @if let Some(others) = lines::with_other_nodes(status) { p.warning { (others) } }

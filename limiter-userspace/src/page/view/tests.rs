@@ -102,6 +102,7 @@ fn fleet() -> FleetStatus {
         "name": EVIL, "node": EVIL, "store": EVIL, "connected": false, "error": EVIL, "since_ns": 1,
         "unsent": 2, "held": 1_234, "bans": {EVIL: 3}, "refused_here": 4, "delay_ns": null, "sent": 5,
         "heard": 6, "refused": {EVIL: 7}, "pushes": {EVIL: 8}, "letters_error": EVIL, "letter_servers": {EVIL: EVIL},
+        "sources": {"said": 1_235, "unsent": 1, "heard": 2, "error": EVIL},
         "nodes": {EVIL: {"version": EVIL, "policy": EVIL, "ago_ns": 9}},
         "shares": {EVIL: {
             "share_billionths": 123_456_789, "wanted_billionths": 1_000_000_000, "hot": 12, "rate": 10,
@@ -165,6 +166,7 @@ fn a_fleet_is_shown_where_there_is_one() {
     let page = overview(&snapshot).into_string();
     for text in [
         "known 1 234, unsent 2, refused here 4",
+        "known sources: 1 235 proven here, 1 of them unsent",
         ">12.3 %<",
         ">Nodes<",
     ] {

@@ -1,4 +1,5 @@
 mod handshakes;
+mod heard;
 mod model;
 mod orders;
 mod visits;
@@ -96,6 +97,7 @@ fn events_are_numbers() {
         Event::Forget,
         Event::Recall { record },
         Event::Cookie,
+        Event::Heard { record },
     ] {
         let (number, value) = event.to_numbers();
         assert_eq!(Event::of_numbers(number, value), event);

@@ -8,6 +8,7 @@ mod in_common;
 mod lag;
 mod push;
 mod servers;
+mod sources;
 mod store;
 
 use std::{

@@ -10,7 +10,7 @@ mod good;
 mod identity;
 mod many;
 mod proxy;
-mod quiet;
+pub(super) mod quiet;
 mod traffic;
 
 use std::time::Duration;

@@ -15,7 +15,7 @@ const MOST: u64 = 50;
 
 /// Watches nodes without anything to do for so long: checks what they cost the store, and says what each daemon and
 /// the store took of a CPU.
-pub(super) fn check(fleet: &Fleet, watched: Duration) -> Result<()> {
+pub(in super::super) fn check(fleet: &Fleet, watched: Duration) -> Result<()> {
     let before = (Instant::now(), commands(&fleet.store)?, ticks(fleet)?);
     thread::sleep(watched);
     let ms = u64::try_from(before.0.elapsed().as_millis())?;

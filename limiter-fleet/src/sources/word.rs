@@ -1,0 +1,218 @@
+//! A node's word about a source, and whether it is believed.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bans::MOST_AHEAD_MS;
+
+/// Into how many parts a node divides its sources.
+pub const SLOTS: usize = 256;
+
+/// The number of a part.
+pub type Slot = u8;
+
+/// The longest time until a word ends, in seconds: a year and a day.
+const LONGEST_S: u64 = 366 * 24 * 3_600;
+
+/// A source: an IPv4 address, or the upper half of the addresses of an IPv6 prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Source {
+    /// An address.
+    V4([u8; 4]),
+    /// A prefix, with zeros behind it.
+    V6([u8; 8]),
+}
+
+/// A node's word about a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// The source.
+    pub source: Source,
+    /// Since when it is proven, in seconds since 1970; 0: for longer than counts.
+    pub since_s: u64,
+    /// Until when that holds, in seconds since 1970; 0: it holds no longer.
+    pub until_s: u64,
+    /// Whether it was proven during a shortage, and has not come long after it.
+    pub is_fresh: bool,
+}
+
+/// A word that is not believed, though the fleet's key sealed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrongWord {
+    /// No packet from elsewhere has such a source.
+    Source,
+    /// What is one source has another length there.
+    Prefix,
+    /// It holds for too long.
+    End,
+    /// It is from the future.
+    Ahead,
+}
+
+impl Source {
+    /// Returns which part of a node's sources it belongs to.
+    #[must_use]
+    pub fn slot(self) -> Slot {
+        let bytes: &[u8] = match &self {
+            Self::V4(bytes) => bytes,
+            Self::V6(bytes) => bytes,
+        };
+        // FNV-1a, of which the upper bits are the best.
+        let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        (hash >> 40).to_le_bytes()[0]
+    }
+
+    /// Checks whether a host that hears of it may meet it, where so many bits of an IPv6 address are one source.
+    ///
+    /// # Errors
+    ///
+    /// It may not.
+    pub fn check(self, ipv6_prefix: u8, own_prefix: u8) -> Result<(), WrongWord> {
+        let is_right = match self {
+            Self::V4(bytes) => {
+                let address = Ipv4Addr::from(bytes);
+                bytes[0] != 0
+                    && bytes[0] < 240
+                    && !address.is_loopback()
+                    && !address.is_link_local()
+                    && !address.is_multicast()
+            }
+            Self::V6(half) => {
+                if ipv6_prefix != own_prefix {
+                    return Err(WrongWord::Prefix);
+                }
+                let upper = u64::from_be_bytes(half);
+                let behind = u64::MAX.unbounded_shr(ipv6_prefix.into());
+                let address = Ipv6Addr::from_bits(u128::from(upper) << 64);
+                upper != 0
+                    && upper & behind == 0
+                    && !address.is_multicast()
+                    && !address.is_unicast_link_local()
+            }
+        };
+        if is_right {
+            Ok(())
+        } else {
+            Err(WrongWord::Source)
+        }
+    }
+}
+
+impl Word {
+    /// Checks a word that came from elsewhere, at a time in milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// No node would say that.
+    pub fn check(&self, ipv6_prefix: u8, own_prefix: u8, now_ms: u64) -> Result<(), WrongWord> {
+        self.source.check(ipv6_prefix, own_prefix)?;
+        let latest_s = now_ms.saturating_add(MOST_AHEAD_MS) / 1_000;
+        if self.since_s > latest_s {
+            return Err(WrongWord::Ahead);
+        }
+        if self.until_s > latest_s + LONGEST_S {
+            return Err(WrongWord::End);
+        }
+        Ok(())
+    }
+
+    /// Returns whether it holds at a time in seconds since 1970.
+    #[must_use]
+    pub const fn holds(&self, now_s: u64) -> bool {
+        now_s < self.until_s
+    }
+
+    /// Returns the word with an end that others believe, at a time in seconds since 1970.
+    #[must_use]
+    pub fn bounded(self, now_s: u64) -> Self {
+        Self {
+            until_s: self.until_s.min(now_s + LONGEST_S),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_S: u64 = 1_700_000_000;
+
+    fn v6(text: &str) -> Source {
+        let address: Ipv6Addr = text.parse().unwrap();
+        let mut half = [0; 8];
+        half.copy_from_slice(&address.octets()[..8]);
+        Source::V6(half)
+    }
+
+    #[test]
+    fn sources_that_come_from_elsewhere() {
+        let v4 = |text: &str| Source::V4(text.parse::<Ipv4Addr>().unwrap().octets());
+        for good in ["192.0.2.7", "10.0.0.1", "223.255.255.255", "1.0.0.0"] {
+            assert_eq!(v4(good).check(64, 56), Ok(()), "{good}");
+        }
+        for wrong in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "127.0.0.1",
+            "169.254.1.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+        ] {
+            assert_eq!(v4(wrong).check(64, 64), Err(WrongWord::Source), "{wrong}");
+        }
+        assert_eq!(v6("2001:db8:0:7::").check(64, 64), Ok(()));
+        assert_eq!(v6("2001:db8:0:7::").check(64, 56), Err(WrongWord::Prefix));
+        assert_eq!(v6("2001:db8:0:7::").check(56, 64), Err(WrongWord::Prefix));
+        assert_eq!(v6("2001:db8:0:700::").check(56, 56), Ok(()));
+        for wrong in [
+            "::",
+            "2001:db8:0:7::",
+            "ff02::",
+            "fe80::",
+            "ffff:ffff:c000:200::",
+        ] {
+            assert_eq!(v6(wrong).check(56, 56), Err(WrongWord::Source), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_that_a_node_says() {
+        let word = Word {
+            source: Source::V4([192, 0, 2, 7]),
+            since_s: NOW_S + 60,
+            until_s: NOW_S + LONGEST_S,
+            is_fresh: false,
+        };
+        let check = |word: Word| word.check(64, 64, NOW_S * 1_000);
+        assert_eq!(check(word), Ok(()));
+        assert_eq!(
+            check(Word {
+                since_s: NOW_S + 61,
+                ..word
+            }),
+            Err(WrongWord::Ahead)
+        );
+        let longer = Word {
+            until_s: u64::MAX,
+            ..word
+        };
+        assert_eq!(check(longer), Err(WrongWord::End));
+        assert_eq!(check(longer.bounded(NOW_S)), Ok(()));
+        assert!(word.holds(NOW_S) && !word.holds(NOW_S + LONGEST_S));
+    }
+
+    #[test]
+    fn slots_are_about_as_full() {
+        let mut counts = [0_u32; SLOTS];
+        for number in 0..25_600_u32 {
+            counts[usize::from(Source::V4((0xc612_0000 + number).to_be_bytes()).slot())] += 1;
+        }
+        let (least, most) = (counts.iter().min(), counts.iter().max());
+        assert!(least > Some(&50) && most < Some(&200), "{least:?} {most:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! A record of the kernel's table in the fleet's words, and back.
+
+use limiter_common::{
+    address::{Address, Family},
+    standing::{Kind, Moment, Record, Settings, SourceId, Tick},
+};
+use limiter_fleet::sources::{Source, Word};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Returns a source in the fleet's words.
+pub(super) const fn source(id: SourceId) -> Source {
+    match id.address().family {
+        Family::V4 => {
+            let [.., a, b, c, d] = id.0.to_be_bytes();
+            Source::V4([a, b, c, d])
+        }
+        Family::V6 => Source::V6(id.0.to_be_bytes()),
+    }
+}
+
+/// Returns a source as the table has it.
+pub(super) const fn id(source: Source, settings: &Settings) -> SourceId {
+    let address = match source {
+        Source::V4(bytes) => Address::v4(bytes),
+        Source::V6(half) => Address::v6(half, [0; 8]),
+    };
+    SourceId::new(settings, &address)
+}
+
+/// Returns whether this host itself found out that a source is proven, or somebody vouches for it here.
+pub(super) const fn is_own(record: Record, at: &Moment<'_>) -> bool {
+    matches!(record.current(at).kind(), Kind::Proven | Kind::Vouched)
+}
+
+/// Returns what is to be said of a source, at a time in seconds since 1970; `None`: nothing.
+pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) -> Option<Word> {
+    if !is_own(record, at) {
+        return None;
+    }
+    let ago_s = |kept| now_s.saturating_sub(seconds(at.now.since_kept(kept)));
+    let is_vouched = matches!(record.kind(), Kind::Vouched);
+    let (since_s, until_s) = if is_vouched {
+        let left = record.since().wrapping_sub(at.now.kept()) & Tick(u32::MAX).kept();
+        (0, now_s + seconds(left))
+    } else {
+        let remember_s = at.settings.remember_ns / NS_PER_S;
+        (ago_s(record.since()), ago_s(record.last()) + remember_s)
+    };
+    Some(Word {
+        source: source(id),
+        since_s,
+        until_s,
+        is_fresh: !is_vouched && record.is_fresh(),
+    })
+}
+
+/// Returns the record of a source of which another node says this, at a time in seconds since 1970.
+pub(super) fn record(word: &Word, at: &Moment<'_>, now_s: u64) -> Record {
+    let age = ticks(now_s.saturating_sub(word.since_s)).min(Record::LONGEST_VOUCH);
+    let left = ticks(word.until_s.saturating_sub(now_s));
+    let remembered = ticks(at.settings.remember_ns / NS_PER_S);
+    let unseen = remembered.saturating_sub(left);
+    let ago = |ticks| Tick(at.now.0.wrapping_sub(ticks));
+    Record::new(Kind::Heard, word.is_fresh, 0, ago(unseen), ago(age))
+}
+
+const fn seconds(ticks: u32) -> u64 {
+    ((ticks as u64) << Tick::BITS) / NS_PER_S
+}
+
+fn ticks(seconds: u64) -> u32 {
+    let ticks = seconds.saturating_mul(NS_PER_S) >> Tick::BITS;
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use limiter_common::standing::{Event, Shortage, Standing};
+
+    use super::*;
+
+    const NOW_S: u64 = 1_700_000_000;
+    const DAY_S: u64 = 86_400;
+
+    const SETTINGS: Settings = Settings {
+        remember_ns: 30 * DAY_S * NS_PER_S,
+        handshakes_prove: 1,
+        fresh_ticks: 3_352,
+        ..Settings::NONE
+    };
+
+    fn at(tick: u32) -> Moment<'static> {
+        Moment {
+            settings: &SETTINGS,
+            shortage: Shortage::NONE,
+            now: Tick(tick),
+        }
+    }
+
+    /// Returns the record on another host, whose clock shows something else, so many seconds later.
+    fn elsewhere(record: Record, now: u32, later_s: u64) -> Standing {
+        let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
+        let word = word(id, record, &at(now), NOW_S).unwrap();
+        let clock = 0x9000_0000 + ticks(later_s);
+        let heard = super::record(&word, &at(0x9000_0000), NOW_S);
+        heard.standing(&at(clock))
+    }
+
+    #[test]
+    fn a_record_holds_elsewhere_for_as_long_as_here() {
+        let now = 5_000_000;
+        let proven = Record::NONE.after(Event::Handshake, &at(now - ticks(DAY_S)));
+        assert_eq!(elsewhere(proven, now, 29 * DAY_S - 9), Standing::Proven);
+        assert_eq!(elsewhere(proven, now, 29 * DAY_S + 9), Standing::Unknown);
+        let until_ns = u64::from(now + ticks(DAY_S)) << Tick::BITS;
+        let vouched = Record::NONE.after(Event::Vouch { until_ns }, &at(now));
+        assert_eq!(elsewhere(vouched, now, DAY_S - 9), Standing::Proven);
+        assert_eq!(elsewhere(vouched, now, DAY_S + 9), Standing::Unknown);
+        // Longer than a source is remembered: another word comes before.
+        let until_ns = u64::from(now + ticks(90 * DAY_S)) << Tick::BITS;
+        let vouched = Record::NONE.after(Event::Vouch { until_ns }, &at(now));
+        assert_eq!(elsewhere(vouched, now, 30 * DAY_S - 9), Standing::Proven);
+        assert_eq!(elsewhere(vouched, now, 30 * DAY_S + 9), Standing::Unknown);
+    }
+
+    #[test]
+    fn a_fresh_source_is_fresh_elsewhere() {
+        let now = 5_000_000;
+        let short = Moment {
+            shortage: Shortage::NONE.after_refusal(Tick(now)),
+            ..at(now)
+        };
+        let fresh = Record::NONE.after(Event::Handshake, &short);
+        assert_eq!(elsewhere(fresh, now, 9), Standing::Fresh);
+        // By the time when it was proven, in a shortage of the other host.
+        let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
+        for (ago_s, expected) in [(3_000, Standing::Fresh), (4_000, Standing::Proven)] {
+            let proven = Record::NONE.after(Event::Handshake, &at(now - ticks(ago_s)));
+            let word = word(id, proven, &at(now), NOW_S).unwrap();
+            assert_eq!(record(&word, &at(now), NOW_S).standing(&short), expected);
+        }
+    }
+
+    #[test]
+    fn only_what_this_host_found_out_is_said() {
+        let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
+        let now = Tick(5_000_000);
+        for kind in [
+            Kind::Nothing,
+            Kind::Visited,
+            Kind::Retried,
+            Kind::Familiar,
+            Kind::Heard,
+        ] {
+            let record = Record::new(kind, false, 9, now, now);
+            assert_eq!(word(id, record, &at(now.0), NOW_S), None, "{kind:?}");
+        }
+        // It is over.
+        let record = Record::new(Kind::Proven, false, 9, now, now);
+        let later = at(now.0 + ticks(31 * DAY_S));
+        assert_eq!(word(id, record, &later, NOW_S), None);
+    }
+
+    #[test]
+    fn sources_are_the_same_elsewhere() {
+        for text in ["192.0.2.7", "2001:db8:0:7::9"] {
+            let address: IpAddr = text.parse().unwrap();
+            let here = SourceId::new(&SETTINGS, &Address::from(address));
+            assert_eq!(id(source(here), &SETTINGS), here, "{text}");
+            assert_eq!(source(here).check(64, 64), Ok(()), "{text}");
+        }
+    }
+}

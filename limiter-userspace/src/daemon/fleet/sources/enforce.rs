@@ -1,0 +1,88 @@
+//! Puts what other nodes say of sources into the kernel's table.
+
+use limiter_common::standing::{Event, Kind, Record};
+use limiter_datapath::kernel::{Datapath, DatapathError};
+use limiter_fleet::sources::{Source, SourceMap};
+
+use super::{super::words::Now, convert};
+use crate::daemon::shared::Daemon;
+
+/// How many sources are changed until others may change the policy.
+const SOME: usize = 256;
+
+/// The most sources that are put in force again at once: the table may have no room for them.
+const MOST_LOST: usize = 10_000;
+
+/// Puts what counts of some sources in force.
+pub(super) fn enforce(
+    daemon: &Daemon,
+    map: &SourceMap,
+    sources: &[Source],
+) -> Result<(), DatapathError> {
+    for some in sources.chunks(SOME) {
+        match enforce_some(&daemon.datapath(), map, some) {
+            Ok(()) | Err(DatapathError::NoStanding) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn enforce_some(
+    datapath: &Datapath,
+    map: &SourceMap,
+    sources: &[Source],
+) -> Result<(), DatapathError> {
+    let known = datapath.known_sources()?;
+    let at = known.moment()?;
+    let now_s = Now::new().ms / 1_000;
+    for source in sources {
+        let id = convert::id(*source, known.settings());
+        let word = map.word(*source, now_s);
+        let record = word.map_or(Record::NONE, |word| convert::record(&word, &at, now_s));
+        let present = known.record(id);
+        let is_over = word.is_none() && present.kind() != Kind::Heard;
+        if present != record && !is_over {
+            known.note(id, Event::Heard { record })?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts in force what other nodes say of sources of which nothing is known here: they were forgotten, or gave way.
+pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
+    let lost: Vec<_> = {
+        let datapath = daemon.datapath();
+        let known = match datapath.known_sources() {
+            Ok(known) => known,
+            Err(DatapathError::NoStanding) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let is_lost =
+            |source: &Source| known.record(convert::id(*source, known.settings())) == Record::NONE;
+        map.sources().filter(is_lost).take(MOST_LOST).collect()
+    };
+    enforce(daemon, map, &lost)
+}
+
+/// Forgets sources of which no node says anything any more, though one did before this daemon was started. It looks
+/// at the whole table.
+pub(super) fn forget_unsaid(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
+    let heard: Vec<_> = {
+        let datapath = daemon.datapath();
+        let known = match datapath.known_sources() {
+            Ok(known) => known,
+            Err(DatapathError::NoStanding) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let all = known.all();
+        let heard = all.filter(|(_, record)| record.kind() == Kind::Heard);
+        heard.map(|(id, _)| convert::source(id)).collect()
+    };
+    let now_s = Now::new().ms / 1_000;
+    let unsaid: Vec<_> = heard
+        .into_iter()
+        .filter(|source| map.word(*source, now_s).is_none())
+        .collect();
+    enforce(daemon, map, &unsaid)
+}

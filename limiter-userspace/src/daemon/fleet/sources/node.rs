@@ -1,0 +1,233 @@
+//! This node, which says what it has proven and hears what others have.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use limiter_common::standing::Settings;
+use limiter_datapath::kernel::DatapathError;
+use limiter_fleet::{
+    Keys,
+    sources::{Sayings, Source, SourceMap, SourceSeal},
+};
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use super::{
+    super::{handle::Fleet, jitter::jittered, key_file::KeyFile, session::Over, words::Now},
+    enforce,
+    look::{Looks, Seen},
+    openings::Openings,
+};
+use crate::{
+    daemon::{pace::cpu_time, shared::Daemon},
+    protocol::FleetSources,
+};
+
+/// How long to wait at most before the next attempt to connect.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often the thread gives a sign of life, at least.
+const ALIVE: Duration = Duration::from_millis(500);
+
+/// This node.
+pub(super) struct SourceNode {
+    pub(super) daemon: Arc<Daemon>,
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) seal: SourceSeal,
+    pub(super) sayings: Sayings,
+    pub(super) map: SourceMap,
+    /// Whether all that the store had was read once.
+    pub(super) has_read: bool,
+    looks: Looks,
+    openings: Openings,
+    /// How sources get their standing; `None`: the policy uses none.
+    settings: Option<Settings>,
+    key_file: KeyFile,
+}
+
+impl SourceNode {
+    pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys) -> Self {
+        let node = &fleet.settings.node;
+        Self {
+            seal: SourceSeal::new(&fleet.settings.name, keys),
+            sayings: Sayings::new(node.clone(), 0),
+            map: SourceMap::new(node.clone(), 0),
+            has_read: false,
+            looks: Looks::new(),
+            openings: Openings::default(),
+            settings: None,
+            key_file: KeyFile::new(&fleet.settings.key_file),
+            daemon,
+            fleet,
+        }
+    }
+
+    /// Lives until the daemon ends.
+    pub(super) async fn live(&mut self) {
+        loop {
+            let error = match self.session().await {
+                Ok(()) => continue,
+                Err(Over::Ending) => return,
+                Err(error) => error,
+            };
+            self.note_lost(&error);
+            if self.meanwhile(sleep(jittered(PAUSE))).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the store.
+    pub(super) async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
+        let mut work = pin!(work);
+        loop {
+            self.daemon.pulses.sources.beat();
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                () = self.fleet.sources_ending.notified() => return Err(Over::Ending),
+                () = sleep(ALIVE) => {}
+            }
+        }
+    }
+
+    /// Waits until the policy uses standing.
+    pub(super) async fn wait_for_standing(&mut self) -> Result<(), Over> {
+        loop {
+            let settings = {
+                let datapath = self.daemon.datapath();
+                let known = datapath.known_sources();
+                known.ok().map(|known| *known.settings())
+            };
+            if let Some(settings) = settings {
+                self.follow(settings);
+                return Ok(());
+            }
+            self.meanwhile(sleep(PAUSE)).await?;
+        }
+    }
+
+    /// Looks for what there is to say, if a look is due and there may be something. If `all`, or if an operator has changed
+    /// something here, looks for what is to be taken back, and for what was lost, too.
+    pub(super) fn look(&mut self, all: bool) -> Result<(), Over> {
+        let is_due = self.looks.are_due();
+        let all = all || is_due && self.fleet.has_changed_known();
+        let may_see = all || is_due && self.openings.are_new(&self.daemon.datapath());
+        if !may_see {
+            return Ok(());
+        }
+        let begun = cpu_time();
+        let looked = self.look_now(all);
+        if all && let Err(error) = enforce::enforce_lost(&self.daemon, &self.map) {
+            self.failed(&error);
+        }
+        self.looks.pause(begun);
+        looked
+    }
+
+    fn look_now(&mut self, all: bool) -> Result<(), Over> {
+        let seen = match self.looks.look(&self.daemon, &mut self.sayings, all) {
+            Ok(seen) => seen,
+            Err(error) => {
+                self.failed(&error);
+                return Ok(());
+            }
+        };
+        let Some(Seen { settings, is_full }) = seen else {
+            self.settings = None;
+            self.fleet.told().sources = None;
+            return Err(Over::NoStanding);
+        };
+        if is_full {
+            self.fleet.refuse("source_full");
+        }
+        if self.follow(settings) {
+            return Err(Over::OtherSources);
+        }
+        Ok(())
+    }
+
+    /// Goes on by the settings in force; returns whether they count other prefixes as one source, and so all begins
+    /// anew.
+    fn follow(&mut self, settings: Settings) -> bool {
+        let before = self.settings.replace(settings);
+        let ipv6_prefix = u8::try_from(settings.ipv6_prefix).unwrap_or(64);
+        if ipv6_prefix != self.map.ipv6_prefix() {
+            let node = &self.fleet.settings.node;
+            self.sayings = Sayings::new(node.clone(), ipv6_prefix);
+            self.map = SourceMap::new(node.clone(), ipv6_prefix);
+            self.looks = Looks::new();
+            self.has_read = false;
+            return true;
+        }
+        if before != Some(settings) {
+            let all: Vec<_> = self.map.sources().collect();
+            self.enforce(&all);
+        }
+        false
+    }
+
+    /// Puts what counts of some sources in force.
+    pub(super) fn enforce(&self, sources: &[Source]) {
+        if let Err(error) = enforce::enforce(&self.daemon, &self.map, sources) {
+            self.failed(&error);
+        }
+    }
+
+    /// Forgets what no node says any more.
+    pub(super) fn forget_unsaid(&self) {
+        if let Err(error) = enforce::forget_unsaid(&self.daemon, &self.map) {
+            self.failed(&error);
+        }
+    }
+
+    fn failed(&self, error: &DatapathError) {
+        self.fleet.refuse("source_kernel");
+        warn!("the fleet's known sources are not in force here: {error}");
+    }
+
+    /// Forgets words that are over.
+    pub(super) fn tidy(&mut self) {
+        let ended = self.map.forget(Now::new().ms);
+        self.enforce(&ended);
+    }
+
+    /// Reads the keys again, if their file has changed.
+    pub(super) fn renew_keys(&mut self) {
+        // The thread that shares bans says what is wrong with the file.
+        if let Some(Ok(keys)) = self.key_file.renewed() {
+            self.seal = SourceSeal::new(&self.fleet.settings.name, &keys);
+            self.sayings.write_all_again(Now::new().ms);
+        }
+    }
+
+    /// Tells those who ask, while the store is there.
+    pub(super) fn tell(&self) {
+        let told = FleetSources {
+            said: self.sayings.len() as u64,
+            unsent: self.sayings.unsent() as u64,
+            heard: self.map.len() as u64,
+            error: None,
+        };
+        let store = &self.fleet.settings.store;
+        let before = self.fleet.told().sources.replace(told);
+        if before.is_none_or(|before| before.error.is_some()) {
+            info!("known sources are shared over the fleet's store {store}");
+        }
+    }
+
+    /// Notes why the store is not there.
+    fn note_lost(&self, error: &Over) {
+        if matches!(error, Over::OtherSources | Over::NoStanding) {
+            return;
+        }
+        let (why, store) = (error.to_string(), &self.fleet.settings.store);
+        let mut told = self.fleet.told();
+        let sources = told.sources.get_or_insert_default();
+        if sources.error.is_none() {
+            warn!(
+                why,
+                "known sources are not shared over the fleet's store {store}: {why}; what is known stays so"
+            );
+        }
+        sources.error = Some(why);
+    }
+}

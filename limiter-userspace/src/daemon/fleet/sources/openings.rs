@@ -1,0 +1,70 @@
+//! Whether a source may have become proven since it was asked last: much cheaper to tell than to look at all sources.
+
+use std::fs;
+
+use limiter_datapath::kernel::Datapath;
+
+/// The kernel's counts of this network namespace, whose handshakes prove.
+const COUNTS: &str = "/proc/self/net/snmp";
+
+/// What has happened so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Happened {
+    /// TCP connections that were opened, from here or from elsewhere; `None`: the kernel does not say.
+    opened: Option<u64>,
+    /// DNS queries whose cookies were checked.
+    cookies: u64,
+    /// The policy in force, by its generation.
+    generation: u64,
+}
+
+/// The openings that were seen.
+#[derive(Default)]
+pub(super) struct Openings {
+    last: Option<Happened>,
+    /// Whether to look once more: a connection is counted before its handshake has ended.
+    again: bool,
+}
+
+impl Openings {
+    /// Returns whether a source may have become proven since it was asked last, or another policy is in force. It may
+    /// miss one whose handshake takes long.
+    pub(super) fn are_new(&mut self, datapath: &Datapath) -> bool {
+        let checks = datapath.cookie_checks().into_iter().flatten();
+        let happened = Happened {
+            opened: (fs::read_to_string(COUNTS).ok()).and_then(|text| opened(&text)),
+            cookies: checks.map(|(_, count)| count).sum(),
+            generation: datapath.manifest().generation,
+        };
+        let is_new = self.last.replace(happened) != Some(happened) || happened.opened.is_none();
+        let again = std::mem::replace(&mut self.again, is_new);
+        is_new || again
+    }
+}
+
+/// Reads how many connections were opened.
+fn opened(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let fields = names.split(' ').zip(values.split(' '));
+    let counts = fields.filter(|(name, _)| matches!(*name, "ActiveOpens" | "PassiveOpens"));
+    counts
+        .map(|(_, value)| value.parse::<u64>().ok())
+        .sum::<Option<u64>>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted() {
+        let text = "Ip: Forwarding DefaultTTL\nIp: 1 64\n\
+                    Tcp: RtoAlgorithm MaxConn ActiveOpens PassiveOpens AttemptFails\n\
+                    Tcp: 1 -1 30 12 5\nUdp: InDatagrams\nUdp: 7\n";
+        assert_eq!(opened(text), Some(42));
+        assert_eq!(opened("Ip: Forwarding\nIp: 1\n"), None);
+        let own = fs::read_to_string(COUNTS).unwrap();
+        assert!(opened(&own).is_some(), "{own}");
+    }
+}

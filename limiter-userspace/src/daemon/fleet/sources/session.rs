@@ -1,0 +1,266 @@
+//! A connection to the store, from its beginning to its loss.
+//!
+//! It begins with all that the hash has, and goes on with the stream from a minute before that: slots are written
+//! some seconds after what they say was told. What is heard twice is known already.
+
+use std::{collections::HashMap, pin::pin, time::Duration};
+
+use limiter_fleet::sources::{NotHeard, Part, Slot, Source, SourceLetter};
+use limiter_fleet_store::{MOST_AT_ONCE, News, Position, Sources};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::{
+    super::{access, session::Over, words::Now},
+    node::SourceNode,
+};
+
+/// How often to look whether there is something to do.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How many ticks lie between two looks at the keys and whether the store has lost what it had.
+const MARK_TICKS: u64 = 10;
+
+/// How many ticks lie between two looks for what is over.
+const TIDY_TICKS: u64 = 120;
+
+/// From how long before its end the stream is read, in milliseconds.
+const OVERLAP_MS: u64 = 60_000;
+
+/// How long a node may stand still, and need not read all again: for less than the stream is read twice.
+const STANDSTILL: Duration = Duration::from_secs(30);
+
+/// The most letters that are told at once.
+const MOST_LETTERS: usize = 16;
+
+/// The most slots that are written at once.
+const MOST_SLOTS: usize = 8;
+
+/// The most fields that are read of the hash.
+const MOST_FIELDS: usize = 1_000_000;
+
+impl SourceNode {
+    /// Connects, and stays connected as long as that goes well.
+    pub(super) async fn session(&mut self) -> Result<(), Over> {
+        self.wait_for_standing().await?;
+        self.renew_keys();
+        let access = access::of(&self.fleet.settings)?;
+        let name = self.fleet.settings.name.to_string();
+        let mut store = self.meanwhile(Sources::connect(&access, &name)).await??;
+        let reader = self.meanwhile(Sources::connect(&access, &name)).await??;
+        let newest = self.meanwhile(store.newest()).await??;
+        // A store that takes nothing is none. All that it has is read once nevertheless.
+        let marked = self.mark(&mut store).await;
+        if marked.is_ok() || !self.has_read {
+            self.read_all(&mut store).await?;
+        }
+        marked?;
+        self.look(true)?;
+        self.tell();
+        let mut reading = pin!(read(reader, newest.earlier(OVERLAP_MS), true));
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut tick, mut heard_at) = (1_u64, Instant::now());
+        loop {
+            tokio::select! {
+                biased;
+                () = self.fleet.sources_ending.notified() => return Err(Over::Ending),
+                (reader, next, news) = &mut reading => {
+                    let news = news?;
+                    if heard_at.elapsed() > STANDSTILL {
+                        return Err(Over::Cut);
+                    }
+                    heard_at = Instant::now();
+                    self.hear_all(&news.messages);
+                    reading.set(read(reader, next, false));
+                }
+                _ = ticks.tick() => {
+                    self.daemon.pulses.sources.beat();
+                    if tick.is_multiple_of(MARK_TICKS) {
+                        self.renew_keys();
+                        if self.mark(&mut store).await? > 0 {
+                            return Err(Over::Emptied);
+                        }
+                    }
+                    let is_tidy = tick.is_multiple_of(TIDY_TICKS);
+                    if is_tidy {
+                        self.tidy();
+                        self.forget_unsaid();
+                    }
+                    self.look(is_tidy)?;
+                    self.send(&mut store).await?;
+                    self.tell();
+                    tick += 1;
+                }
+            }
+        }
+    }
+
+    /// Leaves a mark in the hash; returns how many were missing.
+    async fn mark(&self, store: &mut Sources) -> Result<u64, Over> {
+        let mark = self.fleet.settings.node.as_str().as_bytes().to_vec();
+        let missing = self.meanwhile(store.keep(&[(mark, Vec::new())])).await??;
+        Ok(missing)
+    }
+
+    /// Reads all that the store has of known sources, and notes what it lacks of this node's.
+    async fn read_all(&mut self, store: &mut Sources) -> Result<(), Over> {
+        let (mut there, mut cursor, mut read) = (HashMap::new(), 0, 0);
+        loop {
+            let some = self.meanwhile(store.slots(cursor)).await??;
+            read += some.fields.len();
+            let (mut due, mut over) = (Vec::new(), Vec::new());
+            for (field, value) in some.fields {
+                // A mark.
+                if value.is_empty() {
+                    continue;
+                }
+                match self.take(&field, &value, &mut there) {
+                    Ok(changed) => due.extend(changed),
+                    Err(NotHeard::Old) => over.push(field),
+                    Err(why) => self.fleet.refuse(why.name()),
+                }
+            }
+            self.enforce(&due);
+            if !over.is_empty() {
+                self.meanwhile(store.forget(&over)).await??;
+            }
+            cursor = some.cursor;
+            if cursor == 0 || read > MOST_FIELDS {
+                break;
+            }
+        }
+        self.sayings.compare(&there, Now::new().ms);
+        // A store that has nothing may have lost it, and the nodes fill it again.
+        if !self.has_read && !self.map.is_empty() {
+            self.forget_unsaid();
+        }
+        self.has_read = true;
+        Ok(())
+    }
+
+    /// Takes a slot; returns the sources that it changes something of. Notes in `there` which of this node's are there.
+    fn take(
+        &mut self,
+        field: &[u8],
+        value: &[u8],
+        there: &mut HashMap<Slot, u64>,
+    ) -> Result<Vec<Source>, NotHeard> {
+        let Some(letter) = self.open(value) else {
+            return Ok(Vec::new());
+        };
+        let Part::Slot(slot) = letter.part else {
+            return Err(NotHeard::Wrong);
+        };
+        if field_of(&letter, slot) != field {
+            return Err(NotHeard::Wrong);
+        }
+        let now_ms = Now::new().ms;
+        if letter.node != self.fleet.settings.node {
+            return self.hear(letter);
+        }
+        if self.seal.is_current(value) {
+            there.insert(slot, letter.ms);
+        }
+        if !self.has_read {
+            self.sayings.resume(letter, now_ms);
+        }
+        Ok(Vec::new())
+    }
+
+    /// Takes news, and puts them in force.
+    fn hear_all(&mut self, messages: &[Vec<u8>]) {
+        let mut due = Vec::new();
+        for message in messages {
+            let Some(letter) = self.open(message) else {
+                continue;
+            };
+            match self.hear(letter) {
+                Ok(changed) => due.extend(changed),
+                Err(why) => self.fleet.refuse(why.name()),
+            }
+        }
+        self.enforce(&due);
+    }
+
+    fn hear(&mut self, letter: SourceLetter) -> Result<Vec<Source>, NotHeard> {
+        let changes = self.map.hear(letter, Now::new().ms)?;
+        for why in changes.refused {
+            self.fleet.refuse(why.name());
+        }
+        Ok(changes.sources)
+    }
+
+    /// Opens a letter; counts one that nobody of the fleet wrote.
+    fn open(&self, letter: &[u8]) -> Option<SourceLetter> {
+        let opened = self.seal.open(letter).ok();
+        if opened.is_none() {
+            self.fleet.refuse("source");
+        }
+        opened
+    }
+
+    /// Tells what is new, and writes slots that are due.
+    async fn send(&mut self, store: &mut Sources) -> Result<(), Over> {
+        let now_ms = Now::new().ms;
+        let mut letters = Vec::new();
+        while letters.len() < MOST_LETTERS
+            && let Some(letter) = self.sayings.news(now_ms)
+        {
+            letters.push(letter);
+        }
+        if !letters.is_empty() {
+            let sealed: Vec<_> = letters
+                .iter()
+                .map(|letter| self.seal.letter(letter))
+                .collect();
+            let told = self.meanwhile(store.tell(&sealed)).await;
+            self.sent(&letters, matches!(told, Ok(Ok(()))));
+            told??;
+        }
+        let slots = self.sayings.due(MOST_SLOTS, now_ms);
+        if !slots.is_empty() {
+            let values = slots.iter().filter_map(|letter| {
+                let Part::Slot(slot) = letter.part else {
+                    return None;
+                };
+                Some((field_of(letter, slot), self.seal.letter(letter)))
+            });
+            let values: Vec<_> = values.collect();
+            let kept = self.meanwhile(store.keep(&values)).await;
+            self.sent(&slots, matches!(kept, Ok(Ok(_))));
+            kept??;
+        }
+        Ok(())
+    }
+
+    fn sent(&mut self, letters: &[SourceLetter], is_sent: bool) {
+        for letter in letters {
+            self.sayings.sent(letter, is_sent);
+        }
+    }
+}
+
+/// Returns the field of a slot in the store's hash.
+fn field_of(letter: &SourceLetter, slot: Slot) -> Vec<u8> {
+    format!("{} {slot}", letter.node).into_bytes()
+}
+
+/// Reads the stream over a connection of its own, as a read waits for news. Returns where to go on.
+async fn read(
+    mut store: Sources,
+    after: Position,
+    is_first: bool,
+) -> (Sources, Position, Result<News, Over>) {
+    let read = async {
+        let news = store.news(after).await?;
+        // Only who does not keep up can have missed what was cut off.
+        let is_behind = !is_first && news.messages.len() >= MOST_AT_ONCE;
+        if is_behind && store.is_cut_after(after).await? {
+            return Err(Over::Cut);
+        }
+        Ok(news)
+    };
+    let news = read.await;
+    let next = news.as_ref().ok().and_then(|news| news.next);
+    (store, next.unwrap_or(after), news)
+}

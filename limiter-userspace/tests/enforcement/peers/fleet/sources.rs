@@ -1,0 +1,362 @@
+//! Sources that one node has proven are known on all.
+
+mod many;
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::{Connector, Frame, Limiter, Listener, Load};
+
+use super::{Fleet, PACE, PATIENCE, configuration, start, status, store, wait_until};
+use crate::{share_turn, take_turn};
+
+/// Half of the bucket is for sources that somebody knows.
+const LIMITS: &str = "standing: {capacity: 4096}
+limits:
+  Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
+  Packets: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, burst: 1000, count: 1,
+    period: 1h, reserve: {familiar: 10%, fresh: 20%, retried: 50%, unknown: 50%}}";
+
+/// Clients of all nodes, in the namespace of the store.
+const CLIENTS: &str = "10.81.0";
+
+const PORT: u16 = 8080;
+
+/// More packets than pass before the unknown must leave what is left.
+const FLOOD: u32 = 700;
+
+/// How soon others must know, with the time that looks and tests take beside others on a busy machine.
+const SOON: Duration = Duration::from_secs(5);
+
+/// For as long nothing changes that must not.
+const QUIET: Duration = Duration::from_secs(3);
+
+const HASH: &str = "limiter:{edge}:sources";
+
+const NEWS: &str = "limiter:{edge}:sources-news";
+
+/// A fleet with clients that reach all nodes.
+fn fleet(nodes: &[&str], more: &str) -> Result<Fleet> {
+    let store = store::Store::start(nodes.len())?;
+    for last in 1..=9 {
+        let address = format!("{CLIENTS}.{last}/32");
+        store
+            .namespace()
+            .ip(&["address", "add", &address, "dev", "lo"])?;
+    }
+    store.namespace().ip(&["link", "set", "lo", "up"])?;
+    for (number, node) in (1..).zip(&store.nodes) {
+        let via = store::address(number);
+        node.ip(&["route", "add", &format!("{CLIENTS}.0/24"), "via", &via])?;
+    }
+    let fleet = Fleet::among(store, nodes, LIMITS, more)?;
+    for node in &fleet.nodes {
+        wait_until(node, |status| {
+            status["sources"].is_null() || status["sources"]["error"].is_null()
+        })?;
+    }
+    Ok(fleet)
+}
+
+/// Has a client complete a handshake with the node of a number.
+fn shake_hands(fleet: &Fleet, number: usize, client: &str) -> Result<()> {
+    let _listener = Listener::new(&fleet.store.nodes[number - 1], PORT)?;
+    let server = SocketAddr::new(store::node_address(number).parse()?, PORT);
+    let connector = Connector::new(fleet.store.namespace(), client.parse()?, server);
+    let attempts = connector.connect(Load::saturating(SOON).at_most(1))?;
+    ensure!(attempts.established == 1, "{attempts:?}");
+    Ok(())
+}
+
+fn client(last: u8) -> String {
+    format!("{CLIENTS}.{last}")
+}
+
+/// Returns what a node knows of an address.
+fn known(node: &Limiter, address: &str) -> Result<Value> {
+    Ok(serde_json::from_str(
+        &node.show(&["known", address, "--json"])?,
+    )?)
+}
+
+/// Waits until a node knows an address so; returns how long that took.
+fn wait_for(node: &Limiter, address: &str, why: &str) -> Result<Duration> {
+    let begun = Instant::now();
+    loop {
+        let known = known(node, address)?;
+        if known["why"] == why {
+            return Ok(begun.elapsed());
+        }
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "{address} is not known by {why}: {known:#}\n{:#}\n{}",
+            status(node)?,
+            node.log()?
+        );
+        thread::sleep(PACE);
+    }
+}
+
+/// Sends packets to the node of a number; returns how many pass.
+fn send(fleet: &Fleet, number: usize, sources: impl Iterator<Item = IpAddr>) -> Result<u64> {
+    let before = passed(&fleet.nodes[number - 1])?;
+    let node = store::node_address(number).parse()?;
+    let frames = sources.map(|source| Frame::new(source, node).udp(4321, 9, b"a packet"));
+    let frames = frames.collect::<Result<Vec<_>>>()?;
+    fleet.store.sender(number)?.send_frames(&frames)?;
+    Ok(passed(&fleet.nodes[number - 1])? - before)
+}
+
+fn passed(node: &Limiter) -> Result<u64> {
+    let status = node.status()?;
+    let passed = status["limits"]["Packets"]["passed_packets"].as_u64();
+    passed.with_context(|| format!("no number in {status:#}"))
+}
+
+/// Sends packets of many sources that nobody knows to the node of a number, until there is a shortage.
+fn flood(fleet: &Fleet, number: usize) -> Result<()> {
+    let forged = (0..FLOOD).map(|last| Ipv4Addr::from(0xc612_0000 + last).into());
+    send(fleet, number, forged)?;
+    let status = fleet.nodes[number - 1].status()?;
+    ensure!(status["standing"]["shortage"].is_object(), "{status:#}");
+    Ok(())
+}
+
+/// Sends ten packets of one source.
+fn ten(fleet: &Fleet, number: usize, source: &str) -> Result<u64> {
+    let source: IpAddr = source.parse()?;
+    send(fleet, number, std::iter::repeat_n(source, 10))
+}
+
+/// A client that completes a handshake with one node is served first on another in a flood, also one that the first
+/// node's operator vouches for; and no longer when that node forgets them. No node says again what it heard.
+#[test]
+fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
+    let _turn = take_turn();
+    let fleet = fleet(&["a", "b", "c"], "")?;
+    let [a, b, c] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    let (shaken, vouched, stranger) = (client(1), client(2), client(3));
+    let begun = Instant::now();
+    shake_hands(&fleet, 1, &shaken)?;
+    wait_for(b, &shaken, "fleet")?;
+    println!(
+        "a client of one node was known on another after {:?}",
+        begun.elapsed()
+    );
+    let begun = Instant::now();
+    a.show(&["know", &vouched, "--for", "1h"])?;
+    wait_for(b, &vouched, "fleet")?;
+    let took = begun.elapsed();
+    println!("one that somebody vouches for was known after {took:?}");
+    ensure!(took < SOON, "{took:?}");
+    wait_for(c, &vouched, "fleet")?;
+    let told = known(b, &shaken)?;
+    ensure!(
+        told["standing"] == "proven" && told["ends_in_ns"].is_u64(),
+        "{told:#}"
+    );
+    ensure!(b.explain(&shaken)?["standing"]["why"] == "fleet");
+
+    flood(&fleet, 2)?;
+    // It was proven less than an hour before the shortage, so it is fresh here as it would be there.
+    ensure!(known(b, &shaken)?["standing"] == "fresh");
+    ensure!(known(b, &vouched)?["standing"] == "proven");
+    ensure!(ten(&fleet, 2, &stranger)? == 0);
+    ensure!(ten(&fleet, 2, &shaken)? == 10);
+    ensure!(ten(&fleet, 2, &vouched)? == 10);
+
+    // Each node says only what it has seen itself: beside those, that the store completed a handshake.
+    thread::sleep(QUIET);
+    for (node, expected) in [(a, 3), (b, 1), (c, 1)] {
+        let status = status(node)?;
+        ensure!(status["sources"]["said"] == expected, "{status:#}");
+        ensure!(status["sources"]["unsent"] == 0, "{status:#}");
+    }
+    ensure!(status(c)?["sources"]["heard"] == 4, "{:#}", status(c)?);
+    a.show(&["forget", &shaken])?;
+    let begun = Instant::now();
+    wait_for(b, &shaken, "nothing")?;
+    println!(
+        "it was forgotten on all {:?} after that node forgot it",
+        begun.elapsed()
+    );
+    wait_for(c, &shaken, "nothing")?;
+    ensure!(ten(&fleet, 2, &shaken)? == 0);
+    ensure!(known(b, &vouched)?["why"] == "fleet");
+    fleet.stop()
+}
+
+/// What one node takes back, another may have proven itself.
+#[test]
+fn a_node_speaks_for_itself_alone() -> Result<()> {
+    let _turn = share_turn();
+    let fleet = fleet(&["a", "b", "c"], "")?;
+    let [a, b, c] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    let (both, of_b) = (client(1), client(2));
+    for node in [a, b] {
+        node.show(&["know", &both, "--for", "1h"])?;
+    }
+    b.show(&["know", &of_b, "--for", "1h"])?;
+    wait_until(c, |status| status["sources"]["heard"] == 5)?;
+    a.show(&["forget", &both])?;
+    wait_until(c, |status| status["sources"]["heard"] == 4)?;
+    ensure!(known(c, &both)?["why"] == "fleet");
+    ensure!(known(b, &both)?["why"] == "vouched");
+    // The other's word counts there now.
+    wait_for(a, &both, "fleet")?;
+    b.show(&["forget", &both])?;
+    wait_for(c, &both, "nothing")?;
+    ensure!(known(c, &of_b)?["why"] == "fleet");
+    // A word ends by itself.
+    b.show(&["know", &both, "--for", "10s"])?;
+    wait_for(c, &both, "fleet")?;
+    let begun = Instant::now();
+    wait_for(c, &both, "nothing")?;
+    ensure!(
+        begun.elapsed() > Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    fleet.stop()
+}
+
+/// A node learns what it missed when it is back, and what was taken back meanwhile; also after its store was lost.
+#[test]
+fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
+    let _turn = share_turn();
+    let mut fleet = fleet(&["a", "b"], "")?;
+    let (gone, stays, new) = (client(1), client(2), client(3));
+    for source in [&gone, &stays] {
+        fleet.nodes[0].show(&["know", source, "--for", "1h"])?;
+        wait_for(&fleet.nodes[1], source, "fleet")?;
+    }
+    fleet.nodes[1].terminate()?;
+    fleet.nodes[0].show(&["forget", &gone])?;
+    fleet.nodes[0].show(&["know", &new, "--for", "1h"])?;
+    fleet.nodes[1].restart()?;
+    wait_for(&fleet.nodes[1], &new, "fleet")?;
+    wait_for(&fleet.nodes[1], &gone, "nothing")?;
+    ensure!(known(&fleet.nodes[1], &stays)?["why"] == "fleet");
+
+    // Cut off, it goes on with what it knows.
+    fleet.store.set_link(2, "down")?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    wait_until(b, |status| status["sources"]["error"].is_string())?;
+    a.show(&["forget", &new])?;
+    a.show(&["know", &gone, "--for", "1h"])?;
+    ensure!(known(b, &new)?["why"] == "fleet");
+    fleet.store.set_link(2, "up")?;
+    wait_for(b, &gone, "fleet")?;
+    wait_for(b, &new, "nothing")?;
+
+    // The store begins empty, and a node that starts then knows all.
+    fleet.store.kill()?;
+    wait_until(a, |status| status["sources"]["error"].is_string())?;
+    fleet.nodes[1].terminate()?;
+    fleet.store.run()?;
+    fleet.nodes[1].restart()?;
+    wait_for(&fleet.nodes[1], &gone, "fleet")?;
+    wait_for_slots(&fleet)?;
+    // It loses all while it runs.
+    fleet.store.command(&["flushall"])?;
+    wait_for_slots(&fleet)?;
+    ensure!(known(&fleet.nodes[1], &gone)?["why"] == "fleet");
+    fleet.stop()
+}
+
+/// Waits until the store has slots of both nodes.
+fn wait_for_slots(fleet: &Fleet) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let fields = fleet.store.command(&["hkeys", HASH])?;
+        if ["a ", "b "]
+            .iter()
+            .all(|node| fields.lines().any(|field| field.starts_with(node)))
+        {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "no slots: {fields}");
+        thread::sleep(PACE);
+    }
+}
+
+/// Whoever can write to the store and has no key makes nobody known, and lengthens nothing by repeating.
+#[test]
+fn forged_and_repeated_letters_do_nothing() -> Result<()> {
+    let _turn = share_turn();
+    let fleet = fleet(&["a", "b"], "")?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    let (taken_back, later) = (client(1), client(2));
+    a.show(&["know", &taken_back, "--for", "1h"])?;
+    wait_for(b, &taken_back, "fleet")?;
+    wait_for_slots(&fleet)?;
+    let store = &fleet.store;
+    let copy =
+        "local all = redis.call('HGETALL', KEYS[1]) redis.call('HSET', KEYS[2], unpack(all))";
+    store.command(&["eval", copy, "2", HASH, "kept"])?;
+    a.show(&["forget", &taken_back])?;
+    wait_for(b, &taken_back, "nothing")?;
+    for forged in [
+        "",
+        "a word",
+        "\u{1}0123456789abcdef0123456789abcdefxxxxxxxxxxxxxxxxx",
+    ] {
+        store.command(&["xadd", NEWS, "*", "m", forged])?;
+        store.command(&["hset", HASH, "c 1", forged])?;
+    }
+    let repeat = "for _, one in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do \
+                  redis.call('XADD', KEYS[1], '*', unpack(one[2])) end";
+    store.command(&["eval", repeat, "1", NEWS])?;
+    store.command(&["eval", copy, "2", "kept", HASH])?;
+    wait_until(b, |status| status["refused"]["source"].as_u64() >= Some(2))?;
+    // All is heard that was said since. A node that connects anew reads the hash, too.
+    store.set_link(2, "down")?;
+    wait_until(b, |status| status["sources"]["error"].is_string())?;
+    store.set_link(2, "up")?;
+    a.show(&["know", &later, "--for", "1h"])?;
+    wait_for(b, &later, "fleet")?;
+    ensure!(known(b, &taken_back)?["why"] == "nothing");
+    fleet.stop()
+}
+
+/// A node that does not share known sources says nothing and believes nothing.
+#[test]
+fn a_node_need_not_share_known_sources() -> Result<()> {
+    let _turn = share_turn();
+    let mut fleet = fleet(&["a", "b"], "")?;
+    let b = fleet.nodes.remove(1);
+    ensure!(b.stop()?.success());
+    let text = configuration(
+        &fleet.store,
+        2,
+        ("b", &["a", "b"]),
+        LIMITS,
+        ", known-sources: 'off'",
+    );
+    fleet.nodes.push(start(&fleet.store, 2, &text)?);
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    let (of_a, of_b) = (client(1), client(2));
+    a.show(&["know", &of_a, "--for", "1h"])?;
+    b.show(&["know", &of_b, "--for", "1h"])?;
+    wait_until(b, |status| status["connected"] == true)?;
+    thread::sleep(QUIET);
+    ensure!(known(a, &of_b)?["why"] == "nothing");
+    ensure!(known(b, &of_a)?["why"] == "nothing");
+    ensure!(status(b)?["sources"].is_null());
+    fleet.stop()
+}
