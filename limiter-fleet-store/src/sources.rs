@@ -43,7 +43,7 @@ impl Sources {
         let key = |what: &str| format!("limiter:{{{fleet}}}:{what}");
         let news = key("sources-news");
         Ok(Self {
-            connection: find::connect(access, &news).await?,
+            connection: find::connect(access, &news).await?.0,
             slots: key("sources"),
             news,
         })

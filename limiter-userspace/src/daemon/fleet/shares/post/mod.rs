@@ -25,7 +25,7 @@ use self::{
     server::Event,
     servers::Servers,
 };
-use super::super::{access, handle::Fleet, jittered};
+use super::super::{access, handle::Fleet, jitter::jittered};
 
 /// The tasks that carry letters. They end with it.
 pub(super) struct Carrier {

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    super::super::{access, handle::Fleet, jittered},
+    super::super::{access, handle::Fleet, jitter::jittered},
     patience::{Letters, PAUSE, WAITING, in_time},
 };
 

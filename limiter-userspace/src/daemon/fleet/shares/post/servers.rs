@@ -152,6 +152,7 @@ mod tests {
             key_file: "fleet.key".into(),
             ca_file: None,
             accept_policy: None,
+            known_sources: true,
         };
         Servers::new(Arc::new(Fleet::new(settings)))
     }
