@@ -69,7 +69,7 @@ struct Batch<'b> {
     failed: Vec<(LimitName, String)>,
 }
 
-impl<'b> Batch<'b> {
+impl Batch<'_> {
     /// Rehearses all acts; returns the words of owners that become smaller.
     fn rehearse(&mut self, now_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
         let mut lowered = Vec::new();

@@ -167,13 +167,11 @@ impl Demand {
 /// small, and short division takes a fraction of the time.
 pub(super) fn scaled(number: u64, by: u64, over: u64) -> u64 {
     let over = over.max(1);
-    match number.checked_mul(by) {
-        Some(product) => product / over,
-        None => {
-            let quotient = u128::from(number) * u128::from(by) / u128::from(over);
-            u64::try_from(quotient).unwrap_or(u64::MAX)
-        }
+    if let Some(product) = number.checked_mul(by) {
+        return product / over;
     }
+    let quotient = u128::from(number) * u128::from(by) / u128::from(over);
+    u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -219,15 +217,14 @@ mod tests {
             let mut rest = 0;
             let mut rng = rng;
             for _ in 0..looks {
-                let packets = match &mut rng {
+                let packets = if let Some(rng) = &mut rng {
                     // Each millisecond one or none.
-                    Some(rng) => (0..200).filter(|_| rng.u64(0..1_000) < per_second).count() as u64,
-                    None => {
-                        rest += per_second;
-                        let packets = rest / 5;
-                        rest %= 5;
-                        packets
-                    }
+                    (0..200).filter(|_| rng.u64(0..1_000) < per_second).count() as u64
+                } else {
+                    rest += per_second;
+                    let packets = rest / 5;
+                    rest %= 5;
+                    packets
                 };
                 self.look(packets);
             }

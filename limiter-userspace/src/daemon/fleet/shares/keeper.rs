@@ -145,7 +145,7 @@ impl Keeper {
             self.note(&error.to_string(), now_ns);
             return Said::default();
         }
-        self.lengthen(host, due.words);
+        self.lengthen(host, &due.words);
         let mut notes = self.batch(host, now_ns, due.acts);
         notes.append(&mut due.said);
         if self.looks.is_multiple_of(COOLING_LOOKS) {
@@ -159,10 +159,10 @@ impl Keeper {
     }
 
     /// Sets words in which the same share ends later.
-    fn lengthen(&mut self, host: impl Host, words: Vec<(u32, OwnerShare)>) {
+    fn lengthen(&mut self, host: impl Host, words: &[(u32, OwnerShare)]) {
         let now_ns = host.now_ns();
         let mut set = Vec::new();
-        for (number, word) in &words {
+        for (number, word) in words {
             // In a bucket whose word has ended meanwhile tokens are to be counted.
             if let Some(owner) = self.owners.at(*number).filter(|owner| owner.holds(now_ns)) {
                 owner.set(*word);
@@ -173,7 +173,7 @@ impl Keeper {
             return;
         }
         if let Err(error) = host.set_owners(&set) {
-            for (number, _) in &words {
+            for (number, _) in words {
                 if let Some(owner) = self.owners.at(*number) {
                     owner.fail(&mut self.memory, now_ns);
                 }

@@ -32,19 +32,19 @@ pub(super) struct Model {
 #[derive(Default)]
 struct Shares {
     numbers: HashMap<BucketKey, u32>,
-    shares: Vec<Option<(BucketKey, OwnerShare)>>,
+    by_number: Vec<Option<(BucketKey, OwnerShare)>>,
     free: Vec<u32>,
 }
 
 impl Shares {
     fn get(&self, owner: &BucketKey) -> Option<OwnerShare> {
         let number = *self.numbers.get(owner)?;
-        self.shares[number as usize].map(|(_, share)| share)
+        self.by_number[number as usize].map(|(_, share)| share)
     }
 
     fn get_mut(&mut self, owner: &BucketKey) -> Option<&mut OwnerShare> {
         let number = *self.numbers.get(owner)?;
-        let (_, share) = self.shares[number as usize].as_mut()?;
+        let (_, share) = self.by_number[number as usize].as_mut()?;
         Some(share)
     }
 
@@ -54,17 +54,17 @@ impl Shares {
             return;
         }
         let number = self.free.pop().unwrap_or_else(|| {
-            self.shares.push(None);
-            u32::try_from(self.shares.len() - 1).unwrap()
+            self.by_number.push(None);
+            u32::try_from(self.by_number.len() - 1).unwrap()
         });
         self.numbers.insert(*owner, number);
         let share = OwnerShare { wanted: 0, ..*to };
-        self.shares[number as usize] = Some((*owner, share));
+        self.by_number[number as usize] = Some((*owner, share));
     }
 
     fn remove(&mut self, owner: &BucketKey) {
         if let Some(number) = self.numbers.remove(owner) {
-            self.shares[number as usize] = None;
+            self.by_number[number as usize] = None;
             self.free.push(number);
         }
     }
@@ -224,7 +224,7 @@ impl<'m> Host for &'m Model {
         mut show: impl FnMut(u32, &BucketKey, OwnerShare),
     ) -> Result<(), DatapathError> {
         let owners = self.owners.borrow_mut();
-        for (number, owner) in (0..).zip(&owners.shares) {
+        for (number, owner) in (0..).zip(&owners.by_number) {
             if let Some((owner, share)) = owner {
                 show(number, owner, *share);
             }
