@@ -410,6 +410,34 @@ fn a_share_that_moves_brings_no_tokens() {
     }
 }
 
+/// A bank that waits for what others give back says it once, and whoever is asked goes by the last look.
+#[test]
+fn a_budget_that_moves_takes_few_notes() {
+    // Of a busy owner, and of a slow one.
+    for (count, demand, ms) in [(20_000, 60_000, 5_000), (10, 6, 45_000)] {
+        let mut world = World::of(1, 5, IdFormat::IpAddress, 1, rate(200.max(count), count), 0);
+        world.run_for(3_000);
+        world.demand(&[demand, 0, 0, 0, 0]);
+        // Until a part of its burst is spent, and shares have moved.
+        world.run_for(ms);
+        let notes = |world: &World| -> usize {
+            let sent = world.sent.iter();
+            sent.map(|letter| letter.notes.len()).sum()
+        };
+        let before = notes(&world);
+        world.demand(&[0, demand, 0, 0, 0]);
+        world.run_for(3_000);
+        let said = notes(&world) - before;
+        println!("{demand} a second: {said} notes");
+        assert!((14..=44).contains(&said), "{said}");
+        world.used(1);
+        world.run_for(5_000);
+        let used = world.used(5_000);
+        let most = demand.min(count) * 1_000 / count;
+        assert!(used * 100 >= most * 95, "{used} of {most}");
+    }
+}
+
 #[test]
 fn one_node_with_all_the_demand_has_nearly_all() {
     let mut world = World::new(1, 3, rate(6_000, 60_000), 0);
