@@ -176,7 +176,7 @@ async fn read(mut inbox: Inbox, counts: Arc<Counts>) -> Result<(), Failure> {
     }
 }
 
-/// What was done by a time.
+/// The work done by a time.
 struct Look {
     at: Instant,
     sent: u64,

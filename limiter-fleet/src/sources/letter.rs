@@ -39,7 +39,7 @@ pub struct SourceLetter {
     pub ms: u64,
     /// How many leading bits of an IPv6 address are one source there.
     pub ipv6_prefix: u8,
-    /// Which sources the letter is about.
+    /// The part that the letter is about.
     pub part: Part,
     /// The words.
     pub words: Vec<Word>,

@@ -1,4 +1,4 @@
-//! What other nodes say of sources.
+//! The words of other nodes about sources.
 
 use std::collections::{HashMap, hash_map};
 
@@ -30,7 +30,7 @@ pub enum NotHeard {
     Old,
     /// No node says that.
     Wrong,
-    /// What is one source has another length there.
+    /// A source has another prefix length there.
     Prefix,
     /// There is no room for more.
     Full,
@@ -49,7 +49,7 @@ struct Heard {
     words: HashMap<Source, (Word, u64)>,
 }
 
-/// What a node said.
+/// The words of a node.
 #[derive(Debug)]
 struct Speaker {
     /// When it sent its last news.
@@ -59,7 +59,7 @@ struct Speaker {
     count: usize,
 }
 
-/// What other nodes say of sources.
+/// The words of other nodes about sources.
 #[derive(Debug)]
 pub struct SourceMap {
     own: Name,

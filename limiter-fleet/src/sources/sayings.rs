@@ -1,4 +1,4 @@
-//! What a node itself says of sources.
+//! A node's own words about sources.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -32,7 +32,7 @@ struct Said {
     taken_back: HashSet<Source>,
 }
 
-/// What a node itself says of sources.
+/// A node's own words about sources.
 #[derive(Debug)]
 pub struct Sayings {
     node: Name,

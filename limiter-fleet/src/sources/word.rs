@@ -42,7 +42,7 @@ pub struct Word {
 pub enum WrongWord {
     /// No packet from elsewhere has such a source.
     Source,
-    /// What is one source has another length there.
+    /// A source has another prefix length there.
     Prefix,
     /// It holds for too long.
     End,

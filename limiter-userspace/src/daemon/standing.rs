@@ -107,7 +107,7 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         gained_ago_ns: (is_noted && !has_end && !visited)
             .then(|| standing.ns_since(record.since())),
         ends_in_ns: standing.ends_in_ns.filter(|_| is_noted),
-        // What another node says tells no visit.
+        // Another node's word tells no visit.
         last_visit_ago_ns: (is_noted && why != Why::Fleet)
             .then(|| standing.ns_since(record.last())),
         shortage: shortage(standing.shortage, *now),

@@ -62,12 +62,12 @@ pub struct FleetStatus {
     /// The servers of the store that this node's letters about budgets go to, each with why some are lost there.
     #[serde(default)]
     pub letter_servers: BTreeMap<String, Option<String>>,
-    /// What is shared of known sources; `None`: nothing, or the node's version shares none.
+    /// Its part in sharing known sources; `None`: none, or its version shares none.
     #[serde(default)]
     pub sources: Option<FleetSources>,
 }
 
-/// What a node shares of known sources.
+/// A node's part in sharing known sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetSources {
     /// The sources that this node has proven, and says so.

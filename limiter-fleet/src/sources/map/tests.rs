@@ -55,7 +55,7 @@ fn the_later_letter_counts_and_nothing_repeated() {
         assert_eq!(news(&mut map, "b", ms, &[word(1, NOW_S + 5_000)]), 0);
     }
     assert_eq!(map.word(source(1), NOW_S), Some(later));
-    // What is taken back stays so.
+    // A word that is taken back stays so.
     assert_eq!(news(&mut map, "b", NOW - 7, &[word(1, 0)]), 1);
     assert_eq!(news(&mut map, "b", NOW - 8, &[later]), 0);
     assert_eq!(slot(&mut map, "b", NOW - 6, &[]), 0);
@@ -80,7 +80,7 @@ fn a_slot_is_all_that_a_node_says_of_it() {
     assert_eq!(slot(&mut map, "b", NOW - 3, &[]), 1);
     assert_eq!(news(&mut map, "b", NOW - 4, &[late]), 0);
     assert!(map.is_empty());
-    // Of another slot.
+    // A word of another slot.
     let other = (2..=255).find(|last| source(*last).slot() != source(1).slot());
     let part = Part::Slot(source(1).slot());
     let wrong = letter("b", NOW, part, &[word(other.unwrap(), NOW_S + 5)]);

@@ -147,7 +147,7 @@ fn a_node_that_starts_goes_on() {
     assert_eq!((sayings.len(), sayings.unsent()), (1, 0));
     sayings.say(word(1, NOW_S + 900), MARGIN_S, NOW);
     assert_eq!(sayings.unsent(), 0);
-    // What is not proven any more is taken back, by a later letter than all before.
+    // A source that is not proven any more is taken back, by a later letter than all before.
     sayings.keep(NOW, |_| false);
     let news = sayings.news(NOW - 50_000).unwrap();
     assert!(news.ms > letter.ms);

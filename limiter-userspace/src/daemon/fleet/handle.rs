@@ -58,7 +58,7 @@ pub(super) struct Told {
     pub(super) letters_error: Option<String>,
     /// The servers that letters go to, each with why some are lost there.
     pub(super) letter_servers: BTreeMap<String, Option<String>>,
-    /// What is shared of known sources; `None`: nothing.
+    /// Its part in sharing known sources; `None`: none.
     pub(super) sources: Option<FleetSources>,
     /// How many pushed policies were kept, refused and taken back.
     pub(super) pushes: BTreeMap<&'static str, u64>,

@@ -45,7 +45,7 @@ fn what_this_host_knows_counts_more() {
         assert_eq!(world.record, own, "{event:?}");
         world.after(OVER);
         assert_eq!(world.record, own, "{event:?}");
-        // What was heard before gives way to it, and does not come back.
+        // The word that was heard before gives way to it, and does not come back.
         let mut world = World::at_tick(9 * DAY);
         world.after(word(DAY, 39 * DAY, false));
         assert_eq!(world.after(event), Standing::Proven);

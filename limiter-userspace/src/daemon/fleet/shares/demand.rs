@@ -240,10 +240,10 @@ mod tests {
         assert_eq!(owner.look(210), 1_000);
         assert_eq!(owner.look(180), 1_000);
         assert_eq!(owner.look(400), 2_000);
-        // What comes in every other look.
+        // Packets that come in every other look.
         assert_eq!(owner.look(0), 2_000);
         assert_eq!(owner.look(400), 2_000);
-        // What falls, until it has fallen.
+        // A demand that falls, until it has fallen.
         assert_eq!(owner.look(200), 2_000);
         assert_eq!(owner.look(0), 2_000);
         assert_eq!(owner.look(0), 0);

@@ -282,7 +282,7 @@ impl Keeper {
         if new.is_empty() {
             return Ok(Vec::new());
         }
-        // What the kernel takes of them is found there at the next look, whatever fails.
+        // Those that the kernel takes are found there at the next look, whatever fails.
         let words: Vec<_> = new.iter().map(|owner| (owner.key, self.unknown)).collect();
         host.set_owners(&words)?;
         let numbers = host.numbers_of(words.iter().map(|(key, _)| key))?;

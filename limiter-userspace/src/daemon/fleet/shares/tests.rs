@@ -413,7 +413,7 @@ fn a_share_that_moves_brings_no_tokens() {
 /// A bank that waits for what others give back says it once, and whoever is asked goes by the last look.
 #[test]
 fn a_budget_that_moves_takes_few_notes() {
-    // Of a busy owner, and of a slow one.
+    // A busy owner, and a slow one.
     for (count, demand, ms) in [(20_000, 60_000, 5_000), (10, 6, 45_000)] {
         let mut world = World::of(1, 5, IdFormat::IpAddress, 1, rate(200.max(count), count), 0);
         world.run_for(3_000);

@@ -7,7 +7,7 @@ use limiter_datapath::kernel::Datapath;
 /// The kernel's counts of this network namespace, whose handshakes prove.
 const COUNTS: &str = "/proc/self/net/snmp";
 
-/// What has happened so far.
+/// The counts so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Happened {
     /// TCP connections that were opened, from here or from elsewhere; `None`: the kernel does not say.

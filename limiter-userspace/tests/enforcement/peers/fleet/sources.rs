@@ -193,7 +193,7 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
     fleet.stop()
 }
 
-/// What one node takes back, another may have proven itself.
+/// A source that one node takes back, another may have proven itself.
 #[test]
 fn a_node_speaks_for_itself_alone() -> Result<()> {
     let _turn = share_turn();

@@ -1,4 +1,4 @@
-//! Which server has which node's stream, as servers say.
+//! The server that has each node's stream, as servers say.
 
 use std::collections::HashMap;
 

@@ -87,7 +87,7 @@ struct Sending {
     place: Place,
     leaving: Receiver<Batch>,
     events: Sender<Event>,
-    /// What was told last of letters that the server has lost; `None`: nothing since it was connected.
+    /// The last word in the log about letters that the server has lost; `None`: nothing since it was connected.
     told: Option<Result<(), String>>,
 }
 
@@ -100,7 +100,7 @@ impl Sending {
             self.told = None;
             self.tell(Event::Gone(self.place.clone(), why)).await;
             sleep(jittered(PAUSE)).await;
-            // All that waited meanwhile is late.
+            // Letters that waited meanwhile are late.
             while self.leaving.try_recv().is_ok() {}
         }
         self.tell(Event::Idle(self.place.clone())).await;
