@@ -37,14 +37,7 @@ pub(crate) fn measure(
     interrupt: &Interrupt,
     mut progress: impl FnMut(&str),
 ) -> Result<Vec<Figure>> {
-    let terms = Terms {
-        layout: scenario.layout,
-        sources_log2: scenario.sources_log2,
-        per_second: PER_SECOND,
-        overridden: None,
-        sink: Sink::Everything,
-        draw: true,
-    };
+    let terms = terms(scenario);
     let frame = scenario.frame()?;
     let mut programs = Vec::new();
     for contender in contenders {
@@ -88,6 +81,17 @@ pub(crate) fn measure(
         .collect()
 }
 
+fn terms(scenario: &Scenario) -> Terms {
+    Terms {
+        layout: scenario.layout,
+        sources_log2: scenario.sources_log2,
+        per_second: PER_SECOND,
+        overridden: None,
+        sink: Sink::Everything,
+        draw: true,
+    }
+}
+
 /// A program to run repeatedly.
 #[derive(Clone, Copy)]
 struct Run<'a> {
@@ -123,5 +127,32 @@ impl Run<'_> {
             ran += u64::from(TIMES);
         }
         Ok(took.as_secs_f64() * 1e9 / to_f64(ran.max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_common::Layout;
+
+    use super::*;
+    use crate::contender::CONTENDERS;
+
+    /// A verifier that refuses a program is found out here, and not when somebody measures.
+    #[test]
+    fn every_program_loads_and_runs() -> Result<()> {
+        let scenario = Scenario::new(Layout::V4, 0);
+        let (terms, frame) = (terms(&scenario), scenario.frame()?);
+        let interrupt = Interrupt::watch()?;
+        for contender in CONTENDERS.iter().filter(|contender| contender.is_program()) {
+            let loaded = contender.load(&terms).context(contender.name)?;
+            let run = Run {
+                program: &loaded.context("no program")?,
+                frame: &frame,
+                cpus: 1,
+                interrupt: &interrupt,
+            };
+            run.until(LONGEST_WARM_UP, 1).context(contender.name)?;
+        }
+        Ok(())
     }
 }
