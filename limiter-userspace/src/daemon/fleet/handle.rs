@@ -196,3 +196,28 @@ impl Fleet {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+impl Fleet {
+    /// Returns a fleet without a store, of the node `a`.
+    pub(super) fn without_store() -> Self {
+        let name = |text: &str| text.try_into().expect("a name");
+        Self::new(Settings {
+            name: name("edge"),
+            node: name("a"),
+            members: None,
+            store: limiter_policy::fleet::StoreAddress {
+                tls: false,
+                user: None,
+                places: Vec::new(),
+                sentinel: None,
+                database: 0,
+            },
+            password_file: None,
+            key_file: "fleet.key".into(),
+            ca_file: None,
+            accept_policy: None,
+            known_sources: true,
+        })
+    }
+}

@@ -175,34 +175,12 @@ fn canaries(query: &PushQuery) -> Result<Canaries, PushingError> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_policy::fleet::{Fleet as Settings, StoreAddress};
-
     use std::time::Instant;
 
     use limiter_fleet::pushes::{Order, Step, Takers, Wish};
 
     use super::*;
     use crate::daemon::fleet::push::heard::OtherPush;
-
-    fn fleet() -> Fleet {
-        Fleet::new(Settings {
-            name: "edge".try_into().unwrap(),
-            node: "a".try_into().unwrap(),
-            members: None,
-            store: StoreAddress {
-                tls: false,
-                user: None,
-                places: Vec::new(),
-                sentinel: None,
-                database: 0,
-            },
-            password_file: None,
-            key_file: "fleet.key".into(),
-            ca_file: None,
-            accept_policy: None,
-            known_sources: true,
-        })
-    }
 
     fn refused(change: impl FnOnce(&mut PushQuery)) -> String {
         let mut query = PushQuery {
@@ -215,7 +193,7 @@ mod tests {
             yes: false,
         };
         change(&mut query);
-        fleet().push(query).unwrap_err().to_string()
+        Fleet::without_store().push(query).unwrap_err().to_string()
     }
 
     #[test]
@@ -229,14 +207,14 @@ mod tests {
         assert!(refused(|query| query.canary_for_ns = u64::MAX).contains("at most 30m"));
         let name = refused(|query| query.canaries = vec!["A b".to_owned()]);
         assert!(name.contains("'A b' is no name"));
-        let fleet = fleet();
+        let fleet = Fleet::without_store();
         assert!(fleet.push_status().is_err() && fleet.end_push(true).is_err());
     }
 
     #[test]
     fn a_push_of_another_node_is_confirmed_as_long_as_it_is_heard_of() {
         let push: PushId = "1700000000000 b".parse().unwrap();
-        let fleet = fleet();
+        let fleet = Fleet::without_store();
         let says = |ago, step, keep| {
             let order = Order {
                 push: push.clone(),

@@ -130,31 +130,10 @@ impl Servers {
 
 #[cfg(test)]
 mod tests {
-    use limiter_fleet::Name;
-    use limiter_policy::fleet::{Fleet as Settings, StoreAddress};
-
     use super::*;
 
     fn servers() -> Servers {
-        let name = |text| Name::try_from(text).unwrap();
-        let settings = Settings {
-            name: name("edge"),
-            node: name("a"),
-            members: None,
-            store: StoreAddress {
-                tls: false,
-                user: None,
-                places: Vec::new(),
-                sentinel: None,
-                database: 0,
-            },
-            password_file: None,
-            key_file: "fleet.key".into(),
-            ca_file: None,
-            accept_policy: None,
-            known_sources: true,
-        };
-        Servers::new(Arc::new(Fleet::new(settings)))
+        Servers::new(Arc::new(Fleet::without_store()))
     }
 
     fn place(number: usize) -> Place {
