@@ -72,13 +72,15 @@ fn crowd(pair: &Pair, limiter: &Limiter) -> Result<(Duration, u64)> {
                 client.spawn_scoped(scope, || fetch(pair, server))
             })
             .collect::<Result<_, _>>()?;
-        let mut longest = Duration::ZERO;
-        for client in clients {
-            let took = client.join().ok().context("a client panicked")?;
-            longest = longest.max(took?);
-        }
+        let took = clients
+            .into_iter()
+            .map(|client| client.join().ok().context("a client panicked")?);
+        let longest = took.collect::<Result<Vec<_>>>();
+        // Also when a client has failed, or nobody would ever be told.
         is_over.store(true, SeqCst);
-        Ok((longest, most.join().ok().context("it panicked")??))
+        let most = most.join().ok().context("it panicked")??;
+        let longest = longest?.into_iter().max();
+        Ok((longest.context("no client")?, most))
     })
 }
 
