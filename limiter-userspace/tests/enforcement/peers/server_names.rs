@@ -289,9 +289,15 @@ fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
         names::s_client(&pair, arguments)?;
         ensure!(counted(&limiter, "B")? == [0, 0], "{arguments:?}");
     }
-    names::s_client(&pair, &["-servername", "B.Example"])?;
-    let [passed, _] = counted(&limiter, "B")?;
-    ensure!(passed > 0);
+    // On a busy machine a connection may be over before the daemon has read its name.
+    for attempt in 0.. {
+        names::s_client(&pair, &["-servername", "B.Example"])?;
+        let [passed, _] = counted(&limiter, "B")?;
+        if passed > 0 {
+            break;
+        }
+        ensure!(attempt < 10, "no packet is counted by its name");
+    }
     ensure!(limiter.stop()?.success());
     Ok(())
 }
