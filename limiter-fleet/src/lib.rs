@@ -44,6 +44,7 @@ mod members;
 mod memory;
 mod message;
 mod name;
+mod names;
 mod node;
 pub mod pushes;
 mod renewals;

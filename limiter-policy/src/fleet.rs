@@ -2,6 +2,7 @@
 
 use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, path::PathBuf};
 
+use limiter_common::table::HashKey;
 use limiter_fleet::{Key, KeyError, Keys, Members, Name};
 
 use crate::file::{Unreadable, read_at_most};
@@ -45,6 +46,13 @@ impl Fleet {
             let names = lists.get(list).into_iter().flat_map(Members::names);
             names.map(ToOwned::to_owned).collect()
         })
+    }
+
+    /// Returns the secret by which all nodes number the names that packets ask for. It changes with the key that seals.
+    #[must_use]
+    pub fn names_key(&self, keys: &Keys) -> HashKey {
+        let [first, second] = keys.names_secret(&self.name);
+        HashKey { first, second }
     }
 }
 

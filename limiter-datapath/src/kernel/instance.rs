@@ -13,7 +13,6 @@ use aya::{
 use limiter_common::{
     answer::{MORE_BYTES, SHORTEST_FRAME, SocketFields},
     decide::Verdict,
-    name_hash::NameKeys,
     packet::TcpState,
     policy::Shape,
     reason::Action,
@@ -63,7 +62,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes and fills the maps; does not verify the program.
+    /// Makes and fills the maps; does not verify the program. Names have the policy's numbers, and places come from
+    /// the settings' secret.
     ///
     /// With `shared`, the instance shares buckets and counters with the other instances that were
     /// prepared with the same directory; without, it has its own.
@@ -75,11 +75,8 @@ impl Instance {
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let name_keys = NameKeys::new(&settings.hash_key);
-        let names = policy.names.slots(&name_keys);
-        let name_keys = InMap(name_keys);
+        let name_keys = InMap(*policy.name_keys);
         let shape = Shape {
-            name_slots: u32::try_from(names.len()).unwrap_or(u32::MAX),
             interface: interface_number,
             table_lines: BucketSizes::new(settings.buckets).table_lines,
             when_full: settings.buckets.when_full as u32,
@@ -103,7 +100,7 @@ impl Instance {
             .override_global("SOCKET_FIELDS", &socket_fields, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .override_global("RECORDS_OFFENDERS", &records_offenders, true);
-        tables::size(&mut loader, policy, &names);
+        tables::size(&mut loader, policy, &policy.name_slots);
         if let Some(directory) = shared {
             let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
             for name in names {
@@ -111,7 +108,7 @@ impl Instance {
             }
         }
         let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
-        tables::write(&mut ebpf, policy, &names)?;
+        tables::write(&mut ebpf, policy, &policy.name_slots)?;
         Ok(Self {
             ebpf,
             frames: Frames::of_this_kernel(),

@@ -1,6 +1,7 @@
 //! The settings of instances.
 
 use limiter_common::{
+    name_hash::NameKeys,
     policy::Shape,
     standing::{self, Settings as Standing},
     table::HashKey,
@@ -51,6 +52,8 @@ pub struct Settings {
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
     pub(super) hash_key: HashKey,
+    /// The secret of the numbers of names, if all nodes of a fleet have them alike; `None`: that of the table.
+    pub(super) names_key: Option<HashKey>,
 }
 
 /// Which verdicts the program logs.
@@ -99,16 +102,18 @@ impl Settings {
                 first: getrandom::u64().map_err(DatapathError::Random)?,
                 second: getrandom::u64().map_err(DatapathError::Random)?,
             },
+            names_key: None,
         })
     }
 
-    /// Takes what a configuration says, and keeps the secret.
+    /// Takes what a configuration says, and keeps the secret of the table.
     #[must_use]
     pub const fn with(self, config: &Config, log: LogLevel) -> Self {
         Self {
             buckets: config.buckets,
             offenders: config.offenders,
             bans: config.bans,
+            names_key: config.names_key,
             log,
             ..self
         }
@@ -116,9 +121,15 @@ impl Settings {
 }
 
 impl Settings {
-    /// Returns a policy with the secret, by which it finds places as the kernel's programs do.
+    /// Returns a policy with the secrets, by which it finds places and names as the kernel's programs do.
     pub(super) fn keyed(&self, policy: CompiledPolicy) -> CompiledPolicy {
-        policy.keyed(self.hash_key)
+        policy.keyed(self.hash_key, self.name_keys())
+    }
+
+    /// Returns the secrets of the numbers of names.
+    #[must_use]
+    pub fn name_keys(&self) -> NameKeys {
+        NameKeys::new(&self.names_key.unwrap_or(self.hash_key))
     }
 
     /// Returns all of the shape by which sources are known, for a policy with these settings of

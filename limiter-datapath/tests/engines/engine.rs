@@ -18,6 +18,7 @@ use limiter_common::{
     dns::ask_frame,
     judged::Packet,
     limit::LimitId,
+    name_hash::NameKeys,
     owner::BucketKey,
     packet::{Asked, Facts, Frame as _, TcpState, parse},
     policy::{classify, with_overrides},
@@ -58,6 +59,12 @@ pub(crate) const START: u64 = 1_000_000_000_000;
 const HASH_KEY: HashKey = HashKey {
     first: 0x0123_4567_89ab_cdef,
     second: 0xfedc_ba98_7654_3210,
+};
+
+/// It numbers names, which a fleet's nodes do alike.
+const NAMES_KEY: HashKey = HashKey {
+    first: 0x1032_5476_98ba_dcfe,
+    second: 0xefcd_ab89_6745_2301,
 };
 
 pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
@@ -151,7 +158,7 @@ impl Engines {
             },
             ..Buckets::default()
         };
-        let tables = tables.keyed(HASH_KEY);
+        let tables = tables.keyed(HASH_KEY, NameKeys::new(&NAMES_KEY));
         let trial = Trial::with_same_secret(&tables, buckets, Offenders::default())?;
         let reputation = MemoryReputation {
             sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
@@ -539,7 +546,7 @@ impl Engines {
         let shares = mem::take(&mut self.tables.owner_shares);
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
             .expect("the test's policy compiles")
-            .keyed(HASH_KEY);
+            .keyed(HASH_KEY, NameKeys::new(&NAMES_KEY));
         self.tables.current_rates = rates;
         self.tables.owner_shares = shares;
         self.buckets.set_units(self.tables.units.clone());

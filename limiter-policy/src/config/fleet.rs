@@ -6,7 +6,7 @@ use std::{
 };
 
 use limiter_common::limit::Cost;
-use limiter_fleet::{Members, Name};
+use limiter_fleet::{Keys, Members, Name};
 
 use super::{
     Buckets, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
@@ -37,7 +37,7 @@ pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
     directory: Option<&Path>,
-) -> Option<Fleet> {
+) -> Option<(Fleet, Keys)> {
     let known = [
         STORE,
         SENTINEL,
@@ -74,7 +74,7 @@ pub(super) fn read<'n>(
         (Some(node), None) => Some(read_members(reader, (NODES, node), this.as_ref())),
         (node, Some(next)) => Some(read_between(reader, node, next, this.as_ref())),
     };
-    let key_file = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
+    let key = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
         reader,
         &fields,
@@ -107,7 +107,8 @@ pub(super) fn read<'n>(
         let message = "has no effect without TLS: begin the store's address with 'rediss://'";
         reader.error(node.at, format!("{CA_FILE} {message}"));
     }
-    Some(Fleet {
+    let (key_file, keys) = key??;
+    let fleet = Fleet {
         name: name?,
         node: this?,
         members: match members {
@@ -115,9 +116,9 @@ pub(super) fn read<'n>(
             None => None,
         },
         store,
-        password_file: password_file?,
-        key_file: key_file??,
-        ca_file: ca_file?,
+        password_file: password_file?.map(|(path, _)| path),
+        key_file,
+        ca_file: ca_file?.map(|(path, _)| path),
         accept_policy: match accepts {
             Some(accepts) => Some(accepts?),
             None => None,
@@ -126,7 +127,8 @@ pub(super) fn read<'n>(
             Some(sources) => sources?,
             None => true,
         },
-    })
+    };
+    Some((fleet, keys))
 }
 
 fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) -> Option<Name> {
@@ -279,7 +281,7 @@ fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     }
 }
 
-/// Returns the path of a file that holds what it should; `None`, which is noted: it does not.
+/// Returns the path of a file, and what it holds, as it should; `None`, which is noted: it does not.
 #[expect(
     clippy::option_option,
     reason = "a file may be wrong, or not be named, which is right for some"
@@ -290,15 +292,17 @@ fn read_file<'n, T, E: Display>(
     field: &str,
     directory: Option<&Path>,
     read: impl FnOnce(&Path) -> Result<T, E>,
-) -> Option<Option<PathBuf>> {
+) -> Option<Option<(PathBuf, T)>> {
     let Some(node) = fields.get(field) else {
         return Some(None);
     };
     let name = reader.text(node, "a file's name")?;
     let path = named_path(reader, node.at, name, directory)?;
-    if let Err(error) = read(&path) {
-        reader.error(node.at, format!("the file '{}' {error}", path.display()));
-        return None;
+    match read(&path) {
+        Ok(content) => Some(Some((path, content))),
+        Err(error) => {
+            reader.error(node.at, format!("the file '{}' {error}", path.display()));
+            None
+        }
     }
-    Some(Some(path))
 }

@@ -272,7 +272,7 @@ pub(super) fn read<'n>(
         mode,
     };
     let (rates, ceiling) = read_rates(reader, name, &fields, kind);
-    let fleet = scope::read(reader, &fields, kind, per_name);
+    let fleet = scope::read(reader, &fields, kind);
     let reserve = reserve::read(reader, &fields, context, &rates);
     if ceiling.is_some() {
         reserve::refuse_tokens(reader, &fields, reserve.as_ref(), "count: auto");

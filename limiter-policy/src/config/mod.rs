@@ -73,6 +73,7 @@ mod traffic_server;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use limiter_common::table::HashKey;
 
 pub use self::{
     bans::Bans,
@@ -119,6 +120,9 @@ pub struct Config {
     pub control: Control,
     /// The fleet that this host belongs to; `None`: it is alone.
     pub fleet: Option<Fleet>,
+    /// The secret by which all its nodes number the names that packets ask for; `None`: no limit needs that, and
+    /// each host has a secret of its own.
+    pub names_key: Option<HashKey>,
     /// Where the policy's lists get their addresses, in the policy's order.
     pub lists: Vec<ListSource>,
     /// The content of each list's files, by the list's name, in the order of the files.

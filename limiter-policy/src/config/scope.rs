@@ -1,9 +1,6 @@
 //! The field `scope` of limits: whether each host has the budget, or the fleet has it in common.
 
-use limiter_common::{
-    limit::{Cost, IdFormat, NameKind},
-    strategy::Strategy,
-};
+use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
     diagnostics::FilePosition,
@@ -24,7 +21,6 @@ pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     kind: automatic::Kind,
-    per_name: Option<NameKind>,
 ) -> Option<FilePosition> {
     let (name, node) = fields.named(FIELD)?;
     let is_of_fleet = reader.choice(node, FIELD, [(HOST, false), (FLEET, true)])?;
@@ -36,7 +32,7 @@ pub(super) fn read<'n>(
     } else if rate::is_absent(fields) {
         Some(format!("needs {}", rate::EXPECTED))
     } else {
-        misfit(kind, per_name).map(|why| format!("is not for {why}"))
+        misfit(kind).map(|why| format!("is not for {why}"))
     };
     match problem {
         Some(problem) => {
@@ -59,19 +55,12 @@ pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
 }
 
 /// Says what kind of limit the fleet cannot have in common, and why; `None`: it can have this one.
-fn misfit(kind: automatic::Kind, per_name: Option<NameKind>) -> Option<String> {
+fn misfit(kind: automatic::Kind) -> Option<String> {
     let automatic::Kind {
-        id_format,
         context: RateContext { cost, strategy },
         mode,
+        id_format: _,
     } = kind;
-    let name_kind = per_name.or(id_format.and_then(IdFormat::name_kind));
-    if let Some(name_kind @ (NameKind::Domain | NameKind::Question)) = name_kind {
-        return Some(format!(
-            "id {}: each host numbers them by a secret of its own",
-            name_kind.name()
-        ));
-    }
     if let Some(cost) = cost
         && !matches!(cost, Cost::Packets | Cost::Bytes | Cost::NewConnections)
     {

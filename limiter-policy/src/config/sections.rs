@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use limiter_common::reason::Action;
-use limiter_fleet::Members;
+use limiter_fleet::{Keys, Members};
 
 use super::{
     Config, answers, assemble, bans, buckets,
@@ -166,7 +166,7 @@ pub(super) fn read(
         .chain(of_limits.flat_map(|(_, limit)| [&limit.exclude, &limit.block]))
         .for_each(|named| lists.add_written(named));
     let (until_known, known_names) = setting(&mut reader, &fields, NAMES, names_section::read);
-    let fleet = fleet(&mut reader, &fields, directory);
+    let (fleet, keys) = fleet(&mut reader, &fields, directory).unzip();
     let members = fleet.as_ref().and_then(|fleet| fleet.members.as_ref());
     let parts = assemble::Parts {
         lists: &lists,
@@ -213,6 +213,9 @@ pub(super) fn read(
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     assemble::check_scope(&parts.limits, buckets, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
+    let of_fleet = fleet.as_ref().zip(keys);
+    let names_key = of_fleet.filter(|_| policy.needs_names_alike());
+    let names_key = names_key.map(|(fleet, keys)| fleet.names_key(&keys));
     Some(Config {
         files: problems.files_read().to_vec(),
         interfaces,
@@ -225,6 +228,7 @@ pub(super) fn read(
         page,
         control,
         fleet,
+        names_key,
         lists: lists.sources,
         feeds: lists.feeds,
         secrets,
@@ -257,12 +261,12 @@ fn state<'n>(
     settings::read_state(reader, node, directory)
 }
 
-/// Reads the fleet that the host belongs to; `None`: it is alone, or an error is noted.
+/// Reads the fleet that the host belongs to, with its keys; `None`: it is alone, or an error is noted.
 fn fleet<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     directory: Option<&Path>,
-) -> Option<Fleet> {
+) -> Option<(Fleet, Keys)> {
     fleet::read(reader, fields.get(FLEET)?, directory)
 }
 

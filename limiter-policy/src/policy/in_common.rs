@@ -1,9 +1,12 @@
 //! Budgets that a fleet has in common: each node has a part of the burst and of the rate.
 
-use limiter_common::{limit::Cost, strategy::gcra::Parts};
+use limiter_common::{
+    limit::{Cost, NameKind},
+    strategy::gcra::Parts,
+};
 use limiter_fleet::{Share, floor_among};
 
-use super::{Limit, Rate};
+use super::{Limit, Policy, Rate};
 
 /// The length of the longest frame of most networks, in bytes.
 pub const LONGEST_FRAME: u64 = 1_514;
@@ -47,6 +50,27 @@ impl Limit {
         owners(self) == owners(other)
             && terms(self) == terms(other)
             && self.overrides == other.overrides
+    }
+}
+
+impl Limit {
+    /// Returns whether a fleet has in common the budgets of owners that are numbered by a secret, which all nodes must
+    /// have alike.
+    #[must_use]
+    pub fn needs_names_alike(&self) -> bool {
+        self.fleet_nodes.is_some()
+            && matches!(
+                self.name_kind(),
+                Some(NameKind::Domain | NameKind::Question)
+            )
+    }
+}
+
+impl Policy {
+    /// Returns whether any of its limits [does](Limit::needs_names_alike).
+    #[must_use]
+    pub fn needs_names_alike(&self) -> bool {
+        self.limits.iter().any(Limit::needs_names_alike)
     }
 }
 

@@ -9,11 +9,23 @@ const RATE: &str = "burst: 1000, count: 10000, period: 1s";
 
 /// Loads a limit in the first line, a section `fleet` with these fields more in the second, and more.
 fn load_with(limit: &str, fleet: &str, more: &str) -> Result<Config, Vec<String>> {
-    let least = "store: 'redis://127.0.0.1', name: edge, node: a, key-file: fleet.key";
+    load_of("edge", KEY, limit, fleet, more)
+}
+
+/// Does the same of the fleet with that name and key.
+fn load_of(
+    name: &str,
+    key: &[u8],
+    limit: &str,
+    fleet: &str,
+    more: &str,
+) -> Result<Config, Vec<String>> {
+    let least = format!("store: 'redis://127.0.0.1', name: {name}, node: a, key-file: fleet.key");
     let configuration = format!("limits: {{All: {{{limit}}}}}\nfleet: {{{least}{fleet}}}\n{more}");
     load(&[
         ("limiter.yaml", configuration.as_bytes()),
-        ("fleet.key", KEY),
+        ("fleet.key", key),
+        ("suffixes.dat", b"test\n"),
     ])
 }
 
@@ -72,14 +84,6 @@ fn limits_that_a_fleet_cannot_have_in_common() {
     wrong(
         &total(&format!("scope: flet, {RATE}")),
         "unknown scope 'flet', did you mean 'fleet'?",
-    );
-    wrong(
-        &format!("id: question, cost: packets, scope: fleet, {RATE}"),
-        "'scope: fleet' is not for id question: each host numbers them by a secret of its own",
-    );
-    wrong(
-        &format!("id: [ipAddress, domain], cost: packets, scope: fleet, {RATE}"),
-        "'scope: fleet' is not for id domain: each host numbers them by a secret of its own",
     );
     wrong(
         &format!("id: ipAddress, cost: handshakes, scope: fleet, {RATE}"),
@@ -162,6 +166,16 @@ fn limits_by_owner_that_a_fleet_has_in_common() {
     let zones = "zones: [example.org]";
     let limit = format!("id: zone, cost: packets, scope: fleet, {RATE}");
     assert_eq!(nodes_of(&limit, zones), Some(2));
+    for id in [
+        "question",
+        "domain",
+        "[ipAddress, domain]",
+        "[regId, question]",
+    ] {
+        let limit = format!("id: {id}, cost: packets, scope: fleet, {RATE}");
+        let more = "public-suffixes: {file: suffixes.dat}\nsubscribers: {7: [192.0.2.0/24]}";
+        assert_eq!(nodes_of(&limit, more), Some(2), "{id}");
+    }
     check(
         &format!("id: ipAddress, cost: packets, scope: fleet, {RATE}"),
         ", nodes: [a, b]",
@@ -180,6 +194,34 @@ fn limits_by_owner_that_a_fleet_has_in_common() {
              own",
         ],
     );
+}
+
+/// Names that packets ask for are numbered by the fleet's key only where nodes must number them alike.
+#[test]
+fn names_are_numbered_by_the_fleets_key() {
+    let names_key = |name: &str, key: &[u8], limit: &str| {
+        let limit = format!("{limit}, cost: packets, {RATE}");
+        let config = load_of(name, key, &limit, ", nodes: [a, b]", "").unwrap();
+        config.names_key
+    };
+    let of = |limit: &str| names_key("edge", KEY, limit);
+    let question = "id: question, scope: fleet";
+    let key = of(question).unwrap();
+    assert_eq!(of("id: [ipAddress, question], scope: fleet"), Some(key));
+    for limit in ["id: question", "id: ipAddress, scope: fleet"] {
+        assert_eq!(of(limit), None, "{limit}");
+    }
+    // The key that seals counts.
+    let other: Vec<u8> = KEY.iter().rev().copied().collect();
+    let both = [KEY, &other].join(&b'\n');
+    assert_eq!(names_key("edge", &both, question), Some(key));
+    let of_others = [
+        names_key("edge", &other, question),
+        names_key("core", KEY, question),
+    ];
+    for of_other in of_others {
+        assert_ne!(of_other.unwrap(), key);
+    }
 }
 
 #[test]

@@ -67,6 +67,7 @@ overrides:
             group: Some("adm".to_owned()),
         },
         fleet: None,
+        names_key: None,
         lists: vec![],
         feeds: BTreeMap::new(),
         secrets: None,

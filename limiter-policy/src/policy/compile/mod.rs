@@ -99,7 +99,7 @@ pub struct CompiledPolicy {
     /// Those of its section `server-names` by the numbers that buckets name them by, if a limit tells them
     /// apart.
     pub server_names_by_number: HashMap<u64, DnsName>,
-    /// The secrets of the hash of names, from the shape's key.
+    /// The secrets of the hash of names.
     pub name_keys: Arc<NameKeys>,
     /// The slots of its names, by those.
     pub name_slots: Vec<NameSlot>,
@@ -223,11 +223,11 @@ impl CompiledPolicy {
         })
     }
 
-    /// Returns the same policy with a secret, by which it finds places and names as the kernel's programs
+    /// Returns the same policy with secrets, by which it finds places and names as the kernel's programs
     /// do.
     #[must_use]
-    pub fn keyed(mut self, hash_key: HashKey) -> Self {
-        self.name_keys = Arc::new(NameKeys::new(&hash_key));
+    pub fn keyed(mut self, hash_key: HashKey, name_keys: NameKeys) -> Self {
+        self.name_keys = Arc::new(name_keys);
         self.name_slots = self.names.slots(&self.name_keys);
         self.shape.name_slots = index(self.name_slots.len());
         self.shape.hash_key = hash_key;

@@ -227,7 +227,12 @@ impl Node {
         let datapath = self.daemon.datapath();
         let manifest = datapath.manifest();
         if self.policy.0 != manifest.generation {
-            self.policy = (manifest.generation, policy::digest(&manifest.policy));
+            let mut digest = policy::digest(&manifest.policy);
+            // It decides otherwise where it numbers names otherwise.
+            if manifest.policy.needs_names_alike() {
+                digest ^= manifest.settings.name_keys().fingerprint();
+            }
+            self.policy = (manifest.generation, digest);
         }
         let version = env!("CARGO_PKG_VERSION");
         Beat::new(

@@ -31,14 +31,14 @@ pub(super) struct Joint {
 }
 
 impl Joint {
-    /// Returns what is in common among so many nodes; `None`: nothing is.
-    pub(super) fn of(limit: &Limit, nodes: u32, begins_ns: u64) -> Option<Self> {
+    /// Returns what is in common among so many nodes, which number names with that fingerprint; `None`: nothing is.
+    pub(super) fn of(limit: &Limit, nodes: u32, names: u64, begins_ns: u64) -> Option<Self> {
         if limit.fleet_nodes != Some(nodes) || limit.mode == Mode::Off {
             return None;
         }
         Some(Self {
             rate: limit.default?,
-            name: LimitName::of(&terms(limit)),
+            name: LimitName::of(&terms(limit, names)),
             limit: limit.clone(),
             begins_ns,
             has_begun: false,
@@ -97,12 +97,51 @@ impl Joint {
 }
 
 /// Returns the terms of a limit that all nodes must have alike, or they have no budgets in common: other terms
-/// are other budgets.
-fn terms(limit: &Limit) -> Vec<u8> {
+/// are other budgets. Where names are numbered otherwise, others have the same number.
+fn terms(limit: &Limit, names: u64) -> Vec<u8> {
     let id = (limit.id_format.name(), limit.per_name, limit.cost.name());
     let lengths = [Family::V4, Family::V6].map(|family| limit.prefix_length(family));
     let overrides = limit.overrides.iter().map(|one| (&one.id, &one.rate));
     let overrides: Vec<_> = overrides.collect();
     let terms = (&limit.name, id, lengths, &limit.default, overrides);
-    serde_json::to_vec(&terms).expect("memory takes all terms")
+    let mut terms = serde_json::to_vec(&terms).expect("memory takes all terms");
+    if limit.needs_names_alike() {
+        terms.extend(names.to_be_bytes());
+    }
+    terms
+}
+
+#[cfg(test)]
+mod tests {
+    use limiter_common::limit::{BUILT_IN, NameKind};
+
+    use super::*;
+
+    #[test]
+    fn names_that_are_numbered_otherwise_are_other_owners() {
+        let name = |id_format, per_name, names| {
+            let limit = Limit {
+                id_format,
+                per_name,
+                fleet_nodes: Some(2),
+                ..Limit::of_built_in(&BUILT_IN[0], None)
+            };
+            LimitName::of(&terms(&limit, names))
+        };
+        let address = IdFormat::IpAddress;
+        for (id_format, per_name, is_same) in [
+            (address, None, true),
+            (IdFormat::Zone, None, true),
+            (IdFormat::ServerName, None, true),
+            (address, Some(NameKind::Zone), true),
+            (IdFormat::Domain, None, false),
+            (IdFormat::Question, None, false),
+            (address, Some(NameKind::Domain), false),
+            (IdFormat::RegId, Some(NameKind::Question), false),
+        ] {
+            let of = |names| name(id_format, per_name, names);
+            assert_eq!(of(1), of(1));
+            assert_eq!(of(1) == of(2), is_same, "{id_format:?} {per_name:?}");
+        }
+    }
 }

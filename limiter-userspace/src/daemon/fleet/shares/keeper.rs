@@ -105,14 +105,14 @@ impl Keeper {
         }
     }
 
-    /// Goes on with the limits of the policy in force. One whose terms have changed has other budgets, and
-    /// stays at its floor until it begins.
-    pub(super) fn follow(&mut self, limits: &[Limit], now_ns: u64) {
+    /// Goes on with the limits of the policy in force, which numbers names with that fingerprint. One whose terms have
+    /// changed has other budgets, and stays at its floor until it begins.
+    pub(super) fn follow(&mut self, limits: &[Limit], names: u64, now_ns: u64) {
         let mut before = std::mem::take(&mut self.joints);
         let nodes = self.members.floors();
         let begins_ns = now_ns.saturating_add(self.memory.terms().silent_ns());
         for limit in limits {
-            let Some(joint) = Joint::of(limit, nodes, begins_ns) else {
+            let Some(joint) = Joint::of(limit, nodes, names, begins_ns) else {
                 continue;
             };
             let same = before.remove(&joint.name).filter(|old| old.is_same(&joint));

@@ -124,7 +124,9 @@ impl ShareNode {
         let manifest = datapath.manifest();
         if self.generation != Some(manifest.generation) {
             self.generation = Some(manifest.generation);
-            self.keeper.follow(&manifest.policy.limits, monotonic_now());
+            let names = manifest.settings.name_keys().fingerprint();
+            self.keeper
+                .follow(&manifest.policy.limits, names, monotonic_now());
         }
     }
 

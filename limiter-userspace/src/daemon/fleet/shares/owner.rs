@@ -134,6 +134,21 @@ mod tests {
                 vec![BucketKey::of_subscriber(id, 1).with_name(NameKind::Zone, 2)],
             ),
             (
+                limit(IdFormat::IpAddress, Some(NameKind::Domain)),
+                vec![
+                    address(v4, 32).with_name(NameKind::Domain, u64::MAX),
+                    address(v6, 64).with_name(NameKind::Domain, u64::MAX),
+                ],
+            ),
+            (
+                limit(IdFormat::Domain, None),
+                vec![BucketKey::of_number(id, NamedBy::Domain, u64::MAX)],
+            ),
+            (
+                limit(IdFormat::Question, None),
+                vec![BucketKey::of_number(id, NamedBy::Question, 5)],
+            ),
+            (
                 limit(IdFormat::Destination, None),
                 vec![
                     BucketKey::of_destination(id, v4),
@@ -174,6 +189,7 @@ mod tests {
             id: [1; 16],
             ..owner_of(&BucketKey::of_host(id))
         };
-        assert_eq!(key_of(&all[9].0, &total), None);
+        let of_all = &all[all.len() - 1].0;
+        assert_eq!(key_of(of_all, &total), None);
     }
 }

@@ -116,7 +116,7 @@ impl World {
         );
         let hasty_ns = if self.is_hasty { 2_100 * MS } else { 0 };
         let now_ns = (self.now_ms * MS).saturating_sub(hasty_ns);
-        keeper.follow(std::slice::from_ref(&self.limit), now_ns);
+        keeper.follow(std::slice::from_ref(&self.limit), 0, now_ns);
         keeper
     }
 
@@ -173,7 +173,7 @@ impl World {
         }
         let host = &mut self.hosts[number];
         let keeper = host.keeper.as_mut().unwrap();
-        keeper.follow(std::slice::from_ref(&self.limit), self.now_ms * MS);
+        keeper.follow(std::slice::from_ref(&self.limit), 0, self.now_ms * MS);
         let said = keeper.look(&host.model);
         self.send(number, said);
     }

@@ -98,7 +98,7 @@ impl Costs {
         let hosts = members.names().map(|name| {
             let node = members.node(name).unwrap();
             let mut keeper = Keeper::new(0, members.clone(), node, Terms::DEFAULT, 1);
-            keeper.follow(std::slice::from_ref(&limit), 0);
+            keeper.follow(std::slice::from_ref(&limit), 0, 0);
             (Model::new(whole(rate), floor_of(members.count())), keeper)
         });
         Self {

@@ -13,7 +13,7 @@ fn owners_without_room_stay_at_home() {
     let of_all = limit(all, IdFormat::Total, rate, &members);
     let model = Model::new(whole(rate), floor_of(members.count()));
     let mut keeper = Keeper::new(0, members.clone(), node, Terms::DEFAULT, 1);
-    keeper.follow(std::slice::from_ref(&of_each), 0);
+    keeper.follow(std::slice::from_ref(&of_each), 0, 0);
 
     let address = |number: u32| Address::v4((0x0a00_0000 + number).to_be_bytes());
     let owners = (0..20_000).map(|number| BucketKey::of_source(each, address(number), 32));
@@ -27,7 +27,7 @@ fn owners_without_room_stay_at_home() {
     };
     look(&mut keeper, 3_000);
     assert_eq!(model.words(), MOST_HOT);
-    keeper.follow(&[of_each, of_all], 3_100 * MS);
+    keeper.follow(&[of_each, of_all], 0, 3_100 * MS);
     look(&mut keeper, 3_200);
     look(&mut keeper, 6_000);
     assert_eq!(model.words(), MOST_HOT + 1);
