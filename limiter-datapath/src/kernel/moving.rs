@@ -4,9 +4,13 @@
 //! makes some, and a smaller one takes some. Whoever may make none charges the bucket for them.
 
 use limiter_common::{
-    limit::{LimitId, NamedBy},
+    address::Address,
+    dns::slot_of,
+    limit::{LimitId, NameKind, NamedBy},
+    name_hash::hash_of_name,
     owner::{BucketKey, Owner},
-    policy::{LimitEntry, classify},
+    packet::Asked,
+    policy::{LimitEntry, classify, rate_index, with_overrides},
     strategy::{
         Parameters,
         gcra::{OwnerShare, Parts, ShareWord},
@@ -17,6 +21,9 @@ use super::{
     BucketMaps, Datapath, DatapathError, ReputationMaps, grace::wait_for_running_programs,
     monotonic_now,
 };
+
+/// An address of no host, which stands for any that nothing names.
+const UNNAMED: Address = Address::v4([0; 4]);
 
 /// The shares in force of limits in common.
 #[derive(Clone, Copy)]
@@ -146,17 +153,54 @@ impl Datapath {
         if !policy.shape.is_in_common(limit_index) {
             return None;
         }
-        let class = match key.owner() {
-            Owner::Source { address, .. } => classify(policy, &address),
-            Owner::Number(NamedBy::Subscriber, number) => {
-                let mut classes = policy.classes.iter();
-                classes.find(|class| class.subscriber == number)
-            }
-            // Neither names nor destinations have overrides, nor has the host.
-            Owner::Number(..) | Owner::Destination(_) => None,
+        let source = match key.owner() {
+            Owner::Source { address, .. } => address,
+            Owner::Number(NamedBy::Subscriber, number) => self.source_of(number)?,
+            // Its limit has overrides for no source.
+            Owner::Number(..) | Owner::Destination(_) => UNNAMED,
         };
-        let rate_index = class.map_or(limit_index, |class| class.rate_index(limit_index));
+        let class = classify(policy, &source)?;
+        let asked = with_overrides(policy, &source, class, &self.asked_for_by(key));
+        let rate_index = rate_index(policy, class, &asked, limit_index);
         Some((entry, policy.rates.get(rate_index as usize)?))
+    }
+
+    /// Returns an address of a subscriber, at either end of a prefix; of one that the policy does not name, an address
+    /// that nothing names. `None`: all these are other subscribers'.
+    fn source_of(&self, subscriber: u64) -> Option<Address> {
+        let Some(prefixes) = self.manifest.policy.subscribers.get(&subscriber) else {
+            return Some(UNNAMED);
+        };
+        let ends = prefixes
+            .iter()
+            .flat_map(|prefix| [prefix.network(), prefix.broadcast()]);
+        let is_of_it = |source: &Address| {
+            classify(&self.policy, source).is_some_and(|class| class.subscriber == subscriber)
+        };
+        ends.map(Address::from).find(is_of_it)
+    }
+
+    /// Returns what packets ask for that are charged to a bucket, as far as overrides for it go.
+    fn asked_for_by(&self, key: &BucketKey) -> Asked {
+        let policy = &self.policy;
+        let beside = key.name();
+        let hash = match (key.owner(), beside) {
+            (_, Some((NameKind::Zone, number))) | (Owner::Number(NamedBy::Zone, number), _) => {
+                let zone = policy.zones.get(&number);
+                zone.map(|zone| hash_of_name(&policy.name_keys, &zone.wire()))
+            }
+            (_, Some((_, number)))
+            | (
+                Owner::Number(NamedBy::Domain | NamedBy::Question | NamedBy::ServerName, number),
+                _,
+            ) => Some(number),
+            _ => None,
+        };
+        let slot = hash.and_then(|hash| slot_of(policy, hash));
+        Asked {
+            overrides: slot.map_or(0, |slot| slot.overrides),
+            ..Asked::NOTHING
+        }
     }
 
     /// Returns the share in force of a bucket at the time `now_ns`; `None`: its limit is not in common.

@@ -231,16 +231,6 @@ pub(super) fn check_limits(
         let least = in_common::least_burst(limit.cost, nodes);
         for (part, rate) in limit.rates.iter().enumerate() {
             let others = overrides.get(&(index, part)).into_iter().flatten();
-            if limit.is_of_names()
-                && let Some(other) = others.clone().next()
-            {
-                let message = format!(
-                    "'scope: fleet' is not for overrides of names: leave out '{}', or give it a limit of \
-                     its own",
-                    other.id
-                );
-                problems.note_at(position, message);
-            }
             let mut wanting = others.filter(|other| other.rate.burst < least);
             if rate.burst < least {
                 problems.note_at(position, too_small(limit.cost, nodes, least, None));

@@ -1,7 +1,7 @@
 //! One limit of the section `limits`: a built-in one, or one that the file defines.
 
 use limiter_common::{
-    limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NameKind, NamedBy},
+    limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NameKind},
     strategy::Strategy,
 };
 
@@ -153,12 +153,6 @@ impl Definition {
     pub(super) fn part_names(&self) -> impl Iterator<Item = String> {
         let parts = self.parts().unwrap_or(1);
         (0..parts).map(|part| policy::part_name(&self.name, part))
-    }
-
-    /// Returns whether names own its buckets, alone or beside a source.
-    pub(super) fn is_of_names(&self) -> bool {
-        let named_by = self.id_format.named_by();
-        self.per_name.is_some() || named_by.is_some_and(NamedBy::is_name)
     }
 
     /// Returns what its rates and those of its overrides must fit.

@@ -62,14 +62,18 @@ fn misfit(kind: automatic::Kind) -> Option<String> {
         id_format: _,
     } = kind;
     if let Some(cost) = cost
-        && !matches!(cost, Cost::Packets | Cost::Bytes | Cost::NewConnections)
+        && !matches!(
+            cost,
+            Cost::Packets | Cost::Bytes | Cost::NewConnections | Cost::NewNames
+        )
     {
         return Some(format!(
-            "cost {}, only for cost {}, {} and {}: packets are charged to them",
+            "cost {}, only for cost {}, {}, {} and {}: packets are charged to them",
             cost.name(),
             Cost::Packets.name(),
             Cost::Bytes.name(),
-            Cost::NewConnections.name()
+            Cost::NewConnections.name(),
+            Cost::NewNames.name()
         ));
     }
     if let Some(strategy) = strategy.filter(|strategy| *strategy != Strategy::Gcra) {

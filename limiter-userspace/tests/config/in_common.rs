@@ -87,8 +87,8 @@ fn limits_that_a_fleet_cannot_have_in_common() {
     );
     wrong(
         &format!("id: ipAddress, cost: handshakes, scope: fleet, {RATE}"),
-        "'scope: fleet' is not for cost handshakes, only for cost packets, bytes and new-connections: packets \
-         are charged to them",
+        "'scope: fleet' is not for cost handshakes, only for cost packets, bytes, new-connections and new-names: \
+         packets are charged to them",
     );
     wrong(
         "id: total, cost: connections, scope: fleet, limit: 50",
@@ -163,9 +163,12 @@ fn limits_by_owner_that_a_fleet_has_in_common() {
                        overrides: {'All:7': {burst: 40, count: 1, period: 1s}}";
     let limit = format!("id: regId, cost: new-connections, scope: fleet, {RATE}");
     assert_eq!(nodes_of(&limit, subscribers), Some(2));
-    let zones = "zones: [example.org]";
-    let limit = format!("id: zone, cost: packets, scope: fleet, {RATE}");
-    assert_eq!(nodes_of(&limit, zones), Some(2));
+    let zones =
+        "zones: [example.org]\noverrides: {'All:example.org': {burst: 40, count: 1, period: 1s}}";
+    for cost in ["packets", "new-names"] {
+        let limit = format!("id: zone, cost: {cost}, scope: fleet, {RATE}");
+        assert_eq!(nodes_of(&limit, zones), Some(2), "{cost}");
+    }
     for id in [
         "question",
         "domain",
@@ -183,15 +186,6 @@ fn limits_by_owner_that_a_fleet_has_in_common() {
         &[
             "'scope: fleet' among 2 nodes needs a burst of at least 40, also in the override '192.0.2.1': a \
              floor is a twentieth of it, divided by the nodes, and holds a token",
-        ],
-    );
-    check(
-        &limit,
-        ", nodes: [a, b]",
-        "zones: [example.org]\noverrides: {'All:example.org': {burst: 50, count: 1, period: 1s}}",
-        &[
-            "'scope: fleet' is not for overrides of names: leave out 'example.org', or give it a limit of its \
-             own",
         ],
     );
 }

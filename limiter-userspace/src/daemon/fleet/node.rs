@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use limiter_common::name_hash::NameKeys;
 use limiter_fleet::{
     Keys, Members, OpenError,
     bans::{BanId, BanNote, BanSeal, Beat, StreamPlace},
@@ -256,12 +257,28 @@ impl Node {
                 self.seal = BanSeal::new(&self.fleet.settings.name, &keys);
                 self.push_seal = PushSeal::new(&self.fleet.settings.name, &keys);
                 info!("the fleet's keys are those in the file '{name}'");
+                self.compare_names_key(&keys);
                 true
             }
             Err(error) => {
                 warn!("the fleet's keys stay as they were: the file '{name}' {error}");
                 false
             }
+        }
+    }
+
+    /// Logs that names have numbers by an earlier key, as a policy in force keeps them.
+    fn compare_names_key(&self, keys: &Keys) {
+        let datapath = self.daemon.datapath();
+        let manifest = datapath.manifest();
+        let by_keys = NameKeys::new(&self.fleet.settings.names_key(keys));
+        if manifest.policy.needs_names_alike()
+            && by_keys.fingerprint() != manifest.settings.name_keys().fingerprint()
+        {
+            warn!(
+                "limits in common number names by the key of before: once all nodes seal with the new one, reload \
+                 them all"
+            );
         }
     }
 

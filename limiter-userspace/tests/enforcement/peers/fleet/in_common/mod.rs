@@ -2,6 +2,7 @@
 
 mod cluster;
 mod cost;
+mod names;
 mod nodes;
 mod owners;
 mod total;

@@ -48,9 +48,9 @@ const ALL_KINDS: [Budget; 4] = [
 ];
 
 /// A part of the budget, in percent: nearly all. A frame of 600 bytes has room or has not.
-const NEARLY_ALL: RangeInclusive<u64> = 92..=100;
+pub(super) const NEARLY_ALL: RangeInclusive<u64> = 92..=100;
 
-const fn packets(limit: &'static str, rate: u64) -> Budget {
+pub(super) const fn packets(limit: &'static str, rate: u64) -> Budget {
     Budget {
         limit,
         passed: "passed_packets",

@@ -55,8 +55,8 @@ pub(super) struct Watch {
     begun: Instant,
     /// Each budget, and by how much what was admitted was most below what had come back by a look.
     budgets: Vec<(Budget, i64)>,
-    /// Each budget's tokens that nodes admitted that have left.
-    gone: Vec<u64>,
+    /// Each budget's tokens that nodes admitted that have left, less those that nodes have got anew.
+    gone: Vec<i64>,
 }
 
 impl Watch {
@@ -80,7 +80,15 @@ impl Watch {
     pub(super) fn leaves(&mut self, node: &Limiter) -> Result<()> {
         let status = node.status()?;
         for ((budget, _), gone) in self.budgets.iter().zip(&mut self.gone) {
-            *gone += budget.admitted(&status)?;
+            *gone += i64::try_from(budget.admitted(&status)?)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that one of so many nodes begins anew with all buckets, so that its part of each burst comes on top.
+    pub(super) fn one_begins_anew(&mut self, nodes: i64) -> Result<()> {
+        for ((budget, _), gone) in self.budgets.iter().zip(&mut self.gone) {
+            *gone -= i64::try_from(budget.burst())? / nodes;
         }
         Ok(())
     }
@@ -95,8 +103,8 @@ impl Watch {
         let budgets = self.budgets.iter_mut().zip(&self.gone);
         let looks = budgets.map(|((budget, behind), gone)| {
             let admitted = nodes.iter().map(|status| budget.admitted(status));
-            let admitted = gone + admitted.sum::<Result<u64>>()?;
-            let count = i64::try_from(admitted)?;
+            let admitted = admitted.sum::<Result<u64>>()?;
+            let count = gone + i64::try_from(admitted)?;
             *behind = (*behind).min(count - budget.came_in(before)?);
             let taken = count - budget.came_in(after)? - *behind;
             // The time is rounded down.
