@@ -77,8 +77,27 @@ where
             verdict.matched &= !refused;
             verdict.would_drop = workspace.blocking;
         }
+        self.note_all_wanting(workspace);
         workspace.leave_handshakes(self.tables.shape());
         Progress::Undecided
+    }
+
+    /// Notes that the packet's owners want more of what a fleet has in common, by all limits that observe and would
+    /// drop it.
+    #[inline(always)]
+    fn note_all_wanting(&self, workspace: &Workspace<B::Location>) {
+        let shape = self.tables.shape();
+        let observing = shape.in_common & shape.observing;
+        if observing == 0 {
+            return;
+        }
+        let wanting = self.tables.opaque(workspace.verdict.would_drop & observing);
+        for limit_index in limit_indices(self.tables) {
+            if contains(observing, limit_index) && contains(wanting, limit_index) {
+                self.buckets
+                    .note_wanting(self.tables, &workspace.packet, limit_index);
+            }
+        }
     }
 }
 
@@ -156,8 +175,7 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
         workspace,
         among: u64::MAX,
     };
-    // The rate of a limit that only observes does not move.
-    charging.ask(limits, false);
+    charging.ask(limits, true);
     let refused = charging.workspace.refused;
     charging.workspace.verdict.would_drop |= refused;
     charging.refuse();

@@ -14,7 +14,7 @@ use limiter_datapath::kernel::DatapathError;
 use limiter_policy::{
     config::Store,
     policy::{
-        Limit, MOST_OWNERS, Override, OverrideId, Rate, Reserve, Reserved as Part,
+        Limit, MOST_OWNERS, Mode, Override, OverrideId, Rate, Reserve, Reserved as Part,
         in_common::floor_of,
     },
 };
@@ -401,10 +401,13 @@ fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
     ];
     let steps = prop::collection::vec((0..40_000_u64, step), 4_000);
     let steps = generate(&steps, &mut TestRunner::default());
-    let limit = in_common(IdFormat::IpAddress, Cost::Packets, RATE);
     let interval = RATE.period_ns / RATE.count;
-    in_both_stores(|store| {
-        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+    let all_follow = |mode, store| {
+        let limit = Limit {
+            mode,
+            ..in_common(IdFormat::IpAddress, Cost::Packets, RATE)
+        };
+        let mut engines = Engines::with(&policy([limit]), store)?;
         let (mut oracle, mut now, mut seen) = (Oracle::default(), 0, [0; 2]);
         let parts = |number| Parts::new(number).expect("a share");
         for (pause, step) in steps.iter().copied() {
@@ -413,8 +416,14 @@ fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
                 Step::Packet(host) => {
                     let passes = oracle.passes(host, START + now, interval, RATE.burst);
                     let frame = frame(&format!("192.0.2.{host}"), b"")?;
-                    let wanted = if passes { WithinLimits } else { OverLimit };
-                    assert_eq!(engines.judge(now, &frame), wanted);
+                    let verdict = engines.verdict(now, &frame);
+                    if mode == Mode::Observe {
+                        let meant = (WithinLimits, u64::from(!passes));
+                        assert_eq!((verdict.reason, verdict.would_drop), meant);
+                    } else {
+                        let meant = if passes { WithinLimits } else { OverLimit };
+                        assert_eq!(verdict.reason, meant);
+                    }
                     seen[usize::from(passes)] += 1;
                 }
                 Step::All(share, holds) => {
@@ -433,9 +442,13 @@ fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
             }
         }
         assert!(seen.iter().all(|seen| *seen > 200), "{seen:?}");
-        engines.owner_shares();
-        engines.take_wanting();
+        assert!(!engines.owner_shares().is_empty());
+        assert!(!engines.take_wanting().is_empty());
         engines.assert_same_state();
         Ok(())
+    };
+    in_both_stores(|store| {
+        all_follow(Mode::Enforce, store)?;
+        all_follow(Mode::Observe, store)
     })
 }

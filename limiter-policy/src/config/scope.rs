@@ -7,7 +7,6 @@ use super::{
     rate::{self, RateContext, automatic},
     reader::{Fields, Reader},
 };
-use crate::policy::Mode;
 
 /// The field's name.
 pub(super) const FIELD: &str = "scope";
@@ -58,8 +57,7 @@ pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
 fn misfit(kind: automatic::Kind) -> Option<String> {
     let automatic::Kind {
         context: RateContext { cost, strategy },
-        mode,
-        id_format: _,
+        ..
     } = kind;
     if let Some(cost) = cost
         && !matches!(
@@ -76,17 +74,10 @@ fn misfit(kind: automatic::Kind) -> Option<String> {
             Cost::NewNames.name()
         ));
     }
-    if let Some(strategy) = strategy.filter(|strategy| *strategy != Strategy::Gcra) {
-        return Some(format!(
-            "strategy {}, only for strategy {}: a window's count cannot move",
-            strategy.name(),
-            Strategy::Gcra.name()
-        ));
-    }
-    (mode == Some(Mode::Observe)).then(|| {
-        format!(
-            "mode {}: parts move by what the limit drops",
-            Mode::Observe.name()
-        )
-    })
+    let strategy = strategy.filter(|strategy| *strategy != Strategy::Gcra)?;
+    Some(format!(
+        "strategy {}, only for strategy {}: a window's count cannot move",
+        strategy.name(),
+        Strategy::Gcra.name()
+    ))
 }

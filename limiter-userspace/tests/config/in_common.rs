@@ -53,6 +53,8 @@ fn whose_budget() {
     assert_eq!(nodes_of(&total(RATE), ", nodes: [a, b]"), None);
     let percent = total(&format!("scope: fleet, reserve: {{unknown: 50%}}, {RATE}"));
     assert_eq!(nodes_of(&percent, ", nodes: [a, b]"), Some(2));
+    let observing = total(&format!("scope: fleet, mode: observe, {RATE}"));
+    assert_eq!(nodes_of(&observing, ", nodes: [a, b]"), Some(2));
     let off = total(&format!("scope: fleet, mode: off, {RATE}"));
     assert_eq!(nodes_of(&off, ", nodes: [a, b]"), Some(2));
     let several =
@@ -97,10 +99,6 @@ fn limits_that_a_fleet_cannot_have_in_common() {
     wrong(
         &total("scope: fleet, strategy: fixed-window, count: 10000, period: 1s"),
         "'scope: fleet' is not for strategy fixed-window, only for strategy gcra: a window's count cannot move",
-    );
-    wrong(
-        &total(&format!("scope: fleet, mode: observe, {RATE}")),
-        "'scope: fleet' is not for mode observe: parts move by what the limit drops",
     );
     wrong(
         &total("scope: fleet, count: auto"),

@@ -19,7 +19,8 @@ use crate::{
     take_turn,
 };
 
-/// Limits of all kinds of owners and costs. One owner's address has an override.
+/// Limits of all kinds of owners and costs. One owner's address has an override. One observes: what it would not drop is
+/// within the budget.
 const LIMITS: &str = "zones: [attacked.test]
 overrides:
   - Overridden: {ids: [{id: 192.0.2.9}], burst: 5000, count: 1000, period: 1s}
@@ -31,13 +32,16 @@ limits:
          count: 100, period: 1s}
   Ranges: {id: ipv6RangeCIDR, cost: bytes, match: {protocol: udp, destination-port: 11}, scope: fleet,
          burst: 2500000, count: 500000, period: 1s}
+  Observed: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 12}, scope: fleet, mode: observe,
+         burst: 5000, count: 1000, period: 1s}
   Connects: {id: ipAddress, cost: new-connections, scope: fleet, burst: 5000, count: 1000, period: 1s}
   Zones: {id: zone, cost: packets, scope: fleet, burst: 5000, count: 1000, period: 1s}";
 
 const EACH: Budget = packets("Each", 4_000);
 
-const ALL_KINDS: [Budget; 4] = [
+const ALL_KINDS: [Budget; 5] = [
     packets("Overridden", 1_000),
+    packets("Observed", 1_000),
     Budget {
         limit: "Ranges",
         passed: "passed_bytes",
@@ -82,6 +86,7 @@ fn flood_of_all_kinds(fleet: &Fleet, number: usize) -> Result<Flood> {
     let in_range = format!("2001:db8:5::{number}");
     let frames = vec![
         frame(OWNER, number)?.udp(1_000, 10, b"")?,
+        frame(OWNER, number)?.udp(1_000, 12, b"")?,
         frame(&in_range, number)?.udp(1_000, 11, &[0; 538])?,
         frame(OWNER, number)?.tcp_syn(1_000, 80, 1)?,
         frame("192.0.2.10", number)?.udp(1_000, 53, &query(1, "www.attacked.test"))?,
