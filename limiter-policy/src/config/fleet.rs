@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use limiter_common::limit::Cost;
+use limiter_common::{limit::Cost, table::HashKey};
 use limiter_fleet::{Keys, Members, Name};
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     fleet::{self, Fleet},
     policy::{
-        OverrideId,
+        OverrideId, Policy,
         in_common::{self, LONGEST_FRAME},
     },
 };
@@ -200,6 +200,12 @@ fn read_members<'n>(
         return None;
     }
     Some(members)
+}
+
+/// Returns the secret by which names are numbered as on all nodes; `None`: no limit needs that.
+pub(super) fn names_key(of_fleet: Option<(&Fleet, Keys)>, policy: &Policy) -> Option<HashKey> {
+    let (fleet, keys) = of_fleet.filter(|_| policy.needs_names_alike())?;
+    Some(fleet.names_key(&keys))
 }
 
 /// Notes limits that the fleet cannot have in common as the other sections are.

@@ -213,9 +213,6 @@ pub(super) fn read(
     assemble::check_offenders_recorded(&parts.limits, offenders, problems);
     assemble::check_scope(&parts.limits, buckets, problems);
     let policy = assemble::policy(parts, surroundings, problems)?;
-    let of_fleet = fleet.as_ref().zip(keys);
-    let names_key = of_fleet.filter(|_| policy.needs_names_alike());
-    let names_key = names_key.map(|(fleet, keys)| fleet.names_key(&keys));
     Some(Config {
         files: problems.files_read().to_vec(),
         interfaces,
@@ -227,8 +224,8 @@ pub(super) fn read(
         metrics,
         page,
         control,
+        names_key: fleet::names_key(fleet.as_ref().zip(keys), &policy),
         fleet,
-        names_key,
         lists: lists.sources,
         feeds: lists.feeds,
         secrets,
