@@ -87,9 +87,8 @@ impl Account {
         let since = self.waits_since?;
         let kept = self.at(&self.kept, now, memory);
         let share = fair.min(kept + own);
-        let (lacks, gets) = (fair.without(kept), share.without(kept));
         let may_wait = now.saturating_sub(since) < memory.terms().hold_ns();
-        (!may_wait || gets >= lacks.divided(8)).then_some(share)
+        (!may_wait || share >= fair.less_an_eighth()).then_some(share)
     }
 
     fn is_over(&self, now: u64, memory: &Memory) -> bool {

@@ -219,6 +219,15 @@ impl Node {
         self.told = self.in_force(now, memory).share;
     }
 
+    /// Returns whether [`Self::hear_loan`] would leave the bucket no less than what is in force: the loan is no smaller than what
+    /// the node has of that bank.
+    #[must_use]
+    pub fn loses_nothing(&self, now: u64, header: &Header, loan: &Loan, memory: &Memory) -> bool {
+        let of_bank = |borrower: &&Borrower| borrower.bank == header.from;
+        let borrower = self.borrowers.iter().find(of_bank);
+        borrower.is_none_or(|borrower| loan.share >= borrower.held(now, memory))
+    }
+
     /// Hears that a bank would answer that now, in a letter whose notes count: [`Self::ask`] asks it.
     pub fn hear_changed(&mut self, from: NodeId, share: Share) {
         let found = (self.borrowers).binary_search_by_key(&from, |borrower| borrower.bank);

@@ -7,8 +7,8 @@
 //!   the protocol hears of it, and so before anybody else may. The protocol is rehearsed for that
 //!   ([`Rehearsal`]), for many owners, and all wait once. Until then the part that goes was this
 //!   node's; so the tokens that it gained meanwhile go with it.
-//! * **Larger**: the tokens are charged first, and the larger share is in force when all is done, as only then
-//!   it is known until when.
+//! * **Larger**: the tokens are charged first, but for those that come with it, and the larger share is in force when all is
+//!   done, as only then it is known until when.
 
 use limiter_common::{owner::BucketKey, strategy::gcra::Parts};
 use limiter_datapath::kernel::DatapathError;
@@ -41,6 +41,8 @@ pub(super) struct ShareBucket<H: Host> {
     owner: BucketKey,
     /// `None`: it was not needed yet.
     lever: Option<H::Lever>,
+    /// The share by which packets are decided, at most.
+    least: Parts,
     /// The share for which its tokens are right.
     pub(super) share: Parts,
     pub(super) error: Option<ChangeError>,
@@ -58,12 +60,14 @@ pub(super) enum ChangeError {
 }
 
 impl<H: Host> ShareBucket<H> {
-    /// Begins to change a bucket whose tokens are right for that share.
-    pub(super) const fn new(host: H, owner: BucketKey, share: Parts) -> Self {
+    /// Begins to change a bucket whose tokens are right for that share, while packets are decided by the `least` that it will be
+    /// told to have.
+    pub(super) const fn new(host: H, owner: BucketKey, share: Parts, least: Parts) -> Self {
         Self {
             host,
             owner,
             lever: None,
+            least,
             share,
             error: None,
         }
@@ -78,29 +82,33 @@ impl<H: Host> ShareBucket<H> {
 
     fn try_change(&mut self, to: Parts, gained: u64) -> Result<u64, ChangeError> {
         let before = self.share;
-        let mut lost = 0;
+        debug_assert!(to >= self.least, "it was not rehearsed");
+        if to == before && gained == 0 {
+            return Ok(0);
+        }
+        let lever = self.lever()?;
+        let (mut lost, mut charged) = (0, 0);
         if to < before {
-            let lever = self.lever()?;
             lost = millitokens(
                 lever.credit()?,
                 lever.whole(),
                 before.number() - to.number(),
             );
         } else if to > before {
-            let lever = self.lever()?;
             let credit = u128::from(lever.credit()?);
             // As many tokens at the larger share are less of a full bucket.
             let stays = credit * u128::from(before.number()) / u128::from(to.number());
-            lever.charge(narrowed(credit - stays))?;
+            charged = credit - stays;
+        }
+        let whole = u128::from(gained) * u128::from(lever.whole());
+        let given = whole * u128::from(Parts::WHOLE.number()) / (1_000 * u128::from(to.number()));
+        // In one go: the kernel is called for each.
+        if given >= charged {
+            lever.give(narrowed(given - charged))?;
+        } else {
+            lever.charge(narrowed(charged - given))?;
         }
         self.share = to;
-        if gained > 0 {
-            let lever = self.lever()?;
-            let whole = u128::from(gained) * u128::from(lever.whole());
-            let ticks =
-                whole * u128::from(Parts::WHOLE.number()) / (1_000 * u128::from(to.number()));
-            lever.give(narrowed(ticks))?;
-        }
         Ok(lost)
     }
 }
@@ -155,7 +163,7 @@ mod tests {
 
     /// Changes shares one after another, each with tokens; returns what was lost and is left, in thousandths.
     fn after(model: &Model, steps: &[(u64, u64)]) -> (u64, u64) {
-        let mut bucket = ShareBucket::new(model, OWNER, model.share(&OWNER));
+        let mut bucket = ShareBucket::new(model, OWNER, model.share(&OWNER), Parts::LEAST);
         let mut lost = 0;
         for (percent, gained) in steps {
             lost += bucket.change(0, part(*percent), *gained);

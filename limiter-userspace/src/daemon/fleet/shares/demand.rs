@@ -90,7 +90,8 @@ impl Demand {
                 self.rate = look.rate();
             }
         } else if self.silent_ns > look.ns && missing >= FEW * self.each {
-            self.rate = 0;
+            // What came before would make it a rate again.
+            (self.rate, self.counted) = (0, Count::NONE);
         }
         self.rate
     }
@@ -279,6 +280,8 @@ mod tests {
             owner.run(2 + 5 * FEW / rate, 0, None);
             owner.demand.doubt();
             assert_eq!(owner.demand.rate, 0, "{rate}");
+            // and what came before counts no more,
+            assert_eq!(owner.look(0), 0, "{rate}");
             owner.demand = before;
             // and by itself when eight would have come.
             owner.run(3 + 5 * SILENCE / rate, 0, None);

@@ -71,6 +71,8 @@ pub(super) struct Hot {
     /// The tokens of the whole that come back in [`WHOLE_NS`].
     whole: u64,
     pub(super) wanted: Share,
+    /// Whether less is wanted than was thought before others asked, so that it can be given back.
+    has_less: bool,
     /// Since when it has not wanted more than it has at home, in nanoseconds.
     quiet_since_ns: u64,
     /// The word that the kernel has.
@@ -104,6 +106,7 @@ impl Hot {
             demand: Demand::new(each),
             whole,
             wanted: Share::NONE,
+            has_less: false,
             quiet_since_ns: 0,
             word,
             counted: (Parts::LEAST, 0),
@@ -231,34 +234,26 @@ impl Hot {
         memory: &mut Memory,
         place: &mut Option<Node>,
     ) -> Option<OwnerShare> {
-        if self.wanted > Share::NONE && acts.iter().any(|(_, act)| act.is_others()) {
+        let before = self.wanted;
+        if before > Share::NONE && acts.iter().any(|(_, act)| act.is_others()) {
             let tokens = self.demand.doubt();
             self.wanted = self.part_of(tokens);
         }
+        self.has_less = self.wanted < before;
         let node = self.node.as_deref()?;
         self.calm.until_ns = 0;
         self.counted = self.in_force(now_ns);
-        let rehearsing = match place {
-            Some(place) => {
-                place.clone_from(node);
-                place
-            }
-            None => place.insert(node.clone()),
+        let loses_nothing = |(_, act): &(u32, Act)| match act {
+            Act::Loan(header, loan) => node.loses_nothing(now_ns, header, loan, memory),
+            _ => false,
         };
-        let mut bucket = Rehearsal {
-            least: Share::WHOLE,
+        let least = if acts.iter().all(loses_nothing) {
+            node.in_force(now_ns, memory).share
+        } else {
+            let wanted = (self.wanted, self.has_less);
+            rehearsed(node, now_ns, wanted, acts, memory, place)
         };
-        let silent = |_, _| {};
-        perform(
-            rehearsing,
-            now_ns,
-            self.wanted,
-            acts,
-            memory,
-            &mut bucket,
-            silent,
-        );
-        let least = parts_of(bucket.least);
+        let least = parts_of(least);
         let (word, after) = (self.word.word, self.after());
         if least >= word.or(after, now_ns) {
             return None;
@@ -281,13 +276,15 @@ impl Hot {
         memory: &mut Memory,
         mut say: impl FnMut(NodeId, Note),
     ) -> Result<(), ChangeError> {
+        let least = self.word.word.or(self.after(), now_ns);
         let Some(node) = &mut self.node else {
             return Ok(());
         };
         let budget = self.budget;
-        let mut bucket = ShareBucket::new(host, self.key, self.counted.0);
+        let mut bucket = ShareBucket::new(host, self.key, self.counted.0, least);
         let say = |to, message| say(to, Note { budget, message });
-        perform(node, now_ns, self.wanted, acts, memory, &mut bucket, say);
+        let wanted = (self.wanted, self.has_less);
+        perform(node, now_ns, wanted, acts, memory, &mut bucket, say);
         self.counted.0 = bucket.share;
         bucket.error.map_or(Ok(()), Err)
     }
@@ -362,17 +359,49 @@ impl Hot {
 /// The end of a word that never ends.
 const FOREVER: u64 = ShareWord::forever(Parts::WHOLE).until_ns();
 
-/// Has the protocol do something, and say what comes of it.
+/// Returns the least share that a node will have while it does something.
+fn rehearsed(
+    node: &Node,
+    now_ns: u64,
+    wanted: (Share, bool),
+    acts: &[(u32, Act)],
+    memory: &mut Memory,
+    place: &mut Option<Node>,
+) -> Share {
+    let rehearsing = match place {
+        Some(place) => {
+            place.clone_from(node);
+            place
+        }
+        None => place.insert(node.clone()),
+    };
+    let mut bucket = Rehearsal {
+        least: Share::WHOLE,
+    };
+    let silent = |_, _| {};
+    perform(
+        rehearsing,
+        now_ns,
+        wanted,
+        acts,
+        memory,
+        &mut bucket,
+        silent,
+    );
+    bucket.least
+}
+
+/// Has the protocol do something, and say what comes of it. `has_less`: whether there may be something to give back.
 fn perform(
     node: &mut Node,
     now_ns: u64,
-    wanted: Share,
+    (wanted, has_less): (Share, bool),
     acts: &[(u32, Act)],
     memory: &mut Memory,
     bucket: &mut impl Bucket,
     mut say: impl FnMut(NodeId, Message),
 ) {
-    let (mut asks, mut speaks) = (false, false);
+    let (mut asks, mut speaks) = (has_less, false);
     for (_, act) in acts {
         match act {
             Act::Look => asks = true,
