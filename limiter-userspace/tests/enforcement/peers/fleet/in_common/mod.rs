@@ -4,6 +4,7 @@ mod cluster;
 mod cost;
 mod nodes;
 mod owners;
+mod slow;
 mod total;
 mod watch;
 
