@@ -7,7 +7,7 @@
 mod faults;
 mod full;
 mod good;
-mod identity;
+pub(super) mod identity;
 mod many;
 pub(super) mod quiet;
 mod traffic;
