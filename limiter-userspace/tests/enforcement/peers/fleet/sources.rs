@@ -1,5 +1,6 @@
 //! Sources that one node has proven are known on all.
 
+mod full;
 mod key;
 mod many;
 mod proofs;

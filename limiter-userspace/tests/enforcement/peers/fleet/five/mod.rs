@@ -8,7 +8,7 @@ mod faults;
 mod full;
 mod good;
 pub(super) mod identity;
-mod many;
+pub(super) mod many;
 pub(super) mod quiet;
 mod traffic;
 
