@@ -1,7 +1,5 @@
 //! Errors of a store that is connected.
 
-use std::fmt;
-
 use redis::{Arg, Cmd};
 use thiserror::Error;
 
@@ -25,12 +23,22 @@ impl From<redis::ParsingError> for StoreError {
     }
 }
 
-/// A command that the ACL user has no right to, or not about that key.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Denied {
-    command: String,
-    /// `None`: it is about none.
-    key: Option<String>,
+/// What the ACL user has no right to, with what is to be added.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum Denied {
+    /// A command that is about no key.
+    #[error("its user has no right to '{0}': add '+{0}' to its ACL")]
+    Command(String),
+    /// A command about a key, or to do anything with it.
+    #[error("its user has no right to '{command}' of '{key}': add '~{keys} +{command}' to its ACL")]
+    Key {
+        /// The command.
+        command: String,
+        /// The key.
+        key: String,
+        /// All of the fleet's keys of that kind.
+        keys: String,
+    },
 }
 
 impl Denied {
@@ -39,33 +47,15 @@ impl Denied {
             Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
             _ => String::new(),
         });
-        let command = words.next().unwrap_or_default();
+        let command = words.next().unwrap_or_default().to_lowercase();
         // A read of a stream begins with how to read.
-        let key = words.find(|word| word.starts_with("limiter:"));
-        Self {
-            command: command.to_lowercase(),
-            key,
-        }
-    }
-}
-
-/// Formats with what is to be added to the user's rights.
-impl fmt::Display for Denied {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { command, key } = self;
-        let Some(key) = key else {
-            return write!(
-                formatter,
-                "its user has no right to '{command}': add '+{command}' to its ACL"
-            );
+        let Some(key) = words.find(|word| word.starts_with("limiter:")) else {
+            return Self::Command(command);
         };
-        // All of a fleet's keys of one kind.
         let (kind, one) = key.split_at(key.rfind(':').map_or(0, |colon| colon + 1));
         let end = if one.ends_with('}') { "}" } else { "" };
-        write!(
-            formatter,
-            "its user has no right to '{command}' of '{key}': add '~{kind}*{end} +{command}' to its ACL"
-        )
+        let keys = format!("{kind}*{end}");
+        Self::Key { command, key, keys }
     }
 }
 

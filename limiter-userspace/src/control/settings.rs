@@ -16,8 +16,8 @@ pub const METRICS: &str = "metrics";
 /// The fleet has other nodes than those by which budgets are in force, without the step between both lists.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`nodes` of the fleet are others than those in force, {in_force}: put the new ones into `next-nodes` first and restart \
-     all nodes, or together they admit more than limits in common say"
+    "the fleet's nodes are others than those in force, {in_force}: name the new ones as next-nodes first, and restart all \
+     nodes, or together they admit more than limits in common say"
 )]
 pub struct SkippedStep {
     in_force: String,

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 pub(super) use self::patience::Letters;
 use self::{
-    pace::Pace,
+    pace::{Late, Pace},
     patience::{PAUSE, WAITING, in_time},
     server::Event,
     servers::Servers,
@@ -106,7 +106,7 @@ async fn read(
     loop {
         if is_home != Some(!pace.is_late()) {
             is_home = Some(!pace.is_late());
-            tell(fleet, complaints, pace.is_late().then(Pace::why));
+            tell(fleet, complaints, pace.is_late().then(|| Late.to_string()));
             let home = (!pace.is_late()).then(|| inbox.place().clone());
             // Fails when all ends.
             let _ = events.send(Event::Home(home)).await;

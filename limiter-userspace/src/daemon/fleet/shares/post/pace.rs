@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use limiter_fleet_store::{News, WAIT};
+use thiserror::Error;
 use tokio::time::Instant;
 
 use super::patience::in_time;
@@ -13,6 +14,11 @@ const LATE: Duration = Duration::from_millis(250);
 
 /// How long it may be unknown how soon it answers.
 const UNKNOWN: Duration = Duration::from_secs(1);
+
+/// A server is late.
+#[derive(Debug, Error)]
+#[error("it answers after more than 250 ms: what nodes say by it comes too late")]
+pub(super) struct Late;
 
 /// How soon a server answers.
 pub(super) struct Pace {
@@ -30,12 +36,6 @@ impl Pace {
 
     pub(super) const fn is_late(&self) -> bool {
         self.is_late
-    }
-
-    /// Says that it is late.
-    pub(super) fn why() -> String {
-        let most = LATE.as_millis();
-        format!("it answers later than after {most} ms, when answers of nodes are too late")
     }
 
     /// Waits for an answer that the server gives at once.

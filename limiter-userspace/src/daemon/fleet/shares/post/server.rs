@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     super::super::{access, handle::Fleet, jitter::jittered},
-    pace::Pace,
+    pace::{Late, Pace},
     patience::{Letters, PAUSE, WAITING, in_time},
 };
 
@@ -160,7 +160,7 @@ impl Sending {
         while self.pace.is_late() {
             self.pace.time(outbox.touch(own.as_str())).await?;
             if self.pace.is_late() {
-                self.note(Err(Pace::why())).await;
+                self.note(Err(Late.to_string())).await;
                 sleep(jittered(PAUSE)).await;
             }
             self.drop_late();

@@ -91,7 +91,7 @@ fn a_list_that_skips_a_step_is_refused() -> Result<()> {
     };
     let two = ["a", "b"];
     node.configure(&text(&two, LIMITS, ""))?;
-    let why = "`nodes` of the fleet are others than those in force, a, b, c: put the new ones into `next-nodes` first";
+    let why = "the fleet's nodes are others than those in force, a, b, c: name the new ones as next-nodes first";
     let file = node.configuration().display().to_string();
     for command in [&["reload"][..], &["check", "--diff", &file]] {
         let output = node.command(command).output()?;
