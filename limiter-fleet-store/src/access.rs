@@ -8,6 +8,8 @@ use redis::{
 };
 use thiserror::Error;
 
+use super::error::StoreError;
+
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
 
@@ -84,6 +86,12 @@ pub enum ConnectError {
 
 impl From<redis::RedisError> for ConnectError {
     fn from(error: redis::RedisError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<StoreError> for ConnectError {
+    fn from(error: StoreError) -> Self {
         Self::Refused(error.to_string())
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of a store that is connected.
 
-use redis::RedisError;
+use redis::{Arg, Cmd};
 use thiserror::Error;
 
 /// The store has not done what it was asked.
@@ -9,23 +9,81 @@ pub enum StoreError {
     /// It says why, or it cannot be reached.
     #[error("{0}")]
     Store(String),
+    /// Its user has not the right.
+    #[error("{0}")]
+    Denied(Denied),
     /// It answers what no store answers.
     #[error("it answers what was not asked")]
     Answer,
 }
 
-impl From<RedisError> for StoreError {
-    fn from(error: RedisError) -> Self {
-        let text = error.to_string();
-        // Among several commands, the first that it refuses says why.
-        let refused = error.into_server_errors();
-        let first = refused.and_then(|all| all.first().map(|(_, first)| first.to_string()));
-        Self::Store(first.unwrap_or(text))
-    }
-}
-
 impl From<redis::ParsingError> for StoreError {
     fn from(_: redis::ParsingError) -> Self {
         Self::Answer
+    }
+}
+
+/// What the ACL user has no right to, with what is to be added.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum Denied {
+    /// A command that is about no key.
+    #[error("its user has no right to '{0}': add '+{0}' to its ACL")]
+    Command(String),
+    /// A command about a key, or to do anything with it.
+    #[error("its user has no right to '{command}' of '{key}': add '~{keys} +{command}' to its ACL")]
+    Key {
+        /// The command.
+        command: String,
+        /// The key.
+        key: String,
+        /// All of the fleet's keys of that kind.
+        keys: String,
+    },
+}
+
+impl Denied {
+    pub(crate) fn of(command: &Cmd) -> Self {
+        let mut words = command.args_iter().map(|word| match word {
+            Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
+            _ => String::new(),
+        });
+        let command = words.next().unwrap_or_default().to_lowercase();
+        // A read of a stream begins with how to read.
+        let Some(key) = words.find(|word| word.starts_with("limiter:")) else {
+            return Self::Command(command);
+        };
+        let (kind, one) = key.split_at(key.rfind(':').map_or(0, |colon| colon + 1));
+        let end = if one.ends_with('}') { "}" } else { "" };
+        let keys = format!("{kind}*{end}");
+        Self::Key { command, key, keys }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::cmd;
+
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_added_is_told() {
+        let mut read = cmd("XREAD");
+        read.arg("COUNT").arg(1).arg("STREAMS");
+        read.arg("limiter:letters:{edge:a}").arg("0-0");
+        assert_eq!(
+            Denied::of(&read).to_string(),
+            "its user has no right to 'xread' of 'limiter:letters:{edge:a}': add '~limiter:letters:{edge:*} +xread' to \
+             its ACL"
+        );
+        let mut scan = cmd("HSCAN");
+        scan.arg("limiter:{edge}:bans").arg(0);
+        assert_eq!(
+            Denied::of(&scan).to_string(),
+            "its user has no right to 'hscan' of 'limiter:{edge}:bans': add '~limiter:{edge}:* +hscan' to its ACL"
+        );
+        assert_eq!(
+            Denied::of(&cmd("MULTI")).to_string(),
+            "its user has no right to 'multi': add '+multi' to its ACL"
+        );
     }
 }

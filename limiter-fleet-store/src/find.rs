@@ -6,7 +6,11 @@
 
 use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 
-use super::access::{Access, ConnectError, Place};
+use super::{
+    access::{Access, ConnectError, Place},
+    ask::refused,
+    stream::newest_of,
+};
 
 /// How often a server of a cluster may send to another before the search ends.
 const MOST_HOPS: usize = 3;
@@ -68,13 +72,12 @@ async fn told_by_sentinel(
 /// Asks a server for a key.
 async fn look(access: &Access, place: &Place, key: &str) -> Result<Found, ConnectError> {
     let mut connection = access.enter(place).await?;
-    let mut question = cmd("XREVRANGE");
-    question.arg(key).arg("+").arg("-").arg("COUNT").arg(1);
+    let question = newest_of(key);
     match question.query_async::<Value>(&mut connection).await {
         Ok(_) => Ok(Found::Here(connection)),
         Err(error) => match elsewhere(&error, place) {
             Some(other) => Ok(Found::Elsewhere(other)),
-            None => Err(error.into()),
+            None => Err(refused(error, &[&question]).into()),
         },
     }
 }

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod ask;
 mod error;
 mod find;
 mod position;
@@ -32,10 +33,10 @@ mod stream;
 
 pub use self::{
     access::{Access, ConnectError, Place, Tls},
-    error::StoreError,
+    error::{Denied, StoreError},
     position::Position,
     post::{Inbox, Outbox, Sent},
     sources::{SomeSlots, Sources},
     store::{Snapshot, Store},
-    stream::{MOST_AT_ONCE, News},
+    stream::{MOST_AT_ONCE, News, WAIT},
 };

@@ -3,11 +3,12 @@
 //! Each node's stream has a name of its own in braces, so that a cluster has some on each of its servers. A
 //! server that has not got a stream says which has it.
 
-use redis::{ErrorKind, RedisError, ServerErrorKind, aio::MultiplexedConnection, cmd, pipe};
+use redis::{ErrorKind, RedisError, ServerErrorKind, Value, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
     access::{Access, ConnectError, Place},
-    error::StoreError,
+    ask::{ask, check_rights, is_denied, refused},
+    error::{Denied, StoreError},
     find,
     position::Position,
     stream::{self, FIELD, News},
@@ -50,7 +51,11 @@ impl Inbox {
     /// The server that has its stream cannot be reached, or refuses.
     pub async fn connect(access: &Access, fleet: &str, node: &str) -> Result<Self, ConnectError> {
         let stream = stream_of(fleet, node);
-        let (connection, place) = find::connect(access, &stream).await?;
+        let (mut connection, place) = find::connect(access, &stream).await?;
+        let [add, _, read] = stream::idle(&stream);
+        let mut all = pipe();
+        all.add_command(add).add_command(read);
+        check_rights(&mut connection, &all).await?;
         Ok(Self {
             connection,
             place,
@@ -73,17 +78,26 @@ impl Inbox {
         let mut mark = cmd("XADD");
         mark.arg(&self.stream).arg("MAXLEN").arg("~").arg(KEPT);
         mark.arg("*").arg(MARK).arg("");
-        let position: Vec<u8> = mark.query_async(&mut self.connection).await?;
+        let position: Vec<u8> = ask(&mut self.connection, &mark).await?;
         Position::parse(&position).ok_or(StoreError::Answer)
     }
 
-    /// Reads letters after a position; waits a second at most if there is none.
+    /// Reads letters after a position; waits for [`WAIT`](crate::WAIT) at most if there is none.
     ///
     /// # Errors
     ///
     /// The store does not answer.
     pub async fn letters(&mut self, after: Position) -> Result<News, StoreError> {
         stream::read(&mut self.connection, &self.stream, after).await
+    }
+
+    /// Has the server answer without waiting for anything.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn touch(&mut self) -> Result<(), StoreError> {
+        touch(&mut self.connection, &self.stream).await
     }
 }
 
@@ -124,11 +138,16 @@ impl Outbox {
             return Ok(Sent::default());
         };
         // The server does each command by itself, whatever it says of others.
-        let Some(refused) = error.clone().into_server_errors() else {
-            return Err(error.into());
+        let Some(each) = error.clone().into_server_errors() else {
+            return Err(refused(error, &[]));
         };
         let mut sent = Sent::default();
-        for (number, one) in refused.iter() {
+        for (number, one) in each.iter() {
+            if is_denied(one) {
+                let command = all.cmd_iter().nth(*number);
+                sent.lost = command.map(|command| Denied::of(command).to_string());
+                continue;
+            }
             let one = RedisError::from(one.clone());
             match one.kind() {
                 ErrorKind::Server(ServerErrorKind::Moved) => {
@@ -140,10 +159,28 @@ impl Outbox {
                 ErrorKind::Server(ServerErrorKind::Ask | ServerErrorKind::ClusterDown) => {
                     sent.lost.get_or_insert_with(|| one.to_string());
                 }
-                _ => return Err(error.into()),
+                _ => return Err(refused(error, &[])),
             }
         }
         Ok(sent)
+    }
+
+    /// Has the server answer without taking anything.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    pub async fn touch(&mut self, node: &str) -> Result<(), StoreError> {
+        touch(&mut self.connection, &stream_of(&self.fleet, node)).await
+    }
+}
+
+/// Has a server answer at once; that it refuses is an answer, too.
+async fn touch(connection: &mut MultiplexedConnection, stream: &str) -> Result<(), StoreError> {
+    let answer: Result<Value, RedisError> = stream::newest_of(stream).query_async(connection).await;
+    match answer {
+        Err(error) if error.clone().into_server_errors().is_none() => Err(refused(error, &[])),
+        _ => Ok(()),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The commands about known sources.
 
-use redis::{FromRedisValue as _, Value, aio::MultiplexedConnection, cmd, pipe};
+use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
     access::{Access, ConnectError},
+    ask::{ask, ask_all, check_rights, idle},
     error::StoreError,
     find,
     position::Position,
@@ -89,8 +90,7 @@ impl Sources {
             one.arg("*").arg(FIELD).arg(letter);
             all.add_command(one).ignore();
         }
-        let told: Result<(), _> = all.query_async(&mut self.connection).await;
-        Ok(told?)
+        ask_all(&mut self.connection, &all).await
     }
 
     /// Reads a part of the hash of slots, from a cursor; 0: from its beginning.
@@ -101,8 +101,8 @@ impl Sources {
     pub async fn slots(&mut self, cursor: u64) -> Result<SomeSlots, StoreError> {
         let mut scan = cmd("HSCAN");
         scan.arg(&self.slots).arg(cursor).arg("COUNT").arg(SOME);
-        let found: Value = scan.query_async(&mut self.connection).await?;
-        let (cursor, found) = <(u64, Vec<Vec<u8>>)>::from_redis_value(found)?;
+        let found = self.ask(&scan).await?;
+        let (cursor, found): (u64, Vec<Vec<u8>>) = found;
         let mut found = found.into_iter();
         let mut fields = Vec::new();
         while let (Some(field), Some(value)) = (found.next(), found.next()) {
@@ -122,7 +122,7 @@ impl Sources {
         for (field, value) in values {
             keep.arg(field).arg(value);
         }
-        Ok(keep.query_async(&mut self.connection).await?)
+        self.ask(&keep).await
     }
 
     /// Removes fields of the hash of slots.
@@ -133,7 +133,25 @@ impl Sources {
     pub async fn forget(&mut self, fields: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.slots).arg(fields);
-        let deleted: Result<(), _> = delete.query_async(&mut self.connection).await;
-        Ok(deleted?)
+        self.ask(&delete).await
+    }
+
+    /// Checks that the user may do all that this does.
+    ///
+    /// # Errors
+    ///
+    /// It may not, or the store does not answer.
+    pub async fn check_rights(&mut self) -> Result<(), StoreError> {
+        let mut all = pipe();
+        all.add_command(idle("HDEL", &self.slots));
+        all.add_command(idle("HSET", &self.slots));
+        for command in stream::idle(&self.news) {
+            all.add_command(command);
+        }
+        check_rights(&mut self.connection, &all).await
+    }
+
+    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, StoreError> {
+        ask(&mut self.connection, command).await
     }
 }

@@ -1,9 +1,10 @@
 //! The commands about bans and signs of life.
 
-use redis::{Cmd, FromRedisValue, Pipeline, Value, aio::MultiplexedConnection, cmd, pipe};
+use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
     access::{Access, ConnectError},
+    ask::{ask, ask_all, check_rights, idle},
     error::StoreError,
     find,
     position::Position,
@@ -72,13 +73,36 @@ impl Store {
         let mut tell = cmd("XADD");
         tell.arg(&self.news).arg("MAXLEN").arg("~").arg(KEPT);
         tell.arg("*").arg(FIELD).arg(message);
+        // The library's own transactions cannot tell that the first command is denied.
         let mut both = pipe();
-        both.atomic()
-            .add_command(keep)
-            .ignore()
-            .add_command(tell)
-            .ignore();
-        self.ask_all::<()>(&both).await
+        both.cmd("MULTI").ignore().add_command(keep).ignore();
+        both.add_command(tell).ignore().cmd("EXEC");
+        ask_all::<Value>(&mut self.connection, &both)
+            .await
+            .map(|_| ())
+    }
+
+    /// Checks that the user may do all that this does.
+    ///
+    /// # Errors
+    ///
+    /// It may not, or the store does not answer.
+    pub async fn check_rights(&mut self) -> Result<(), StoreError> {
+        let mut all = pipe();
+        for command in ["HMGET", "HDEL", "HSET"] {
+            all.add_command(idle(command, &self.bans));
+            all.add_command(idle(command, &self.push));
+        }
+        for hash in [&self.nodes, &self.answers] {
+            all.add_command(idle("HDEL", hash));
+            all.add_command(idle("HSET", hash));
+            all.cmd("HSCAN").arg(hash).arg(0).arg("COUNT").arg(1);
+        }
+        for command in stream::idle(&self.news) {
+            all.add_command(command);
+        }
+        all.cmd("MULTI").cmd("EXEC");
+        check_rights(&mut self.connection, &all).await
     }
 
     /// Returns the position of the newest message; the first of all positions if there is none.
@@ -210,10 +234,6 @@ impl Store {
     }
 
     pub(crate) async fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
-        Ok(command.query_async(&mut self.connection).await?)
-    }
-
-    async fn ask_all<T: FromRedisValue>(&mut self, commands: &Pipeline) -> Result<T, StoreError> {
-        Ok(commands.query_async(&mut self.connection).await?)
+        ask(&mut self.connection, command).await
     }
 }

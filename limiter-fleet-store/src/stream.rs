@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use redis::{FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
+use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
 
-use super::{error::StoreError, position::Position};
+use super::{ask::ask, error::StoreError, position::Position};
 
 /// The most messages or fields that are asked for at once.
 pub const MOST_AT_ONCE: usize = 256;
 
 /// How long a read waits for news.
-const WAIT: Duration = Duration::from_secs(1);
+pub const WAIT: Duration = Duration::from_secs(1);
 
 /// The name of the only field of messages.
 pub(crate) const FIELD: &str = "m";
@@ -29,10 +29,15 @@ pub(crate) async fn newest(
     connection: &mut MultiplexedConnection,
     stream: &str,
 ) -> Result<Position, StoreError> {
+    let found = ask(connection, &newest_of(stream)).await?;
+    Ok(messages(found)?.next.unwrap_or_default())
+}
+
+/// Returns the command that reads the newest message.
+pub(crate) fn newest_of(stream: &str) -> Cmd {
     let mut newest = cmd("XREVRANGE");
     newest.arg(stream).arg("+").arg("-").arg("COUNT").arg(1);
-    let found: Value = newest.query_async(connection).await?;
-    Ok(messages(found)?.next.unwrap_or_default())
+    newest
 }
 
 /// Returns whether messages after a position may be missing, because the stream was cut.
@@ -43,7 +48,7 @@ pub(crate) async fn is_cut_after(
 ) -> Result<bool, StoreError> {
     let mut oldest = cmd("XRANGE");
     oldest.arg(stream).arg("-").arg("+").arg("COUNT").arg(1);
-    let found: Value = oldest.query_async(connection).await?;
+    let found = ask(connection, &oldest).await?;
     let oldest = messages(found)?.next;
     Ok(oldest.is_some_and(|oldest| oldest > position))
 }
@@ -58,7 +63,7 @@ pub(crate) async fn read(
     read.arg("COUNT").arg(MOST_AT_ONCE);
     read.arg("BLOCK").arg(WAIT.as_millis().to_string());
     read.arg("STREAMS").arg(stream).arg(after.to_string());
-    match read.query_async(connection).await? {
+    match ask(connection, &read).await? {
         Value::Nil => Ok(News::default()),
         // A list with the stream's name and its messages, or a map of them.
         Value::Array(mut streams) if streams.len() == 1 => match streams.remove(0) {
@@ -68,6 +73,18 @@ pub(crate) async fn read(
         Value::Map(mut streams) if streams.len() == 1 => messages(streams.remove(0).1),
         _ => Err(StoreError::Answer),
     }
+}
+
+/// Returns commands about a stream that do nothing, for all that is done with it.
+pub(crate) fn idle(stream: &str) -> [Cmd; 3] {
+    let mut add = cmd("XADD");
+    // A position that none has.
+    add.arg(stream).arg("0-0").arg("").arg("");
+    let mut range = cmd("XRANGE");
+    range.arg(stream).arg("+").arg("-");
+    let mut read = cmd("XREAD");
+    read.arg("STREAMS").arg(stream).arg("$");
+    [add, range, read]
 }
 
 /// Reads messages with their positions. One without the field is left out: somebody else wrote it.

@@ -5,13 +5,47 @@ use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 use limiter_datapath::kernel::AttachedMode;
 use limiter_policy::config::{AttachMode, Config, Place};
 
-use crate::protocol::{FleetBrief, InterfaceStatus, SettingDiff, Status};
+use crate::protocol::{DaemonStatus, FleetBrief, InterfaceStatus, SettingDiff, Status};
 
 /// The attach mode, as a [`SettingDiff::setting`].
 pub const MODE: &str = "mode";
 
 /// The address of the metrics, as a [`SettingDiff::setting`].
 pub const METRICS: &str = "metrics";
+
+/// The fleet has other nodes than those by which budgets are in force, without the step between both lists.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the fleet's nodes are others than those in force, {in_force}: name the new ones as next-nodes first, and restart all \
+     nodes, or together they admit more than limits in common say"
+)]
+pub struct SkippedStep {
+    in_force: String,
+}
+
+/// Checks that nodes come and leave in steps: nodes of two lists may only run at once if all have their parts by one of
+/// both. A node that begins or ends to share budgets is none of this.
+///
+/// # Errors
+///
+/// They do not.
+pub fn check_step(config: &Config, daemon: &DaemonStatus) -> Result<(), SkippedStep> {
+    let limits = &config.policy.limits;
+    let (Some(running), Some(wanted)) = (&daemon.fleet, &config.fleet) else {
+        return Ok(());
+    };
+    let wanted = wanted.member_names();
+    let has_lists = !running.members.is_empty() && !wanted[0].is_empty();
+    let shares = has_lists && limits.iter().any(|limit| limit.fleet_nodes.is_some());
+    let lists = [&running.members, &running.next_members];
+    let mut lists = lists.into_iter().filter(|list| !list.is_empty());
+    if !shares || lists.any(|list| wanted.contains(list)) {
+        return Ok(());
+    }
+    Err(SkippedStep {
+        in_force: running.members.join(", "),
+    })
+}
 
 /// Returns the differing settings that a reload changes, in the order of the configuration's
 /// documentation.

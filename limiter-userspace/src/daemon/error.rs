@@ -10,7 +10,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use super::candidate::CandidateError;
-use crate::control::server::ServerError;
+use crate::control::{server::ServerError, settings::SkippedStep};
 
 /// Why the daemon ended without being told to.
 #[derive(Debug, Error)]
@@ -193,6 +193,9 @@ pub enum ReloadError {
          is reverted"
     )]
     Unconfirmed,
+    /// The fleet's nodes become others at once.
+    #[error(transparent)]
+    Nodes(#[from] SkippedStep),
     /// The task panicked or was cancelled.
     #[error("putting the policy in force failed: {0}")]
     Task(#[from] JoinError),

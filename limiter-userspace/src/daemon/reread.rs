@@ -2,7 +2,6 @@
 
 use std::{mem, sync::Arc};
 
-use limiter_datapath::kernel::DatapathError;
 use limiter_policy::{
     config::{Config, Pushed},
     lists::Feeds,
@@ -23,7 +22,7 @@ use super::{
 };
 use crate::{
     control::settings,
-    protocol::{Reloaded, SettingDiff},
+    protocol::{Reloaded, SettingDiff, Status},
 };
 
 /// Reads the configuration again, and puts it in force.
@@ -82,7 +81,11 @@ pub(super) async fn put(
     confirmation: Option<Confirmation>,
 ) -> Result<Reloaded, ReloadError> {
     let missing = candidate.lookup.missing.clone();
-    let after_restart = after_restart(daemon, &candidate.config)?;
+    let status = answers::status_of(daemon)?;
+    if let Some(status) = &status.daemon {
+        settings::check_step(&candidate.config, status)?;
+    }
+    let after_restart = after_restart(daemon, &candidate.config, &status);
     let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let begun_anew = put_in_force(daemon, candidate, None, confirmation).await?;
     feeds.replace(daemon, read, begun_at);
@@ -102,9 +105,9 @@ pub(super) async fn put(
 
 /// Returns the settings that only a restart changes, except those that options of `limiter run`
 /// override; logs them.
-fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, DatapathError> {
+fn after_restart(daemon: &Daemon, config: &Config, status: &Status) -> Vec<SettingDiff> {
     let options = &daemon.options;
-    let mut settings = settings::restarted(config, &answers::status_of(daemon)?);
+    let mut settings = settings::restarted(config, status);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),
         settings::METRICS => options.metrics.is_none(),
@@ -114,5 +117,5 @@ fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, D
         let SettingDiff { setting, old, new } = found;
         warn!(setting, "only a restart changes `{setting}`: {old} → {new}");
     }
-    Ok(settings)
+    settings
 }

@@ -35,10 +35,13 @@ pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Resu
         restart: settings::restarted(config, &status),
     };
     if json {
-        print_json(&differences)
+        print_json(&differences)?;
     } else {
-        print(&differences)
+        print(&differences)?;
     }
+    // A reload would be refused.
+    let daemon = status.daemon.as_ref();
+    daemon.map_or(Ok(()), |daemon| Ok(settings::check_step(config, daemon)?))
 }
 
 fn print(differences: &Differences) -> anyhow::Result<()> {

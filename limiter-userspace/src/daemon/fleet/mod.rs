@@ -10,6 +10,7 @@
 
 mod access;
 mod beats;
+mod complaints;
 mod enforce;
 mod handle;
 mod jitter;
@@ -95,14 +96,14 @@ async fn live(node: &mut Node) {
 }
 
 /// Notes why there is no connection; returns whether there was one.
-fn note_lost(node: &Node, error: &Over) -> bool {
+fn note_lost(node: &mut Node, error: &Over) -> bool {
     let why = error.to_string();
     let store = &node.fleet.settings.store;
     let mut told = node.fleet.told();
     let was_connected = told.is_connected;
     if matches!(error, Over::Emptied | Over::Cut | Over::Rekeyed) {
         info!(why, "the fleet's store {store} is read again: {why}");
-    } else if was_connected || told.error.is_none() {
+    } else if node.complaints.is_new(&why) {
         warn!(
             why,
             "the fleet's store {store} is not there: {why}; bans hold as they are, and what is done \

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
+    complaints::Complaints,
     enforce::{self, Enforced},
     handle::Fleet,
     key_file::KeyFile,
@@ -47,6 +48,8 @@ pub(super) struct Node {
     pub(super) has_read: bool,
     /// The last message of the stream that was read and put in force.
     pub(super) read: Option<StreamPlace>,
+    /// Why there is no connection, as the log has said since there was one.
+    pub(super) complaints: Complaints,
     key_file: KeyFile,
     /// The bans that hold elsewhere and are refused here.
     refused: HashMap<BanId, &'static str>,
@@ -72,6 +75,7 @@ impl Node {
             pushes,
             has_read: false,
             read: None,
+            complaints: Complaints::default(),
             key_file,
             refused: HashMap::new(),
             logged: HashMap::new(),

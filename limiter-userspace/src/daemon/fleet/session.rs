@@ -85,10 +85,13 @@ impl Node {
         let mut store = self.meanwhile(Store::connect(&access, &name)).await??;
         let reader = self.meanwhile(Store::connect(&access, &name)).await??;
         let after = self.meanwhile(store.newest()).await??;
-        // A store that takes nothing is none: its disk may be full. All that it has is read once
-        // nevertheless.
+        // A store that takes nothing is none: its disk may be full, or a right is missing. All that it has is read
+        // once nevertheless.
         let mut beats = Beats::default();
-        let taken = beats.exchange(self, &mut store).await;
+        let taken = match self.meanwhile(store.check_rights()).await? {
+            Ok(()) => beats.exchange(self, &mut store).await,
+            Err(error) => Err(error.into()),
+        };
         if taken.is_ok() || !self.has_read {
             self.read_all(&mut store).await?;
             self.has_read = true;
@@ -103,8 +106,8 @@ impl Node {
         let fleet = Arc::clone(&self.fleet);
         loop {
             let has_work = !self.known.unsent.is_empty() || !self.known.doubted.is_empty();
+            // None has to wait for ever, be the store so slow that a tick is always due, or the stream always have news.
             tokio::select! {
-                biased;
                 () = fleet.ending.notified() => return Err(Over::Ending),
                 () = fleet.changed.notified() => self.note_changes(),
                 _ = ticks.tick() => {
@@ -286,6 +289,7 @@ impl Node {
     }
 
     fn connected(&mut self) {
+        self.complaints.clear();
         {
             let mut told = self.fleet.told();
             told.is_connected = true;

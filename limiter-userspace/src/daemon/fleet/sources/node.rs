@@ -12,7 +12,10 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::{
-    super::{handle::Fleet, jitter::jittered, key_file::KeyFile, session::Over, words::Now},
+    super::{
+        complaints::Complaints, handle::Fleet, jitter::jittered, key_file::KeyFile, session::Over,
+        words::Now,
+    },
     enforce,
     look::{Looks, Seen},
     openings::Openings,
@@ -42,6 +45,8 @@ pub(super) struct SourceNode {
     /// How sources get their standing; `None`: the policy uses none.
     settings: Option<Settings>,
     key_file: KeyFile,
+    /// Why there is no connection, as the log has said since there was one.
+    complaints: Complaints,
 }
 
 impl SourceNode {
@@ -56,6 +61,7 @@ impl SourceNode {
             openings: Openings::default(),
             settings: None,
             key_file: KeyFile::new(&fleet.settings.key_file),
+            complaints: Complaints::default(),
             daemon,
             fleet,
         }
@@ -200,7 +206,8 @@ impl SourceNode {
     }
 
     /// Tells those who ask, while the store is there.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(&mut self) {
+        self.complaints.clear();
         let told = FleetSources {
             said: self.sayings.len() as u64,
             unsent: self.sayings.unsent() as u64,
@@ -215,14 +222,14 @@ impl SourceNode {
     }
 
     /// Notes why the store is not there.
-    fn note_lost(&self, error: &Over) {
+    fn note_lost(&mut self, error: &Over) {
         if matches!(error, Over::OtherSources | Over::NoStanding) {
             return;
         }
         let (why, store) = (error.to_string(), &self.fleet.settings.store);
         let mut told = self.fleet.told();
         let sources = told.sources.get_or_insert_default();
-        if sources.error.is_none() {
+        if self.complaints.is_new(&why) {
             warn!(
                 why,
                 "known sources are not shared over the fleet's store {store}: {why}; what is known stays so"

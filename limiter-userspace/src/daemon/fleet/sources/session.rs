@@ -49,7 +49,10 @@ impl SourceNode {
         let reader = self.meanwhile(Sources::connect(&access, &name)).await??;
         let newest = self.meanwhile(store.newest()).await??;
         // A store that takes nothing is none. All that it has is read once nevertheless.
-        let marked = self.mark(&mut store).await;
+        let marked = match self.meanwhile(store.check_rights()).await? {
+            Ok(()) => self.mark(&mut store).await,
+            Err(error) => Err(error.into()),
+        };
         if marked.is_ok() || !self.has_read {
             self.read_all(&mut store).await?;
         }

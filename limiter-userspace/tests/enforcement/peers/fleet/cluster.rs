@@ -1,10 +1,11 @@
 //! A Cluster of servers that speak TLS, also with each other.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use anyhow::{Context as _, Result};
 
 use super::{
+    proxy::Proxy,
     servers::{ADDRESS, Server, wait},
     store::{RIGHTS, Store},
 };
@@ -13,16 +14,53 @@ use crate::peers::{program, succeed};
 /// The port of the first server; each other's is one higher.
 const FIRST_PORT: usize = 7_201;
 
+/// The first port of the proxies before servers.
+const FIRST_PROXY: usize = 7_301;
+
 /// The servers, by number; `None`: it is gone.
 pub(super) struct Cluster(Vec<Option<Server>>);
+
+/// A Cluster, each server of which nodes reach by way of a proxy.
+pub(super) struct Delayed {
+    pub(super) cluster: Cluster,
+    proxies: Vec<Proxy>,
+}
+
+impl Delayed {
+    pub(super) fn start(store: &Store, servers: usize) -> Result<Self> {
+        let proxies = (0..servers).map(|number| {
+            let from = u16::try_from(FIRST_PROXY + number)?;
+            Proxy::start(store.namespace(), from, u16::try_from(port(number))?)
+        });
+        let proxies = proxies.collect::<Result<_>>()?;
+        let announced = |number| format!("cluster-announce-tls-port {}", FIRST_PROXY + number);
+        let cluster = Cluster::announced(store, servers, announced)?;
+        Ok(Self { cluster, proxies })
+    }
+
+    /// Returns where nodes find a server.
+    pub(super) fn place(number: usize) -> String {
+        format!("{ADDRESS}:{}", FIRST_PROXY + number)
+    }
+
+    /// Sets after what time a server answers from now on.
+    pub(super) fn delay(&self, number: usize, answer: Duration) {
+        self.proxies[number].delay(answer / 2);
+    }
+}
 
 impl Cluster {
     /// Starts so many servers, of which each has an equal part of all keys.
     pub(super) fn start(store: &Store, servers: usize) -> Result<Self> {
+        Self::announced(store, servers, |_| String::new())
+    }
+
+    /// Starts servers that say where they are, each in lines of its configuration.
+    fn announced(store: &Store, servers: usize, lines: impl Fn(usize) -> String) -> Result<Self> {
         let mut cluster = Self(Vec::new());
         let mut join = vec!["--cluster".to_owned(), "create".to_owned()];
         for number in 0..servers {
-            cluster.0.push(Some(run(store, number)?));
+            cluster.0.push(Some(run(store, number, &lines(number))?));
             join.push(place(number));
         }
         join.push("--cluster-yes".to_owned());
@@ -35,7 +73,7 @@ impl Cluster {
     /// Adds a replica of a server.
     pub(super) fn add_replica(&mut self, store: &Store, of: usize) -> Result<()> {
         let number = self.0.len();
-        self.0.push(Some(run(store, number)?));
+        self.0.push(Some(run(store, number, "")?));
         let port = port(number).to_string();
         ask(store, 0, &["CLUSTER", "MEET", ADDRESS, &port])?;
         let id = id(store, of)?;
@@ -73,7 +111,7 @@ impl Cluster {
 
     /// Starts a server again.
     pub(super) fn restart(&mut self, store: &Store, number: usize) -> Result<()> {
-        self.0[number] = Some(run(store, number)?);
+        self.0[number] = Some(run(store, number, "")?);
         Ok(())
     }
 }
@@ -104,7 +142,7 @@ pub(super) fn ask(store: &Store, number: usize, arguments: &[&str]) -> Result<St
     )
 }
 
-fn run(store: &Store, number: usize) -> Result<Server> {
+fn run(store: &Store, number: usize, more: &str) -> Result<Server> {
     let place = store.directory().display();
     let port = u16::try_from(port(number))?;
     let mut lines = format!(
@@ -114,7 +152,7 @@ fn run(store: &Store, number: usize) -> Result<Server> {
     write!(
         lines,
         "cluster-enabled yes\ncluster-node-timeout 1000\ncluster-require-full-coverage no\n\
-         repl-diskless-sync-delay 0\nsave \"\"\nuser edge on >hush {RIGHTS}"
+         repl-diskless-sync-delay 0\nsave \"\"\nuser edge on >hush {RIGHTS}\n{more}"
     )?;
     Server::start(store, port, false, &lines)
 }

@@ -1,6 +1,9 @@
 //! Sources that one node has proven are known on all.
 
+mod full;
+mod key;
 mod many;
+mod proofs;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -42,6 +45,11 @@ const NEWS: &str = "limiter:{edge}:sources-news";
 
 /// A fleet with clients that reach all nodes.
 fn fleet(nodes: &[&str], more: &str) -> Result<Fleet> {
+    fleet_with(nodes, LIMITS, more)
+}
+
+/// One with these limits.
+fn fleet_with(nodes: &[&str], limits: &str, more: &str) -> Result<Fleet> {
     let store = store::Store::start(nodes.len())?;
     for last in 1..=9 {
         let address = format!("{CLIENTS}.{last}/32");
@@ -54,7 +62,7 @@ fn fleet(nodes: &[&str], more: &str) -> Result<Fleet> {
         let via = store::address(number);
         node.ip(&["route", "add", &format!("{CLIENTS}.0/24"), "via", &via])?;
     }
-    let fleet = Fleet::among(store, nodes, LIMITS, more)?;
+    let fleet = Fleet::among(store, nodes, limits, more)?;
     for node in &fleet.nodes {
         wait_until(node, |status| {
             status["sources"].is_null() || status["sources"]["error"].is_null()
@@ -65,8 +73,13 @@ fn fleet(nodes: &[&str], more: &str) -> Result<Fleet> {
 
 /// Has a client complete a handshake with the node of a number.
 fn shake_hands(fleet: &Fleet, number: usize, client: &str) -> Result<()> {
+    shake_hands_at(fleet, number, store::node_address(number).parse()?, client)
+}
+
+/// Has it do so with that address of the node.
+fn shake_hands_at(fleet: &Fleet, number: usize, node: IpAddr, client: &str) -> Result<()> {
     let _listener = Listener::new(&fleet.store.nodes[number - 1], PORT)?;
-    let server = SocketAddr::new(store::node_address(number).parse()?, PORT);
+    let server = SocketAddr::new(node, PORT);
     let connector = Connector::new(fleet.store.namespace(), client.parse()?, server);
     let attempts = connector.connect(Load::saturating(SOON).at_most(1))?;
     ensure!(attempts.established == 1, "{attempts:?}");
@@ -104,9 +117,21 @@ fn wait_for(node: &Limiter, address: &str, why: &str) -> Result<Duration> {
 
 /// Sends packets to the node of a number; returns how many pass.
 fn send(fleet: &Fleet, number: usize, sources: impl Iterator<Item = IpAddr>) -> Result<u64> {
-    let before = passed(&fleet.nodes[number - 1])?;
     let node = store::node_address(number).parse()?;
-    let frames = sources.map(|source| Frame::new(source, node).udp(4321, 9, b"a packet"));
+    send_frames(
+        fleet,
+        number,
+        sources.map(|source| Frame::new(source, node).udp(4321, 9, b"a packet")),
+    )
+}
+
+/// Sends frames to the node of a number; returns how many pass.
+fn send_frames(
+    fleet: &Fleet,
+    number: usize,
+    frames: impl Iterator<Item = Result<Vec<u8>>>,
+) -> Result<u64> {
+    let before = passed(&fleet.nodes[number - 1])?;
     let frames = frames.collect::<Result<Vec<_>>>()?;
     fleet.store.sender(number)?.send_frames(&frames)?;
     Ok(passed(&fleet.nodes[number - 1])? - before)

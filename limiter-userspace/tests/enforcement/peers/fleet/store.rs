@@ -23,7 +23,8 @@ use crate::peers::{program, succeed};
 /// The nodes' interface.
 pub(super) const UPLINK: &str = "up0";
 
-const KEY: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
+/// The fleet's key.
+pub(super) const KEY: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
 
 /// The rights that docs/fleet.md gives a node.
 pub(super) const RIGHTS: &str = "~limiter:{edge}:* ~limiter:letters:{edge:*} -@all +hset +hmget +hdel +hscan \

@@ -4,6 +4,7 @@
 //! that have theirs (`servers.rs`), which may be others in a cluster (`routes.rs`). Each has a connection and a task of
 //! its own (`server.rs`), so that one that is slow or gone delays no letters but those that it takes.
 
+mod pace;
 mod patience;
 mod routes;
 mod server;
@@ -21,11 +22,12 @@ use tracing::{info, warn};
 
 pub(super) use self::patience::Letters;
 use self::{
+    pace::{Late, Pace},
     patience::{PAUSE, WAITING, in_time},
     server::Event,
     servers::Servers,
 };
-use super::super::{access, handle::Fleet, jitter::jittered};
+use super::super::{access, complaints::Complaints, handle::Fleet, jitter::jittered};
 
 /// The tasks that carry letters. They end with it.
 pub(super) struct Carrier {
@@ -65,15 +67,17 @@ impl Drop for Carrier {
 /// Carries letters for as long as somebody wants them.
 async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiver<Letters>) {
     let mut servers = Servers::new(Arc::clone(&fleet));
+    let mut complaints = Complaints::default();
     for attempt in 0.. {
+        let events = servers.events();
         let ended = tokio::select! {
-            ended = read(&fleet, attempt, &arriving, servers.events()) => ended,
+            ended = read(&fleet, &mut complaints, attempt, &arriving, events) => ended,
             ended = servers.route(&mut leaving) => ended,
         };
         let Err(why) = ended else {
             return;
         };
-        tell(&fleet, Some(why));
+        tell(&fleet, &mut complaints, Some(why));
         servers.leave_home();
         // Without a home nothing is sent, and only the end of all ends this early.
         let rest = servers.route(&mut leaving);
@@ -86,6 +90,7 @@ async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiv
 /// Reads letters to this node until that fails: then says why.
 async fn read(
     fleet: &Fleet,
+    complaints: &mut Complaints,
     attempt: usize,
     arriving: &Sender<Vec<u8>>,
     events: Sender<Event>,
@@ -95,14 +100,25 @@ async fn read(
     begin_with(attempt, &mut access);
     let connecting = Inbox::connect(&access, settings.name.as_str(), settings.node.as_str());
     let mut inbox = in_time(connecting).await?;
-    let mut after = in_time(inbox.mark()).await?;
-    tell(fleet, None);
-    // Fails when all ends.
-    let _ = events.send(Event::Home(inbox.place().clone())).await;
+    let mut pace = Pace::new();
+    let mut after = pace.time(inbox.mark()).await?;
+    let mut is_home = None;
     loop {
-        let news = in_time(inbox.letters(after)).await?;
+        if is_home != Some(!pace.is_late()) {
+            is_home = Some(!pace.is_late());
+            tell(fleet, complaints, pace.is_late().then(|| Late.to_string()));
+            let home = (!pace.is_late()).then(|| inbox.place().clone());
+            // Fails when all ends.
+            let _ = events.send(Event::Home(home)).await;
+        }
+        let (news, is_unknown) = pace.time_read(inbox.letters(after)).await?;
         after = news.next.unwrap_or(after);
-        for letter in news.messages {
+        if is_unknown {
+            pace.time(inbox.touch()).await?;
+        }
+        // Late letters are worth nothing.
+        let letters = news.messages.into_iter().filter(|_| !pace.is_late());
+        for letter in letters {
             if arriving.send(letter).await.is_err() {
                 return Ok(());
             }
@@ -116,18 +132,20 @@ fn begin_with(attempt: usize, access: &mut Access) {
     access.places.rotate_left(attempt % places);
 }
 
-/// Notes whether letters to this node are read, and logs it when that changes.
-fn tell(fleet: &Fleet, error: Option<String>) {
+/// Notes whether letters to this node are read, and logs it.
+fn tell(fleet: &Fleet, complaints: &mut Complaints, error: Option<String>) {
     let store = &fleet.settings.store;
-    let mut told = fleet.told();
     match &error {
-        None => info!("the fleet's budgets are shared over its store {store}"),
-        Some(why) if told.letters_error.is_none() => warn!(
+        None => {
+            complaints.clear();
+            info!("the fleet's budgets are shared over its store {store}");
+        }
+        Some(why) if complaints.is_new(why) => warn!(
             why,
             "the fleet's budgets are not shared over its store {store}: {why}; what is lent ends within \
              seconds, and each node has what is its own"
         ),
         Some(_) => {}
     }
-    told.letters_error = error;
+    fleet.told().letters_error = error;
 }

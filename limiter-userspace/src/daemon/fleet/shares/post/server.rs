@@ -12,6 +12,7 @@ use tokio::{
 
 use super::{
     super::super::{access, handle::Fleet, jitter::jittered},
+    pace::{Late, Pace},
     patience::{Letters, PAUSE, WAITING, in_time},
 };
 
@@ -27,8 +28,8 @@ pub(super) struct Batch {
 
 /// News of the task that reads letters, and of those that send them.
 pub(super) enum Event {
-    /// A server has this node's stream.
-    Home(Place),
+    /// A server has this node's stream; `None`: it is too late with it.
+    Home(Option<Place>),
     /// A server takes letters; if it has lost some, why.
     Taking(Place, Option<String>),
     /// Other servers have nodes' streams than was thought.
@@ -63,6 +64,7 @@ impl Server {
             leaving: left,
             events,
             told: None,
+            pace: Pace::new(),
         };
         Self {
             leaving,
@@ -89,6 +91,7 @@ struct Sending {
     events: Sender<Event>,
     /// The last word in the log about letters that the server has lost; `None`: nothing since it was connected.
     told: Option<Result<(), String>>,
+    pace: Pace,
 }
 
 impl Sending {
@@ -100,8 +103,7 @@ impl Sending {
             self.told = None;
             self.tell(Event::Gone(self.place.clone(), why)).await;
             sleep(jittered(PAUSE)).await;
-            // Letters that waited meanwhile are late.
-            while self.leaving.try_recv().is_ok() {}
+            self.drop_late();
         }
         self.tell(Event::Idle(self.place.clone())).await;
     }
@@ -135,13 +137,8 @@ impl Sending {
         let fresh: usize = fresh.map(|batch| batch.letters.len()).sum();
         let letters = batches.into_iter().flat_map(|batch| batch.letters);
         let mut letters: Letters = letters.collect();
-        let sent = in_time(outbox.send(&letters)).await?;
-        let outcome = sent.lost.clone().map_or(Ok(()), Err);
-        if self.told.as_ref() != Some(&outcome) {
-            self.told = Some(outcome);
-            self.tell(Event::Taking(self.place.clone(), sent.lost))
-                .await;
-        }
+        let sent = self.pace.time(outbox.send(&letters)).await?;
+        self.note(sent.lost.map_or(Ok(()), Err)).await;
         let moved = sent.moved.into_iter().filter_map(|(number, place)| {
             let (node, letter) = mem::take(letters.get_mut(number)?);
             Some(Moved {
@@ -154,7 +151,35 @@ impl Sending {
         if !moved.is_empty() {
             self.tell(Event::Moved(moved)).await;
         }
+        self.wait_while_late(outbox).await
+    }
+
+    /// Waits until the server answers soon enough again.
+    async fn wait_while_late(&mut self, outbox: &mut Outbox) -> Result<(), String> {
+        let own = self.fleet.settings.node.clone();
+        while self.pace.is_late() {
+            self.pace.time(outbox.touch(own.as_str())).await?;
+            if self.pace.is_late() {
+                self.note(Err(Late.to_string())).await;
+                sleep(jittered(PAUSE)).await;
+            }
+            self.drop_late();
+        }
         Ok(())
+    }
+
+    /// Drops letters that have waited for a server that was late or gone.
+    fn drop_late(&mut self) {
+        while self.leaving.try_recv().is_ok() {}
+    }
+
+    /// Tells whether the server takes letters, or why it loses some, when that has changed.
+    async fn note(&mut self, outcome: Result<(), String>) {
+        if self.told.as_ref() != Some(&outcome) {
+            self.told = Some(outcome.clone());
+            let place = self.place.clone();
+            self.tell(Event::Taking(place, outcome.err())).await;
+        }
     }
 
     async fn tell(&self, event: Event) {

@@ -80,7 +80,7 @@ impl Servers {
 
     fn heed(&mut self, event: Event) -> Result<(), String> {
         match event {
-            Event::Home(place) => self.routes.home = Some(place),
+            Event::Home(place) => self.routes.home = place,
             Event::Taking(place, lost) => self.tell(&place, lost),
             Event::Moved(moved) => self.follow(moved),
             Event::Gone(place, why) => {
@@ -155,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn no_more_servers_are_connected_than_there_may_be() {
         let mut servers = servers();
-        servers.heed(Event::Home(place(0))).unwrap();
+        servers.heed(Event::Home(Some(place(0)))).unwrap();
         for number in 1..=2 * MOST_SERVERS {
             servers.heed(moved(number)).unwrap();
         }
@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_loss_of_its_own_server_is_a_nodes_business() {
         let mut servers = servers();
-        servers.heed(Event::Home(place(0))).unwrap();
+        servers.heed(Event::Home(Some(place(0)))).unwrap();
         servers.heed(moved(1)).unwrap();
         let gone = |number| Event::Gone(place(number), "gone".to_owned());
         servers.heed(gone(1)).unwrap();

@@ -13,11 +13,13 @@ use crate::{
     share_turn,
 };
 
-const OLD: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
-const NEW: &str = "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f50413223140f";
+pub(in super::super) const OLD: &str =
+    "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
+pub(in super::super) const NEW: &str =
+    "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f50413223140f";
 
 /// The line of a daemon that has read its keys.
-const SAID: &str = "the fleet's keys are those in the file";
+pub(in super::super) const SAID: &str = "the fleet's keys are those in the file";
 
 /// As docs/fleet.md says, one node after the other: all hear all others at each moment, and who comes later knows
 /// the bans from before.

@@ -23,7 +23,7 @@ use crate::{
 const MANY: u64 = 499_999;
 
 /// How long each step may take.
-const LONGEST: Duration = Duration::from_mins(5);
+pub(in super::super) const LONGEST: Duration = Duration::from_mins(5);
 
 /// Tells how long it takes until nodes know all of them, and what they cost.
 #[test]
@@ -97,9 +97,10 @@ fn wait(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns how much memory a daemon has.
-fn memory(node: &Limiter) -> Result<String> {
+/// Returns how much memory a daemon has, and has had at most.
+pub(in super::super) fn memory(node: &Limiter) -> Result<String> {
     let status = fs::read_to_string(format!("/proc/{}/status", node.id()))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS"));
-    Ok(line.context("no VmRSS")?.to_owned())
+    let line = |name| status.lines().find(|line| line.starts_with(name));
+    let [now, most] = ["VmRSS", "VmHWM"].map(|name| line(name).context("no such line"));
+    Ok(format!("{}, {}", now?, most?))
 }

@@ -7,9 +7,8 @@
 mod faults;
 mod full;
 mod good;
-mod identity;
-mod many;
-mod proxy;
+pub(super) mod identity;
+pub(super) mod many;
 pub(super) mod quiet;
 mod traffic;
 
@@ -18,10 +17,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE, UdpSink};
 
-use self::proxy::Proxy;
 use super::{
     Fleet, binary, configuration,
     in_common::wait_for_share,
+    proxy::Proxy,
     store::{Disk, Store},
     wait_until,
 };
@@ -154,7 +153,7 @@ fn start(pair: &Pair, configuration: &str, more: &[&str]) -> Result<Limiter> {
 }
 
 /// Checks how long the fleet took to share again.
-fn check_recovery(what: &str, time: Duration) -> Result<()> {
+pub(super) fn check_recovery(what: &str, time: Duration) -> Result<()> {
     let word = if time <= RECOVERY {
         "within"
     } else {

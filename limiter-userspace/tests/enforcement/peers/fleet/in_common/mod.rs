@@ -5,6 +5,7 @@ mod cost;
 mod names;
 mod nodes;
 mod owners;
+mod slow;
 mod total;
 mod watch;
 

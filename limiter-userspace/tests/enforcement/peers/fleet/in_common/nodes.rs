@@ -4,14 +4,17 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::PinDirectory;
 
 use super::{
-    DRAINED, Flood,
+    DRAINED, Flood, share,
     total::{ALL, LIMITS},
     wait_for_parts,
     watch::{Budget, Watch},
 };
 use crate::{
-    peers::fleet::{ARGUMENTS, Fleet, configuration, start, store::Store},
-    take_turn,
+    peers::{
+        PASSES,
+        fleet::{ARGUMENTS, Fleet, configuration, start, status, store::Store},
+    },
+    share_turn, take_turn,
 };
 
 /// A node comes and another leaves, while packets come to all: never is more admitted than the limit says.
@@ -73,4 +76,40 @@ fn begin_with(fleet: &mut Fleet, watch: &mut Watch, nodes: &[&str], more: &str) 
         }
     }
     Ok(())
+}
+
+/// A daemon that runs refuses a list that was not the next one: by a shorter one its floor, for one, would be larger at once,
+/// as it comes with the policy.
+#[test]
+fn a_list_that_skips_a_step_is_refused() -> Result<()> {
+    let _turn = share_turn();
+    let fleet = Fleet::with(&["a", "b", "c"], LIMITS)?;
+    wait_for_parts(&fleet, "All")?;
+    let node = &fleet.nodes[0];
+    let text = |nodes: &[&str], limits: &str, more: &str| {
+        configuration(&fleet.store, 1, ("a", nodes), limits, more)
+    };
+    let two = ["a", "b"];
+    node.configure(&text(&two, LIMITS, ""))?;
+    let why = "the fleet's nodes are others than those in force, a, b, c: name the new ones as next-nodes first";
+    let file = node.configuration().display().to_string();
+    for command in [&["reload"][..], &["check", "--diff", &file]] {
+        let output = node.command(command).output()?;
+        let told = String::from_utf8(output.stderr)?;
+        ensure!(!output.status.success() && told.contains(why), "{told}");
+    }
+    node.wait_for_log(&format!("not reloaded: {why}"))?;
+    ensure!(share(&status(node)?) >= 333, "{:#}", status(node)?);
+    let steps = [
+        // Both lists, another that comes, and back; a node that leaves shares no more.
+        text(&["a", "b", "c"], LIMITS, ", next-nodes: [a, b]"),
+        text(&["a", "b", "c"], LIMITS, ", next-nodes: [a, c]"),
+        text(&["a", "b", "c"], LIMITS, ""),
+        text(&two, PASSES, ""),
+    ];
+    for text in steps {
+        node.configure(&text)?;
+        node.show(&["reload"])?;
+    }
+    fleet.stop()
 }

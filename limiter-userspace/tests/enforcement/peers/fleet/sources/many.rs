@@ -15,7 +15,7 @@ use super::super::{Fleet, five::quiet, status};
 use crate::take_turn;
 
 /// The table has the size that it has by default.
-const LIMITS: &str = "limits:
+pub(super) const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 10%}}";
 
 /// All but those that each node has proven itself.

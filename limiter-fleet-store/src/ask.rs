@@ -1,0 +1,83 @@
+//! Asking a server, and what is told of a command that it refuses.
+
+use redis::{
+    Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, ServerError, ServerErrorKind,
+    aio::MultiplexedConnection, cmd,
+};
+
+use super::error::{Denied, StoreError};
+
+/// Has a server do a command.
+pub(crate) async fn ask<T: FromRedisValue>(
+    connection: &mut MultiplexedConnection,
+    command: &Cmd,
+) -> Result<T, StoreError> {
+    let done = command.query_async(connection).await;
+    done.map_err(|error| refused(error, &[command]))
+}
+
+/// Has a server do commands.
+pub(crate) async fn ask_all<T: FromRedisValue>(
+    connection: &mut MultiplexedConnection,
+    commands: &Pipeline,
+) -> Result<T, StoreError> {
+    let done = commands.query_async(connection).await;
+    done.map_err(|error| refused(error, &commands.cmd_iter().collect::<Vec<_>>()))
+}
+
+/// Returns why a server has not done some commands. Of those that it refuses the first says why.
+pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
+    let text = error.to_string();
+    let refused = error.into_server_errors();
+    let Some((number, first)) = refused.as_ref().and_then(|all| all.first()) else {
+        return StoreError::Store(text);
+    };
+    let denied = commands.get(*number).filter(|_| is_denied(first));
+    denied.map_or_else(
+        || StoreError::Store(first.to_string()),
+        |command| StoreError::Denied(Denied::of(command)),
+    )
+}
+
+/// Returns whether a server says that its user has not the right.
+pub(crate) fn is_denied(error: &ServerError) -> bool {
+    match RedisError::from(error.clone()).kind() {
+        ErrorKind::Server(ServerErrorKind::NoPerm) => true,
+        // As a server refuses the end of a transaction.
+        ErrorKind::Server(ServerErrorKind::ExecAbort) => {
+            error.details().is_some_and(|why| why.contains("NOPERM"))
+        }
+        _ => false,
+    }
+}
+
+/// Asks whether the user has the right to some commands, which do nothing: a server checks rights before arguments.
+/// Whatever else is wrong with them is none of this.
+pub(crate) async fn check_rights(
+    connection: &mut MultiplexedConnection,
+    commands: &Pipeline,
+) -> Result<(), StoreError> {
+    let done: Result<(), RedisError> = commands.query_async(connection).await;
+    let Err(error) = done else {
+        return Ok(());
+    };
+    let Some(all) = error.clone().into_server_errors() else {
+        return Err(refused(error, &[]));
+    };
+    let denied = all.iter().find(|(_, one)| is_denied(one));
+    let denied = denied.and_then(|(number, _)| commands.cmd_iter().nth(*number));
+    denied.map_or(Ok(()), |command| {
+        Err(StoreError::Denied(Denied::of(command)))
+    })
+}
+
+/// Returns a command about a field of a hash that does nothing: no field is empty.
+pub(crate) fn idle(name: &str, hash: &str) -> Cmd {
+    let mut command = cmd(name);
+    command.arg(hash).arg("");
+    if name == "HSET" {
+        // A field without a value.
+        command.arg("").arg("");
+    }
+    command
+}

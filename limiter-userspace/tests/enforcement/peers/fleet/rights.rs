@@ -1,0 +1,175 @@
+//! A store whose ACL user has not all rights that docs/fleet.md gives it.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use testbed::Limiter;
+
+use super::{
+    Fleet, configuration, in_common::wait_for_share, start, status, store::Store, wait_for,
+    wait_until,
+};
+use crate::share_turn;
+
+/// All that a fleet shares.
+const LIMITS: &str = "standing: {capacity: 4096}
+limits:
+  Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 50%}}
+  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
+        count: 4000, period: 1s}";
+
+/// The keys of a user from before known sources were shared, and letters had names of their own in braces.
+const OLD_KEYS: [&str; 6] = ["bans", "news", "nodes", "push", "answers", "letters:*"];
+
+/// The commands of docs/fleet.md.
+const COMMANDS: [&str; 10] = [
+    "hset",
+    "hmget",
+    "hdel",
+    "hscan",
+    "xadd",
+    "xread",
+    "xrange",
+    "xrevrange",
+    "multi",
+    "exec",
+];
+
+/// For as long the log says nothing again.
+const QUIET: Duration = Duration::from_secs(6);
+
+/// How soon nodes share again once they may.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Changes the user's rights.
+fn set_user(store: &Store, rights: &[&str]) -> Result<()> {
+    let told = store.command(&[&["ACL", "SETUSER", "edge"], rights].concat())?;
+    ensure!(told.trim() == "OK", "{told}");
+    Ok(())
+}
+
+/// Returns why each of the three parts shares nothing: bans, budgets, known sources.
+fn errors(status: &Value) -> [&Value; 3] {
+    let sources = &status["sources"];
+    [
+        &status["error"],
+        &status["letters_error"],
+        &sources["error"],
+    ]
+}
+
+fn shares_all(status: &Value) -> bool {
+    status["connected"] == true
+        && status["sources"].is_object()
+        && errors(status).iter().all(|error| error.is_null())
+}
+
+/// Returns how many lines of the log say something.
+fn lines(node: &Limiter, text: &str) -> Result<usize> {
+    Ok(node
+        .log()?
+        .lines()
+        .filter(|line| line.contains(text))
+        .count())
+}
+
+/// After an upgrade, the user has the keys of before: bans are shared, each node has its own part of budgets, and
+/// each says once what is to be added. When it is, all is shared without a restart.
+#[test]
+fn a_user_of_before_shares_bans_and_says_what_is_missing() -> Result<()> {
+    let _turn = share_turn();
+    let store = Store::start(2)?;
+    let keys = OLD_KEYS.map(|key| format!("~limiter:{{edge}}:{key}"));
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    set_user(&store, &[&["resetkeys"], &keys[..]].concat())?;
+    let fleet = Fleet::among(store, &["a", "b"], LIMITS, "")?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    a.show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    wait_for(b, "192.0.2.1", 1)?;
+    let letters = "its user has no right to 'xrevrange' of 'limiter:letters:{edge:a}': add \
+                   '~limiter:letters:{edge:*} +xrevrange' to its ACL";
+    let sources = "its user has no right to 'xrevrange' of 'limiter:{edge}:sources-news': add '~limiter:{edge}:* \
+                   +xrevrange' to its ACL";
+    wait_until(a, |status| {
+        status["letters_error"] == letters && status["sources"]["error"] == sources
+    })?;
+    for node in [a, b] {
+        wait_for_share(node, |share| (499..=500).contains(&share))?;
+    }
+    thread::sleep(QUIET);
+    let shown = a.show(&["fleet", "status"])?;
+    for told in [letters, sources] {
+        ensure!(shown.matches(told).count() == 1, "{shown}");
+        ensure!(lines(a, told)? == 1, "{}", a.log()?);
+    }
+    ensure!(status(a)?["connected"] == true);
+    b.show(&["unban", "192.0.2.1"])?;
+    wait_for(a, "192.0.2.1", 0)?;
+
+    set_user(
+        &fleet.store,
+        &["~limiter:{edge}:*", "~limiter:letters:{edge:*}"],
+    )?;
+    let begun = Instant::now();
+    for node in [a, b] {
+        wait_until(node, shares_all)?;
+    }
+    let took = begun.elapsed();
+    println!("all was shared {took:?} after the user had the rights");
+    ensure!(took < SOON, "{took:?}");
+    fleet.stop()
+}
+
+/// Without the right to one command, each part that needs it says so, once, and goes on when it has it.
+#[test]
+fn each_right_that_is_missing_is_told() -> Result<()> {
+    let _turn = share_turn();
+    let fleet = Fleet::with(&["a"], LIMITS)?;
+    let a = &fleet.nodes[0];
+    let connect_anew = || fleet.store.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    for command in COMMANDS {
+        wait_until(a, shares_all)?;
+        set_user(&fleet.store, &[&format!("-{command}")])?;
+        connect_anew()?;
+        let missing = format!("no right to '{command}'");
+        let says = |error: &Value| error.as_str().is_some_and(|error| error.contains(&missing));
+        wait_until(a, |status| errors(status).iter().any(|error| says(error)))?;
+        thread::sleep(QUIET);
+        let told = status(a)?;
+        let parts = errors(&told).iter().filter(|error| says(error)).count();
+        println!("{command}: {:?}", errors(&told));
+        ensure!(
+            errors(&told)
+                .iter()
+                .all(|error| error.is_null() || says(error)),
+            "{told:#}"
+        );
+        ensure!(
+            lines(a, &missing)? == parts,
+            "{command}, {parts}\n{}",
+            a.log()?
+        );
+        set_user(&fleet.store, &[&format!("+{command}")])?;
+    }
+    wait_until(a, shares_all)?;
+
+    // Another database needs one more.
+    let text = configuration(&fleet.store, 1, ("a", &["a"]), LIMITS, "").replace("/0'", "/1'");
+    let [a] = <[Limiter; 1]>::try_from(fleet.nodes)
+        .ok()
+        .context("one node")?;
+    ensure!(a.stop()?.success());
+    let a = start(&fleet.store, 1, &text)?;
+    let told = wait_until(&a, |status| {
+        errors(status).iter().all(|error| error.is_string())
+    })?;
+    println!("{:?}", errors(&told));
+    ensure!(a.stop()?.success());
+    Ok(())
+}

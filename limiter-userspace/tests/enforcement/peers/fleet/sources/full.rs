@@ -1,0 +1,166 @@
+//! As much as a fleet may say to a node.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{BufWriter, Write as _},
+    net::Ipv4Addr,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use anyhow::{Result, ensure};
+use limiter_fleet::{
+    Key, Keys, Name,
+    bans::{BanId, BanNote, BanSeal, MOST_HELD, Said, Stamp},
+    sources::{MOST_HEARD, MOST_SAID, Part, Source, SourceLetter, SourceSeal, Word},
+};
+
+use super::many::LIMITS;
+use crate::{
+    peers::{
+        fleet::{
+            configuration,
+            five::many::{LONGEST, memory},
+            start, status,
+            store::{KEY, Store},
+        },
+        program, succeed,
+    },
+    take_turn,
+};
+
+const HOLDS: Duration = Duration::from_hours(10);
+
+/// What a node must have for all the bans.
+const ROOM: &str = "bans: {capacity: 600000}";
+
+/// Tells how much memory a node has with all the known sources and all the bans that others may say.
+#[test]
+#[ignore = "takes minutes: it is for measuring"]
+fn half_a_million_sources_and_bans() -> Result<()> {
+    let _turn = take_turn();
+    let store = Store::start(1)?;
+    let text = configuration(&store, 1, ("a", &["a"]), LIMITS, "");
+    let text = format!("{text}{ROOM}\n");
+    let node = start(&store, 1, &text)?;
+    thread::sleep(Duration::from_secs(10));
+    println!("nothing is said: {}", memory(&node)?);
+    ensure!(node.stop()?.success());
+    for (what, has_bans) in [("known sources", false), ("known sources and bans", true)] {
+        fill(&store, has_bans)?;
+        let begun = Instant::now();
+        let node = start(&store, 1, &text)?;
+        println!("{what}: enforces after {:?}", begun.elapsed());
+        loop {
+            let status = status(&node)?;
+            let bans = if has_bans { MOST_HELD } else { 0 };
+            if status["sources"]["heard"] == MOST_HEARD && status["heard"] == bans {
+                ensure!(
+                    status["refused"]
+                        .as_object()
+                        .is_some_and(serde_json::Map::is_empty),
+                    "{status:#}"
+                );
+                break;
+            }
+            ensure!(begun.elapsed() < LONGEST, "{status:#}\n{}", node.log()?);
+            thread::sleep(Duration::from_millis(200));
+        }
+        println!(
+            "{what}: knows all after {:?}, {}",
+            begun.elapsed(),
+            memory(&node)?
+        );
+        // Until the state is saved.
+        thread::sleep(Duration::from_secs(65));
+        println!("{what}, after a minute: {}", memory(&node)?);
+        ensure!(node.stop()?.success());
+    }
+    Ok(())
+}
+
+/// Writes to the store what nodes would say.
+fn fill(store: &Store, has_bans: bool) -> Result<()> {
+    let keys = Keys {
+        current: Key::new(KEY.as_bytes()).map_err(anyhow::Error::msg)?,
+        other: None,
+    };
+    let name = |text: &str| Name::try_from(text).map_err(anyhow::Error::msg);
+    let fleet = name("edge")?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let (ms, until) = (u64::try_from(now.as_millis())?, now + HOLDS);
+    let file = store.directory().join("commands");
+    let mut commands = BufWriter::new(File::create(&file)?);
+    let mut keep = |hash: &str, field: &str, value: &[u8]| -> Result<()> {
+        let words = [b"HSET", hash.as_bytes(), field.as_bytes(), value];
+        write!(commands, "*4\r\n")?;
+        for word in words {
+            write!(commands, "${}\r\n", word.len())?;
+            commands.write_all(word)?;
+            commands.write_all(b"\r\n")?;
+        }
+        Ok(())
+    };
+    let seal = SourceSeal::new(&fleet, &keys);
+    let mut sources = (0_u32..).map(|number| Source::V4((0x1400_0000 + number).to_be_bytes()));
+    for number in 0..MOST_HEARD / MOST_SAID {
+        let node = name(&format!("n{number}"))?;
+        let mut slots = BTreeMap::<_, Vec<Word>>::new();
+        for source in sources.by_ref().take(MOST_SAID) {
+            slots.entry(source.slot()).or_default().push(Word {
+                source,
+                since_s: 0,
+                until_s: until.as_secs(),
+                is_fresh: false,
+            });
+        }
+        for (slot, words) in slots {
+            let letter = SourceLetter {
+                node: node.clone(),
+                ms,
+                ipv6_prefix: 64,
+                part: Part::Slot(slot),
+                words,
+            };
+            keep(
+                super::HASH,
+                &format!("{node} {slot}"),
+                &seal.letter(&letter),
+            )?;
+        }
+    }
+    let seal = BanSeal::new(&fleet, &keys);
+    let node = name("n0")?;
+    let until_ms = u64::try_from(until.as_millis())?;
+    for number in 0..u32::try_from(MOST_HELD)? {
+        if !has_bans {
+            break;
+        }
+        let prefix = Ipv4Addr::from(0x0a00_0000 + number);
+        let note = BanNote {
+            id: BanId {
+                prefix: format!("{prefix}/32").parse()?,
+                origin: "operator".into(),
+            },
+            stamp: Stamp {
+                ms,
+                node: node.clone(),
+            },
+            said: Said::Banned {
+                until_ms: Some(until_ms),
+                reason: "a test".into(),
+                limit: None,
+            },
+            ends_ms: until_ms,
+        };
+        let field = format!("{prefix}/32 operator");
+        keep("limiter:{edge}:bans", &field, &seal.letter(&[note]))?;
+    }
+    commands.flush()?;
+    let mut pipe = program::command(store.namespace(), "redis-cli")?;
+    let told = succeed(pipe.arg("--pipe").stdin(File::open(&file)?))?;
+    println!("{} bytes in commands: {told}", fs::metadata(&file)?.len());
+    ensure!(told.contains("errors: 0"), "{told}");
+    Ok(())
+}

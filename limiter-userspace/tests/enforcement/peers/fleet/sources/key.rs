@@ -1,0 +1,174 @@
+//! The fleet's key changes while known sources are shared.
+
+use std::{
+    path::PathBuf,
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Result, ensure};
+use limiter_fleet::{
+    Key, Keys,
+    sources::{Part, Source, SourceLetter, SourceSeal, Word},
+};
+use testbed::Limiter;
+
+use super::{HASH, LIMITS, NEWS, known, wait_for};
+use crate::{
+    peers::fleet::{
+        configuration,
+        five::identity::{NEW, OLD, SAID},
+        start, status,
+        store::Store,
+        wait_until, write_secret,
+    },
+    share_turn,
+};
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// All slots are written again within seconds.
+const WRITTEN: Duration = Duration::from_secs(10);
+
+fn key_file(store: &Store, name: &str) -> PathBuf {
+    store.directory().join(format!("{name}.key"))
+}
+
+fn begin(store: &Store, name: &str, keys: &[&str]) -> Result<Limiter> {
+    write_secret(&key_file(store, name), &keys.join("\n"))?;
+    let number = NAMES
+        .iter()
+        .position(|other| *other == name)
+        .map_or(1, |number| number + 1);
+    let text = configuration(store, number, (name, &NAMES), LIMITS, "");
+    start(
+        store,
+        number,
+        &text.replace("/fleet.key", &format!("/{name}.key")),
+    )
+}
+
+/// Has a node know an address by itself.
+fn vouch(node: &Limiter, address: &str) -> Result<()> {
+    node.show(&["know", address, "--for", "1h"]).map(drop)
+}
+
+fn refused(node: &Limiter) -> Result<u64> {
+    let refused = status(node)?["refused"]["source"].as_u64();
+    Ok(refused.unwrap_or_default())
+}
+
+/// Writes to the store what a node would say of a source, sealed with a key.
+fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
+    let keys = Keys {
+        current: Key::new(key.as_bytes()).map_err(anyhow::Error::msg)?,
+        other: None,
+    };
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let source = Source::V4(address);
+    let mut letter = SourceLetter {
+        node: node.try_into().map_err(anyhow::Error::msg)?,
+        ms: u64::try_from(now.as_millis())?,
+        ipv6_prefix: 64,
+        part: Part::News,
+        words: vec![Word {
+            source,
+            since_s: 0,
+            until_s: now.as_secs() + 3_600,
+            is_fresh: false,
+        }],
+    };
+    let seal = SourceSeal::new(&"edge".try_into().map_err(anyhow::Error::msg)?, &keys);
+    // redis-cli takes bytes from Lua alone.
+    let write = |command: &str, key: &str, field: &str, letter: &[u8]| {
+        let bytes: String = letter.iter().map(|byte| format!("\\{byte:03}")).collect();
+        let field = field.replace(' ', "', '");
+        let script = format!("redis.call('{command}', KEYS[1], '{field}', '{bytes}') return 'OK'");
+        let told = store.command(&["eval", &script, "1", key])?;
+        ensure!(told.trim() == "OK", "{told}");
+        Ok(())
+    };
+    write("XADD", NEWS, "* m", &seal.letter(&letter))?;
+    letter.part = Part::Slot(source.slot());
+    letter.ms += 1;
+    let field = format!("{node}\\032{}", source.slot());
+    write("HSET", HASH, &field, &seal.letter(&letter))
+}
+
+/// By the steps of docs/fleet.md: who is known stays so, and all hear each other at each step. With the old key nobody
+/// makes anybody known then, and what is sealed with it is neither believed nor anybody's trouble.
+#[test]
+fn a_key_changes_while_sources_are_known() -> Result<()> {
+    let _turn = share_turn();
+    let store = Store::start(NAMES.len())?;
+    let (a, b) = (begin(&store, "a", &[OLD])?, begin(&store, "b", &[OLD])?);
+    let mut c = begin(&store, "c", &[OLD])?;
+    let before = ["198.51.100.1", "198.51.100.2", "198.51.100.3"];
+    for (node, address) in [&a, &b, &c].into_iter().zip(before) {
+        vouch(node, address)?;
+    }
+    for address in [before[0], before[2]] {
+        wait_for(&b, address, "fleet")?;
+    }
+    wait_for(&a, before[1], "fleet")?;
+    // A letter as a node writes it is believed: so what follows does not fail for another reason.
+    forge(&store, "d", OLD, [203, 0, 113, 1])?;
+    wait_for(&b, "203.0.113.1", "fleet")?;
+    // This one is away meanwhile. Its slot is in the store.
+    thread::sleep(WRITTEN);
+    ensure!(store.command(&["hkeys", HASH])?.contains("c "));
+    ensure!(c.terminate()?.success());
+
+    for (number, keys) in (1..).zip([&[OLD, NEW][..], &[NEW, OLD], &[NEW]]) {
+        for name in ["a", "b"] {
+            write_secret(&key_file(&store, name), &keys.join("\n"))?;
+        }
+        for node in [&a, &b] {
+            super::super::servers::wait(|| Ok(node.log()?.matches(SAID).count() >= number))?;
+        }
+        let [of_a, of_b] = [1, 2].map(|last| format!("192.0.{number}.{last}"));
+        vouch(&a, &of_a)?;
+        vouch(&b, &of_b)?;
+        wait_for(&b, &of_a, "fleet")?;
+        wait_for(&a, &of_b, "fleet")?;
+        for (node, address) in [(&b, before[0]), (&a, before[1]), (&a, before[2])] {
+            ensure!(known(node, address)?["why"] == "fleet", "{address}");
+        }
+    }
+
+    // Who begins now, when slots were written again, knows all that nodes say that have the key.
+    thread::sleep(WRITTEN);
+    let d = begin(&store, "d", &[NEW])?;
+    for address in ["192.0.1.1", "192.0.2.2", "192.0.3.1", before[0], before[1]] {
+        wait_for(&d, address, "fleet")?;
+    }
+    ensure!(known(&d, before[2])?["why"] == "nothing");
+    ensure!(known(&d, "203.0.113.1")?["why"] == "nothing");
+    ensure!(refused(&d)? > 0);
+    // With the old key nobody is believed.
+    let refused_before = refused(&b)?;
+    forge(&store, "a", OLD, [203, 0, 113, 2])?;
+    wait_until(&b, |status| {
+        status["refused"]["source"].as_u64() > Some(refused_before)
+    })?;
+    ensure!(known(&b, "203.0.113.2")?["why"] == "nothing");
+    // Nothing is tried again and again.
+    let all = [&a, &b, &d];
+    let counts = all.map(|node| refused(node).ok());
+    thread::sleep(WRITTEN);
+    ensure!(all.map(|node| refused(node).ok()) == counts);
+    for node in all {
+        ensure!(status(node)?["sources"]["error"].is_null());
+    }
+
+    // Who was away is back with the new key, and is heard.
+    write_secret(&key_file(&store, "c"), NEW)?;
+    c.restart()?;
+    vouch(&c, "192.0.4.3")?;
+    wait_for(&a, "192.0.4.3", "fleet")?;
+    wait_for(&c, "192.0.3.2", "fleet")?;
+    for node in [a, b, c, d] {
+        ensure!(node.stop()?.success());
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! What proves a source at one node, over IPv6 and in queries, proves it on another.
+
+use std::{
+    iter::repeat_n,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use limiter_common::cookie::Secret;
+use testbed::{Frame, dns_cookie, dns_cookie_query};
+
+use super::{
+    FLOOD, LIMITS, client, fleet, fleet_with, known, send_frames, shake_hands_at, wait_for,
+};
+use crate::{
+    peers::fleet::{Fleet, servers, store, write_secret},
+    take_turn,
+};
+
+const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
+
+/// Returns the address over IPv6 of the node of a number, or that of the store on the link to it.
+fn address(number: usize, last: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd80, 0, 0, number as u16, 0, 0, 0, last)
+}
+
+/// Returns a client's address over IPv6: each has a /64 of its own.
+fn client_v6(number: u16, last: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd81, 0, 0, number, 0, 0, 0, last)
+}
+
+/// Gives nodes and clients addresses over IPv6.
+fn add_ipv6(fleet: &Fleet) -> Result<()> {
+    let store = fleet.store.namespace();
+    let add = |namespace: &testbed::Namespace, address: Ipv6Addr, length: u8, interface: &str| {
+        let address = format!("{address}/{length}");
+        namespace.ip(&["-6", "address", "add", &address, "dev", interface, "nodad"])
+    };
+    for number in 1..=3 {
+        add(store, client_v6(number, 1), 128, "lo")?;
+    }
+    for (number, node) in (1..).zip(&fleet.store.nodes) {
+        add(store, address(number, 1), 64, &format!("n{number}"))?;
+        add(node, address(number, 2), 64, store::UPLINK)?;
+        let via = address(number, 1).to_string();
+        node.ip(&["-6", "route", "add", "fd81::/16", "via", &via])?;
+    }
+    Ok(())
+}
+
+/// Sends ten packets of one source to the second node, by either family; returns how many pass.
+fn ten(fleet: &Fleet, source: IpAddr, port: u16) -> Result<u64> {
+    let node = match source {
+        IpAddr::V4(_) => store::node_address(2).parse()?,
+        IpAddr::V6(_) => address(2, 2).into(),
+    };
+    let frame = || Frame::new(source, node).udp(4321, port, b"a packet");
+    send_frames(fleet, 2, repeat_n((), 10).map(|()| frame()))
+}
+
+/// Sends packets that nobody knows to the node of a number until there is a shortage.
+fn flood(fleet: &Fleet, number: usize, port: u16) -> Result<()> {
+    let node: IpAddr = store::node_address(number).parse()?;
+    let forged = (0..FLOOD).map(|last| {
+        let source = Ipv4Addr::from(0xc612_0000 + last);
+        Frame::new(source.into(), node).udp(4321, port, b"no query")
+    });
+    send_frames(fleet, number, forged)?;
+    let status = fleet.nodes[number - 1].status()?;
+    ensure!(status["standing"]["shortage"].is_object(), "{status:#}");
+    Ok(())
+}
+
+/// A client that completes a handshake over IPv6 goes first on the other node, and so does all of its /64, and nobody of
+/// another.
+#[test]
+fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
+    let _turn = take_turn();
+    let fleet = fleet(&["a", "b"], "")?;
+    add_ipv6(&fleet)?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    let shaken = client_v6(1, 1);
+    // A link's own address is not there at once, and without it no neighbour is found.
+    servers::wait(|| {
+        Ok(shake_hands_at(&fleet, 1, address(1, 2).into(), &shaken.to_string()).is_ok())
+    })?;
+    let took = wait_for(b, &shaken.to_string(), "fleet")?;
+    println!("a client over IPv6 was known on another node after {took:?}");
+    ensure!(known(a, &shaken.to_string())?["why"] == "handshake");
+    flood(&fleet, 2, 9)?;
+    ensure!(ten(&fleet, client_v6(2, 1).into(), 9)? == 0);
+    ensure!(ten(&fleet, shaken.into(), 9)? == 10);
+    // A neighbour in its /64 is the same source.
+    ensure!(ten(&fleet, client_v6(1, 9).into(), 9)? == 10);
+    a.show(&["forget", &shaken.to_string()])?;
+    wait_for(b, &shaken.to_string(), "nothing")?;
+    ensure!(ten(&fleet, shaken.into(), 9)? == 0);
+    fleet.stop()
+}
+
+/// A client that shows one node a DNS cookie of the server goes first on the other, without one; a forged cookie proves
+/// nobody on either.
+#[test]
+fn a_source_with_a_dns_cookie_is_served_first_on_all() -> Result<()> {
+    let _turn = take_turn();
+    let directory = tempfile::tempdir()?;
+    let secrets = directory.path().join("secrets");
+    write_secret(&secrets, SECRET)?;
+    let limits = LIMITS
+        .replace("destination-port: 9", "destination-port: 53")
+        .replace("standing: {", "standing: {proven-by: list, ");
+    let limits = format!(
+        "dns-cookies: {{secret-file: {}}}\n{limits}",
+        secrets.display()
+    );
+    let fleet = fleet_with(&["a", "b"], &limits, "")?;
+    add_ipv6(&fleet)?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    flood(&fleet, 1, 53)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let issued = u32::try_from(now.as_secs())?;
+    let query = |source: IpAddr, secret: u128| {
+        let secret = Secret::new(secret.to_be_bytes()).context("no secret")?;
+        let node = match source {
+            IpAddr::V4(_) => store::node_address(1).parse()?,
+            IpAddr::V6(_) => address(1, 2).into(),
+        };
+        let query = dns_cookie_query(&dns_cookie(&secret, source, issued));
+        Frame::new(source, node).udp(4321, 53, &query)
+    };
+    let secret = u128::from_str_radix(SECRET, 16)?;
+    let forger: IpAddr = client(4).parse()?;
+    ensure!(send_frames(&fleet, 1, [query(forger, secret + 1)].into_iter())? == 0);
+    let shown: [IpAddr; 2] = [client(1).parse()?, client_v6(1, 1).into()];
+    for source in shown {
+        ensure!(
+            send_frames(&fleet, 1, [query(source, secret)].into_iter())? == 1,
+            "{source}"
+        );
+        let took = wait_for(b, &source.to_string(), "fleet")?;
+        println!("{source}, which showed a cookie, was known on another node after {took:?}");
+        ensure!(took < Duration::from_secs(5), "{took:?}");
+    }
+    flood(&fleet, 2, 53)?;
+    ensure!(ten(&fleet, forger, 53)? == 0);
+    for source in shown {
+        ensure!(ten(&fleet, source, 53)? == 10, "{source}");
+    }
+    ensure!(known(a, &forger.to_string())?["why"] != "handshake");
+    ensure!(known(b, &forger.to_string())?["why"] != "fleet");
+    fleet.stop()
+}
