@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     control::settings,
-    protocol::{Reloaded, SettingDiff, Status},
+    protocol::{Reloaded, SettingDiff},
 };
 
 /// Reads the configuration again, and puts it in force.
@@ -81,11 +81,7 @@ pub(super) async fn put(
     confirmation: Option<Confirmation>,
 ) -> Result<Reloaded, ReloadError> {
     let missing = candidate.lookup.missing.clone();
-    let status = answers::status_of(daemon)?;
-    if let Some(status) = &status.daemon {
-        settings::check_step(&candidate.config, status)?;
-    }
-    let after_restart = after_restart(daemon, &candidate.config, &status);
+    let after_restart = after_restart(daemon, &candidate.config)?;
     let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let begun_anew = put_in_force(daemon, candidate, None, confirmation).await?;
     feeds.replace(daemon, read, begun_at);
@@ -104,10 +100,14 @@ pub(super) async fn put(
 }
 
 /// Returns the settings that only a restart changes, except those that options of `limiter run`
-/// override; logs them.
-fn after_restart(daemon: &Daemon, config: &Config, status: &Status) -> Vec<SettingDiff> {
+/// override; logs them. Fails if a restart must not change them at once.
+fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
     let options = &daemon.options;
-    let mut settings = settings::restarted(config, status);
+    let status = answers::status_of(daemon)?;
+    if let Some(daemon) = &status.daemon {
+        settings::check_step(config, daemon)?;
+    }
+    let mut settings = settings::restarted(config, &status);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),
         settings::METRICS => options.metrics.is_none(),
@@ -117,5 +117,5 @@ fn after_restart(daemon: &Daemon, config: &Config, status: &Status) -> Vec<Setti
         let SettingDiff { setting, old, new } = found;
         warn!(setting, "only a restart changes `{setting}`: {old} → {new}");
     }
-    settings
+    Ok(settings)
 }

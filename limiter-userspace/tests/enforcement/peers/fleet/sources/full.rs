@@ -131,7 +131,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
         }
     }
     let seal = BanSeal::new(&fleet, &keys);
-    let node = name("n0")?;
+    let banning = name("n0")?;
     let until_ms = u64::try_from(until.as_millis())?;
     for number in 0..u32::try_from(MOST_HELD)? {
         if !has_bans {
@@ -145,7 +145,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
             },
             stamp: Stamp {
                 ms,
-                node: node.clone(),
+                node: banning.clone(),
             },
             said: Said::Banned {
                 until_ms: Some(until_ms),

@@ -81,7 +81,8 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
     let seal = SourceSeal::new(&"edge".try_into().map_err(anyhow::Error::msg)?, &keys);
     // redis-cli takes bytes from Lua alone.
     let write = |command: &str, key: &str, field: &str, letter: &[u8]| {
-        let bytes: String = letter.iter().map(|byte| format!("\\{byte:03}")).collect();
+        let bytes: Vec<_> = letter.iter().map(|byte| format!("\\{byte:03}")).collect();
+        let bytes = bytes.concat();
         let field = field.replace(' ', "', '");
         let script = format!("redis.call('{command}', KEYS[1], '{field}', '{bytes}') return 'OK'");
         let told = store.command(&["eval", &script, "1", key])?;

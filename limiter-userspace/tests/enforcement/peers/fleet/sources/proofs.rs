@@ -21,8 +21,8 @@ use crate::{
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 
 /// Returns the address over IPv6 of the node of a number, or that of the store on the link to it.
-fn address(number: usize, last: u16) -> Ipv6Addr {
-    Ipv6Addr::new(0xfd80, 0, 0, number as u16, 0, 0, 0, last)
+fn address(number: u16, last: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd80, 0, 0, number, 0, 0, 0, last)
 }
 
 /// Returns a client's address over IPv6: each has a /64 of its own.
