@@ -63,7 +63,8 @@ impl Pace {
             self.note(took);
         }
         // Else nobody knows for how long the server waited for a letter.
-        let is_unknown = self.noted_at < begun && (self.is_late || begun > self.noted_at + UNKNOWN);
+        let is_old = self.is_late || self.noted_at.elapsed() > UNKNOWN;
+        let is_unknown = self.noted_at <= begun && is_old;
         Ok((news, is_unknown))
     }
 
