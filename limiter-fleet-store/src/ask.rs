@@ -25,7 +25,7 @@ pub(crate) async fn ask_all<T: FromRedisValue>(
     done.map_err(|error| refused(error, &commands.cmd_iter().collect::<Vec<_>>()))
 }
 
-/// Returns why a server has not done some commands. Of those that it refuses the first says why.
+/// Returns why a server has not done some commands. The first that it refuses says why.
 pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
     let text = error.to_string();
     let refused = error.into_server_errors();
@@ -52,7 +52,7 @@ pub(crate) fn is_denied(error: &ServerError) -> bool {
 }
 
 /// Asks whether the user has the right to some commands, which do nothing: a server checks rights before arguments.
-/// Whatever else is wrong with them is none of this.
+/// Other errors do not count.
 pub(crate) async fn check_rights(
     connection: &mut MultiplexedConnection,
     commands: &Pipeline,

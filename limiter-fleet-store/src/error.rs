@@ -23,7 +23,7 @@ impl From<redis::ParsingError> for StoreError {
     }
 }
 
-/// What the ACL user has no right to, with what is to be added.
+/// A right that the ACL user lacks, and what is to be added.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Denied {
     /// A command that is about no key.

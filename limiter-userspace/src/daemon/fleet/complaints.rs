@@ -1,4 +1,4 @@
-//! What the log has said is wrong.
+//! Complaints: what the log has said is wrong.
 
 /// The most reasons that the log says until all is well again: some name ports and numbers.
 const MOST: usize = 8;

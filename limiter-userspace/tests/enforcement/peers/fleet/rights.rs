@@ -15,7 +15,7 @@ use super::{
 };
 use crate::share_turn;
 
-/// All that a fleet shares.
+/// A policy with everything that a fleet shares.
 const LIMITS: &str = "standing: {capacity: 4096}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 50%}}

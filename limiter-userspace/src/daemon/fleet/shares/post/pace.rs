@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::patience::in_time;
 
-/// After what time an answer is late. Who asks for a budget waits for half a second, and then asks anew: by a server
-/// that is slower, nodes would lend to each other in vain.
+/// After what time an answer is late. A node that asks for a budget waits for half a second, and then asks anew: by a
+/// slower server, nodes would lend to each other in vain.
 const LATE: Duration = Duration::from_millis(250);
 
 /// How long it may be unknown how soon it answers.
@@ -68,8 +68,8 @@ impl Pace {
         Ok((news, is_unknown))
     }
 
-    /// Notes how long an answer took. Who was late is so until an answer takes half as long, or the log would say
-    /// again and again that it has changed.
+    /// Notes how long an answer took. A server that was late is so until an answer takes half as long, or the log
+    /// would say again and again that it has changed.
     fn note(&mut self, took: Duration) {
         self.is_late = took > if self.is_late { LATE / 2 } else { LATE };
         self.noted_at = Instant::now();

@@ -32,7 +32,7 @@ use crate::{
 
 const HOLDS: Duration = Duration::from_hours(10);
 
-/// What a node must have for all the bans.
+/// The settings that a node needs for all the bans.
 const ROOM: &str = "bans: {capacity: 600000}";
 
 /// Tells how much memory a node has with all the known sources and all the bans that others may say.

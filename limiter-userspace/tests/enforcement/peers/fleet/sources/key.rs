@@ -137,7 +137,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         }
     }
 
-    // Who begins now, when slots were written again, knows all that nodes say that have the key.
+    // A node that begins now, when slots were written again, knows all that nodes with the key say.
     thread::sleep(WRITTEN);
     let d = begin(&store, "d", &[NEW])?;
     for address in ["192.0.1.1", "192.0.2.2", "192.0.3.1", before[0], before[1]] {
@@ -162,7 +162,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         ensure!(status(node)?["sources"]["error"].is_null());
     }
 
-    // Who was away is back with the new key, and is heard.
+    // The node that was away is back with the new key, and is heard.
     write_secret(&key_file(&store, "c"), NEW)?;
     c.restart()?;
     vouch(&c, "192.0.4.3")?;

@@ -1,4 +1,4 @@
-//! What proves a source at one node, over IPv6 and in queries, proves it on another.
+//! A source that is proven at one node, over IPv6 or by a query, is proven on another.
 
 use std::{
     iter::repeat_n,
