@@ -10,8 +10,11 @@ use serde_json::Value;
 use testbed::Limiter;
 
 use super::{
-    Fleet, configuration, in_common::wait_for_share, start, status, store::Store, wait_for,
-    wait_until,
+    Fleet, bans_of, configuration,
+    in_common::{Flood, wait_for_share},
+    start, status,
+    store::{RIGHTS, Store},
+    wait_for, wait_until,
 };
 use crate::share_turn;
 
@@ -124,6 +127,67 @@ fn a_user_of_before_shares_bans_and_says_what_is_missing() -> Result<()> {
     println!("all was shared {took:?} after the user had the rights");
     ensure!(took < SOON, "{took:?}");
     fleet.stop()
+}
+
+/// Starts a node as an ACL user of the store's.
+fn start_as(store: &Store, user: &str, number: usize, node: &str) -> Result<Limiter> {
+    let text = configuration(store, number, (node, &["a", "b"]), LIMITS, "");
+    start(store, number, &text.replace("edge@", &format!("{user}@")))
+}
+
+/// With a user of its own that reads only its letters, a node can be shut out, and nobody reads another's letters, be it by
+/// another's name.
+#[test]
+fn each_node_has_a_user_of_its_own() -> Result<()> {
+    let _turn = share_turn();
+    let store = Store::start(2)?;
+    for node in ["a", "b"] {
+        let own = format!("%R~limiter:letters:{{edge:{node}}}");
+        let rights = RIGHTS.replace("~limiter:letters:", &format!("{own} %W~limiter:letters:"));
+        let user = format!("edge-{node}");
+        let rights: Vec<_> = rights.split(' ').collect();
+        let told =
+            store.command(&[&["ACL", "SETUSER", &user, "on", ">hush"], &rights[..]].concat())?;
+        ensure!(told.trim() == "OK", "{told}");
+    }
+    let a = start_as(&store, "edge-a", 1, "a")?;
+    let b = start_as(&store, "edge-b", 2, "b")?;
+    for node in [&a, &b] {
+        wait_until(node, shares_all)?;
+    }
+    a.show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    wait_for(&b, "192.0.2.1", 1)?;
+    let flood = Flood::of_node(&store, 1)?;
+    wait_for_share(&a, |share| share > 950)?;
+    flood.stop()?;
+    ensure!(a.stop()?.success());
+
+    // The first one's user cannot be the second node.
+    ensure!(b.stop()?.success());
+    let b = start_as(&store, "edge-a", 2, "b")?;
+    let denied = "no right to 'xrevrange' of 'limiter:letters:{edge:b}'";
+    wait_until(&b, |status| {
+        let error = status["letters_error"].as_str();
+        error.is_some_and(|error| error.contains(denied))
+    })?;
+    ensure!(b.stop()?.success());
+
+    let a = start_as(&store, "edge-a", 1, "a")?;
+    let b = start_as(&store, "edge-b", 2, "b")?;
+    for node in [&a, &b] {
+        wait_until(node, shares_all)?;
+    }
+    store.command(&["ACL", "SETUSER", "edge-a", "off"])?;
+    store.command(&["CLIENT", "KILL", "USER", "edge-a"])?;
+    wait_until(&a, |status| status["connected"] == false)?;
+    b.show(&["ban", "192.0.2.2", "--for", "1h"])?;
+    thread::sleep(QUIET);
+    ensure!(bans_of(&a, "192.0.2.2")?.is_empty());
+    ensure!(shares_all(&status(&b)?), "{:#}", status(&b)?);
+    for node in [a, b] {
+        ensure!(node.stop()?.success());
+    }
+    Ok(())
 }
 
 /// Without the right to one command, each part that needs it says so, once, and goes on when it has it.

@@ -19,7 +19,10 @@ use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 use testbed::{Frame, Limiter, Load, Progress};
 
-use super::{Fleet, PACE, status, store};
+use super::{
+    Fleet, PACE, status,
+    store::{self, Store},
+};
 
 /// Thrice as many packets a second as the fleet admits.
 const FLOOD: NonZeroU32 = NonZeroU32::new(12_000).unwrap();
@@ -84,16 +87,25 @@ pub(super) struct Flood {
 
 impl Flood {
     pub(super) fn of(fleet: &Fleet, number: usize) -> Result<Self> {
+        Self::of_node(&fleet.store, number)
+    }
+
+    /// Sends packets of one source to the node of a number.
+    pub(super) fn of_node(store: &Store, number: usize) -> Result<Self> {
         let frame = Frame::new(
             store::address(number).parse()?,
             store::node_address(number).parse()?,
         );
-        Self::with(fleet, number, vec![frame.udp(1_000, 9, b"")?])
+        Self::from(store, number, vec![frame.udp(1_000, 9, b"")?])
     }
 
     /// Sends these frames in turn.
     fn with(fleet: &Fleet, number: usize, frames: Vec<Vec<u8>>) -> Result<Self> {
-        let sender = fleet.store.sender(number)?;
+        Self::from(&fleet.store, number, frames)
+    }
+
+    fn from(store: &Store, number: usize, frames: Vec<Vec<u8>>) -> Result<Self> {
+        let sender = store.sender(number)?;
         let progress = sender.progress();
         let load = Load::steady(FLOOD, Duration::from_hours(1));
         let thread = thread::spawn(move || sender.send(load, &frames).map(drop));
