@@ -100,8 +100,8 @@ impl Builder {
         &self.target_dir
     }
 
-    /// Builds both objects into a directory, as `limiter.o` and `limiter-log.o`; of the second there is
-    /// also a file compressed by gzip, `limiter-log.o.gz`.
+    /// Builds both objects into a directory, as `limiter.o` and `limiter-log.o`; of each there is also a
+    /// file compressed by gzip, such as `limiter.o.gz`.
     pub fn build(&self, directory: &Path) -> Result<Objects, Error> {
         let objects = Objects {
             plain: directory.join("limiter.o"),
@@ -113,6 +113,7 @@ impl Builder {
         self.build_one(&PLAIN, &objects.plain)?;
         self.build_one(&LOG, &objects.log)?;
         drop(lock);
+        compress(&objects.plain)?;
         compress(&objects.log)?;
         Ok(objects)
     }

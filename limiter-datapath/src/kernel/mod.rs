@@ -81,7 +81,7 @@ pub use self::{
     link::AttachedMode,
     maps::SharedMaps,
     moving::{MovingBucket, Shares},
-    object::{OBJECT, object_with_log},
+    object::{object, object_with_log},
     offenders::{OffenderMaps, Recorded},
     pins::{Manifest, Pins, PinsError},
     refill::Refilled,

@@ -2,26 +2,34 @@
 
 use std::{io::Read as _, sync::LazyLock};
 
-use aya::include_bytes_aligned;
 use flate2::read::GzDecoder;
 
-/// The object without log statements.
-pub static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter.o"));
-
-/// The same program with its log statements compiled in, compressed: few need it, and it would be a
-/// tenth of the binary.
-static COMPRESSED_WITH_LOG: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/limiter-log.o.gz"));
+/// Returns the object without log statements.
+#[must_use]
+pub fn object() -> &'static [u8] {
+    static OBJECT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let compressed = include_bytes!(concat!(env!("OUT_DIR"), "/limiter.o.gz"));
+        decompressed(compressed)
+    });
+    &OBJECT
+}
 
 /// Returns the same program with its log statements compiled in.
 #[must_use]
 pub fn object_with_log() -> &'static [u8] {
-    static OBJECT_WITH_LOG: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        let mut object = Vec::new();
-        let read = GzDecoder::new(COMPRESSED_WITH_LOG).read_to_end(&mut object);
-        read.expect("the build has compressed it");
-        object
+    static OBJECT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let compressed = include_bytes!(concat!(env!("OUT_DIR"), "/limiter-log.o.gz"));
+        decompressed(compressed)
     });
-    &OBJECT_WITH_LOG
+    &OBJECT
+}
+
+/// Returns an object, which would be a tenth of the binary if it were not compressed there.
+fn decompressed(compressed: &[u8]) -> Vec<u8> {
+    let mut object = Vec::new();
+    let read = GzDecoder::new(compressed).read_to_end(&mut object);
+    read.expect("the build has compressed it");
+    object
 }
 
 /// The name of the program that changes buckets for userspace.
