@@ -43,7 +43,7 @@ const COMMANDS: [&str; 10] = [
 ];
 
 /// For as long the log says nothing again.
-const QUIET: Duration = Duration::from_secs(6);
+const QUIET: Duration = Duration::from_secs(3);
 
 /// How soon nodes share again once they may.
 const SOON: Duration = Duration::from_secs(5);

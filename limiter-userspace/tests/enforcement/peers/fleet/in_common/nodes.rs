@@ -14,13 +14,13 @@ use crate::{
         PASSES,
         fleet::{ARGUMENTS, Fleet, configuration, start, status, store::Store},
     },
-    share_turn, take_turn,
+    share_turn,
 };
 
 /// A node comes and another leaves, while packets come to all: never is more admitted than the limit says.
 #[test]
 fn nodes_come_and_leave_within_the_budget() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let mut fleet = Fleet::among(Store::start(3)?, &["a", "b"], LIMITS, "")?;
     wait_for_parts(&fleet, "All")?;
     // So that programs go on without their daemons.

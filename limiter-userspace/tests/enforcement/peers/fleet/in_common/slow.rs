@@ -19,7 +19,7 @@ use crate::{
         five::check_recovery,
         servers, start, status, wait_for, wait_until,
     },
-    take_turn,
+    share_turn,
 };
 
 /// The nodes' names, each with the server that has its letters. The first of the servers has only what the fleet has
@@ -66,7 +66,7 @@ fn wait_for_halves(fleet: &Fleet) -> Result<()> {
 /// theirs: nothing is lent in vain.
 #[test]
 fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let (cluster, fleet) = begin()?;
     let [slow, second, ..] = &fleet.nodes[..] else {
         unreachable!("four nodes");
@@ -122,7 +122,7 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
 /// The server with bans and signs of life answers late. Bans take longer, and budgets are shared as before.
 #[test]
 fn a_slow_server_with_bans_slows_no_budgets() -> Result<()> {
-    let _turn = take_turn();
+    let _turn = share_turn();
     let (cluster, fleet) = begin()?;
     let mut watch = Watch::begin(&fleet, &[ALL])?;
     let floods = [Flood::of(&fleet, 1)?, Flood::of(&fleet, 2)?];
