@@ -157,7 +157,7 @@ fn a_key_changes_within_the_budgets_of_names() -> Result<()> {
     watch.wait_for_use(&fleet, 45..=55)?;
     reload(&mut watch, 1)?;
     watch.wait_for_use(&fleet, NEARLY_ALL)?;
-    ensure!(have_one_policy()?);
+    wait_until(&fleet.nodes[0], |_| have_one_policy().is_ok_and(|one| one))?;
     flood.stop()?;
     fleet.stop()
 }

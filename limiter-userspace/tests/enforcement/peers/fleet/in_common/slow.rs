@@ -19,7 +19,7 @@ use crate::{
         five::check_recovery,
         servers, start, status, wait_for, wait_until,
     },
-    share_turn,
+    take_turn,
 };
 
 /// The nodes' names, each with the server that has its letters. The first of the servers has only what the fleet has
@@ -66,7 +66,7 @@ fn wait_for_halves(fleet: &Fleet) -> Result<()> {
 /// theirs: nothing is lent in vain.
 #[test]
 fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<()> {
-    let _turn = share_turn();
+    let _turn = take_turn();
     let (cluster, fleet) = begin()?;
     let [slow, second, ..] = &fleet.nodes[..] else {
         unreachable!("four nodes");
@@ -75,7 +75,7 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
     let floods = [Flood::of(&fleet, 1)?, Flood::of(&fleet, 2)?];
     watch.used_within(&fleet, DRAINED)?;
     watch.wait_for_use(&fleet, 95..=100)?;
-    for answer in [300, 1_000, 5_000].map(Duration::from_millis) {
+    for answer in [300, 5_000].map(Duration::from_millis) {
         cluster.delay(1, answer);
         let begun = Instant::now();
         wait_for_share(second, |share| share > 700)?;
@@ -101,7 +101,7 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
     }
     let log = slow.log()?;
     let lines = log.matches("budgets are not shared").count();
-    ensure!((3..=6).contains(&lines), "{lines}\n{log}");
+    ensure!((2..=5).contains(&lines), "{lines}\n{log}");
 
     // Each of the servers with letters stands still for a while.
     for server in 1..SERVERS {
@@ -122,37 +122,30 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
 /// The server with bans and signs of life answers late. Bans take longer, and budgets are shared as before.
 #[test]
 fn a_slow_server_with_bans_slows_no_budgets() -> Result<()> {
-    let _turn = share_turn();
+    let _turn = take_turn();
     let (cluster, fleet) = begin()?;
     let mut watch = Watch::begin(&fleet, &[ALL])?;
     let floods = [Flood::of(&fleet, 1)?, Flood::of(&fleet, 2)?];
     watch.used_within(&fleet, DRAINED)?;
     wait_for_halves(&fleet)?;
-    for (number, answer) in (1..).zip([1, 5].map(Duration::from_secs)) {
-        cluster.delay(0, answer);
-        let prefix = format!("192.0.2.{number}");
-        fleet.nodes[3].show(&["ban", &prefix, "--for", "1h"])?;
-        let begun = Instant::now();
-        watch.used_within(&fleet, Duration::from_secs(4))?;
-        watch.wait_for_use(&fleet, 95..=100)?;
-        wait_for_halves(&fleet)?;
-        wait_for(&fleet.nodes[0], &prefix, 1)?;
-        println!(
-            "{answer:?}: a ban was known after at most {:?}",
-            begun.elapsed()
-        );
-        for node in &fleet.nodes {
-            ensure!(status(node)?["letters_error"].is_null(), "{}", node.log()?);
-        }
-        cluster.delay(0, PROMPT);
-        let prefix = format!("198.51.100.{number}");
-        fleet.nodes[3].show(&["ban", &prefix, "--for", "1h"])?;
-        let begun = Instant::now();
-        for node in &fleet.nodes[..3] {
-            wait_for(node, &prefix, 1)?;
-        }
-        check_recovery(&format!("bans, after {answer:?}"), begun.elapsed())?;
+    cluster.delay(0, Duration::from_secs(1));
+    fleet.nodes[3].show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    let begun = Instant::now();
+    watch.used_within(&fleet, Duration::from_secs(4))?;
+    watch.wait_for_use(&fleet, 95..=100)?;
+    wait_for_halves(&fleet)?;
+    wait_for(&fleet.nodes[0], "192.0.2.1", 1)?;
+    println!("a ban was known after at most {:?}", begun.elapsed());
+    for node in &fleet.nodes {
+        wait_until(node, |status| status["letters_error"].is_null())?;
     }
+    cluster.delay(0, PROMPT);
+    fleet.nodes[3].show(&["ban", "198.51.100.1", "--for", "1h"])?;
+    let begun = Instant::now();
+    for node in &fleet.nodes[..3] {
+        wait_for(node, "198.51.100.1", 1)?;
+    }
+    check_recovery("bans", begun.elapsed())?;
     for flood in floods {
         flood.stop()?;
     }

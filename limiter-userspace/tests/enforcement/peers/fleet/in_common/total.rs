@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     peers::fleet::{Fleet, PACE, configuration, status},
-    share_turn,
+    take_turn,
 };
 
 pub(super) const LIMITS: &str = "limits:
@@ -35,7 +35,7 @@ fn rate(node: &Limiter) -> Result<u64> {
 /// again. Never is more admitted than the limit says.
 #[test]
 fn a_budget_in_common_is_never_exceeded() -> Result<()> {
-    let _turn = share_turn();
+    let _turn = take_turn();
     let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
     let mut watch = Watch::begin(&fleet, &[ALL])?;
 
@@ -72,7 +72,7 @@ fn a_budget_in_common_is_never_exceeded() -> Result<()> {
 /// A limit whose rate changes is another budget: each node begins at its floor, and then has its part.
 #[test]
 fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
-    let _turn = share_turn();
+    let _turn = take_turn();
     let all = ["a", "b"];
     let fleet = Fleet::with(&all, LIMITS)?;
     wait_for_parts(&fleet, "All")?;
