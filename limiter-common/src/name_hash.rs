@@ -60,7 +60,7 @@ impl NameKeys {
     #[must_use]
     #[cfg(not(target_arch = "bpf"))]
     pub fn fingerprint(&self) -> u64 {
-        // Labels of zeros, each with its length: 255 bytes, so that every secret but the last words' counts.
+        // Labels of zeros, each with its length: 255 bytes, so that the secrets of all words count.
         let mut name = [0; 255];
         for (start, length) in [(0, 63), (64, 63), (128, 63), (192, 61)] {
             name[start] = length;

@@ -3,6 +3,7 @@
 //! A share that moves leaves a bucket as full as it was ([`Parts`]), so it moves tokens, too: a larger one
 //! makes some, and a smaller one takes some. Whoever may make none charges the bucket for them.
 
+use ipnet::IpNet;
 use limiter_common::{
     address::Address,
     dns::slot_of,
@@ -22,7 +23,7 @@ use super::{
     monotonic_now,
 };
 
-/// An address of no host, which stands for any that nothing names.
+/// An address of no host, which stands for any where sources do not matter.
 const UNNAMED: Address = Address::v4([0; 4]);
 
 /// The shares in force of limits in common.
@@ -155,7 +156,13 @@ impl Datapath {
         }
         let source = match key.owner() {
             Owner::Source { address, .. } => address,
-            Owner::Number(NamedBy::Subscriber, number) => self.source_of(number)?,
+            Owner::Number(NamedBy::Subscriber, number) => {
+                match self.manifest.policy.subscribers.get(&number) {
+                    Some(prefixes) => self.source_among(prefixes, number)?,
+                    // No override is for a subscriber that the policy does not name, whatever the address is.
+                    None => return Some((entry, policy.rates.get(limit_index as usize)?)),
+                }
+            }
             // Its limit has overrides for no source.
             Owner::Number(..) | Owner::Destination(_) => UNNAMED,
         };
@@ -165,12 +172,8 @@ impl Datapath {
         Some((entry, policy.rates.get(rate_index as usize)?))
     }
 
-    /// Returns an address of a subscriber, at either end of a prefix; of one that the policy does not name, an address
-    /// that nothing names. `None`: all these are other subscribers'.
-    fn source_of(&self, subscriber: u64) -> Option<Address> {
-        let Some(prefixes) = self.manifest.policy.subscribers.get(&subscriber) else {
-            return Some(UNNAMED);
-        };
+    /// Returns an address of a subscriber, at either end of a prefix; `None`: all these are other subscribers'.
+    fn source_among(&self, prefixes: &[IpNet], subscriber: u64) -> Option<Address> {
         let ends = prefixes
             .iter()
             .flat_map(|prefix| [prefix.network(), prefix.broadcast()]);
