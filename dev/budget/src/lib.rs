@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use limiter_common::strategy::Strategy;
 use limiter_datapath::kernel::{
-    Instance, LogLevel, Settings, VerifierCost, object, object_with_log, possible_cpus,
+    Instance, LogLevel, OBJECT, OBJECT_WITH_LOG, Settings, VerifierCost, possible_cpus,
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
@@ -59,8 +59,8 @@ impl Object {
     /// Returns its file's name and contents, and the level at which it logs.
     fn parts(self) -> (&'static str, &'static [u8], LogLevel) {
         match self {
-            Self::Plain => ("limiter.o", object(), LogLevel::Off),
-            Self::WithLog => ("limiter-log.o", object_with_log(), LogLevel::Verdicts),
+            Self::Plain => ("limiter.o", OBJECT, LogLevel::Off),
+            Self::WithLog => ("limiter-log.o", OBJECT_WITH_LOG, LogLevel::Verdicts),
         }
     }
 }

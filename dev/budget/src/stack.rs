@@ -160,7 +160,7 @@ fn callee(
 
 #[cfg(test)]
 mod tests {
-    use limiter_datapath::kernel::{object, object_with_log};
+    use limiter_datapath::kernel::{OBJECT, OBJECT_WITH_LOG};
 
     use super::*;
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn reads_the_objects() {
-        for object in [object(), object_with_log()] {
+        for object in [OBJECT, OBJECT_WITH_LOG] {
             let functions = functions(object, "limiter").unwrap();
             let entry = &functions[0];
             assert_eq!(entry.name, "limiter");
@@ -234,7 +234,7 @@ mod tests {
             assert!(named.count() >= 4, "{functions:?}");
             assert!(entry.stack_with_callees > entry.stack, "{functions:?}");
         }
-        let error = functions(object(), "nothing").unwrap_err();
+        let error = functions(OBJECT, "nothing").unwrap_err();
         assert_eq!(error.to_string(), "the object has no function nothing");
     }
 }

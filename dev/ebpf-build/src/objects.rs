@@ -3,12 +3,10 @@
 use std::{
     env, fs,
     fs::File,
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
-
-use flate2::{Compression, write::GzEncoder};
 
 use crate::{error::Error, places::Places, strip::strip, toolchain::Toolchain};
 
@@ -65,14 +63,8 @@ pub struct Builder {
     target_dir: PathBuf,
 }
 
-/// Takes back what makes the package's program small: with it, the compiler leaves more to functions
-/// such as `memset`, which libbpf does not load.
-const AS_FAST_AS_CAN_BE: [&str; 4] = [
-    "--config",
-    "profile.release.lto=false",
-    "--config",
-    "profile.release.package.\"*\".opt-level=3",
-];
+/// The workspace's profile of these builds, and cargo's directory for it.
+const PROFILE: &str = "bpf";
 
 impl Builder {
     /// Finds a toolchain for the workspace at that path.
@@ -100,8 +92,7 @@ impl Builder {
         &self.target_dir
     }
 
-    /// Builds both objects into a directory, as `limiter.o` and `limiter-log.o`; of each there is also a
-    /// file compressed by gzip, such as `limiter.o.gz`.
+    /// Builds both objects into a directory, as `limiter.o` and `limiter-log.o`.
     pub fn build(&self, directory: &Path) -> Result<Objects, Error> {
         let objects = Objects {
             plain: directory.join("limiter.o"),
@@ -113,8 +104,6 @@ impl Builder {
         self.build_one(&PLAIN, &objects.plain)?;
         self.build_one(&LOG, &objects.log)?;
         drop(lock);
-        compress(&objects.plain)?;
-        compress(&objects.log)?;
         Ok(objects)
     }
 
@@ -146,7 +135,7 @@ impl Builder {
         let built = self
             .target_dir
             .join(target(&build_endian()))
-            .join("release")
+            .join(PROFILE)
             .join(variant.binary);
         let unstripped = fs::read(&built).map_err(|source| Error::Read {
             path: built.clone(),
@@ -163,9 +152,9 @@ impl Builder {
         let mut cargo = self.toolchain.cargo();
         cargo
             .current_dir(&self.workspace)
-            .args([command, "--package", variant.package, "--release"])
+            .args([command, "--package", variant.package])
+            .args(["--profile", PROFILE])
             .args(variant.features)
-            .args(AS_FAST_AS_CAN_BE)
             .args(["--target", target(&build_endian())])
             .args(["-Z", "build-std=core", "--target-dir"])
             .arg(&self.target_dir);
@@ -179,21 +168,6 @@ impl Builder {
             .and_then(|file| file.lock().map(|()| file))
             .map_err(|source| write_error(&path, source))
     }
-}
-
-/// Compresses a file into one beside it.
-fn compress(file: &Path) -> Result<(), Error> {
-    let contents = fs::read(file).map_err(|source| Error::Read {
-        path: file.to_path_buf(),
-        source,
-    })?;
-    let compressed = file.with_added_extension("gz");
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let written = encoder
-        .write_all(&contents)
-        .and_then(|()| encoder.finish())
-        .and_then(|bytes| fs::write(&compressed, bytes));
-    written.map_err(|source| write_error(&compressed, source))
 }
 
 fn target_dir(workspace: &Path, set_by_user: Option<PathBuf>) -> PathBuf {

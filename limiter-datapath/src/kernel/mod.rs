@@ -81,7 +81,7 @@ pub use self::{
     link::AttachedMode,
     maps::SharedMaps,
     moving::{MovingBucket, Shares},
-    object::{object, object_with_log},
+    object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, Recorded},
     pins::{Manifest, Pins, PinsError},
     refill::Refilled,

@@ -16,7 +16,7 @@ use super::{
     ConnectionSizes, StandingSizes,
     buckets::BucketSizes,
     error::DatapathError,
-    object::{object, object_with_log},
+    object::{OBJECT, OBJECT_WITH_LOG},
     reputation::{known_names, own_connections, owner_shares, server_names},
 };
 use crate::state::{Debts, StoredDebts};
@@ -71,8 +71,8 @@ impl LogLevel {
     /// Returns the object that can log this.
     pub(super) fn object(self) -> &'static [u8] {
         match self {
-            Self::Off => object(),
-            Self::Verdicts => object_with_log(),
+            Self::Off => OBJECT,
+            Self::Verdicts => OBJECT_WITH_LOG,
         }
     }
 }

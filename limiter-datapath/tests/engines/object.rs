@@ -3,15 +3,15 @@
 use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_datapath::kernel::object;
+use limiter_datapath::kernel::OBJECT;
 
 /// Loads, pins, shows and removes it with bpftool (libbpf), in its own mount namespace, so that the
 /// machine's BPF filesystem is untouched.
 #[test]
 fn loads_with_bpftool() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let file = directory.path().join("limiter.o");
-    fs::write(&file, object())?;
+    let object = directory.path().join("limiter.o");
+    fs::write(&object, OBJECT)?;
     let mount = directory.path().join("bpf");
     fs::create_dir(&mount)?;
     let script = r#"
@@ -22,7 +22,7 @@ fn loads_with_bpftool() -> Result<()> {
     "#;
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", script, "sh"])
-        .args([&file, &mount])
+        .args([&object, &mount])
         .output()
         .context("cannot run unshare")?;
     ensure!(

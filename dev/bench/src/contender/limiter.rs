@@ -14,7 +14,7 @@ use limiter_common::{
     },
 };
 use limiter_datapath::kernel::{
-    BanMaps, Clocking, Instance, LogLevel, Settings, object, possible_cpus,
+    BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
 };
 use limiter_policy::{
     config::{self, Buckets, Store},
@@ -207,7 +207,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
     let settings = Settings::new(buckets, config.offenders, LogLevel::Off)?.sized_for(&policy);
     let measured = terms.sink != Sink::Nothing || terms.draw;
     // Without drawing and dropping, use the object that the daemon loads.
-    let object = if measured { objects::LIMITER } else { object() };
+    let object = if measured { objects::LIMITER } else { OBJECT };
     let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel)?;
     if measured {
         let drawing = Drawing {

@@ -11,7 +11,7 @@ use limiter_policy::config::Store;
 
 use super::{BucketMaps, DatapathError, InMap, location::BucketLocation};
 use crate::kernel::{
-    object::{PROGRAM_ORDER, object},
+    object::{OBJECT, PROGRAM_ORDER},
     program::Program,
     shared::SharedDirectory,
     stages,
@@ -80,7 +80,7 @@ impl BucketMaps {
             pinned.map_err(|source| DatapathError::Pin { map, source })?;
             loader.map_pin_path(map, path);
         }
-        let mut ebpf = loader.load(object()).map_err(DatapathError::Load)?;
+        let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_ORDER)?;
         program.load().map_err(DatapathError::Verify)?;
         let program = program.fd().and_then(Program::of);

@@ -6,7 +6,7 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{HandshakesError, OfPolicy};
 use crate::kernel::{
     BucketMaps, DatapathError, Manifest, Pins, ReputationMaps, Settings,
-    object::{PROGRAM_HANDSHAKES, object},
+    object::{OBJECT, PROGRAM_HANDSHAKES},
     pins::NetworkNamespace,
     pod::InMap,
     program::Program,
@@ -66,7 +66,7 @@ pub(in crate::kernel) fn prepare(
         let buckets = buckets.ok_or(DatapathError::NoPolicy)?;
         share(&mut loader, &directory, buckets.maps())?;
     }
-    let mut ebpf = loader.load(object()).map_err(DatapathError::Load)?;
+    let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
     tables::write(&mut ebpf, policy, &[])?;
     Ok(ebpf)
 }

@@ -11,7 +11,7 @@ use limiter_common::{
 use super::StandingMaps;
 use crate::kernel::{
     DatapathError,
-    object::{PROGRAM_KNOW, object},
+    object::{OBJECT, PROGRAM_KNOW},
     pod::InMap,
     program::Program,
     shared::{SharedDirectory, share},
@@ -59,7 +59,7 @@ impl StandingMaps {
         let mut loader = EbpfLoader::new();
         loader.override_global("SHAPE", &shape, true);
         share(&mut loader, &directory, self.maps())?;
-        let mut ebpf = loader.load(object()).map_err(DatapathError::Load)?;
+        let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_KNOW)?;
         program.load().map_err(DatapathError::Verify)?;
         let program = program.fd().and_then(Program::of);
