@@ -10,6 +10,12 @@ use serde::Deserialize;
 
 use crate::command::shown;
 
+/// The kind of a target of integration tests.
+const TESTS: &str = "test";
+
+/// The kind of a target of benchmarks.
+const BENCHMARK: &str = "bench";
+
 /// The targets that cargo built.
 #[derive(Debug)]
 pub(crate) struct Built(Vec<Artifact>);
@@ -17,7 +23,9 @@ pub(crate) struct Built(Vec<Artifact>);
 /// A message of cargo's about a target.
 #[derive(Debug, Deserialize)]
 struct Artifact {
+    manifest_path: PathBuf,
     target: Target,
+    profile: Profile,
     /// The features of its package.
     features: Vec<String>,
     /// The program's path, if the target is one.
@@ -26,7 +34,31 @@ struct Artifact {
 
 #[derive(Debug, Deserialize)]
 struct Target {
+    kind: Vec<String>,
     name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Profile {
+    /// Whether the program runs the target's tests.
+    test: bool,
+}
+
+/// A program that runs tests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TestProgram {
+    /// The directory of its package.
+    pub(crate) directory: PathBuf,
+    pub(crate) path: PathBuf,
+}
+
+impl TestProgram {
+    /// Returns the name of the target: that of the file, without cargo's hash.
+    pub(crate) fn name(&self) -> String {
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = stem.rsplit_once('-').map(|(name, _)| name.to_owned());
+        name.unwrap_or_else(|| stem.into_owned())
+    }
 }
 
 impl Built {
@@ -56,11 +88,28 @@ impl Built {
         features.any(|feature| feature == name)
     }
 
-    /// Returns the path of the program with that name.
+    /// Returns the programs that run tests, but not benchmarks, in the order in which they were built.
+    pub(crate) fn test_programs(&self) -> Vec<TestProgram> {
+        let tests = self
+            .0
+            .iter()
+            .filter(|artifact| artifact.profile.test && artifact.target.kind != [BENCHMARK]);
+        let programs = tests.filter_map(|artifact| {
+            Some(TestProgram {
+                directory: artifact.manifest_path.parent()?.to_owned(),
+                path: artifact.executable.clone()?,
+            })
+        });
+        programs.collect()
+    }
+
+    /// Returns the path of the program with that name: the program itself, not the tests inside it, or
+    /// the program of the integration tests with that name.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
         self.0
             .iter()
             .filter(|artifact| artifact.target.name == name)
+            .filter(|artifact| !artifact.profile.test || artifact.target.kind == [TESTS])
             .find_map(|artifact| artifact.executable.clone())
             .with_context(|| {
                 format!("cargo built no `{name}`: is it still a target of its package?")
@@ -70,20 +119,40 @@ impl Built {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn finds_programs_among_messages() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"testbed"},"features":["one","two"],"executable":null}
-{"reason":"build-script-executed","out_dir":"/t/out"}
-{"reason":"compiler-artifact","target":{"name":"limiter"},"features":[],"executable":"/t/release/limiter"}
-{"reason":"compiler-artifact","target":{"name":"engines"},"features":[],"executable":"/t/release/deps/engines-01"}
-{"reason":"build-finished","success":true}"#;
-        let built = Built::of_messages(messages);
-        let found = built.program("limiter").unwrap();
-        assert_eq!(found, PathBuf::from("/t/release/limiter"));
-        let found = built.program("engines").unwrap();
-        assert_eq!(found, PathBuf::from("/t/release/deps/engines-01"));
+        let artifact = |target: &str, test: bool, features: &str, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/p/Cargo.toml","target":{target},
+                "profile":{{"test":{test}}},"features":{features},"executable":{executable}}}"#
+            )
+            .replace('\n', "")
+        };
+        let library = r#"{"kind":["lib"],"name":"testbed"}"#;
+        let program = r#"{"kind":["bin"],"name":"limiter"}"#;
+        let tests = r#"{"kind":["test"],"name":"engines"}"#;
+        let benchmark = r#"{"kind":["bench"],"name":"core"}"#;
+        let messages = [
+            artifact(library, false, r#"["one","two"]"#, "null"),
+            r#"{"reason":"build-script-executed","out_dir":"/t/out"}"#.to_owned(),
+            artifact(program, true, "[]", r#""/t/deps/limiter-01""#),
+            artifact(program, false, "[]", r#""/t/limiter""#),
+            artifact(tests, true, "[]", r#""/t/deps/engines-01""#),
+            artifact(benchmark, true, "[]", r#""/t/deps/core-01""#),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ];
+        let built = Built::of_messages(&messages.join("\n"));
+        assert_eq!(built.program("limiter").unwrap(), Path::new("/t/limiter"));
+        let engines = Path::new("/t/deps/engines-01");
+        assert_eq!(built.program("engines").unwrap(), engines);
+        let tests = built.test_programs();
+        let paths: Vec<_> = tests.iter().map(|tests| tests.path.as_path()).collect();
+        assert_eq!(paths, [Path::new("/t/deps/limiter-01"), engines]);
+        assert_eq!(tests[0].directory, Path::new("/w/p"));
         assert!(built.program("testbed").is_err());
         assert!(built.program("other").is_err());
         assert!(built.has_feature("two") && !built.has_feature("three"));

@@ -9,6 +9,7 @@ mod built;
 #[cfg(test)]
 mod circles;
 mod command;
+mod cost;
 mod demo;
 mod deny;
 mod dist;
@@ -21,6 +22,7 @@ mod privileges;
 mod run;
 mod servers;
 mod setup;
+mod suite;
 mod test;
 mod test_results;
 mod unpacked;

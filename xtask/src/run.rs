@@ -9,14 +9,24 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{built::Built, command, demo, setup};
+use crate::{built::Built, command, cost::Stopwatch, demo, setup};
 
 /// Builds the daemon and becomes it; without arguments, runs the demonstration.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
-    setup::ensure()?;
-    let limiter = build()?;
+    let stopwatch = Stopwatch::start()?;
+    let tools = setup::begin()?;
+    let limiter = build();
+    // A build without a linker fails because of its installation: that error comes first.
+    tools.finish()?;
+    let limiter = limiter?;
     if arguments.is_empty() {
-        return demo::run(&limiter);
+        let built = stopwatch.read()?;
+        let shown = demo::run(&limiter)?;
+        println!(
+            "\nTools and program: {built}; with the demonstration: {}",
+            stopwatch.read()?
+        );
+        return Ok(shown);
     }
     let mut command = Command::new(&limiter);
     command.arg("run").args(arguments);

@@ -1,20 +1,19 @@
 //! `cargo xtask test`
 
 use std::{
-    io::{self, BufReader, IsTerminal as _},
-    num::NonZero,
-    process::{Command, ExitCode, Stdio},
-    thread,
-    time::{Duration, Instant},
+    io::{self, IsTerminal as _},
+    process::{Command, ExitCode},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
-use comfy_table::{Table, presets};
+use comfy_table::{CellAlignment, Table, presets};
 use ebpf_build::Builder;
 
 use crate::{
-    command::{self, shown},
-    deny, dist, fuzz, kernels, privileges, setup,
+    command,
+    cost::{Cost, Stopwatch},
+    deny, dist, fuzz, kernels, privileges, setup, suite,
     test_results::TestResults,
     workspace,
 };
@@ -23,54 +22,69 @@ use crate::{
 /// reach.
 const FUZZING: Duration = Duration::from_secs(5);
 
+/// How many of the slowest tests to list.
+const SLOWEST: usize = 20;
+
 /// How much to test.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// On Linux 6.1 run all tests that can run there, as CI does, not only those of the verifier.
+    /// On Linux 6.1 also run a part of all tests that can run there, which changes with the commit, as
+    /// CI does.
     #[arg(long)]
-    whole: bool,
+    part: bool,
 }
 
 /// The outcome of a step.
 struct Outcome {
     name: &'static str,
     passed: bool,
-    time: Duration,
+    cost: Cost,
 }
 
-/// Runs every step, also after one has failed.
+/// The steps so far.
+#[derive(Default)]
+struct Steps(Vec<Outcome>);
+
+/// Runs every step that does not depend on one that has failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Check first: do not build in vain. A test is never skipped for lack of privileges.
     privileges::check("the tests load BPF programs and make network namespaces")?;
-    setup::ensure_for_tests()?;
-
+    let all = Stopwatch::start()?;
+    let mut steps = Steps::default();
     let mut results = TestResults::default();
-    let outcomes = [
-        step("format", || command::succeed(&mut format())),
-        step("clippy (host)", || command::succeed(&mut clippy())),
-        step("clippy (shipped)", || {
-            command::succeed(&mut clippy_as_shipped())
-        }),
-        step("clippy (BPF)", || {
-            Ok(Builder::new(workspace::root())?.clippy()?)
-        }),
-        step("dependencies", deny::check),
-        step("tests", || {
-            results = tests()?;
+    let tools = steps.run("tools", setup::begin_for_all_tests)?;
+    steps.run("format", || command::succeed(&mut format()))?;
+    let built = steps.run("build and clippy", suite::build)?;
+    steps.run("clippy (shipped)", || {
+        command::succeed(&mut clippy_as_shipped())
+    })?;
+    steps.run("clippy (BPF)", || {
+        Ok(Builder::new(workspace::root())?.clippy()?)
+    })?;
+    steps.run("tools beside", || {
+        tools
+            .context("the tools' installation did not begin")?
+            .finish()
+    })?;
+    steps.run("dependencies", deny::check)?;
+    if let Some(built) = &built {
+        steps.run("tests", || {
+            results = suite::run(built)?;
             anyhow::ensure!(results.failed == 0, "{results}");
             Ok(())
-        }),
-        step("package", dist::test),
-        step("Linux 6.1", || kernels::oldest(arguments.whole)),
-        step("fuzz", || fuzz::all(FUZZING)),
-    ];
+        })?;
+        steps.run("package", || dist::test(built))?;
+        steps.run("Linux 6.1", || kernels::oldest(built, arguments.part))?;
+    }
+    steps.run("fuzz", || fuzz::all(FUZZING))?;
 
-    println!("\n{}\n", summary(&outcomes));
+    println!("\nThe slowest tests:\n{}", slowest(&results));
+    println!("\n{}\n", steps.summary(all.read()?));
     println!("{results}");
     if let Some(left_out) = deny::left_out() {
         println!("{left_out}");
     }
-    if outcomes.iter().all(|outcome| outcome.passed) {
+    if steps.0.iter().all(|outcome| outcome.passed) {
         Ok(ExitCode::SUCCESS)
     } else {
         Ok(ExitCode::FAILURE)
@@ -83,15 +97,6 @@ fn format() -> Command {
     cargo
 }
 
-fn clippy() -> Command {
-    let mut cargo = command::cargo("clippy");
-    cargo
-        .args(workspace::HOST_PACKAGES)
-        .arg("--all-targets")
-        .args(["--", "-D", "warnings"]);
-    cargo
-}
-
 /// Checks the daemon as users get it: all builds of tests include the code for tests alone.
 fn clippy_as_shipped() -> Command {
     let mut cargo = command::cargo("clippy");
@@ -101,40 +106,56 @@ fn clippy_as_shipped() -> Command {
     cargo
 }
 
-fn tests() -> Result<TestResults> {
-    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut cargo = command::cargo("test");
-    cargo
-        .args(workspace::HOST_PACKAGES)
-        .arg("--no-fail-fast")
-        // Tests with daemons mostly wait.
-        .env("RUST_TEST_THREADS", (2 * cpus).to_string())
-        .stdout(Stdio::piped());
-    let cannot_run = format!("cannot run {}", shown(&cargo));
-    let mut child = cargo.spawn().context(cannot_run)?;
-    let output = child.stdout.take().context("cargo test has no output")?;
-    let mut results = TestResults::of_stream(BufReader::new(output), io::stdout())?;
-    let status = child.wait()?;
-    // Tests that do not compile, or a crashed harness, leave no line to count.
-    if !status.success() && results.failed == 0 {
-        results.failed = 1;
+impl Steps {
+    /// Runs one step under a heading, and returns its result unless it failed.
+    fn run<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        println!("\n{}", heading(name));
+        let stopwatch = Stopwatch::start()?;
+        let result = run();
+        if let Err(error) = &result {
+            eprintln!("error: {error:#}");
+        }
+        self.0.push(Outcome {
+            name,
+            passed: result.is_ok(),
+            cost: stopwatch.read()?,
+        });
+        Ok(result.ok())
     }
-    Ok(results)
+
+    /// Returns a table of the steps' outcomes and costs, with the cost of all.
+    fn summary(&self, all: Cost) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["", "step", "wall s", "CPU s"]);
+        for outcome in &self.0 {
+            let verdict = if outcome.passed { "ok" } else { "FAILED" };
+            table.add_row(row(verdict, outcome.name, outcome.cost));
+        }
+        table.add_row(row("", "all", all));
+        for column in [2, 3] {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.trim_fmt()
+    }
 }
 
-/// Runs one step under a heading.
-fn step(name: &'static str, run: impl FnOnce() -> Result<()>) -> Outcome {
-    println!("\n{}", heading(name));
-    let start = Instant::now();
-    let result = run();
-    if let Err(error) = &result {
-        eprintln!("error: {error:#}");
-    }
-    Outcome {
-        name,
-        passed: result.is_ok(),
-        time: start.elapsed(),
-    }
+fn row(verdict: &str, name: &str, cost: Cost) -> [String; 4] {
+    let seconds = |time: Duration| format!("{:.1}", time.as_secs_f64());
+    [
+        verdict.to_owned(),
+        name.to_owned(),
+        seconds(cost.wall),
+        seconds(cost.cpu),
+    ]
+}
+
+fn slowest(results: &TestResults) -> String {
+    let tests = results.slowest(SLOWEST).into_iter();
+    let lines = tests.map(|(time, name)| format!("{:>8.1} s  {name}", time.as_secs_f64()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn heading(name: &str) -> String {
@@ -143,17 +164,4 @@ fn heading(name: &str) -> String {
     } else {
         format!("== {name}")
     }
-}
-
-fn summary(outcomes: &[Outcome]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    for outcome in outcomes {
-        table.add_row([
-            if outcome.passed { "ok" } else { "FAILED" }.to_owned(),
-            outcome.name.to_owned(),
-            format!("{:.1} s", outcome.time.as_secs_f64()),
-        ]);
-    }
-    table.trim_fmt()
 }

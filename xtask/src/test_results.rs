@@ -3,56 +3,75 @@
 use std::{
     fmt,
     io::{self, BufRead, Write},
-    ops::AddAssign,
+    time::Duration,
 };
 
-/// How many tests passed and failed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How many tests passed and failed, and how long each took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TestResults {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
+    times: Vec<(Duration, String)>,
 }
 
 impl TestResults {
-    /// Copies a harness's output to `copy` as it arrives, and sums up its result lines.
-    pub(crate) fn of_stream(output: impl BufRead, mut copy: impl Write) -> io::Result<Self> {
-        let mut sum = Self::default();
+    /// Copies a harness's output to `copy` as it arrives, and adds its results.
+    pub(crate) fn read_all(
+        &mut self,
+        output: impl BufRead,
+        mut copy: impl Write,
+    ) -> io::Result<()> {
         for line in output.split(b'\n') {
             let line = line?;
             copy.write_all(&line)?;
             copy.write_all(b"\n")?;
-            sum.read(&String::from_utf8_lossy(&line));
+            self.read(&String::from_utf8_lossy(&line));
         }
-        Ok(sum)
+        Ok(())
     }
 
-    /// Adds a line's numbers, if it is a result line.
+    /// Adds a line's numbers, if it is a result line, or the time of a test.
     pub(crate) fn read(&mut self, line: &str) {
-        if let Some(one) = Self::of_line(line) {
-            *self += one;
+        if let Some((passed, failed)) = counts(line) {
+            self.passed += passed;
+            self.failed += failed;
         }
+        self.times.extend(time(line));
     }
 
-    /// Parses `test result: ok. 4 passed; 0 failed; 1 ignored; ...`.
-    fn of_line(line: &str) -> Option<Self> {
-        let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-        let count = |what: &str| {
-            counts
-                .split(';')
-                .find_map(|part| part.trim().strip_suffix(what)?.trim().parse().ok())
-        };
-        Some(Self {
-            passed: count("passed")?,
-            failed: count("failed")?,
-        })
+    /// Adds the results of another machine.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.times.extend_from_slice(&other.times);
+    }
+
+    /// Returns the names and times of the tests that took longest, the longest first.
+    pub(crate) fn slowest(&self, most: usize) -> Vec<(Duration, &str)> {
+        let mut times: Vec<_> = self.times.iter().collect();
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        let slowest = times.into_iter().take(most);
+        slowest.map(|(time, name)| (*time, name.as_str())).collect()
     }
 }
 
-impl AddAssign for TestResults {
-    fn add_assign(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-    }
+/// Parses `test result: ok. 4 passed; 0 failed; 1 ignored; ...`.
+fn counts(line: &str) -> Option<(usize, usize)> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let count = |name: &str| {
+        counts
+            .split(';')
+            .find_map(|part| part.trim().strip_suffix(name)?.trim().parse().ok())
+    };
+    Some((count("passed")?, count("failed")?))
+}
+
+/// Parses `test limits::bursts ... ok <1.234s>`.
+fn time(line: &str) -> Option<(Duration, String)> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let (_, time) = outcome.strip_suffix("s>")?.rsplit_once('<')?;
+    let time = Duration::try_from_secs_f64(time.parse().ok()?).ok()?;
+    Some((time, name.to_owned()))
 }
 
 impl fmt::Display for TestResults {
@@ -72,7 +91,8 @@ mod tests {
             test prints `2 passed; 9 failed`\n\
             test result: ok. 40 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s\n";
         let mut copy = Vec::new();
-        let sum = TestResults::of_stream(output.as_bytes(), &mut copy).unwrap();
+        let mut sum = TestResults::default();
+        sum.read_all(output.as_bytes(), &mut copy).unwrap();
         assert_eq!(sum.to_string(), "42 passed, 1 failed");
         assert_eq!(String::from_utf8(copy).unwrap(), output);
     }
@@ -85,7 +105,25 @@ mod tests {
             "test result: ok. none",
             "running 1 test",
         ] {
-            assert_eq!(TestResults::of_line(line), None, "{line:?}");
+            assert_eq!(counts(line), None, "{line:?}");
         }
+    }
+
+    #[test]
+    fn the_slowest_come_first() {
+        let mut results = TestResults::default();
+        for line in [
+            "test a::quick ... ok <0.001s>",
+            "test b::slow ... FAILED <12.500s>",
+            "test c ... ok",
+            "test d - should panic ... ok <2.000s>",
+        ] {
+            results.read(line);
+        }
+        let expected = [
+            (Duration::from_millis(12_500), "b::slow"),
+            (Duration::from_secs(2), "d - should panic"),
+        ];
+        assert_eq!(results.slowest(2), expected);
     }
 }

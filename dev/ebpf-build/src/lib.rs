@@ -8,6 +8,7 @@ mod build_script;
 pub mod compiler;
 mod environment;
 mod error;
+mod installation;
 pub mod linker;
 mod objects;
 mod places;
@@ -17,6 +18,7 @@ mod toolchain;
 
 pub use build_script::build_script;
 pub use error::Error;
+pub use installation::Installation;
 pub use objects::{BenchObjects, Builder, Objects};
 pub use places::Places;
 pub use toolchain::{Missing, Toolchain};

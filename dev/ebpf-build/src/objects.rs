@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{error::Error, places::Places, strip::strip, toolchain::Toolchain};
+use crate::{error::Error, installation, places::Places, strip::strip, toolchain::Toolchain};
 
 /// The two builds of the same source.
 #[derive(Debug, Clone)]
@@ -67,16 +67,22 @@ pub struct Builder {
 const PROFILE: &str = "bpf";
 
 impl Builder {
-    /// Finds a toolchain for the workspace at that path.
+    /// Finds a toolchain for the workspace at that path, after waiting for an
+    /// [`Installation`](crate::Installation) under way.
     pub fn new(workspace: &Path) -> Result<Self, Error> {
+        let target_dir = Self::directory(workspace);
+        installation::wait(&target_dir)?;
         Ok(Self {
             toolchain: Toolchain::find(&Places::of_this_process())?,
             workspace: workspace.to_path_buf(),
-            target_dir: target_dir(
-                workspace,
-                env::var_os("CARGO_TARGET_DIR").map(PathBuf::from),
-            ),
+            target_dir,
         })
+    }
+
+    /// Returns the [`target_dir`](Self::target_dir) of a workspace.
+    pub(crate) fn directory(workspace: &Path) -> PathBuf {
+        let set_by_user = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        target_dir(workspace, set_by_user)
     }
 
     /// Returns the toolchain that builds.

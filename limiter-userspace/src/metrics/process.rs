@@ -1,22 +1,22 @@
 //! What the daemon's process takes of the machine, under the names that Prometheus gives to that of
 //! any process.
 
-use std::fmt;
+use std::{fmt, fs};
 
-use procfs::{
-    ProcResult, WithCurrentSystemInfo as _, boot_time_secs,
-    process::{LimitValue, Process},
-    ticks_per_second,
-};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use rustix::{
+    param::{clock_ticks_per_second, page_size},
+    process::{Resource, getrlimit},
+};
+
 use super::number::gauge_of;
 
-/// What the kernel reports of a process.
-struct Taken {
+/// The kernel's figures of this process.
+struct Figures {
     cpu_seconds: f64,
     resident_bytes: u64,
     virtual_bytes: u64,
@@ -27,27 +27,40 @@ struct Taken {
     start_seconds: u64,
 }
 
-impl Taken {
-    fn read() -> ProcResult<Self> {
-        let process = Process::myself()?;
-        let stat = process.stat()?;
-        let most = process.limits()?.max_open_files.soft_limit;
-        let ticks = ticks_per_second();
+impl Figures {
+    /// Reads them; `None` without `/proc` or a free descriptor.
+    fn read() -> Option<Self> {
+        let stat = fs::read_to_string("/proc/self/stat").ok()?;
+        let system = fs::read_to_string("/proc/stat").ok()?;
+        let descriptors = fs::read_dir("/proc/self/fd").ok()?.count();
+        let mut figures = Self::of_stat(&stat, &system)?;
+        // The directory is open while it is read.
+        figures.open_descriptors = descriptors.saturating_sub(1);
+        figures.most_descriptors = getrlimit(Resource::Nofile).current;
+        Some(figures)
+    }
+
+    /// Parses `/proc/self/stat` and `/proc/stat`; proc_pid_stat(5) numbers the fields.
+    fn of_stat(stat: &str, system: &str) -> Option<Self> {
+        // The second field, the program's name, may have spaces and parentheses.
+        let (_, behind_name) = stat.rsplit_once(')')?;
+        let fields: Vec<_> = behind_name.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let mut lines = system.lines();
+        let boot = lines.find_map(|line| line.strip_prefix("btime "))?;
+        let ticks = clock_ticks_per_second();
         #[expect(
             clippy::cast_precision_loss,
             reason = "ticks of years fit in the 52 bits of a fraction"
         )]
-        let cpu_seconds = (stat.utime + stat.stime) as f64 / ticks as f64;
-        Ok(Self {
+        let cpu_seconds = (field(14)? + field(15)?) as f64 / ticks as f64;
+        Some(Self {
             cpu_seconds,
-            resident_bytes: stat.rss_bytes().get(),
-            virtual_bytes: stat.vsize,
-            open_descriptors: process.fd_count()?,
-            most_descriptors: match most {
-                LimitValue::Value(most) => Some(most),
-                LimitValue::Unlimited => None,
-            },
-            start_seconds: boot_time_secs()? + stat.starttime / ticks,
+            resident_bytes: field(24)? * page_size() as u64,
+            virtual_bytes: field(23)?,
+            open_descriptors: 0,
+            most_descriptors: None,
+            start_seconds: boot.trim().parse::<u64>().ok()? + field(22)? / ticks,
         })
     }
 }
@@ -55,10 +68,10 @@ impl Taken {
 /// Encodes them; nothing if the kernel does not tell, as without `/proc` or a free descriptor:
 /// packets matter more.
 pub(super) fn encode(encoder: &mut DescriptorEncoder) -> fmt::Result {
-    let Ok(taken) = Taken::read() else {
+    let Some(figures) = Figures::read() else {
         return Ok(());
     };
-    ConstCounter::new(taken.cpu_seconds).encode(encoder.encode_descriptor(
+    ConstCounter::new(figures.cpu_seconds).encode(encoder.encode_descriptor(
         "process_cpu_seconds",
         "CPU time of the daemon, in seconds",
         None,
@@ -68,27 +81,27 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder) -> fmt::Result {
         (
             "process_resident_memory_bytes",
             "Memory of the daemon that is in use",
-            Some(taken.resident_bytes),
+            Some(figures.resident_bytes),
         ),
         (
             "process_virtual_memory_bytes",
             "Address space of the daemon",
-            Some(taken.virtual_bytes),
+            Some(figures.virtual_bytes),
         ),
         (
             "process_open_fds",
             "Open file descriptors of the daemon",
-            Some(taken.open_descriptors as u64),
+            Some(figures.open_descriptors as u64),
         ),
         (
             "process_max_fds",
             "File descriptors that the daemon may have open",
-            taken.most_descriptors,
+            figures.most_descriptors,
         ),
         (
             "process_start_time_seconds",
             "When the daemon started, in seconds since 1970",
-            Some(taken.start_seconds),
+            Some(figures.start_seconds),
         ),
     ];
     for (name, help, value) in gauges {
@@ -98,4 +111,31 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_moves_no_field() {
+        let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 900 0 0 0 250 150 0 0 20 0 7 0 1000 \
+            73400320 2048 18446744073709551615";
+        let figures = Figures::of_stat(stat, "cpu 1 2 3\nbtime 1700000000\nprocesses 9\n").unwrap();
+        let ticks = clock_ticks_per_second();
+        #[expect(clippy::cast_precision_loss, reason = "a small number")]
+        let cpu_seconds = 400.0 / ticks as f64;
+        assert!((figures.cpu_seconds - cpu_seconds).abs() < 1e-9);
+        assert_eq!(figures.virtual_bytes, 73_400_320);
+        assert_eq!(figures.resident_bytes, 2048 * page_size() as u64);
+        assert_eq!(figures.start_seconds, 1_700_000_000 + 1000 / ticks);
+        assert!(Figures::of_stat("42 (a) S 1", "btime 1").is_none());
+    }
+
+    #[test]
+    fn the_kernel_reports_this_process() {
+        let figures = Figures::read().unwrap();
+        assert!(figures.resident_bytes > 0 && figures.virtual_bytes >= figures.resident_bytes);
+        assert!(figures.open_descriptors >= 3);
+    }
 }

@@ -32,7 +32,7 @@ const BOOT: &str = include_str!("boot.sh");
 pub(crate) const SERVICE: &str = include_str!("service.sh");
 
 /// The most bytes of a release's program, which is stripped.
-const LARGEST: &str = "15000000";
+const LARGEST: &str = "30000000";
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(super) fn check(staged: &Staged, package: &Path, base: &Path, depth: Depth) 
         })
         .arg(match staged.profile() {
             Profile::Dev => "",
-            Profile::Release => LARGEST,
+            Profile::Dist => LARGEST,
         });
     let checked = command::status(&mut unshare)?;
     anyhow::ensure!(

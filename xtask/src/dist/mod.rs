@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use self::{check::Depth, package::Staged};
-use crate::{architecture::Architecture, privileges, setup};
+use crate::{architecture::Architecture, built::Built, privileges, setup};
 
 /// What to do with the package.
 #[derive(Args)]
@@ -33,13 +33,13 @@ pub(crate) struct Arguments {
     debian: Vec<String>,
 }
 
-/// How to build the package's contents.
+/// How the package's contents are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// As the tests have built them already.
+    /// For tests.
     Dev,
     /// For users.
-    Release,
+    Dist,
 }
 
 /// Makes the package.
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let architecture = arguments.arch;
     architecture.check()?;
     setup::ensure_for_package(architecture)?;
-    let staged = Staged::new(Profile::Release, architecture)?;
+    let staged = Staged::new(architecture)?;
     let package = staged.package()?;
     match (arguments.check, architecture) {
         (false, _) => {}
@@ -86,9 +86,9 @@ fn check_emulated(staged: &Staged, package: &Path, releases: &[String]) -> Resul
     Ok(())
 }
 
-/// Makes the package from what the tests have built, and checks it.
-pub(crate) fn test() -> Result<()> {
+/// Makes the package of the programs that the tests' build made, and checks it.
+pub(crate) fn test(built: &Built) -> Result<()> {
     setup::ensure_for_package(Architecture::Own)?;
-    let staged = Staged::new(Profile::Dev, Architecture::Own)?;
+    let staged = Staged::of(built, Profile::Dev, Architecture::Own)?;
     check::check(&staged, &staged.package()?, Path::new("/"), Depth::Files)
 }

@@ -13,7 +13,6 @@ use crate::{
     architecture::Architecture,
     built::Built,
     command::{self, shown},
-    workspace,
 };
 
 /// The configuration to install.
@@ -41,9 +40,13 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Builds the contents.
-    pub(crate) fn new(profile: Profile, architecture: Architecture) -> Result<Self> {
-        let built = build(profile, architecture)?;
+    /// Builds the contents for users.
+    pub(crate) fn new(architecture: Architecture) -> Result<Self> {
+        Self::of(&build(architecture)?, Profile::Dist, architecture)
+    }
+
+    /// Adds the rest of the contents to programs.
+    pub(crate) fn of(built: &Built, profile: Profile, architecture: Architecture) -> Result<Self> {
         let limiter = built.program("limiter")?;
         let target = limiter.parent().context("cargo built into no directory")?;
         let directory = target.join("package");
@@ -96,7 +99,7 @@ impl Staged {
             .args(match self.profile {
                 // Silences the warning that this build is not for users.
                 Profile::Dev => &["--profile", "dev", "--fast", "--quiet"][..],
-                Profile::Release => &[],
+                Profile::Dist => &["--profile", "dist"],
             })
             .args(arguments);
         self.architecture.add_to(&mut cargo);
@@ -115,23 +118,18 @@ impl Staged {
     }
 }
 
-fn build(profile: Profile, architecture: Architecture) -> Result<Built> {
+fn build(architecture: Architecture) -> Result<Built> {
     let mut cargo = command::cargo("build");
-    cargo.args(match profile {
-        Profile::Dev => &workspace::HOST_PACKAGES[..],
-        Profile::Release => &[
-            "--release",
-            "--package",
-            "limiter-userspace",
-            "--package",
-            "manual",
-        ],
-    });
-    cargo.args(["--bin", "limiter", "--bin", "manual"]);
+    cargo.args(["--profile", "dist"]).args([
+        "--package",
+        "limiter-userspace",
+        "--package",
+        "manual",
+    ]);
     architecture.add_to(&mut cargo);
     let built = Built::by(&mut cargo, "the daemon")?;
     ensure!(
-        profile == Profile::Dev || !built.has_feature(TESTING),
+        !built.has_feature(TESTING),
         "the build has the feature `{TESTING}`, which is never shipped: which dependency switches \
          it on?"
     );

@@ -14,7 +14,7 @@ mod service;
 use std::{
     fs,
     path::PathBuf,
-    process::ExitCode,
+    process::{Command, ExitCode},
     thread,
     time::{Duration, Instant},
 };
@@ -27,7 +27,8 @@ use testbed::{INTERRUPTED, Interrupt};
 pub(crate) use self::service::{Service, start as start_service};
 use self::{guest::Guest, machine::End, package::Package, report::Report};
 use crate::{
-    architecture::Architecture, built::Built, command, setup, test_results::TestResults, workspace,
+    architecture::Architecture, built::Built, command, setup, suite, test_results::TestResults,
+    workspace,
 };
 
 /// The kernel series of Debian 12: its own, and that of Debian 13.
@@ -40,7 +41,8 @@ pub(crate) struct Arguments {
     /// documented ones.
     #[arg(value_name = "VERSION")]
     versions: Vec<String>,
-    /// Run only the daemon and the tests of the verifier, as `cargo xtask test` does.
+    /// Run only the daemon, the tests of the verifier and a comparison of verdicts, as `cargo xtask
+    /// test` does.
     #[arg(long)]
     smoke: bool,
     /// Boot kernels of this architecture.
@@ -51,34 +53,42 @@ pub(crate) struct Arguments {
 /// The tests that a machine runs after the daemon's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
-    /// Those that depend on the kernel's verifier.
+    /// The verifier's, and a comparison of verdicts.
     Smoke,
+    /// The smallest set, and one of [`PARTS`] of the rest.
+    Part(u32),
     /// All that can run on an emulated machine.
     Whole,
 }
 
+/// How many parts the whole set has for commits to rotate through: with one of them, the machines take
+/// a few minutes.
+const PARTS: u32 = 16;
+
 impl Set {
-    /// Returns the whole or the smallest set.
-    const fn of(whole: bool) -> Self {
-        if whole { Self::Whole } else { Self::Smoke }
+    /// Returns the part of a commit, so that successive commits try all parts.
+    fn of_commit() -> Result<Self> {
+        let mut git = Command::new("git");
+        git.args(["rev-list", "--count", "HEAD"])
+            .current_dir(workspace::root());
+        let count: u32 = command::output(&mut git)?.trim().parse()?;
+        Ok(Self::Part(count % PARTS))
     }
 
-    /// Returns the name that `init.sh` reads.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Smoke => "smoke",
-            Self::Whole => "whole",
-        }
-    }
-
-    /// Returns the names of the programs that the machine gets.
-    const fn programs(self) -> &'static [&'static str] {
-        match self {
-            Self::Smoke => &["limiter", "engines"],
-            Self::Whole => &["limiter", "engines", "stack"],
-        }
+    /// Returns the parameters that `init.sh` reads: the part, and of how many. The smallest set has no
+    /// part.
+    fn parameters(self) -> String {
+        let (part, parts) = match self {
+            Self::Smoke => (0, 0),
+            Self::Part(part) => (part, PARTS),
+            Self::Whole => (0, 1),
+        };
+        format!("limiter_part={part} limiter_parts={parts}")
     }
 }
+
+/// The programs that a machine runs.
+const PROGRAMS: [&str; 3] = ["limiter", "engines", "stack"];
 
 /// The outcome of one kernel.
 struct Outcome {
@@ -96,15 +106,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let series = asked_for(arguments);
     // Check first: do not build in vain.
     let architecture = arguments.arch;
-    architecture.check()?;
-    setup::ensure_for_kernels(architecture)?;
-    needs::check(architecture)?;
-    let packages = series.iter();
-    let packages = packages.map(|series| Package::newest(series, architecture));
-    let packages: Vec<_> = packages.collect::<Result<_>>()?;
+    let packages = packages(&series, architecture)?;
+    let set = if arguments.smoke {
+        Set::Smoke
+    } else {
+        Set::Whole
+    };
     let interrupt = Interrupt::watch()?;
-    let set = Set::of(!arguments.smoke);
-    match try_all(&packages, set, architecture, &interrupt) {
+    let programs = programs(&build(architecture)?)?;
+    match try_all(&packages, &programs, set, &interrupt) {
         Err(_) if interrupt.seen() => Ok(ExitCode::from(INTERRUPTED)),
         Err(error) => Err(error),
         Ok(outcomes) => {
@@ -115,16 +125,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Boots the oldest kernel with the whole or the smallest set of tests; fails if one fails.
-pub(crate) fn oldest(whole: bool) -> Result<()> {
-    let arguments = Arguments {
-        versions: vec![SERIES[0].to_owned()],
-        smoke: !whole,
-        arch: Architecture::Own,
-    };
-    let passed = run(&arguments)? == ExitCode::SUCCESS;
-    ensure!(passed, "Linux {} failed: see above", SERIES[0]);
+/// Boots the oldest kernel with what the tests' build made; fails if a test fails. With `part`, a part
+/// of the whole set that changes with the commit runs, too.
+pub(crate) fn oldest(built: &Built, part: bool) -> Result<()> {
+    let series = SERIES[0];
+    let packages = packages(&[series.to_owned()], Architecture::Own)?;
+    let set = if part { Set::of_commit()? } else { Set::Smoke };
+    let outcomes = try_all(&packages, &programs(built)?, set, &Interrupt::watch()?)?;
+    println!("\n{}", summary(&outcomes));
+    let passed = outcomes.iter().all(|outcome| outcome.problems.is_empty());
+    ensure!(passed, "Linux {series} failed: see above");
     Ok(())
+}
+
+/// Returns the newest packages of the series, once the machine has all tools.
+fn packages(series: &[String], architecture: Architecture) -> Result<Vec<Package>> {
+    architecture.check()?;
+    setup::ensure_for_kernels(architecture)?;
+    needs::check(architecture)?;
+    let packages = series.iter();
+    let packages = packages.map(|series| Package::newest(series, architecture));
+    packages.collect()
+}
+
+fn build(architecture: Architecture) -> Result<Built> {
+    if architecture == Architecture::Own {
+        return suite::build();
+    }
+    let mut cargo = command::cargo("test");
+    cargo.arg("--no-run").args(workspace::HOST_PACKAGES);
+    // Cargo builds the daemon along with any test of its package.
+    cargo.args(["--test", "engines", "--test", "stack"]);
+    architecture.add_to(&mut cargo);
+    Built::by(&mut cargo, "the daemon or its tests")
+}
+
+fn programs(built: &Built) -> Result<Vec<PathBuf>> {
+    PROGRAMS.iter().map(|name| built.program(name)).collect()
 }
 
 fn asked_for(arguments: &Arguments) -> Vec<String> {
@@ -137,23 +174,14 @@ fn asked_for(arguments: &Arguments) -> Vec<String> {
 
 fn try_all(
     packages: &[Package],
+    programs: &[PathBuf],
     set: Set,
-    architecture: Architecture,
     interrupt: &Interrupt,
 ) -> Result<Vec<Outcome>> {
-    let mut cargo = command::cargo("test");
-    // As the workspace's tests, so that nothing is built twice.
-    cargo.arg("--no-run").args(workspace::HOST_PACKAGES);
-    // Cargo builds the daemon along with any test of its package.
-    cargo.args(["--test", "engines", "--test", "stack"]);
-    architecture.add_to(&mut cargo);
-    let built = Built::by(&mut cargo, "the daemon or its tests")?;
-    let programs = set.programs().iter().map(|name| built.program(name));
-    let programs: Vec<_> = programs.collect::<Result<_>>()?;
     let mut outcomes = Vec::new();
     for package in packages {
         interrupt.check()?;
-        let outcome = try_one(package, &programs, set, interrupt)
+        let outcome = try_one(package, programs, set, interrupt)
             .with_context(|| format!("Linux {}", package.release()))?;
         for problem in &outcome.problems {
             eprintln!("Linux {}: {problem}", outcome.kernel);
@@ -218,8 +246,8 @@ fn boot_all(
     let boot = |(machine, log): (usize, &PathBuf)| {
         let progress = shown.add(machine::spinner(log));
         let parameters = format!(
-            "limiter_set={} limiter_machine={machine} limiter_machines={}",
-            set.name(),
+            "{} limiter_machine={machine} limiter_machines={}",
+            set.parameters(),
             machine::MACHINES
         );
         machine::boot(guest, &parameters, machine, log, &progress, interrupt)
@@ -260,7 +288,7 @@ fn summary(outcomes: &[Outcome]) -> String {
 fn tests(reports: &[Report]) -> TestResults {
     let mut sum = TestResults::default();
     for report in reports {
-        sum += report.tests();
+        sum.add(report.tests());
     }
     sum
 }

@@ -76,8 +76,8 @@ impl Report {
     }
 
     /// Returns how many tests passed and failed.
-    pub(super) fn tests(&self) -> TestResults {
-        self.tests
+    pub(super) fn tests(&self) -> &TestResults {
+        &self.tests
     }
 
     /// Returns the failures, one line each.

@@ -107,6 +107,16 @@ impl Machine {
         Self::look().and(&found)
     }
 
+    /// Looks for the tools of every step of the tests, too.
+    pub(crate) fn look_for_all_tests() -> Self {
+        let own = Architecture::Own;
+        let mut all = Self::look_for_tests();
+        all.lacks.extend(Self::look_for_package(own).lacks);
+        all.lacks.extend(Self::look_for_dependencies().lacks);
+        all.lacks.extend(Self::look_for_kernels(own).lacks);
+        all
+    }
+
     /// Looks for the tools of the package, too.
     pub(crate) fn look_for_package(architecture: Architecture) -> Self {
         let places = Places::of_this_process();

@@ -4,15 +4,19 @@ mod install;
 mod machine;
 mod plan;
 
-use std::process::ExitCode;
+use std::{
+    process::ExitCode,
+    thread::{self, JoinHandle},
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
+use ebpf_build::Installation;
 
 use self::{
     machine::{Machine, Rights},
     plan::Step,
 };
-use crate::architecture::Architecture;
+use crate::{architecture::Architecture, workspace};
 
 /// Installs what is missing; says so if nothing is.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -56,19 +60,75 @@ pub(crate) fn ensure_for_servers() -> Result<()> {
     bring(Machine::look_for_servers)
 }
 
+/// Installs at once the tools that cargo begins with, and the others beside it: cargo's build scripts
+/// wait for bpf-linker.
+pub(crate) fn begin() -> Result<Installing> {
+    begin_to_bring(Machine::look)
+}
+
+/// Begins to install the tools of every step of the tests, too.
+pub(crate) fn begin_for_all_tests() -> Result<Installing> {
+    begin_to_bring(Machine::look_for_all_tests)
+}
+
+/// Tools that are being installed beside a build.
+pub(crate) struct Installing(Option<JoinHandle<Result<()>>>);
+
+impl Installing {
+    /// Waits until they are installed.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.0.map_or(Ok(()), |thread| {
+            let ended = thread.join();
+            ended.map_err(|_| anyhow!("the thread of the installation panicked"))?
+        })
+    }
+}
+
+fn begin_to_bring(look: impl Fn() -> Machine + Send + 'static) -> Result<Installing> {
+    let steps = allowed_steps(&look())?;
+    let (beside, first): (Vec<_>, Vec<_>) = steps.into_iter().partition(|step| step.beside_builds);
+    for step in &first {
+        install::run(step)?;
+    }
+    if beside.is_empty() {
+        return Ok(Installing(None));
+    }
+    let installation = Installation::begin(workspace::root())?;
+    let thread = thread::spawn(move || {
+        let mut installation = Some(installation);
+        for step in &beside {
+            install::run_beside(step)?;
+            // Builds wait for the first of these steps alone.
+            installation.take();
+        }
+        check_that_nothing_is_left(&look())
+    });
+    Ok(Installing(Some(thread)))
+}
+
 fn bring(look: impl Fn() -> Machine) -> Result<()> {
-    let steps = plan::plan(&look());
+    let steps = allowed_steps(&look())?;
+    for step in &steps {
+        install::run(step)?;
+    }
     if steps.is_empty() {
         return Ok(());
     }
+    check_that_nothing_is_left(&look())
+}
+
+/// Returns the steps that install what is missing, if this process may take them.
+fn allowed_steps(machine: &Machine) -> Result<Vec<Step>> {
+    let steps = plan::plan(machine);
     if Rights::look() == Rights::None && steps.iter().any(|step| step.needs_apt) {
         eprintln!("{}", instructions(&steps));
         bail!("tools are missing: run the commands above, or this one as root on Debian");
     }
-    for step in &steps {
-        install::run(step)?;
-    }
-    let left = plan::plan(&look());
+    Ok(steps)
+}
+
+fn check_that_nothing_is_left(machine: &Machine) -> Result<()> {
+    let left = plan::plan(machine);
     if !left.is_empty() {
         eprintln!("{}", instructions(&left));
         bail!("tools are still missing after the installation: run the commands above");

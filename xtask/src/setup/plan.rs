@@ -14,13 +14,19 @@ use crate::{
 pub(super) const NIGHTLY: &str =
     "rustup toolchain install nightly --profile minimal --component rust-src,clippy";
 
-/// Links with Debian's LLVM, whose version is that of Debian's rustc.
+/// Links with Debian's LLVM, whose version is that of Debian's rustc. LLVM, which is optimised, does the
+/// work, so the linker's own code need not be: that halves its build.
 const LINKER: &str = "LLVM_PREFIX=\"$(llvm-config-22 --prefix)\" cargo install bpf-linker \
-     --version 0.13.0 --locked --no-default-features --features llvm-22";
+     --version 0.13.0 --locked --no-default-features --features llvm-22 \
+     --debug --config profile.dev.debug=false";
 
-const CARGO_DEB: &str = "cargo install cargo-deb --version 3.8.0 --locked";
+/// It runs for a second, and would be built for minutes.
+const CARGO_DEB: &str = "cargo install cargo-deb --version 3.8.0 --locked \
+     --debug --config profile.dev.debug=false";
 
-const CARGO_DENY: &str = "cargo install cargo-deny --version 0.20.2 --locked";
+/// As `CARGO_DEB`.
+const CARGO_DENY: &str = "cargo install cargo-deny --version 0.20.2 --locked \
+     --debug --config profile.dev.debug=false";
 
 const LINKER_PACKAGES: [&str; 5] = [
     "gcc",
@@ -41,6 +47,9 @@ pub(super) struct Step {
     pub(super) shell: String,
     /// Whether it needs root on Debian.
     pub(super) needs_apt: bool,
+    /// Whether cargo may build meanwhile: no build needs the tool before its end, or but for a build
+    /// script that waits.
+    pub(super) beside_builds: bool,
 }
 
 impl Step {
@@ -49,6 +58,7 @@ impl Step {
             brings: brings.to_owned(),
             shell: shell.to_owned(),
             needs_apt: false,
+            beside_builds: false,
         }
     }
 
@@ -56,6 +66,13 @@ impl Step {
         Self {
             needs_apt: true,
             ..Self::of_user(brings, shell)
+        }
+    }
+
+    fn beside_builds(self) -> Self {
+        Self {
+            beside_builds: true,
+            ..self
         }
     }
 }
@@ -68,11 +85,13 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
         steps.push(install_packages(&packages));
     }
     if machine.lacks(Need::BpfLinker) {
-        steps.push(Step::of_user("bpf-linker", LINKER));
+        // The first that is installed beside a build, since build scripts wait for it.
+        steps.push(Step::of_user("bpf-linker", LINKER).beside_builds());
     }
     for architecture in [Architecture::Own, Architecture::Arm64] {
         if machine.lacks(Need::Emulator(architecture)) {
-            steps.push(Step::of_apt("an emulator", &Emulator(architecture).shell()));
+            let shell = Emulator(architecture).shell();
+            steps.push(Step::of_apt("an emulator", &shell).beside_builds());
         }
     }
     if machine.lacks(Need::CrossRunner) {
@@ -80,16 +99,16 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
         steps.push(Step::of_apt("what runs programs for arm64", &shell));
     }
     if machine.lacks(Need::Servers) {
-        steps.push(Step::of_apt("servers", &SERVERS.shell()));
+        steps.push(Step::of_apt("servers", &SERVERS.shell()).beside_builds());
     }
     if machine.lacks(Need::Peers) {
-        steps.push(Step::of_apt("the tests' peers", &PEERS.shell()));
+        steps.push(Step::of_apt("the tests' peers", &PEERS.shell()).beside_builds());
     }
     if machine.lacks(Need::CargoDeb) {
-        steps.push(Step::of_user("cargo-deb", CARGO_DEB));
+        steps.push(Step::of_user("cargo-deb", CARGO_DEB).beside_builds());
     }
     if machine.lacks(Need::CargoDeny) {
-        steps.push(Step::of_user("cargo-deny", CARGO_DENY));
+        steps.push(Step::of_user("cargo-deny", CARGO_DENY).beside_builds());
     }
     if machine.lacks(Need::CrossLibrary) {
         steps.push(Step::of_user(
@@ -172,6 +191,7 @@ fn install_packages(packages: &[&str]) -> Step {
         ),
         brings: packages,
         needs_apt: true,
+        beside_builds: false,
     }
 }
 
