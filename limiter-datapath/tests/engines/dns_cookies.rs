@@ -58,32 +58,39 @@ fn frame(client: IpAddr) -> Frame {
 fn a_valid_cookie_proves_its_source() -> Result<()> {
     let secrets = [1, 2, 3].map(secret);
     for store in [Store::Table, Store::Hash] {
-        for client in ["192.0.2.7", "2001:db8:1::7"] {
+        let mut engines = Engines::with(&policy(RESERVE)?, store)?;
+        engines.set_cookie_keys(keys(&secrets))?;
+        let first = frame("192.0.2.1".parse()?).udp(4321, 53, b"no query")?;
+        assert_eq!(engines.judge(0, &first), Reason::WithinLimits);
+        let clients = [
+            ("192.0.2.7", 0, false),
+            ("192.0.2.8", 1, true),
+            ("192.0.2.9", 2, false),
+            ("2001:db8:1::7", 0, false),
+            ("2001:db8:2::7", 1, true),
+            ("2001:db8:3::7", 2, false),
+        ];
+        for (valid, (client, number, tagged)) in (0..).zip(clients) {
             let client: IpAddr = client.parse()?;
-            for (number, tagged) in [(0, false), (1, true), (2, false)] {
-                let mut engines = Engines::with(&policy(RESERVE)?, store)?;
-                engines.set_cookie_keys(keys(&secrets))?;
-                let mut frame = frame(client);
-                if tagged {
-                    frame = frame.tagged(Tag::Service(3)).tagged(Tag::Customer(4));
-                }
-                let plain = frame.udp(4321, 53, b"no query")?;
-                let asked = frame.udp(4321, 53, &query(client, &secrets[number], 1))?;
-                assert_eq!(engines.judge(0, &plain), Reason::WithinLimits);
-                // Short ones are not even looked at.
-                assert_eq!(engines.judge(1, &plain), Reason::Reserved);
-                assert_eq!(engines.cookie_checks()?, [0; CookieCheck::COUNT]);
-                let verdict = engines.verdict(2, &asked);
-                assert_eq!(verdict.reason, Reason::WithinLimits);
-                assert_eq!(verdict.standing(), Some(Standing::Fresh));
-                // From now on the source is known.
-                assert_eq!(engines.judge(3, &plain), Reason::WithinLimits);
-                assert_eq!(engines.judge(4, &asked), Reason::WithinLimits);
-                assert_eq!(engines.cookie_checks()?, [0, 0, 0, 0, 0, 1]);
-                engines.assert_same_standing()?;
-                engines.assert_same_state();
+            let mut frame = frame(client);
+            if tagged {
+                frame = frame.tagged(Tag::Service(3)).tagged(Tag::Customer(4));
             }
+            let plain = frame.udp(4321, 53, b"no query")?;
+            let asked = frame.udp(4321, 53, &query(client, &secrets[number], 1))?;
+            // Short ones are not even looked at.
+            assert_eq!(engines.judge(1, &plain), Reason::Reserved);
+            assert_eq!(engines.cookie_checks()?, [0, 0, 0, 0, 0, valid]);
+            let verdict = engines.verdict(2, &asked);
+            assert_eq!(verdict.reason, Reason::WithinLimits);
+            assert_eq!(verdict.standing(), Some(Standing::Fresh));
+            // From now on the source is known.
+            assert_eq!(engines.judge(3, &plain), Reason::WithinLimits);
+            assert_eq!(engines.judge(4, &asked), Reason::WithinLimits);
+            assert_eq!(engines.cookie_checks()?, [0, 0, 0, 0, 0, valid + 1]);
         }
+        engines.assert_same_standing()?;
+        engines.assert_same_state();
     }
     Ok(())
 }

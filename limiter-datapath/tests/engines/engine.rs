@@ -17,7 +17,7 @@ use limiter_common::{
     decide::{AssumedStack, Pipeline, Verdict, Workspace},
     dns::ask_frame,
     judged::Packet,
-    limit::LimitId,
+    limit::{FIRST_CUSTOM_ID, LimitId},
     name_hash::NameKeys,
     owner::BucketKey,
     packet::{Asked, Facts, Frame as _, TcpState, parse},
@@ -45,7 +45,7 @@ use limiter_datapath::{
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
-    policy::{CompiledPolicy, DnsName, Limit, Policy, SieveSizes},
+    policy::{CompiledPolicy, DnsName, Limit, Match, Policy, SieveSizes},
 };
 use nix::{
     sched::{CpuSet, sched_setaffinity},
@@ -69,6 +69,23 @@ const NAMES_KEY: HashKey = HashKey {
 
 pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
     Policy::from(limits.into_iter().collect::<Vec<_>>())
+}
+
+/// Returns a policy in which each limit counts packets to a port of its own, from [`FIRST_CUSTOM_ID`] on, and has
+/// that number as its id: one program tries them all.
+pub(crate) fn apart(limits: impl IntoIterator<Item = Limit>) -> Policy {
+    let limits = (FIRST_CUSTOM_ID..)
+        .zip(limits)
+        .map(|(number, limit)| Limit {
+            name: format!("Limit{number}"),
+            id: LimitId(number),
+            matching: Match {
+                destination_ports: vec![number..=number],
+                ..Match::default()
+            },
+            ..limit
+        });
+    policy(limits)
 }
 
 /// Returns a well-formed packet with the class of its source.

@@ -12,7 +12,7 @@ use testbed::Frame;
 const SECOND: u64 = 1_000_000_000;
 
 /// How long the flood lasts, by the program's clock.
-const TIME: u64 = SECOND / 4;
+const TIME: u64 = SECOND / 10;
 
 /// A packet a microsecond, each from another source.
 const FLOOD_INTERVAL: u64 = 1_000;
@@ -94,7 +94,7 @@ fn check(buckets: Buckets) -> Result<()> {
 
     for client in &good {
         assert_eq!(client.dropped, 0, "{buckets:?}: of {}", client.passed);
-        assert!(client.passed > 150);
+        assert!(client.passed > 60);
     }
     let most = RATE.burst + TIME * RATE.count / SECOND;
     assert!(

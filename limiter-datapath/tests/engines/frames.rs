@@ -18,6 +18,8 @@ use testbed::Frame;
 
 use crate::engine::{Engines, policy};
 
+const HOUR: u64 = 3_600_000_000_000;
+
 /// The offset of the network header in an untagged frame.
 const IP: usize = 14;
 
@@ -40,7 +42,7 @@ fn limit(name: &str, burst: u64) -> Limit {
     let rate = Rate {
         burst,
         count: 1,
-        period_ns: 3_600_000_000_000,
+        period_ns: HOUR,
     };
     Limit::of_built_in(built_in, Some(rate))
 }
@@ -101,10 +103,14 @@ fn less_than_an_ethernet_header() -> Result<()> {
 /// A limit does not limit what it does not count.
 #[test]
 fn limits_match_what_they_count() -> Result<()> {
-    let check = |name: &str, burst, frame: &[u8], expected: [Reason; 2]| -> Result<()> {
+    let check = |name: &str, burst, rows: &[(&[u8], [Reason; 2])]| -> Result<()> {
         let mut engines = Engines::new(&policy([limit(name, burst)]))?;
-        for reason in expected {
-            assert_eq!(engines.judge(0, frame), reason, "{name}");
+        for (years, (frame, expected)) in (0..).zip(rows) {
+            for reason in expected {
+                // Buckets are full again.
+                let at = years * 365 * 24 * HOUR;
+                assert_eq!(engines.judge(at, frame), *reason, "{name}");
+            }
         }
         engines.assert_same_state();
         Ok(())
@@ -113,23 +119,27 @@ fn limits_match_what_they_count() -> Result<()> {
     let (syn4, syn6) = (v4()?.tcp_syn(1, 2, 0)?, v6()?.tcp_syn(1, 2, 0)?);
     let syn_ack = changed(syn4.clone(), |frame| frame[IP + 20 + 13] = 0x12);
     let extended = with_extensions(0, &[6, 0, 1, 4, 0, 0, 0, 0])?;
-    check("PacketsPerIPv4Range", 1, &udp4, LIMITED)?;
-    check("PacketsPerIPv4Range", 1, &udp6, [Unlimited; 2])?;
-    check("PacketsPerIPv6Range", 1, &udp6, LIMITED)?;
-    check("PacketsPerIPv6Range", 1, &udp4, [Unlimited; 2])?;
-    check("NewConnectionsPerIPAddress", 1, &syn4, LIMITED)?;
-    check("NewConnectionsPerIPAddress", 1, &syn6, LIMITED)?;
-    check("NewConnectionsPerIPAddress", 1, &extended, LIMITED)?;
-    check("NewConnectionsPerIPAddress", 1, &syn_ack, [Unlimited; 2])?;
-    check("NewConnectionsPerIPAddress", 1, &udp4, [Unlimited; 2])?;
-    check("NewConnectionsPerIPv6Range", 1, &syn6, LIMITED)?;
-    check("NewConnectionsPerIPv4Range", 1, &syn4, LIMITED)?;
+    let never = [Unlimited; 2];
+    let packets = |name: &str, rows: &[(&[u8], [Reason; 2])]| check(name, 1, rows);
+    packets("PacketsPerIPv4Range", &[(&udp4, LIMITED), (&udp6, never)])?;
+    packets("PacketsPerIPv6Range", &[(&udp6, LIMITED), (&udp4, never)])?;
+    let connections = [
+        (&syn4[..], LIMITED),
+        (&syn6, LIMITED),
+        (&extended, LIMITED),
+        (&syn_ack, never),
+        (&udp4, never),
+    ];
+    packets("NewConnectionsPerIPAddress", &connections)?;
+    packets("NewConnectionsPerIPv6Range", &[(&syn6, LIMITED)])?;
+    packets("NewConnectionsPerIPv4Range", &[(&syn4, LIMITED)])?;
     let bytes = udp4.len() as u64;
-    check("BytesPerIPAddress", bytes * 2 - 1, &udp4, LIMITED)?;
-    check("BytesPerIPAddress", bytes * 2, &udp4, [WithinLimits; 2])?;
-    check("BytesPerIPAddress", bytes - 1, &udp4, [LargerThanBurst; 2])?;
-    check("BytesPerIPv4Range", bytes, &udp4, LIMITED)?;
-    check("BytesPerIPv6Range", udp6.len() as u64, &udp6, LIMITED)?;
+    let in_bytes = |burst, reasons| check("BytesPerIPAddress", burst, &[(&udp4, reasons)]);
+    in_bytes(bytes * 2 - 1, LIMITED)?;
+    in_bytes(bytes * 2, [WithinLimits; 2])?;
+    in_bytes(bytes - 1, [LargerThanBurst; 2])?;
+    check("BytesPerIPv4Range", bytes, &[(&udp4, LIMITED)])?;
+    check("BytesPerIPv6Range", udp6.len() as u64, &[(&udp6, LIMITED)])?;
     Ok(())
 }
 

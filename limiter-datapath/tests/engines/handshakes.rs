@@ -63,37 +63,35 @@ impl Client {
 
 #[test]
 fn packets_ask_and_handshakes_spend() -> Result<()> {
-    for store in STORES {
-        for ends in CLIENTS {
-            let mut engines = Engines::with(&two("")?, store)?;
-            let client = Client::new(ends, 443)?;
-            for _ in 0..5 {
-                assert_eq!(engines.judge(0, &client.syn()?), Reason::WithinLimits);
-            }
-            engines.complete(client.ends, 0)?;
+    for (ends, store) in CLIENTS.into_iter().zip(STORES) {
+        let mut engines = Engines::with(&two("")?, store)?;
+        let client = Client::new(ends, 443)?;
+        for _ in 0..5 {
             assert_eq!(engines.judge(0, &client.syn()?), Reason::WithinLimits);
-            engines.complete(client.ends, 0)?;
-            assert_eq!(engines.judge(0, &client.syn()?), Reason::OverLimit);
-            // The last segment of a handshake that began before is refused, too; no other is.
-            engines.set_tcp_state(TcpState::New)?;
-            assert_eq!(engines.judge(0, &client.ack()?), Reason::OverLimit);
-            for state in [TcpState::Established, TcpState::None] {
-                engines.set_tcp_state(state)?;
-                assert_eq!(engines.judge(0, &client.ack()?), Reason::Unlimited);
-            }
-            engines.assert_same_state();
-            assert_eq!(engines.judge(SECOND - 1, &client.syn()?), Reason::OverLimit);
-            assert_eq!(engines.judge(SECOND, &client.syn()?), Reason::WithinLimits);
-            engines.set_tcp_state(TcpState::New)?;
-            assert_eq!(engines.judge(SECOND, &client.ack()?), Reason::WithinLimits);
-            engines.assert_same_state();
-            // What the limit does not match spends nothing of it.
-            let other = Client::new(ends, 80)?;
-            engines.complete(other.ends, SECOND)?;
-            assert_eq!(engines.judge(SECOND, &client.syn()?), Reason::WithinLimits);
-            assert_eq!(engines.judge(SECOND, &other.syn()?), Reason::Unlimited);
-            engines.assert_same_state();
         }
+        engines.complete(client.ends, 0)?;
+        assert_eq!(engines.judge(0, &client.syn()?), Reason::WithinLimits);
+        engines.complete(client.ends, 0)?;
+        assert_eq!(engines.judge(0, &client.syn()?), Reason::OverLimit);
+        // The last segment of a handshake that began before is refused, too; no other is.
+        engines.set_tcp_state(TcpState::New)?;
+        assert_eq!(engines.judge(0, &client.ack()?), Reason::OverLimit);
+        for state in [TcpState::Established, TcpState::None] {
+            engines.set_tcp_state(state)?;
+            assert_eq!(engines.judge(0, &client.ack()?), Reason::Unlimited);
+        }
+        engines.assert_same_state();
+        assert_eq!(engines.judge(SECOND - 1, &client.syn()?), Reason::OverLimit);
+        assert_eq!(engines.judge(SECOND, &client.syn()?), Reason::WithinLimits);
+        engines.set_tcp_state(TcpState::New)?;
+        assert_eq!(engines.judge(SECOND, &client.ack()?), Reason::WithinLimits);
+        engines.assert_same_state();
+        // What the limit does not match spends nothing of it.
+        let other = Client::new(ends, 80)?;
+        engines.complete(other.ends, SECOND)?;
+        assert_eq!(engines.judge(SECOND, &client.syn()?), Reason::WithinLimits);
+        assert_eq!(engines.judge(SECOND, &other.syn()?), Reason::Unlimited);
+        engines.assert_same_state();
     }
     Ok(())
 }

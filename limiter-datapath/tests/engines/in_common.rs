@@ -128,6 +128,7 @@ fn a_share_of_all_decides_until_it_ends() -> Result<()> {
     })
 }
 
+/// The stores take turns.
 #[test]
 fn an_owner_has_its_own_share_or_that_of_all() -> Result<()> {
     let formats = [
@@ -146,46 +147,44 @@ fn an_owner_has_its_own_share_or_that_of_all() -> Result<()> {
             "2001:db8:0:100::1",
         ),
     ];
-    for (id_format, hot, prefix_length, cold) in formats {
+    let stores = [Store::Table, Store::Hash].into_iter().cycle();
+    for ((id_format, hot, prefix_length, cold), store) in formats.into_iter().zip(stores) {
         let limit = in_common(id_format, Cost::Packets, RATE);
-        in_both_stores(|store| {
-            let mut engines = Engines::with(&policy([limit.clone()]), store)?;
-            let (of_hot, of_cold) = (
-                of_source(hot, prefix_length)?,
-                of_source(cold, prefix_length)?,
-            );
-            for source in [hot, cold] {
-                assert_eq!(passing(&mut engines, 0, source, 130)?, 100, "the floor");
-            }
-            engines.set_share(ID, ShareWord::forever(percent(10)))?;
-            for source in [hot, cold] {
-                assert_eq!(passing(&mut engines, SECOND, source, 500)?, 400);
-            }
-            let wanting = HashMap::from([(of_hot, 130), (of_cold, 130)]);
-            assert_eq!(engines.take_wanting(), wanting);
-            assert!(engines.take_wanting().is_empty());
-            // One share until its end, another then, whatever all others have.
-            let own = OwnerShare::new(until(percent(50), 5 * SECOND), percent(5));
-            engines.set_owner(of_hot, Some(own))?;
-            assert_eq!(passing(&mut engines, 2 * SECOND, hot, 2_500)?, 2_000);
-            assert_eq!(passing(&mut engines, 2 * SECOND, cold, 500)?, 400);
-            assert_eq!(passing(&mut engines, 5 * SECOND, hot, 300)?, 200);
-            assert_eq!(passing(&mut engines, 5 * SECOND, cold, 500)?, 400);
-            assert_eq!(engines.take_wanting(), HashMap::from([(of_cold, 200)]));
-            let shares = engines.owner_shares();
-            assert_eq!(shares[&of_hot].wanted, 2_800);
-            // Another share goes on counting; without one, it has that of all again.
-            let whole = OwnerShare::new(ShareWord::forever(Parts::WHOLE), Parts::WHOLE);
-            engines.set_owner(of_hot, Some(whole))?;
-            assert_eq!(passing(&mut engines, 7 * SECOND, hot, 4_100)?, 4_000);
-            assert_eq!(engines.owner_shares()[&of_hot].wanted, 6_900);
-            engines.set_owner(of_hot, None)?;
-            assert_eq!(passing(&mut engines, 9 * SECOND, hot, 410)?, 400);
-            assert_eq!(engines.take_wanting(), HashMap::from([(of_hot, 10)]));
-            assert!(engines.owner_shares().is_empty());
-            engines.assert_same_state();
-            Ok(())
-        })?;
+        let mut engines = Engines::with(&policy([limit.clone()]), store)?;
+        let (of_hot, of_cold) = (
+            of_source(hot, prefix_length)?,
+            of_source(cold, prefix_length)?,
+        );
+        for source in [hot, cold] {
+            assert_eq!(passing(&mut engines, 0, source, 130)?, 100, "the floor");
+        }
+        engines.set_share(ID, ShareWord::forever(percent(10)))?;
+        for source in [hot, cold] {
+            assert_eq!(passing(&mut engines, SECOND, source, 500)?, 400);
+        }
+        let wanting = HashMap::from([(of_hot, 130), (of_cold, 130)]);
+        assert_eq!(engines.take_wanting(), wanting);
+        assert!(engines.take_wanting().is_empty());
+        // One share until its end, another then, whatever all others have.
+        let own = OwnerShare::new(until(percent(50), 5 * SECOND), percent(5));
+        engines.set_owner(of_hot, Some(own))?;
+        assert_eq!(passing(&mut engines, 2 * SECOND, hot, 2_500)?, 2_000);
+        assert_eq!(passing(&mut engines, 2 * SECOND, cold, 500)?, 400);
+        assert_eq!(passing(&mut engines, 5 * SECOND, hot, 300)?, 200);
+        assert_eq!(passing(&mut engines, 5 * SECOND, cold, 500)?, 400);
+        assert_eq!(engines.take_wanting(), HashMap::from([(of_cold, 200)]));
+        let shares = engines.owner_shares();
+        assert_eq!(shares[&of_hot].wanted, 2_800);
+        // Another share goes on counting; without one, it has that of all again.
+        let whole = OwnerShare::new(ShareWord::forever(Parts::WHOLE), Parts::WHOLE);
+        engines.set_owner(of_hot, Some(whole))?;
+        assert_eq!(passing(&mut engines, 7 * SECOND, hot, 4_100)?, 4_000);
+        assert_eq!(engines.owner_shares()[&of_hot].wanted, 6_900);
+        engines.set_owner(of_hot, None)?;
+        assert_eq!(passing(&mut engines, 9 * SECOND, hot, 410)?, 400);
+        assert_eq!(engines.take_wanting(), HashMap::from([(of_hot, 10)]));
+        assert!(engines.owner_shares().is_empty());
+        engines.assert_same_state();
     }
     Ok(())
 }

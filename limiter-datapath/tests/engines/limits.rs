@@ -16,7 +16,7 @@ use testbed::Frame;
 
 use crate::engine::{Engines, policy};
 
-/// No token comes back within a test.
+/// In this time a token comes back.
 const HOUR: u64 = 3_600_000_000_000;
 
 fn rate(burst: u64) -> Rate {
@@ -78,17 +78,20 @@ fn v4() -> Result<Frame> {
 
 /// Checks a limit of one token: the frames that take it, and those that it does not count.
 fn check(limit: &Limit, counted: &[Vec<u8>], others: &[Vec<u8>]) -> Result<()> {
+    let mut engines = Engines::new(&policy([limit.clone()]))?;
+    let mut now = 0;
     for (frames, expected) in [
         (counted, [WithinLimits, OverLimit]),
         (others, [Unlimited, Unlimited]),
     ] {
         for (place, frame) in frames.iter().enumerate() {
-            let mut engines = Engines::new(&policy([limit.clone()]))?;
-            let reasons = [engines.judge(0, frame), engines.judge(0, frame)];
+            // The token is back.
+            now += 2 * HOUR;
+            let reasons = [engines.judge(now, frame), engines.judge(now, frame)];
             assert_eq!(reasons, expected, "{:?}, frame {place}", limit.matching);
-            engines.assert_same_state();
         }
     }
+    engines.assert_same_state();
     Ok(())
 }
 
@@ -222,7 +225,7 @@ fn later_fragments_of_ipv6() -> Result<()> {
     // Its sender may put any next header there.
     let all = [17, 6, 59, 60, 0, 58, 50].map(later);
     let all = all.into_iter().collect::<Result<Vec<_>>>()?;
-    let match_all = [
+    let any = [
         Match::default(),
         Match {
             protocols: vec![Match::UDP],
@@ -246,19 +249,18 @@ fn later_fragments_of_ipv6() -> Result<()> {
             ..Match::default()
         },
     ];
-    for counting in match_all {
-        check(&matching(counting.clone()), &all, &[])?;
-        let everything = counting.is_everything();
-        let ignoring = matching(Match {
+    let mut limits = Vec::new();
+    for counting in any {
+        // Where nothing is asked of the header there is nothing to ignore.
+        let is_ignoring = !counting.is_everything();
+        let ignoring = Match {
             fragments: Fragments::Ignore,
-            ..counting
-        });
-        if everything {
-            // There is nothing to ignore.
-            check(&ignoring, &all, &[])?;
-        } else {
-            check(&ignoring, &[], &all)?;
-        }
+            ..counting.clone()
+        };
+        limits.extend([
+            (matching(counting), true),
+            (matching(ignoring), !is_ignoring),
+        ]);
     }
     // Another destination does not count, whatever the protocol.
     let destination = Match {
@@ -266,12 +268,26 @@ fn later_fragments_of_ipv6() -> Result<()> {
         destinations: vec!["2001:db8:9::/48".parse()?],
         ..Match::default()
     };
-    check(&matching(destination), &[], &all)?;
+    limits.push((matching(destination), false));
     let new_connections = Limit {
         cost: Cost::NewConnections,
         ..matching(Match::default())
     };
-    check(&new_connections, &[], &all)
+    limits.push((new_connections, false));
+    let counting = (0..).zip(&limits).filter(|(_, (_, counts))| *counts);
+    let counting = counting.fold(0, |set, (limit_index, _)| set | 1 << limit_index);
+    let numbered = (32..).zip(&limits).map(|(id, (limit, _))| Limit {
+        name: format!("Limit{id}"),
+        id: LimitId(id),
+        ..limit.clone()
+    });
+    let mut engines = Engines::new(&policy(numbered))?;
+    for (hours, frame) in (0..).zip(&all) {
+        let verdict = engines.verdict(hours * 2 * HOUR, frame);
+        assert_eq!((verdict.reason, verdict.matched), (WithinLimits, counting));
+    }
+    engines.assert_same_state();
+    Ok(())
 }
 
 /// A later IPv4 fragment tells its protocol, and nothing more.

@@ -19,10 +19,10 @@ use crate::{
     random,
 };
 
-const POLICIES: usize = 40;
+const POLICIES: usize = 15;
 
 /// The bound on policies if some outcome has not occurred.
-const MOST_POLICIES: usize = 20 * POLICIES;
+const MOST_POLICIES: usize = 40 * POLICIES;
 
 const FRAMES: usize = 300;
 

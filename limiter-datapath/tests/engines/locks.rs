@@ -118,7 +118,7 @@ fn tables_of(lines: u32) -> Vec<u32> {
 #[test]
 fn a_process_that_is_killed_leaves_no_lock() -> Result<()> {
     const SOURCES: u32 = 32;
-    const KILLS: u64 = 300;
+    const KILLS: u64 = 100;
     let program = Program::new(1 << 3)?;
     for source in 1..=SOURCES {
         program.send(source, 1)?;

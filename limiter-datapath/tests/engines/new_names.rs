@@ -17,36 +17,34 @@ const MOMENTS_NS: u64 = 1 << 31;
 #[test]
 fn new_names_of_a_zone_share_its_bucket_and_known_ones_pass() -> Result<()> {
     let text = format!("{ZONES}limits: {{New: {{id: zone, {NEW}}}}}\n");
-    for (source, own) in [
-        ("192.0.2.7", "198.51.100.1"),
-        ("2001:db8::7", "2001:db8:f::1"),
+    for (source, own, store) in [
+        ("192.0.2.7", "198.51.100.1", Store::Table),
+        ("2001:db8::7", "2001:db8:f::1", Store::Hash),
     ] {
-        for store in [Store::Table, Store::Hash] {
-            let mut scene = Scene::with(&text, source, own, store)?;
-            for (name, reason) in [
-                ("a.example.com", WithinLimits),
-                ("b.example.com", WithinLimits),
-                ("c.example.com", OverLimit),
-                // The limit counts no known name, whatever its case.
-                ("A.example.COM", Unlimited),
-                ("b.example.com", Unlimited),
-                // A refused name stays new.
-                ("c.example.com", OverLimit),
-                ("a.a.example.com", OverLimit),
-                ("example.com", OverLimit),
-                // Another zone, and none.
-                ("c.example.net", WithinLimits),
-                ("c.example.net", Unlimited),
-                ("c.example.org", Unlimited),
-            ] {
-                assert_eq!(scene.ask(name)?, reason, "{name}");
-            }
-            // The type is no part of the name.
-            let message = query("a.example.com", TXT);
-            assert_eq!(scene.message(&message)?, Unlimited);
-            // A packet without a question has no new name.
-            assert_eq!(scene.message(b"x")?, Unlimited);
+        let mut scene = Scene::with(&text, source, own, store)?;
+        for (name, reason) in [
+            ("a.example.com", WithinLimits),
+            ("b.example.com", WithinLimits),
+            ("c.example.com", OverLimit),
+            // The limit counts no known name, whatever its case.
+            ("A.example.COM", Unlimited),
+            ("b.example.com", Unlimited),
+            // A refused name stays new.
+            ("c.example.com", OverLimit),
+            ("a.a.example.com", OverLimit),
+            ("example.com", OverLimit),
+            // Another zone, and none.
+            ("c.example.net", WithinLimits),
+            ("c.example.net", Unlimited),
+            ("c.example.org", Unlimited),
+        ] {
+            assert_eq!(scene.ask(name)?, reason, "{name}");
         }
+        // The type is no part of the name.
+        let message = query("a.example.com", TXT);
+        assert_eq!(scene.message(&message)?, Unlimited);
+        // A packet without a question has no new name.
+        assert_eq!(scene.message(b"x")?, Unlimited);
     }
     Ok(())
 }

@@ -66,25 +66,23 @@ impl Scene {
 
 #[test]
 fn a_limit_refuses_none_of_their_packets() -> Result<()> {
-    for store in [Store::Table, Store::Hash] {
-        for ends in ENDS {
-            let mut scene = Scene::new(&per_address("")?, store, ends)?;
-            for _ in 0..2 {
-                assert_eq!(scene.segment(SERVICE, OWN)?, Reason::WithinLimits);
-            }
-            for _ in 0..3 {
-                assert_eq!(scene.segment(SERVICE, OWN)?, Reason::OwnConnection);
-            }
-            // Each of the others is of no connection that the host began.
-            for (from, to) in [(SERVICE, OWN + 1), (SERVICE + 1, OWN), (OWN, SERVICE)] {
-                assert_eq!(scene.segment(from, to)?, Reason::OverLimit);
-            }
-            let first = scene.frame.tcp_syn(SERVICE, OWN, 1)?;
-            assert_eq!(scene.judge(&first), Reason::OverLimit);
-            let udp = scene.frame.udp(SERVICE, OWN, &[0; 9])?;
-            assert_eq!(scene.judge(&udp), Reason::OverLimit);
-            scene.engines.assert_same_state();
+    for (ends, store) in ENDS.into_iter().zip([Store::Table, Store::Hash]) {
+        let mut scene = Scene::new(&per_address("")?, store, ends)?;
+        for _ in 0..2 {
+            assert_eq!(scene.segment(SERVICE, OWN)?, Reason::WithinLimits);
         }
+        for _ in 0..3 {
+            assert_eq!(scene.segment(SERVICE, OWN)?, Reason::OwnConnection);
+        }
+        // Each of the others is of no connection that the host began.
+        for (from, to) in [(SERVICE, OWN + 1), (SERVICE + 1, OWN), (OWN, SERVICE)] {
+            assert_eq!(scene.segment(from, to)?, Reason::OverLimit);
+        }
+        let first = scene.frame.tcp_syn(SERVICE, OWN, 1)?;
+        assert_eq!(scene.judge(&first), Reason::OverLimit);
+        let udp = scene.frame.udp(SERVICE, OWN, &[0; 9])?;
+        assert_eq!(scene.judge(&udp), Reason::OverLimit);
+        scene.engines.assert_same_state();
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Properties of every policy and every sequence of frames and times, natively.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, env};
 
 use limiter_common::{
     bucket::{BucketStore, Decide, Search, Swap, Updated},
@@ -136,7 +136,17 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
     prop::collection::vec((step, behind, random::frame()), 1..150)
 }
 
+/// Returns fewer cases than usual, as each takes milliseconds, unless the environment says how many.
+fn cases() -> ProptestConfig {
+    match env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(64),
+    }
+}
+
 proptest! {
+    #![proptest_config(cases())]
+
     /// The next daemon and the command line read the same policy.
     #[test]
     fn a_policy_is_the_same_when_it_is_read_again(policy in random::policy()) {

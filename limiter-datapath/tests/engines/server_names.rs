@@ -107,11 +107,10 @@ pub(crate) const ENDS: [[&str; 2]; 2] = [
     ["2001:db8:1::7", "2001:db8:f::1"],
 ];
 
+/// Each family once and each store once, which have nothing to do with each other.
 pub(crate) fn scenes(text: &str, mut each: impl FnMut(Scene) -> Result<()>) -> Result<()> {
-    for ends in ENDS {
-        for store in [Store::Table, Store::Hash] {
-            each(Scene::new(text, store, ends)?)?;
-        }
+    for (ends, store) in ENDS.into_iter().zip([Store::Table, Store::Hash]) {
+        each(Scene::new(text, store, ends)?)?;
     }
     Ok(())
 }

@@ -65,23 +65,27 @@ impl Scene {
 
     /// Returns the stages whose programs are loaded.
     fn loaded(&mut self) -> Result<Vec<Stage>> {
-        let entry = self.instance.program_name();
-        let suffix = entry.strip_prefix("limiter").context("the entry's name")?;
         let mut loaded = Vec::new();
         for stage in Stage::ALL {
-            let name = format!("limiter_{}{suffix}", stage.name());
-            let program = self.instance.ebpf_mut().program_mut(&name).context(name)?;
-            let program: &mut Xdp = program.try_into()?;
-            if program.fd().is_ok() {
+            if self.program(*stage)?.fd().is_ok() {
                 loaded.push(*stage);
             }
         }
         Ok(loaded)
     }
 
-    /// Sends a packet; returns the count of packets under a reason so far.
-    fn send(&self, reason: Reason) -> Result<u64> {
-        let frame = Frame::new([192, 0, 2, 1].into(), [198, 51, 100, 1].into()).udp(9, 53, b"x")?;
+    fn program(&mut self, stage: Stage) -> Result<&mut Xdp> {
+        let entry = self.instance.program_name();
+        let suffix = entry.strip_prefix("limiter").context("the entry's name")?;
+        let name = format!("limiter_{}{suffix}", stage.name());
+        let program = self.instance.ebpf_mut().program_mut(&name).context(name)?;
+        Ok(program.try_into()?)
+    }
+
+    /// Sends a packet of a source; returns the count of packets under a reason so far.
+    fn send(&self, source: u8, reason: Reason) -> Result<u64> {
+        let frame = Frame::new([192, 0, 2, source].into(), [198, 51, 100, 1].into());
+        let frame = frame.udp(9, 53, b"x")?;
         self.instance.hammer(&frame, 1)?;
         Ok(self.maps.reason_traffic(0, reason)?.packets)
     }
@@ -150,23 +154,29 @@ fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
             Stage::Cookies | Stage::Place | Stage::Answer | Stage::Banned
         )
     };
-    for stage in Stage::ALL.iter().filter(met) {
-        let limits = [
-            BY_NAME,
-            BY_SERVER_NAME,
-            BY_STATE,
-            COUNTING,
-            ENFORCING,
-            NEW_NAMES,
-            OBSERVING,
-            RESERVING,
-        ];
-        let mut scene = Scene::new(&limits, SIEVE)?;
-        assert_eq!(scene.send(Reason::WithinLimits)?, 1, "{stage:?}");
-        scene.array()?.clear_index(&(*stage as u32))?;
-        assert_eq!(scene.send(Reason::MissedTailCall)?, 1, "{stage:?}");
+    let limits = [
+        BY_NAME,
+        BY_SERVER_NAME,
+        BY_STATE,
+        COUNTING,
+        ENFORCING,
+        NEW_NAMES,
+        OBSERVING,
+        RESERVING,
+    ];
+    let mut scene = Scene::new(&limits, SIEVE)?;
+    for (source, stage) in (1..).zip(Stage::ALL.iter().filter(met)) {
+        let tried = u64::from(source);
+        let within = scene.send(source, Reason::WithinLimits)?;
+        assert_eq!(within, tried, "{stage:?}");
+        let index = *stage as u32;
+        scene.array()?.clear_index(&index)?;
+        let missed = scene.send(source, Reason::MissedTailCall)?;
+        assert_eq!(missed, tried, "{stage:?}");
         let within = scene.maps.reason_traffic(0, Reason::WithinLimits)?;
-        assert_eq!(within.packets, 1, "{stage:?}");
+        assert_eq!(within.packets, tried, "{stage:?}");
+        let program = scene.program(*stage)?.fd()?.try_clone()?;
+        scene.array()?.set(index, &program, 0)?;
     }
     Ok(())
 }

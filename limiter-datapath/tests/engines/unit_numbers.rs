@@ -81,6 +81,7 @@ fn passed(trial: &mut Trial, source: &str, packets: u64, now: u64) -> Result<u64
     Ok(passed)
 }
 
+/// The stores take turns.
 #[test]
 fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
     let cases = [
@@ -115,41 +116,39 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
             limit(Strategy::MovingWindow, 10, HOUR),
         ),
     ];
-    for (before, after) in cases {
-        for store in [Store::Table, Store::Hash] {
-            let what = format!("{store:?}: {before:?}, then {after:?}");
-            let first = CompiledPolicy::new(&Policy::from(vec![before.clone()]), possible_cpus())?;
-            let buckets = Buckets {
-                store,
-                capacity: 4_096,
-                ..Buckets::default()
-            };
-            let mut trial = Trial::new(&first, buckets, Offenders::OFF)?;
-            assert_eq!(passed(&mut trial, INNOCENT, 1, NOW - HOUR)?, 1, "{what}");
-            assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
-            let number = first.rates[0].unit;
+    let stores = [Store::Table, Store::Hash].into_iter().cycle();
+    for ((before, after), store) in cases.into_iter().zip(stores) {
+        let what = format!("{store:?}: {before:?}, then {after:?}");
+        let first = CompiledPolicy::new(&Policy::from(vec![before.clone()]), possible_cpus())?;
+        let buckets = Buckets {
+            store,
+            capacity: 4_096,
+            ..Buckets::default()
+        };
+        let mut trial = Trial::new(&first, buckets, Offenders::OFF)?;
+        assert_eq!(passed(&mut trial, INNOCENT, 1, NOW - HOUR)?, 1, "{what}");
+        assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
+        let number = first.rates[0].unit;
 
-            // As after policies that took all other numbers.
-            let known = full(&first.units, number)?;
-            let policy = Policy::from(vec![after.clone()]);
-            let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
-            assert_eq!(second.rates[0].unit, number, "{what}");
-            trial.replace(&second)?;
+        // As after policies that took all other numbers.
+        let known = full(&first.units, number)?;
+        let policy = Policy::from(vec![after.clone()]);
+        let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
+        assert_eq!(second.rates[0].unit, number, "{what}");
+        trial.replace(&second)?;
 
-            for source in [INNOCENT, DEBTOR] {
-                let bucket = trial.maps().bucket(&key(source)?)?;
-                let state =
-                    bucket.map(|bucket| second.units.state(bucket, second.rates[0].unit, NOW));
-                let level = second.rates[0].level(NOW, state, &Log::EMPTY);
-                assert_eq!(level.remaining, BURST, "{source}, {what}");
-            }
-            assert_eq!(passed(&mut trial, INNOCENT, BURST, NOW)?, BURST, "{what}");
-            // It owed at most ten tokens, and owes none now.
-            assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
-            let all = trial.maps().buckets().capture(&second.units, NOW)?;
-            let debtors = all.count();
-            assert_eq!(debtors, 2, "{what}");
+        for source in [INNOCENT, DEBTOR] {
+            let bucket = trial.maps().bucket(&key(source)?)?;
+            let state = bucket.map(|bucket| second.units.state(bucket, second.rates[0].unit, NOW));
+            let level = second.rates[0].level(NOW, state, &Log::EMPTY);
+            assert_eq!(level.remaining, BURST, "{source}, {what}");
         }
+        assert_eq!(passed(&mut trial, INNOCENT, BURST, NOW)?, BURST, "{what}");
+        // It owed at most ten tokens, and owes none now.
+        assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
+        let all = trial.maps().buckets().capture(&second.units, NOW)?;
+        let debtors = all.count();
+        assert_eq!(debtors, 2, "{what}");
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! A limit whose rate changes: the debts of its buckets stay the same, in tokens.
 
+use std::net::IpAddr;
+
 use anyhow::{Context as _, Result};
 use limiter_common::{
     bucket::Bucket,
     decide::account,
-    limit::{BUILT_IN, Cost},
+    limit::{BUILT_IN, Cost, FIRST_CUSTOM_ID, LimitId},
     owner::BucketKey,
     reason::Reason::{OverLimit, WithinLimits},
     strategy::{Level, moving_window::Log},
@@ -15,7 +17,7 @@ use limiter_policy::{
 };
 use testbed::Frame;
 
-use crate::engine::{Engines, START, classified, policy};
+use crate::engine::{Engines, START, apart, classified, policy};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -58,12 +60,17 @@ fn overridden(rate: Rate) -> Result<Limit> {
     })
 }
 
-fn source() -> Result<(Vec<u8>, [BucketKey; 2])> {
-    let source = "2001:db8::1".parse()?;
-    let frame = Frame::new(source, "2001:db8:f::1".parse()?).tcp_syn(1, 2, 0)?;
-    let keys = [(&BUILT_IN[0], 128), (&BUILT_IN[1], 48)];
-    let keys = keys.map(|(limit, length)| BucketKey::of_source(limit.id, source.into(), length));
-    Ok((frame, keys))
+const SOURCE: &str = "2001:db8::1";
+
+/// Returns a segment that begins a connection to a port.
+fn syn(port: u16) -> Result<Vec<u8>> {
+    Frame::new(SOURCE.parse()?, "2001:db8:f::1".parse()?).tcp_syn(1, port, 0)
+}
+
+/// Returns the source's bucket by a limit, which counts prefixes of that length.
+fn key(limit: LimitId, length: u8) -> Result<BucketKey> {
+    let source: IpAddr = SOURCE.parse()?;
+    Ok(BucketKey::of_source(limit, source.into(), length))
 }
 
 fn bucket(engines: &Engines, key: &BucketKey) -> Result<Bucket> {
@@ -71,50 +78,67 @@ fn bucket(engines: &Engines, key: &BucketKey) -> Result<Bucket> {
 }
 
 /// Returns what `explain` would report at [`START`] on the limit at an index.
-fn level(engines: &Engines, limit_index: u32) -> Result<Level> {
-    let (frame, keys) = source()?;
+fn level(engines: &Engines, limit_index: u32, frame: &[u8], key: &BucketKey) -> Result<Level> {
     let tables = engines.tables();
-    let packet = classified(tables, &frame).context("a good packet")?;
+    let packet = classified(tables, frame).context("a good packet")?;
     let parameters = account(tables, &packet, limit_index)
         .context("a limit")?
         .parameters;
-    let bucket = bucket(engines, &keys[limit_index as usize])?;
-    let state = tables.units.state(bucket, parameters.unit, START);
+    let state = (tables.units).state(bucket(engines, key)?, parameters.unit, START);
     Ok(parameters.level(START, Some(state), &Log::EMPTY))
 }
 
-/// Spends `spent` tokens under one limit; under the next one, exactly `left` packets pass.
-fn check(before: &Limit, spent: u64, after: &Limit, left: u64) -> Result<()> {
-    let (frame, [key, _]) = source()?;
+/// A limit, how many of its tokens are spent, what it is then, and exactly how many packets pass then.
+type Change = (Limit, u64, Limit, u64);
+
+/// The place of a limit among others, its packets, and the source's bucket.
+type Place = (u32, Vec<u8>, BucketKey);
+
+fn places(count: usize) -> Result<Vec<Place>> {
+    let places = (0..).zip(FIRST_CUSTOM_ID..).take(count);
+    places
+        .map(|(limit_index, number)| Ok((limit_index, syn(number)?, key(LimitId(number), 128)?)))
+        .collect()
+}
+
+/// All limits change at once.
+fn check(changes: &[Change]) -> Result<()> {
+    let places = places(changes.len())?;
+    let each = || places.iter().zip(changes);
     for store in [Store::Table, Store::Hash] {
-        let mut engines = Engines::with(&policy([before.clone()]), store)?;
-        for _ in 0..spent {
-            assert_eq!(engines.judge(0, &frame), WithinLimits);
+        let before = changes.iter().map(|(before, ..)| before.clone());
+        let mut engines = Engines::with(&apart(before), store)?;
+        let mut written = Vec::new();
+        for ((_, frame, key), (_, spent, ..)) in each() {
+            for _ in 0..*spent {
+                assert_eq!(engines.judge(0, frame), WithinLimits);
+            }
+            written.push(bucket(&engines, key)?);
         }
-        let written = bucket(&engines, &key)?;
-        engines.replace(&policy([after.clone()]))?;
-        let changed = format!("{store:?}: {before:?}, {spent} spent, then {after:?}");
-        assert_eq!(level(&engines, 0)?.remaining, left, "{changed}");
-        assert_eq!(
-            bucket(&engines, &key)?,
-            written,
-            "reading exchanges nothing"
-        );
-        for number in 0..left {
-            assert_eq!(engines.judge(0, &frame), WithinLimits, "{number} {changed}");
-            assert_eq!(level(&engines, 0)?.remaining, left - number - 1);
+        engines.replace(&apart(changes.iter().map(|(_, _, after, _)| after.clone())))?;
+        for (((limit_index, frame, key), change), written) in each().zip(written) {
+            let (before, spent, after, left) = change;
+            let what = format!("{store:?}: {before:?}, {spent} spent, then {after:?}");
+            let level = |engines: &Engines| level(engines, *limit_index, frame, key);
+            assert_eq!(level(&engines)?.remaining, *left, "{what}");
+            let now = bucket(&engines, key)?;
+            assert_eq!(now, written, "reading exchanges nothing");
+            for number in 0..*left {
+                assert_eq!(engines.judge(0, frame), WithinLimits, "{number} {what}");
+                assert_eq!(level(&engines)?.remaining, left - number - 1);
+            }
+            assert_eq!(engines.judge(0, frame), OverLimit, "{what}");
         }
-        assert_eq!(engines.judge(0, &frame), OverLimit, "{changed}");
         engines.assert_same_state();
-        // Its tokens come back at the current rate, even if none were left.
-        let wait = level(&engines, 0)?.retry_in_ns;
-        assert_eq!(
-            engines.judge(wait - wait.min(2), &frame),
-            OverLimit,
-            "{changed}"
-        );
-        assert_eq!(engines.judge(wait, &frame), WithinLimits, "{changed}");
-        assert_eq!(engines.maps().bucket_count()?, 1, "{changed}");
+        // Their tokens come back at the current rate, even if none were left.
+        for ((limit_index, frame, key), (before, _, after, _)) in each() {
+            let what = format!("{store:?}: {before:?}, then {after:?}");
+            let wait = level(&engines, *limit_index, frame, key)?.retry_in_ns;
+            let early = engines.judge(wait - wait.min(2), frame);
+            assert_eq!(early, OverLimit, "{what}");
+            assert_eq!(engines.judge(wait, frame), WithinLimits, "{what}");
+        }
+        assert_eq!(engines.maps().bucket_count()?, changes.len());
         engines.assert_same_state();
     }
     Ok(())
@@ -123,26 +147,29 @@ fn check(before: &Limit, spent: u64, after: &Limit, left: u64) -> Result<()> {
 #[test]
 fn what_is_owed_stays_the_same_in_tokens() -> Result<()> {
     let rates = [SLOW, FASTER, FAST, FASTEST];
-    for before in rates {
-        for after in rates {
-            check(&limit(before), 4, &limit(after), 6)?;
-        }
-    }
-    Ok(())
+    let pairs = rates
+        .into_iter()
+        .flat_map(|one| rates.map(|other| (one, other)));
+    let changes = pairs.map(|(before, after)| (limit(before), 4, limit(after), 6));
+    check(&changes.collect::<Vec<_>>())
 }
 
 #[test]
 fn denied_owners_stay_denied() -> Result<()> {
-    check(&limit(SLOW), 10, &limit(FAST), 0)?;
-    check(&limit(FAST), 10, &limit(SLOW), 0)?;
-    check(&limit(SLOW), 8, &limit(rate(5, 2)), 0)
+    check(&[
+        (limit(SLOW), 10, limit(FAST), 0),
+        (limit(FAST), 10, limit(SLOW), 0),
+        (limit(SLOW), 8, limit(rate(5, 2)), 0),
+    ])
 }
 
 #[test]
 fn another_burst_leaves_the_rest() -> Result<()> {
-    check(&limit(SLOW), 4, &limit(rate(20, 1)), 16)?;
-    check(&limit(SLOW), 4, &limit(rate(5, 1)), 1)?;
-    check(&limit(FAST), 4, &limit(rate(3, 7_777)), 0)
+    check(&[
+        (limit(SLOW), 4, limit(rate(20, 1)), 16),
+        (limit(SLOW), 4, limit(rate(5, 1)), 1),
+        (limit(FAST), 4, limit(rate(3, 7_777)), 0),
+    ])
 }
 
 #[test]
@@ -152,26 +179,30 @@ fn overrides_come_change_and_go() -> Result<()> {
         overridden(FASTER)?,
         overridden(rate(30, 7_777))?,
     );
-    check(&slow, 4, &fast, 26)?;
-    check(&faster, 4, &fast, 26)?;
-    check(&fast, 4, &slow, 6)?;
-    check(&fast, 25, &slow, 0)
+    check(&[
+        (slow.clone(), 4, fast.clone(), 26),
+        (faster, 4, fast.clone(), 26),
+        (fast.clone(), 4, slow.clone(), 6),
+        (fast, 25, slow, 0),
+    ])
 }
 
 #[test]
 fn what_counts_something_else_begins_full() -> Result<()> {
-    for rate in [SLOW, FAST] {
+    let changes = [SLOW, FAST].into_iter().flat_map(|rate| {
         let (packets, connections) = (limit(rate), counting(Cost::NewConnections, rate));
-        check(&packets, 4, &connections, 10)?;
-        check(&connections, 10, &packets, 10)?;
-    }
-    Ok(())
+        [
+            (packets.clone(), 4, connections.clone(), 10),
+            (connections, 10, packets, 10),
+        ]
+    });
+    check(&changes.collect::<Vec<_>>())
 }
 
 /// A limit that comes back finds its buckets as it left them, plus the tokens that have come back.
 #[test]
 fn there_and_back() -> Result<()> {
-    let (frame, [key, _]) = source()?;
+    let (frame, key) = (syn(2)?, key(BUILT_IN[0].id, 128)?);
     for store in [Store::Table, Store::Hash] {
         let (slow, fast) = (policy([limit(SLOW)]), policy([limit(FAST)]));
         let mut engines = Engines::with(&slow, store)?;
@@ -196,7 +227,8 @@ fn there_and_back() -> Result<()> {
 /// charged before and exchanged too, is refunded.
 #[test]
 fn what_was_exchanged_is_refunded() -> Result<()> {
-    let (frame, _) = source()?;
+    let frame = syn(2)?;
+    let (of_address, of_range) = (key(BUILT_IN[0].id, 128)?, key(BUILT_IN[1].id, 48)?);
     let limits = |rate: Rate| {
         let range = Limit::of_built_in(&BUILT_IN[1], Some(Rate { burst: 5, ..rate }));
         policy([limit(rate), range])
@@ -210,8 +242,8 @@ fn what_was_exchanged_is_refunded() -> Result<()> {
         for _ in 0..2 {
             let verdict = engines.verdict(0, &frame);
             assert_eq!((verdict.reason, verdict.denied_by()), (OverLimit, Some(1)));
-            assert_eq!(level(&engines, 0)?.remaining, 5);
-            assert_eq!(level(&engines, 1)?.remaining, 0);
+            assert_eq!(level(&engines, 0, &frame, &of_address)?.remaining, 5);
+            assert_eq!(level(&engines, 1, &frame, &of_range)?.remaining, 0);
         }
         engines.assert_same_state();
     }

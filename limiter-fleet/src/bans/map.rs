@@ -382,11 +382,7 @@ mod tests {
         let of = |number: usize| {
             let number = u32::try_from(number).unwrap();
             BanId {
-                prefix: std::net::Ipv4Addr::from_bits(number)
-                    .to_string()
-                    .parse::<std::net::IpAddr>()
-                    .unwrap()
-                    .into(),
+                prefix: std::net::IpAddr::from(number.to_be_bytes()).into(),
                 origin: "x".into(),
             }
         };

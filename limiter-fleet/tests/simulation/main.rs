@@ -18,7 +18,7 @@ use limiter_fleet::Terms;
 use self::{faults::Faults, world::World};
 
 /// How many worlds, unless `LIMITER_FLEET_SEEDS` says another number.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 50;
 
 /// The first of them; `LIMITER_FLEET_SEED` names another.
 const FIRST: u64 = 1;
@@ -41,7 +41,7 @@ fn no_fault_lets_more_pass_than_the_budget() {
     // What nobody borrows proves nothing.
     assert!(lent > 1_000, "{lent} loans");
     assert!(renewed > 1_000, "{renewed} renewals");
-    assert!(forgotten > 500, "{forgotten} forgotten");
+    assert!(forgotten > 150, "{forgotten} forgotten");
     println!("{lent} loans, {renewed} renewals, {forgotten} budgets forgotten");
 }
 

@@ -270,6 +270,10 @@ impl World {
     /// Has a node's packets of one step come.
     fn packets(&mut self, number: usize) {
         let host = &mut self.hosts[number];
+        // Most nodes of a large fleet are idle at all times.
+        if host.parts.iter().all(|part| part.demand == 0) {
+            return;
+        }
         let local = host.local(self.now);
         for (part, whole) in host.parts.iter_mut().zip(&mut self.wholes) {
             part.rest += part.demand * STEP_MS;

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod follower;
+mod memory;
 mod quic;
 mod real;
 mod splits;

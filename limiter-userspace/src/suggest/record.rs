@@ -330,16 +330,16 @@ mod tests {
     #[test]
     fn a_flood_of_sources_is_sampled_by_range() {
         let mut record = record(10_000);
-        for n in 0..1_000_000_u32 {
+        for n in 0..250_000_u32 {
             record.add(Address::v4(((n << 8) | (n % 2)).to_be_bytes()), 0, PACKET);
             record.add(Address::v4(((n << 8) | 7).to_be_bytes()), 0, PACKET);
             assert!(record.entries().len() <= 10_000);
         }
         assert_eq!(record.slot_ns(), 0);
         let (kept, one_in) = (packets(&record), record.one_in());
-        assert!((128..=512).contains(&one_in), "{one_in}");
+        assert!((32..=128).contains(&one_in), "{one_in}");
         let estimate = kept * one_in;
-        assert!((1_600_000..2_400_000).contains(&estimate), "{estimate}");
+        assert!((400_000..600_000).contains(&estimate), "{estimate}");
         // A range is kept whole.
         assert_eq!(record.sources().len(), 2 * record.ranges.len());
     }
@@ -347,12 +347,12 @@ mod tests {
     #[test]
     fn few_busy_sources_are_added_up() {
         let mut record = record(1_000);
-        for n in 0..1_000_000 {
+        for n in 0..250_000 {
             let source = u8::try_from(n % 5).unwrap();
-            record.add(Address::v4([192, 0, source, 1]), n * 1_000, PACKET);
+            record.add(Address::v4([192, 0, source, 1]), n * 4_000, PACKET);
             assert!(record.entries().len() <= 1_000);
         }
-        assert_eq!((packets(&record), record.one_in()), (1_000_000, 1));
+        assert_eq!((packets(&record), record.one_in()), (250_000, 1));
         assert_eq!(record.slot_ns(), 8_000_000);
     }
 

@@ -125,8 +125,6 @@ fn mended(frame: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn of_random_bytes(frame in prop::collection::vec(any::<u8>(), 0..2300)) {
         check(&frame);

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use limiter_common::{
-    limit::LimitId,
+    limit::{FIRST_CUSTOM_ID, LimitId},
     owner::BucketKey,
     reason::{
         Action,
@@ -15,10 +15,10 @@ use limiter_datapath::{
     kernel::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
 };
-use limiter_policy::policy::{CompiledPolicy, Limit};
+use limiter_policy::policy::{CompiledPolicy, Limit, Match, Policy};
 use proptest::prelude::*;
 
-use super::{SECOND, STORES, address, frame, limit};
+use super::{SECOND, STORES, address, frame, frame_to, limit};
 use crate::{
     brute_force::Exact,
     engine::{Engines, START, policy},
@@ -26,12 +26,32 @@ use crate::{
 
 /// Makes limits of those strategies and counts in 100 seconds, for the same packets.
 fn limits(numbers: &[(Strategy, u64)]) -> Vec<Limit> {
-    let limits = (1..).zip(numbers).map(|(id, (strategy, count))| Limit {
+    let limits = (FIRST_CUSTOM_ID..).zip(numbers);
+    let limits = limits.map(|(id, (strategy, count))| Limit {
         id: LimitId(id),
         name: format!("Limit{id}"),
         ..limit(*strategy, *count, 100)
     });
     limits.collect()
+}
+
+/// Two limits for the same packets.
+type Pair = [(Strategy, u64); 2];
+
+/// Makes a policy in which the packets to each port have a pair of limits of their own.
+fn pairs(pairs: &[Pair]) -> Policy {
+    let numbers: Vec<_> = pairs.iter().flatten().copied().collect();
+    let limits = limits(&numbers).into_iter().map(|limit| {
+        let port = (limit.id.0 - FIRST_CUSTOM_ID) / 2;
+        Limit {
+            matching: Match {
+                destination_ports: vec![port..=port],
+                ..Match::default()
+            },
+            ..limit
+        }
+    });
+    policy(limits)
 }
 
 /// Returns the state of one limit's bucket, by the limit's id.
@@ -43,33 +63,35 @@ fn bucket(engines: &Engines, id: u16) -> Result<Option<u64>> {
 /// If one limit refuses, first or last, the others keep their tokens.
 #[test]
 fn limits_that_would_pass_a_packet_do_not_count_it() -> Result<()> {
-    let frame = frame(1)?;
-    for store in STORES {
-        for refusing in Strategy::ALL {
-            for other in Strategy::ALL {
-                for strict_first in [true, false] {
-                    let what = format!("{store:?}: {refusing:?} refuses, {other:?} does not");
-                    let mut numbers = [(refusing, 2), (other, 9)];
-                    if !strict_first {
-                        numbers.reverse();
-                    }
-                    let other_id = if strict_first { 2 } else { 1 };
-                    let mut engines = Engines::with(&policy(limits(&numbers)), store)?;
-                    for _ in 0..2 {
-                        assert_eq!(engines.judge(0, &frame), WithinLimits, "{what}");
-                    }
-                    let before = bucket(&engines, other_id)?;
-                    assert!(before.is_some(), "{what}");
-                    for _ in 0..3 {
-                        let verdict = engines.verdict(SECOND, &frame);
-                        assert_eq!(verdict.reason, OverLimit, "{what}");
-                        let denied_by = u32::from(!strict_first);
-                        assert_eq!(verdict.denied_by(), Some(denied_by), "{what}");
-                    }
-                    assert_eq!(bucket(&engines, other_id)?, before, "{what}");
-                    engines.assert_same_state();
-                }
+    let both = |refusing| Strategy::ALL.map(|other| [(refusing, 2), (other, 9)]);
+    for is_strict_first in [true, false] {
+        let mut all: Vec<Pair> = Strategy::ALL.into_iter().flat_map(both).collect();
+        if !is_strict_first {
+            for pair in &mut all {
+                pair.reverse();
             }
+        }
+        for store in STORES {
+            let mut engines = Engines::with(&pairs(&all), store)?;
+            for (port, pair) in (0..).zip(&all) {
+                let what = format!("{store:?}: {pair:?}");
+                let frame = frame_to(1, port)?;
+                let first_id = FIRST_CUSTOM_ID + 2 * port;
+                let other_id = first_id + u16::from(is_strict_first);
+                for _ in 0..2 {
+                    assert_eq!(engines.judge(0, &frame), WithinLimits, "{what}");
+                }
+                let before = bucket(&engines, other_id)?;
+                assert!(before.is_some(), "{what}");
+                for _ in 0..3 {
+                    let verdict = engines.verdict(SECOND, &frame);
+                    assert_eq!(verdict.reason, OverLimit, "{what}");
+                    let denied_by = 2 * port + u16::from(!is_strict_first);
+                    assert_eq!(verdict.denied_by(), Some(denied_by.into()), "{what}");
+                }
+                assert_eq!(bucket(&engines, other_id)?, before, "{what}");
+            }
+            engines.assert_same_state();
         }
     }
     Ok(())
@@ -78,23 +100,24 @@ fn limits_that_would_pass_a_packet_do_not_count_it() -> Result<()> {
 /// This holds even if another limit refuses as well.
 #[test]
 fn a_fixed_window_counts_what_it_refuses() -> Result<()> {
-    let frame = frame(1)?;
+    let all = Strategy::ALL.map(|other| [(Strategy::FixedWindow, 2), (other, 2)]);
     for store in STORES {
-        for other in Strategy::ALL {
-            let numbers = [(Strategy::FixedWindow, 2), (other, 2)];
-            let mut engines = Engines::with(&policy(limits(&numbers)), store)?;
+        let mut engines = Engines::with(&pairs(&all), store)?;
+        for (port, pair) in (0..).zip(&all) {
+            let frame = frame_to(1, port)?;
+            let id = FIRST_CUSTOM_ID + 2 * port;
             for _ in 0..2 {
                 assert_eq!(engines.judge(0, &frame), WithinLimits);
             }
-            let full = bucket(&engines, 1)?;
+            let full = bucket(&engines, id)?;
             assert_eq!(engines.judge(SECOND, &frame), OverLimit);
-            let refused = bucket(&engines, 1)?;
-            assert_ne!(refused, full, "{store:?} {other:?}");
+            let refused = bucket(&engines, id)?;
+            assert_ne!(refused, full, "{store:?} {pair:?}");
             // It counts at most one more than the limit.
             assert_eq!(engines.judge(SECOND, &frame), OverLimit);
-            assert_eq!(bucket(&engines, 1)?, refused);
-            engines.assert_same_state();
+            assert_eq!(bucket(&engines, id)?, refused);
         }
+        engines.assert_same_state();
     }
     Ok(())
 }

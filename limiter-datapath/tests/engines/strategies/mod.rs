@@ -16,19 +16,20 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
-    limit::BUILT_IN,
+    limit::{BUILT_IN, FIRST_CUSTOM_ID, LimitId},
     owner::BucketKey,
+    policy::{classify, parameters_of},
     reason::Reason,
     strategy::{Level, Parameters, Strategy},
 };
 use limiter_datapath::kernel::{BucketMaps, SharedMaps, Trial, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
-    policy::{CompiledPolicy, Limit, Policy, Rate},
+    policy::{CompiledPolicy, Limit, Rate},
 };
 use testbed::Frame;
 
-use crate::engine::START;
+use crate::engine::{START, apart};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -51,50 +52,86 @@ fn address(source: u32) -> IpAddr {
     Ipv4Addr::from(0x0a00_0000 | source).into()
 }
 
-fn key(source: u32) -> BucketKey {
-    BucketKey::of_source(BUILT_IN[0].id, address(source).into(), 32)
-}
-
 fn frame(source: u32) -> Result<Vec<u8>> {
-    Frame::new(address(source), "10.255.0.1".parse()?).udp(1, 2, b"x")
+    frame_to(source, 2)
 }
 
-/// Returns what a source's bucket holds at that time after the start.
-fn level(maps: &SharedMaps, tables: &CompiledPolicy, source: u32, offset_ns: u64) -> Result<Level> {
+fn frame_to(source: u32, port: u16) -> Result<Vec<u8>> {
+    Frame::new(address(source), "10.255.0.1".parse()?).udp(1, port, b"x")
+}
+
+/// Returns what a source's bucket of the limit at an index holds at that time after the start.
+fn level(
+    maps: &SharedMaps,
+    tables: &CompiledPolicy,
+    limit_index: u32,
+    source: u32,
+    offset_ns: u64,
+) -> Result<Level> {
     let now = START + offset_ns;
-    let parameters = &tables.rates[0];
+    let class = classify(tables, &address(source).into()).context("a class")?;
+    let parameters = parameters_of(tables, class, limit_index).context("a rate")?;
+    let limit = LimitId(tables.limits[limit_index as usize].id);
+    let key = BucketKey::of_source(limit, address(source).into(), 32);
     let state = |key: &BucketKey, unit| -> Result<Option<u64>> {
         let bucket = maps.bucket(key)?;
         Ok(bucket.map(|bucket| tables.units.state(bucket, unit, now)))
     };
     let log = parameters.log(|number| {
-        let stamp = state(&key(source).of_part(number), parameters.stamp_unit)?;
+        let stamp = state(&key.of_part(number), parameters.stamp_unit)?;
         anyhow::Ok(stamp.unwrap_or_default())
     })?;
-    Ok(parameters.level(now, state(&key(source), parameters.unit)?, &log))
+    Ok(parameters.level(now, state(&key, parameters.unit)?, &log))
 }
 
-/// The kernel program under one limit.
+/// The kernel program under limits that are [`apart`], one of which is tried at a time.
 struct Kernel {
     tables: CompiledPolicy,
     trial: Trial,
+    limit_index: u16,
 }
 
 impl Kernel {
-    fn new(limit: Limit, store: Store, capacity: u32) -> Result<Self> {
+    fn new(limits: impl IntoIterator<Item = Limit>, store: Store, capacity: u32) -> Result<Self> {
         let buckets = Buckets {
             store,
             capacity,
             ..Buckets::default()
         };
-        let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
+        let tables = CompiledPolicy::new(&apart(limits), possible_cpus())?;
         let trial = Trial::with_same_secret(&tables, buckets, Offenders::OFF)?;
-        Ok(Self { tables, trial })
+        Ok(Self {
+            tables,
+            trial,
+            limit_index: 0,
+        })
+    }
+
+    /// Makes one with a limit of each strategy, in the order of [`Strategy::ALL`].
+    fn of_all(store: Store, capacity: u32) -> Result<Self> {
+        let limits = Strategy::ALL.map(|strategy| limit(strategy, 10, 100));
+        Self::new(limits, store, capacity)
+    }
+
+    /// Tries the limit at an index from now on.
+    const fn trying(&mut self, limit_index: u16) -> &mut Self {
+        self.limit_index = limit_index;
+        self
+    }
+
+    /// Returns the limit that is tried.
+    const fn limit(&self) -> LimitId {
+        LimitId(FIRST_CUSTOM_ID + self.limit_index)
+    }
+
+    fn key(&self, source: u32) -> BucketKey {
+        BucketKey::of_source(self.limit(), address(source).into(), 32)
     }
 
     /// Sends a packet from a source at that time after the start; returns whether it passes.
     fn passes(&mut self, source: u32, offset_ns: u64) -> Result<bool> {
-        let verdict = self.trial.judge(START + offset_ns, &frame(source)?)?;
+        let frame = frame_to(source, self.limit().0)?;
+        let verdict = self.trial.judge(START + offset_ns, &frame)?;
         Ok(verdict.reason == Reason::WithinLimits)
     }
 
@@ -106,7 +143,14 @@ impl Kernel {
     }
 
     fn level(&self, source: u32, offset_ns: u64) -> Result<Level> {
-        level(self.trial.maps(), &self.tables, source, offset_ns)
+        let limit_index = self.limit_index.into();
+        level(
+            self.trial.maps(),
+            &self.tables,
+            limit_index,
+            source,
+            offset_ns,
+        )
     }
 
     fn remaining(&self, source: u32, offset_ns: u64) -> Result<u64> {
@@ -118,6 +162,7 @@ impl Kernel {
     }
 
     fn parameters(&self) -> Result<&Parameters> {
-        self.tables.rates.first().context("a limit")
+        let class = classify(&self.tables, &address(1).into()).context("a class")?;
+        parameters_of(&self.tables, class, self.limit_index.into()).context("a rate")
     }
 }

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use limiter_common::strategy::Strategy;
 use limiter_datapath::kernel::possible_cpus;
-use limiter_policy::policy::{CompiledPolicy, Policy};
+use limiter_policy::policy::CompiledPolicy;
 
-use super::{Kernel, SECOND, STORES, key, limit};
-use crate::engine::START;
+use super::{Kernel, SECOND, STORES, limit};
+use crate::engine::{START, apart};
 
 const CAPACITY: u32 = 65_536;
 
@@ -14,21 +14,23 @@ impl Kernel {
     fn give_back(&self, source: u32, cost: Option<u64>, offset_ns: u64) -> Result<()> {
         let (units, now) = (&self.tables.units, START + offset_ns);
         let buckets = self.buckets();
-        Ok(buckets.give_back(&key(source), self.parameters()?, cost, units, now)?)
+        Ok(buckets.give_back(&self.key(source), self.parameters()?, cost, units, now)?)
     }
 
     fn reset_all(&self, offset_ns: u64) -> Result<u64> {
         let (units, now) = (&self.tables.units, START + offset_ns);
-        Ok(self.buckets().reset_all(None, units, now)?)
+        Ok(self.buckets().reset_all(Some(self.limit()), units, now)?)
     }
 }
 
 /// Every strategy in both stores.
 fn each(mut check: impl FnMut(&mut Kernel, Strategy, &str) -> Result<()>) -> Result<()> {
-    for strategy in Strategy::ALL {
-        for store in STORES {
-            let mut kernel = Kernel::new(limit(strategy, 10, 1_000), store, CAPACITY)?;
-            check(&mut kernel, strategy, &format!("{strategy:?} {store:?}"))?;
+    let limits = Strategy::ALL.map(|strategy| limit(strategy, 10, 1_000));
+    for store in STORES {
+        let mut kernel = Kernel::new(limits.clone(), store, CAPACITY)?;
+        for (limit_index, strategy) in (0..).zip(Strategy::ALL) {
+            let what = format!("{strategy:?} {store:?}");
+            check(kernel.trying(limit_index), strategy, &what)?;
         }
     }
     Ok(())
@@ -49,7 +51,7 @@ fn so_many_packets_pass_again_as_are_given_back() -> Result<()> {
     each(|kernel, _, what| {
         // There is nothing to give back.
         kernel.give_back(1, Some(1), 0)?;
-        assert_eq!(kernel.trial.maps().bucket_count()?, 0, "{what}");
+        assert_eq!(kernel.trial.maps().bucket(&kernel.key(1))?, None, "{what}");
         // Two more than can pass.
         for second in 0..12 {
             kernel.passes(1, second * SECOND)?;
@@ -93,16 +95,18 @@ fn the_last_packets_of_a_log_are_given_back() -> Result<()> {
 /// However often it begins anew, no old stamp is taken for a current one.
 #[test]
 fn a_log_that_was_cleared_begins_anew() -> Result<()> {
-    for count in [1, 2, 100, 128] {
-        for store in STORES {
-            let limit = limit(Strategy::MovingWindow, count, 1_000);
-            let mut kernel = Kernel::new(limit, store, CAPACITY)?;
+    let counts = [1, 2, 100, 128];
+    let limits = counts.map(|count| limit(Strategy::MovingWindow, count, 1_000));
+    for store in STORES {
+        let mut kernel = Kernel::new(limits.clone(), store, CAPACITY)?;
+        for (limit_index, count) in (0..).zip(counts) {
+            let kernel = kernel.trying(limit_index);
             for round in 0..3 {
                 let what = format!("{count} {store:?} {round}");
                 let now = round * SECOND;
-                assert_left(&mut kernel, count, now, &what)?;
+                assert_left(kernel, count, now, &what)?;
                 kernel.give_back(1, Some(count.div_ceil(2)), now)?;
-                assert_left(&mut kernel, count.div_ceil(2), now, &what)?;
+                assert_left(kernel, count.div_ceil(2), now, &what)?;
                 if round == 1 {
                     assert_eq!(kernel.reset_all(now)?, 1, "{what}");
                 } else {
@@ -133,13 +137,22 @@ fn all_are_filled_and_counted() -> Result<()> {
 /// The bucket has seen no packet since its limit's rate changed.
 #[test]
 fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
-    each(|kernel, strategy, what| {
-        kernel.spend(1, 10, 0)?;
-        let policy = Policy::from(vec![limit(strategy, 12, 1_500)]);
+    let limits = |count, seconds| Strategy::ALL.map(|strategy| limit(strategy, count, seconds));
+    for store in STORES {
+        let mut kernel = Kernel::new(limits(10, 1_000), store, CAPACITY)?;
+        for limit_index in 0..4 {
+            kernel.trying(limit_index).spend(1, 10, 0)?;
+        }
+        let policy = apart(limits(12, 1_500));
         kernel.tables = CompiledPolicy::with_units(&policy, &kernel.tables.units, possible_cpus())?;
         kernel.trial.replace(&kernel.tables)?;
-        assert_eq!(kernel.remaining(1, SECOND)?, 2, "{what}");
-        kernel.give_back(1, Some(3), SECOND)?;
-        assert_left(kernel, 5, SECOND, what)
-    })
+        for (limit_index, strategy) in (0..).zip(Strategy::ALL) {
+            let what = format!("{strategy:?} {store:?}");
+            let kernel = kernel.trying(limit_index);
+            assert_eq!(kernel.remaining(1, SECOND)?, 2, "{what}");
+            kernel.give_back(1, Some(3), SECOND)?;
+            assert_left(kernel, 5, SECOND, &what)?;
+        }
+    }
+    Ok(())
 }

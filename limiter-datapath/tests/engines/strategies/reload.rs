@@ -3,13 +3,14 @@
 
 use anyhow::Result;
 use limiter_common::{
+    limit::FIRST_CUSTOM_ID,
     reason::Reason::{OverLimit, WithinLimits},
     strategy::Strategy,
 };
 use limiter_policy::policy::Limit;
 
-use super::{SECOND, STORES, frame, level, limit};
-use crate::engine::{Engines, policy};
+use super::{SECOND, STORES, frame_to, level, limit};
+use crate::engine::{Engines, apart};
 
 const WINDOWS: [Strategy; 3] = [
     Strategy::FixedWindow,
@@ -17,37 +18,53 @@ const WINDOWS: [Strategy; 3] = [
     Strategy::SlidingWindowCounter,
 ];
 
-/// Four packets pass under one limit; under the next one exactly `left` pass, and no more until the
-/// reported time.
-fn check(before: &Limit, after: &Limit, left: u64) -> Result<()> {
-    let frame = frame(1)?;
+/// A limit, the one after it, and exactly how many packets pass then.
+type Change = (Limit, Limit, u64);
+
+/// Returns the places of so many limits that are apart, and packets for each.
+fn places(count: usize) -> Result<Vec<(u32, Vec<u8>)>> {
+    let places = (0..).zip(FIRST_CUSTOM_ID..).take(count);
+    places
+        .map(|(limit_index, port)| Ok((limit_index, frame_to(1, port)?)))
+        .collect()
+}
+
+/// Four packets pass under each limit, and all change at once; then exactly `left` pass, and no more until
+/// the reported time.
+fn check(changes: &[Change]) -> Result<()> {
+    let places = places(changes.len())?;
+    let each = || places.iter().zip(changes);
+    let level = |engines: &Engines, limit_index: u32, now| {
+        level(engines.maps(), engines.tables(), limit_index, 1, now)
+    };
     for store in STORES {
-        let changed = format!("{store:?}: {before:?}, then {after:?}");
-        let mut engines = Engines::with(&policy([before.clone()]), store)?;
+        let before = changes.iter().map(|(before, ..)| before.clone());
+        let mut engines = Engines::with(&apart(before), store)?;
         for second in 0..4 {
-            assert_eq!(engines.judge(second * SECOND, &frame), WithinLimits);
+            for (_, frame) in &places {
+                assert_eq!(engines.judge(second * SECOND, frame), WithinLimits);
+            }
         }
-        engines.replace(&policy([after.clone()]))?;
+        engines.replace(&apart(changes.iter().map(|(_, after, _)| after.clone())))?;
         let now = 5 * SECOND;
-        let level = |engines: &Engines, now| level(engines.maps(), engines.tables(), 1, now);
-        let owed = level(&engines, now)?;
-        assert_eq!(owed.remaining, left, "{changed}");
-        for number in 0..left {
-            assert_eq!(
-                engines.judge(now, &frame),
-                WithinLimits,
-                "{number} {changed}"
-            );
+        for ((limit_index, frame), (before, after, left)) in each() {
+            let what = format!("{store:?}: {before:?}, then {after:?}");
+            let owed = level(&engines, *limit_index, now)?;
+            assert_eq!(owed.remaining, *left, "{what}");
+            for number in 0..*left {
+                let reason = engines.judge(now, frame);
+                assert_eq!(reason, WithinLimits, "{number} {what}");
+            }
+            assert_eq!(engines.judge(now, frame), OverLimit, "{what}");
         }
-        assert_eq!(engines.judge(now, &frame), OverLimit, "{changed}");
         engines.assert_same_state();
-        let wait = level(&engines, now)?.retry_in_ns;
-        assert_eq!(
-            engines.judge(now + wait / 2, &frame),
-            OverLimit,
-            "{changed}"
-        );
-        assert_eq!(engines.judge(now + wait, &frame), WithinLimits, "{changed}");
+        for ((limit_index, frame), (before, after, _)) in each() {
+            let what = format!("{store:?}: {before:?}, then {after:?}");
+            let wait = level(&engines, *limit_index, now)?.retry_in_ns;
+            let early = engines.judge(now + wait / 2, frame);
+            assert_eq!(early, OverLimit, "{what}");
+            assert_eq!(engines.judge(now + wait, frame), WithinLimits, "{what}");
+        }
         engines.assert_same_state();
     }
     Ok(())
@@ -55,32 +72,38 @@ fn check(before: &Limit, after: &Limit, left: u64) -> Result<()> {
 
 #[test]
 fn what_was_counted_stays() -> Result<()> {
-    for strategy in WINDOWS {
+    let changes = WINDOWS.into_iter().flat_map(|strategy| {
         let before = limit(strategy, 10, 100);
-        for (count, seconds, left) in [(20, 100, 16), (3, 100, 0), (10, 300, 6), (10, 20, 6)] {
-            check(&before, &limit(strategy, count, seconds), left)?;
-        }
-    }
-    Ok(())
+        let after = [(20, 100, 16), (3, 100, 0), (10, 300, 6), (10, 20, 6)];
+        after.map(|(count, seconds, left)| (before.clone(), limit(strategy, count, seconds), left))
+    });
+    check(&changes.collect::<Vec<_>>())
 }
 
 /// A window of another length ends when it would have, if that is within the new period, and
 /// packets in a log count for as long as before.
 #[test]
 fn what_was_counted_counts_as_long_as_before() -> Result<()> {
+    let changes = [
+        (Strategy::FixedWindow, 300, 100),
+        (Strategy::FixedWindow, 20, 25),
+        (Strategy::MovingWindow, 300, 103),
+        (Strategy::MovingWindow, 20, 103),
+    ];
+    let places = places(changes.len())?;
     for store in STORES {
-        for (strategy, seconds, ends_after) in [
-            (Strategy::FixedWindow, 300, 100),
-            (Strategy::FixedWindow, 20, 25),
-            (Strategy::MovingWindow, 300, 103),
-            (Strategy::MovingWindow, 20, 103),
-        ] {
-            let mut engines = Engines::with(&policy([limit(strategy, 10, 100)]), store)?;
-            for second in 0..4 {
-                engines.judge(second * SECOND, &frame(1)?);
+        let before = changes.map(|(strategy, ..)| limit(strategy, 10, 100));
+        let mut engines = Engines::with(&apart(before), store)?;
+        for second in 0..4 {
+            for (_, frame) in &places {
+                engines.judge(second * SECOND, frame);
             }
-            engines.replace(&policy([limit(strategy, 10, seconds)]))?;
-            let level = level(engines.maps(), engines.tables(), 1, 5 * SECOND)?;
+        }
+        let after = changes.map(|(strategy, seconds, _)| limit(strategy, 10, seconds));
+        engines.replace(&apart(after))?;
+        for ((limit_index, _), (strategy, _, ends_after)) in places.iter().zip(changes) {
+            let (maps, tables) = (engines.maps(), engines.tables());
+            let level = level(maps, tables, *limit_index, 1, 5 * SECOND)?;
             let ends_in = (ends_after - 5) * SECOND;
             let rounded = level.reset_in_ns.abs_diff(ends_in);
             assert!(rounded < SECOND / 10, "{store:?} {strategy:?} {level:?}");
@@ -91,10 +114,11 @@ fn what_was_counted_counts_as_long_as_before() -> Result<()> {
 
 #[test]
 fn a_limit_with_another_strategy_begins_full() -> Result<()> {
-    for before in Strategy::ALL {
-        for after in Strategy::ALL.into_iter().filter(|after| *after != before) {
-            check(&limit(before, 10, 100), &limit(after, 10, 100), 10)?;
-        }
-    }
-    Ok(())
+    let changes = Strategy::ALL.into_iter().flat_map(|before| {
+        let others = Strategy::ALL
+            .into_iter()
+            .filter(move |after| *after != before);
+        others.map(move |after| (limit(before, 10, 100), limit(after, 10, 100), 10))
+    });
+    check(&changes.collect::<Vec<_>>())
 }

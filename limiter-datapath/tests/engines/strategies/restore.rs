@@ -5,7 +5,7 @@ use limiter_common::strategy::{Level, Strategy};
 use limiter_datapath::{kernel::Restored, state::Debts};
 use limiter_policy::config::Store;
 
-use super::{Kernel, SECOND, STORES, limit};
+use super::{Kernel, SECOND, STORES};
 use crate::engine::START;
 
 const CAPACITY: u32 = 65_536;
@@ -13,11 +13,20 @@ const CAPACITY: u32 = 65_536;
 /// How many packets each source has sent; a hundred seconds admit ten, and some were refused.
 const SPENT: [(u32, u64); 4] = [(1, 1), (2, 7), (3, 10), (4, 13)];
 
-fn spent(strategy: Strategy, store: Store, capacity: u32) -> Result<Kernel> {
-    let mut kernel = Kernel::new(limit(strategy, 10, 100), store, capacity)?;
-    for (source, packets) in SPENT {
-        for number in 0..packets {
-            kernel.passes(source, number * SECOND / 10)?;
+/// The limits of [`Strategy::ALL`], by their index.
+const LIMITS: std::ops::Range<u16> = 0..4;
+
+/// Each limit has a bucket for each source.
+const BUCKETS: u64 = (Strategy::ALL.len() * SPENT.len()) as u64;
+
+fn spent(store: Store, capacity: u32) -> Result<Kernel> {
+    let mut kernel = Kernel::of_all(store, capacity)?;
+    for limit_index in LIMITS {
+        let kernel = kernel.trying(limit_index);
+        for (source, packets) in SPENT {
+            for number in 0..packets {
+                kernel.passes(source, number * SECOND / 10)?;
+            }
         }
     }
     Ok(kernel)
@@ -50,41 +59,39 @@ fn assert_about_the_same(found: Level, expected: Level, what: &str) {
 fn a_restored_bucket_owes_what_it_would() -> Result<()> {
     // The clock of another boot.
     const AFTER: u64 = 777_777 * SECOND;
-    for strategy in Strategy::ALL {
-        for [from, to] in [
-            [Store::Table, Store::Table],
-            [Store::Hash, Store::Hash],
-            [Store::Hash, Store::Table],
-        ] {
-            let before = spent(strategy, from, CAPACITY)?;
-            let debts = capture(&before, THEN)?;
-            for seconds in [0, 97, 250] {
-                let passed = seconds * SECOND;
-                let mut after = Kernel::new(limit(strategy, 10, 100), to, CAPACITY)?;
-                let restored = restore(&after, &debts, AFTER, passed)?;
-                let what = format!("{strategy:?} {from:?} {to:?} {seconds} s");
-                let owing = SPENT.iter().filter(|(source, _)| {
-                    let level = before.level(*source, THEN + passed);
-                    level.is_ok_and(|level| level.reset_in_ns > 0)
-                });
-                let owing = owing.count() as u64;
-                let expected = Restored {
-                    restored: owing,
-                    full: debts.count() - owing,
-                    lost: 0,
-                };
-                assert_eq!(restored, expected, "{what}");
+    for [from, to] in [
+        [Store::Table, Store::Table],
+        [Store::Hash, Store::Hash],
+        [Store::Hash, Store::Table],
+    ] {
+        let mut before = spent(from, CAPACITY)?;
+        let debts = capture(&before, THEN)?;
+        for seconds in [0, 97, 250] {
+            let passed = seconds * SECOND;
+            let mut after = Kernel::of_all(to, CAPACITY)?;
+            let restored = restore(&after, &debts, AFTER, passed)?;
+            let mut owing = 0;
+            for limit_index in LIMITS {
+                let (before, after) = (before.trying(limit_index), after.trying(limit_index));
                 for (source, _) in SPENT {
+                    let what = format!("{limit_index} {from:?} {to:?} {seconds} s {source}");
                     let expected = before.level(source, THEN + passed)?;
+                    owing += u64::from(expected.reset_in_ns > 0);
                     let found = after.level(source, AFTER)?;
-                    assert_about_the_same(found, expected, &format!("{what} {source}"));
+                    assert_about_the_same(found, expected, &what);
                     // The kernel sees it as well.
                     for _ in 0..found.remaining {
-                        assert!(after.passes(source, AFTER)?, "{what} {source}");
+                        assert!(after.passes(source, AFTER)?, "{what}");
                     }
-                    assert!(!after.passes(source, AFTER)?, "{what} {source}");
+                    assert!(!after.passes(source, AFTER)?, "{what}");
                 }
             }
+            let expected = Restored {
+                restored: owing,
+                full: debts.count() - owing,
+                lost: 0,
+            };
+            assert_eq!(restored, expected, "{from:?} {to:?} {seconds} s");
         }
     }
     Ok(())
@@ -93,11 +100,9 @@ fn a_restored_bucket_owes_what_it_would() -> Result<()> {
 /// A moving window is one bucket, however many packets its log has.
 #[test]
 fn buckets_are_counted() -> Result<()> {
-    for strategy in Strategy::ALL {
-        for store in STORES {
-            let kernel = spent(strategy, store, CAPACITY)?;
-            assert_eq!(capture(&kernel, THEN)?.count(), 4, "{strategy:?} {store:?}");
-        }
+    for store in STORES {
+        let kernel = spent(store, CAPACITY)?;
+        assert_eq!(capture(&kernel, THEN)?.count(), BUCKETS, "{store:?}");
     }
     Ok(())
 }
@@ -106,21 +111,25 @@ fn buckets_are_counted() -> Result<()> {
 /// added once the new ones are in use.
 #[test]
 fn what_was_spent_meanwhile_is_added() -> Result<()> {
-    for strategy in Strategy::ALL {
-        for store in STORES {
-            let mut old = spent(strategy, store, CAPACITY)?;
-            let new = Kernel::new(limit(strategy, 10, 100), store, CAPACITY)?;
-            let owed = capture(&old, THEN)?;
-            restore(&new, &owed, THEN, 0)?;
+    for store in STORES {
+        let mut old = spent(store, CAPACITY)?;
+        let mut new = Kernel::of_all(store, CAPACITY)?;
+        let owed = capture(&old, THEN)?;
+        restore(&new, &owed, THEN, 0)?;
+        for limit_index in LIMITS {
+            let old = old.trying(limit_index);
             old.spend(1, 3, THEN + 2 * SECOND)?;
             old.spend(5, 6, THEN + 3 * SECOND)?;
-            let later = THEN + 4 * SECOND;
-            let since = capture(&old, later)?.since(&owed, 4 * SECOND);
-            assert_eq!(since.count(), 2, "{strategy:?} {store:?}");
-            restore(&new, &since, later, 0)?;
+        }
+        let later = THEN + 4 * SECOND;
+        let since = capture(&old, later)?.since(&owed, 4 * SECOND);
+        assert_eq!(since.count(), 2 * Strategy::ALL.len() as u64, "{store:?}");
+        restore(&new, &since, later, 0)?;
+        for limit_index in LIMITS {
+            let (old, new) = (old.trying(limit_index), new.trying(limit_index));
             for source in 1..=5 {
                 let (found, expected) = (new.level(source, later)?, old.level(source, later)?);
-                let what = format!("{strategy:?} {store:?} {source}");
+                let what = format!("{limit_index} {store:?} {source}");
                 assert_about_the_same(found, expected, &what);
             }
         }
@@ -132,19 +141,20 @@ fn what_was_spent_meanwhile_is_added() -> Result<()> {
 /// in the smaller one, they are one again.
 #[test]
 fn tables_of_other_sizes() -> Result<()> {
-    for strategy in Strategy::ALL {
-        let before = spent(strategy, Store::Table, CAPACITY)?;
-        let debts = capture(&before, THEN)?;
-        let larger = Kernel::new(limit(strategy, 10, 100), Store::Table, 8 * CAPACITY)?;
-        assert_eq!(restore(&larger, &debts, THEN, 0)?.restored, 4);
-        let debts = capture(&larger, THEN)?;
-        assert_eq!(debts.count(), 8 * 4);
-        let smaller = Kernel::new(limit(strategy, 10, 100), Store::Table, CAPACITY)?;
-        assert_eq!(restore(&smaller, &debts, THEN, 0)?.restored, 4);
-        for kernel in [&larger, &smaller] {
+    let mut before = spent(Store::Table, CAPACITY)?;
+    let debts = capture(&before, THEN)?;
+    let mut larger = Kernel::of_all(Store::Table, 8 * CAPACITY)?;
+    assert_eq!(restore(&larger, &debts, THEN, 0)?.restored, BUCKETS);
+    let debts = capture(&larger, THEN)?;
+    assert_eq!(debts.count(), 8 * BUCKETS);
+    let mut smaller = Kernel::of_all(Store::Table, CAPACITY)?;
+    assert_eq!(restore(&smaller, &debts, THEN, 0)?.restored, BUCKETS);
+    for kernel in [&mut larger, &mut smaller] {
+        for limit_index in LIMITS {
+            let (before, kernel) = (before.trying(limit_index), kernel.trying(limit_index));
             for (source, _) in SPENT {
                 let (found, expected) = (kernel.level(source, THEN)?, before.level(source, THEN)?);
-                let what = format!("{strategy:?} {source}");
+                let what = format!("{limit_index} {source}");
                 assert_about_the_same(found, expected, &what);
             }
         }
@@ -155,15 +165,13 @@ fn tables_of_other_sizes() -> Result<()> {
 /// Buckets whose owners are unknown are lost; a moving window counts once.
 #[test]
 fn debts_of_a_table_are_not_restored_into_the_hash_map() -> Result<()> {
-    for strategy in Strategy::ALL {
-        let debts = capture(&spent(strategy, Store::Table, CAPACITY)?, THEN)?;
-        let after = Kernel::new(limit(strategy, 10, 100), Store::Hash, CAPACITY)?;
-        let lost = Restored {
-            lost: 4,
-            ..Restored::default()
-        };
-        assert_eq!(restore(&after, &debts, THEN, 0)?, lost, "{strategy:?}");
-        assert_eq!(after.trial.maps().bucket_count()?, 0);
-    }
+    let debts = capture(&spent(Store::Table, CAPACITY)?, THEN)?;
+    let after = Kernel::of_all(Store::Hash, CAPACITY)?;
+    let lost = Restored {
+        lost: BUCKETS,
+        ..Restored::default()
+    };
+    assert_eq!(restore(&after, &debts, THEN, 0)?, lost);
+    assert_eq!(after.trial.maps().bucket_count()?, 0);
     Ok(())
 }

@@ -30,7 +30,7 @@ fn check(strategy: Strategy, per_minute: u64, steps: &[Step]) -> Result<()> {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         for (second, packets, passing) in steps {
             let now = second * SECOND;
-            let Level { remaining, .. } = level(engines.maps(), engines.tables(), 1, now)?;
+            let Level { remaining, .. } = level(engines.maps(), engines.tables(), 0, 1, now)?;
             assert_eq!(remaining.min(*packets), *passing, "{store:?} at {second} s");
             for number in 0..*packets {
                 let reason = if number < *passing {

@@ -21,7 +21,6 @@ const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0
 const MOST_KEPT: usize = 10;
 
 /// The entries read so far.
-#[derive(Default)]
 pub(super) struct Entries {
     spans: Spans,
     read: u64,
@@ -32,6 +31,17 @@ pub(super) struct Entries {
 }
 
 impl Entries {
+    /// Makes none; they may come to so many prefixes.
+    pub(super) fn at_most(prefixes: usize) -> Self {
+        Self {
+            spans: Spans::at_most(prefixes),
+            read: 0,
+            bad: 0,
+            first_bad: Vec::new(),
+            full: None,
+        }
+    }
+
     /// Adds an entry: an address, a prefix or a range. A prefix's host bits are ignored.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 use limiter_common::address::Family;
 
-use super::{MOST_PREFIXES, ParseError};
+use super::ParseError;
 
 /// The addresses from a first to a last.
 #[derive(Clone, Copy)]
@@ -25,13 +25,22 @@ impl From<IpNet> for Span {
 }
 
 /// The addresses read so far.
-#[derive(Default)]
 pub(super) struct Spans {
+    /// The most prefixes that they may come to.
+    most: usize,
     v4: Ranges<u32>,
     v6: Ranges<u128>,
 }
 
 impl Spans {
+    pub(super) fn at_most(most: usize) -> Self {
+        Self {
+            most,
+            v4: Ranges::default(),
+            v6: Ranges::default(),
+        }
+    }
+
     /// Adds addresses.
     ///
     /// # Errors
@@ -42,11 +51,11 @@ impl Spans {
             Span::V4(first, last) => self.v4.0.push((first.into(), last.into())),
             Span::V6(first, last) => self.v6.0.push((first.into(), last.into())),
         }
-        if self.len() < 2 * MOST_PREFIXES {
+        if self.len() < 2 * self.most {
             return Ok(());
         }
         self.merge();
-        if self.len() > MOST_PREFIXES {
+        if self.len() > self.most {
             return Err(ParseError::TooManyPrefixes);
         }
         Ok(())
@@ -73,8 +82,8 @@ impl Spans {
             let prefixes = Ipv6Subnets::new(Ipv6Addr::from(first), Ipv6Addr::from(last), 0);
             prefixes.map(IpNet::V6)
         });
-        let mut prefixes: Vec<IpNet> = v4.chain(v6).take(MOST_PREFIXES + 1).collect();
-        if prefixes.len() > MOST_PREFIXES {
+        let mut prefixes: Vec<IpNet> = v4.chain(v6).take(self.most + 1).collect();
+        if prefixes.len() > self.most {
             return Err(ParseError::TooManyPrefixes);
         }
         prefixes.shrink_to_fit();

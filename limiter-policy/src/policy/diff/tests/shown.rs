@@ -8,7 +8,7 @@ use crate::policy::List;
 #[test]
 fn long_lists_are_cut() {
     let many = |policy: &mut Policy| {
-        policy.limits[0].overrides = (0..100_000u32)
+        policy.limits[0].overrides = (0..20_000u32)
             .map(|number| overridden(&Ipv4Addr::from_bits(number << 4).to_string(), 9))
             .collect();
         policy.subscribers = (100..111).map(|number| (number, vec![])).collect();
@@ -18,11 +18,11 @@ fn long_lists_are_cut() {
     many(&mut new);
     let diff = Diff::between(&old, &new);
     // The two old ones are removed.
-    assert_eq!(diff.limits[0].overrides.len(), 100_002);
+    assert_eq!(diff.limits[0].overrides.len(), 20_002);
     let shown = diff.to_string();
     assert_eq!(shown.lines().count(), 1 + 10 + 1 + 1 + 10 + 1, "{shown}");
     assert!(
-        shown.contains("         override  … and 99 992 more\n"),
+        shown.contains("         override  … and 19 992 more\n"),
         "{shown}"
     );
     assert!(shown.ends_with("\nsubscribers: … and 1 more\n"), "{shown}");

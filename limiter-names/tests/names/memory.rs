@@ -1,5 +1,5 @@
-//! A million flows of which only the first half comes, and a million with a name: memory stays within
-//! the settings, and is what the reader and the follower say.
+//! Many more flows than there is room for, of which only the first half comes, or which have a name: memory
+//! stays within the settings, and is what the reader and the follower say.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -159,11 +159,11 @@ fn flood(reader: &mut Reader, flows: u32) -> usize {
 }
 
 #[test]
-fn a_million_halves_take_what_the_settings_allow() {
+fn halves_without_end_take_what_the_settings_allow() {
     for (halves, flows, bytes) in [
-        (1_000_000, 1 << 16, 1 << 26),
-        (200_000, 1 << 16, 1 << 24),
-        (200_000, 1000, 1 << 26),
+        (200_000, 1 << 16, 1 << 26),
+        (100_000, 1 << 16, 1 << 24),
+        (20_000, 1000, 1 << 26),
     ] {
         let settings = Settings {
             flows,
@@ -190,9 +190,9 @@ fn a_million_halves_take_what_the_settings_allow() {
 /// the documentation promises.
 const HALF_THERE: usize = 93_323_264;
 
-/// A million clients begin a hello and never end it: the budget of a year, at once.
+/// Clients begin a hello and never end it, and come faster than any budget of pieces would let them.
 #[test]
-fn a_million_halves_leave_a_follower_within_its_bound_and_others_their_names() {
+fn halves_without_end_leave_a_follower_within_its_bound_and_others_their_names() {
     let settings = FollowerSettings {
         pieces_a_second: u32::MAX,
         ..FollowerSettings::default()
@@ -206,7 +206,8 @@ fn a_million_halves_leave_a_follower_within_its_bound_and_others_their_names() {
     let before = now();
     let mut follower = Follower::new(settings);
     let mut most = 0;
-    for number in 0..1_000_000 {
+    // At last of QUIC alone, until there is no room for these either.
+    for number in (0..200_000).chain((200_000..680_000).step_by(16)) {
         let (flow, segment) = halves.half(number, Some(0));
         follower.feed(u64::from(number) * 1000, flow, segment, |change| {
             panic!("{change:?}");
@@ -218,7 +219,7 @@ fn a_million_halves_leave_a_follower_within_its_bound_and_others_their_names() {
     assert!(most <= bound, "{most} bytes of {bound}");
     for protocol in [Protocol::Tcp, Protocol::Udp] {
         let forgotten = follower.forgotten(protocol);
-        assert!(forgotten.gave_way > 20_000, "{protocol:?}: {forgotten:?}");
+        assert!(forgotten.gave_way > 5_000, "{protocol:?}: {forgotten:?}");
     }
     // Whoever says all of it has a name, in two pieces as of today.
     let stream = halves.stream.split_at(700);
@@ -245,9 +246,10 @@ fn a_million_halves_leave_a_follower_within_its_bound_and_others_their_names() {
     println!("{most} bytes at most, of {bound}");
 }
 
-/// A million live flows with names of 30 and 222 bytes.
+/// Live flows with names of 30 and 222 bytes.
 #[test]
-fn a_million_named_flows_take_what_the_settings_allow() {
+fn named_flows_without_end_take_what_the_settings_allow() {
+    const FLOWS: u32 = 300_000;
     let settings = FollowerSettings {
         pieces_a_second: u32::MAX,
         ..FollowerSettings::default()
@@ -259,9 +261,9 @@ fn a_million_named_flows_take_what_the_settings_allow() {
     let before = now();
     let mut follower = Follower::new(settings);
     let mut most = 0;
-    for number in 0..1_000_000_u32 {
+    for number in 0..FLOWS {
         // Short names fill the places, long ones the bytes.
-        let request = &requests[usize::from(number < 500_000)];
+        let request = &requests[usize::from(number < FLOWS / 2)];
         let segment = Segment::Tcp {
             sequence: 1,
             first: Some(1),
@@ -278,9 +280,9 @@ fn a_million_named_flows_take_what_the_settings_allow() {
         most = most.max(allocated);
     }
     let counts = follower.followed(Protocol::Tcp);
-    assert_eq!((counts.named, counts.overrun), (1_000_000, 0));
+    assert_eq!((counts.named, counts.overrun), (FLOWS.into(), 0));
     let kept = u64::try_from(follower.flows().count()).expect("few flows");
-    assert_eq!(counts.gave_way, 1_000_000 - kept);
+    assert_eq!(counts.gave_way, u64::from(FLOWS) - kept);
     let bytes = settings.name_bytes + settings.heard_bytes;
     let bound = bytes + 2 * settings.flows as usize * PLACE + 2 * BUDGETS + BESIDE;
     assert!(most <= bound, "{most} bytes of {bound}");
