@@ -1,6 +1,6 @@
 //! What the owner of a feed can do, and what the daemon refuses.
 
-use std::{fmt::Write as _, fs, time::Duration};
+use std::{fmt::Write as _, fs};
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_policy::lists::MOST_PREFIXES;
@@ -11,7 +11,7 @@ use crate::{
     lists::{Feeding, Feeds, hours},
     matches,
     pinned::Pinned,
-    wait_for, wait_for_at_most,
+    wait_for,
 };
 
 const BAD: &str = "10.77.0.3";
@@ -235,9 +235,6 @@ fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
     };
     assert_bounded(1)?;
     feeds.replace("bad", &largest(0x2003)?)?;
-    // An unoptimised daemon needs a minute.
-    wait_for_at_most(Duration::from_mins(5), || {
-        Ok(pinned.limiter.log()?.contains("policy 2 is in force"))
-    })?;
+    pinned.limiter.wait_for_log("policy 2 is in force")?;
     assert_bounded(2)
 }
