@@ -3,11 +3,10 @@
 use std::{
     net::{TcpListener, TcpStream},
     path::Path,
-    process::Command,
 };
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use crate::{
@@ -47,7 +46,7 @@ fn open(pair: &Pair, number: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
 fn wait_for_owners(limiter: &Limiter, open: usize) -> Result<()> {
     let mut told = Value::Null;
     wait_for(|| {
-        told = serde_json::from_str(&limiter.show(&["connections", "--json"])?)?;
+        told = limiter.ask(json!({"command": "connections", "count": 20}))?;
         let owners = told["owners"].as_array().context("no owners")?;
         // The daemon looks once a second, also between two of them.
         Ok(owners.len() == 2 && owners.iter().all(|owner| owner["open"] == open))
@@ -127,20 +126,14 @@ fn a_table_of_owners() -> Result<()> {
     terminal.wait_for("10.77.0.2  Web")?;
     terminal.press("q")?;
     ensure!(terminal.finish()?.0.success());
+    assert_told_what_cannot_be_shown(&limiter)?;
     limiter.stop()?;
     Ok(())
 }
 
-#[test]
-fn what_cannot_be_told() -> Result<()> {
-    let pair = pair()?;
-    let limiter = start(&pair, CONFIGURATION)?;
-    let ask = |limit: &str| {
-        let mut command = Command::new(BINARY);
-        command.args(["connections", "--limit", limit, "--socket"]);
-        command.arg(limiter.socket());
-        command
-    };
+/// Fails unless the command says which limits it cannot show, and that there is none.
+fn assert_told_what_cannot_be_shown(limiter: &Limiter) -> Result<()> {
+    let ask = |limit: &str| limiter.command(&["connections", "--limit", limit]);
     assert_fails(
         &mut ask("Wep"),
         &["unknown limit 'Wep', did you mean 'Web'?"],
@@ -155,7 +148,6 @@ fn what_cannot_be_told() -> Result<()> {
         limiter.show(&["connections"])?,
         "No limit counts open connections.\n"
     );
-    limiter.stop()?;
     Ok(())
 }
 
