@@ -7,11 +7,9 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use testbed::{Limiter, Pair, SERVER_INTERFACE};
+use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
 
-use crate::{
-    BINARY, GOOD, assert_fails, page::get, pair, pinned::Pinned, terminal::Terminal, wait_for,
-};
+use crate::{BINARY, GOOD, assert_fails, page::get, pair, terminal::Terminal, wait_for};
 
 const PORT: u16 = 7001;
 
@@ -65,8 +63,9 @@ fn shown(limiter: &Limiter, arguments: &[&str], columns: u16) -> Result<String> 
 #[test]
 fn a_table_of_owners() -> Result<()> {
     let pair = pair()?;
-    let limiter = start(&pair, CONFIGURATION)?;
+    // The daemon's first look finds them; the next comes after twenty times as long as that took.
     let _open = open(&pair, 5)?;
+    let limiter = start(&pair, CONFIGURATION)?;
     wait_for_owners(&limiter, 5)?;
     let wide = shown(&limiter, &[], 80)?;
     let lines: Vec<_> = wide.lines().collect();
@@ -154,11 +153,19 @@ fn assert_told_what_cannot_be_shown(limiter: &Limiter) -> Result<()> {
 /// Without a daemon nobody looks whose they are.
 #[test]
 fn pins_know_how_many_are_open() -> Result<()> {
-    let mut pinned = Pinned::start(&CONFIGURATION.replace("page: on\n", ""))?;
-    let _open = open(&pinned.pair, 3)?;
-    wait_for_owners(&pinned.limiter, 3)?;
-    pinned.limiter.kill()?;
-    let output = pinned.with_pins("connections").output()?;
+    let (pins, pair) = (PinDirectory::new()?, pair()?);
+    let _open = open(&pair, 3)?;
+    let configuration = CONFIGURATION.replace("page: on\n", "");
+    let pin = pins.argument();
+    let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off", &pin];
+    let mut limiter = Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)?;
+    wait_for_owners(&limiter, 3)?;
+    limiter.kill()?;
+    let output = limiter
+        .command(&["connections"])
+        .arg("--pin")
+        .arg(pins.path())
+        .output()?;
     assert_eq!(
         String::from_utf8(output.stdout)?,
         "3 open that limits count; no daemon has looked whose they are\n"

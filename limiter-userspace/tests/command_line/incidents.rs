@@ -131,22 +131,29 @@ fn a_name_is_told_where_no_source_is() -> Result<()> {
         of_type: 1,
     };
     let query = question.messages().next().context("no message")?;
-    let frame = |number: u8| {
-        let source = IpAddr::from([198, 51, number, 7]);
-        Frame::new(source, "10.77.0.1".parse()?).udp(40_000, 53, &query)
-    };
-    let frames: Vec<_> = (0..100).map(frame).collect::<Result<_>>()?;
     let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    // Other sources each time.
+    let mut round = 0;
+    let mut forge = || -> Result<()> {
+        round += 1;
+        let frame = |number: u8| {
+            let source = IpAddr::from([198, round, number, 7]);
+            Frame::new(source, "10.77.0.1".parse()?).udp(40_000, 53, &query)
+        };
+        let frames: Vec<_> = (0..100).map(frame).collect::<Result<_>>()?;
+        sender.send_frames(&frames)?;
+        Ok(())
+    };
     // Some of the first may be from before the daemon's first look.
     let mut beginning = 0;
     wait_for(|| {
-        sender.send_frames(&frames)?;
+        forge()?;
         beginning = incidents(&limiter, 0)?.len();
         Ok(beginning > 0)
     })?;
     beginning += beginning % 2;
     incidents(&limiter, beginning)?;
-    sender.send_frames(&frames)?;
+    forge()?;
     let events = incidents(&limiter, beginning + 2)?;
     ensure!(events.len() == beginning + 2, "{events:?}");
     for event in &events {

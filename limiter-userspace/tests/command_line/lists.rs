@@ -85,7 +85,8 @@ impl Feeding {
     /// Returns the only list's status.
     pub(crate) fn list(&self) -> Result<Value> {
         let request = json!({"command": "lists"});
-        Ok(self.pinned.limiter.read(request, &["lists"])?[0].take())
+        let lists = self.pinned.limiter.read(request, &["lists"])?;
+        Ok(lists[0].clone())
     }
 
     pub(crate) fn is_blocked(&self, address: &str) -> Result<bool> {
