@@ -200,7 +200,7 @@ impl Limiter {
     /// Waits until the log contains the text, for the kernel and other commands show what was done
     /// before the log does; fails if it does not come.
     pub fn wait_for_log(&self, text: &str) -> Result<()> {
-        let deadline = Instant::now() + ANSWER;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let log = self.log()?;
             if log.contains(text) {

@@ -20,7 +20,7 @@ use crate::{
 const MEDIAN: Duration = Duration::from_millis(200);
 
 /// How often the daemon is asked while the crowd is there.
-const QUESTIONS: u8 = 30;
+const QUESTIONS: u8 = 15;
 
 #[test]
 fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
