@@ -3,7 +3,6 @@
 use std::{
     net::IpAddr,
     path::Path,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -11,14 +10,14 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{BINARY, pair, pinned::assert_metric, wait_for};
+use crate::{BINARY, banned, bans, pair, pinned::assert_metric, wait_for};
 
-/// A source that exceeds ten packets a second is banned after a hundred drops, for three seconds,
-/// then for six.
+/// A source that exceeds ten packets a second is banned after a hundred drops, for five seconds,
+/// then for ten: a busy machine takes some to see what a ban does.
 const CONFIGURATION: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
-    ban: {after: 100 drops, within: 1s, for: 3s, at-most: 6s, escalate: 2, range-after: 4}}
+    ban: {after: 100 drops, within: 1s, for: 5s, at-most: 10s, escalate: 2, range-after: 4}}
 ";
 
 fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
@@ -39,16 +38,27 @@ fn send(pair: &Pair, source: &str, count: usize) -> Result<()> {
     Ok(())
 }
 
-fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
-    let shown = limiter.show(&["bans", "--json"])?;
-    let answer: Value = serde_json::from_str(&shown)?;
-    Ok(answer["bans"].as_array().context("no bans")?.clone())
-}
-
 /// Waits until there are `count` bans.
 fn wait_for_bans(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     wait_for(|| {
+        found = bans(limiter)?;
+        Ok(found.len() == count)
+    })?;
+    Ok(found)
+}
+
+/// Sends from a source, of which the daemon may have taken the first packets for earlier ones, until
+/// there are `count` bans.
+fn send_until_banned(
+    pair: &Pair,
+    limiter: &Limiter,
+    source: &str,
+    count: usize,
+) -> Result<Vec<Value>> {
+    let mut found = Vec::new();
+    wait_for(|| {
+        send(pair, source, 300)?;
         found = bans(limiter)?;
         Ok(found.len() == count)
     })?;
@@ -78,16 +88,13 @@ fn events(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
 fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;
-    // 90 drops are not enough.
+    // 90 drops are not enough, as the look shows that finds the other source's.
     send(&pair, "10.77.0.2", 100)?;
-    thread::sleep(Duration::from_millis(1_500));
-    ensure!(bans(&limiter)?.is_empty());
-    ensure!(counted(&limiter, "over_limit")? >= 80);
+    wait_for(|| Ok(counted(&limiter, "over_limit")? >= 80))?;
 
-    for (times, seconds) in [(1, 3), (2, 6)] {
+    for (times, seconds) in [(1, 5), (2, 10)] {
         let begun = Instant::now();
-        send(&pair, "10.77.0.3", 300)?;
-        let found = wait_for_bans(&limiter, 1)?;
+        let found = send_until_banned(&pair, &limiter, "10.77.0.3", 1)?;
         assert_eq!(found[0]["prefix"], "10.77.0.3/32");
         assert_eq!(found[0]["limit"], "PacketsPerIPAddress");
         assert_eq!(found[0]["times"], times);
@@ -95,7 +102,10 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
         ensure!(reason.ends_with(" drops in 1s"), "{reason}");
 
         // The ban also drops what the limit would let pass by now.
-        thread::sleep(Duration::from_millis(700));
+        wait_for(|| {
+            let explanation = limiter.explain("10.77.0.3")?;
+            Ok(explanation["limits"][0]["remaining"].as_u64() >= Some(5))
+        })?;
         let banned = counted(&limiter, "banned")?;
         let within = counted(&limiter, "within_limits")?;
         send(&pair, "10.77.0.3", 5)?;
@@ -115,7 +125,7 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
     let told = events(&limiter, 2)?;
     for (event, (for_ns, times)) in told
         .iter()
-        .zip([(3_000_000_000_u64, 1), (6_000_000_000, 2)])
+        .zip([(5_000_000_000_u64, 1), (10_000_000_000, 2)])
     {
         assert_eq!(event["limit"], "PacketsPerIPAddress");
         assert_eq!(event["prefix"], "10.77.0.3");
@@ -123,7 +133,7 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
         assert_eq!(event["times"], times);
     }
     let message = told[1]["message"].as_str().context("no message")?;
-    let expected = "PacketsPerIPAddress bans 10.77.0.3 for 6s: ";
+    let expected = "PacketsPerIPAddress bans 10.77.0.3 for 10s: ";
     ensure!(
         message.starts_with(expected) && message.ends_with(" drops in 1s; time 2"),
         "{message}"
@@ -134,12 +144,11 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
 #[test]
 fn a_range_takes_the_place_of_its_addresses() -> Result<()> {
     let pair = pair()?;
-    let long = CONFIGURATION.replace("for: 3s, at-most: 6s", "for: 10m");
+    let long = CONFIGURATION.replace("for: 5s, at-most: 10s", "for: 10m");
     let limiter = start(&pair, &long)?;
     for host in 1..=3 {
-        send(&pair, &format!("fd77:1:1::{host}"), 200)?;
+        send_until_banned(&pair, &limiter, &format!("fd77:1:1::{host}"), host)?;
     }
-    wait_for_bans(&limiter, 3)?;
     send(&pair, "fd77:1:1::4", 200)?;
     let found = wait_for_bans(&limiter, 1)?;
     assert_eq!(found[0]["prefix"], "fd77:1:1::/64");
@@ -154,15 +163,16 @@ fn the_guard_holds() -> Result<()> {
     let limiter = start(&pair, CONFIGURATION)?;
     // A sender that forges this host's own address cannot get it banned.
     send(&pair, "10.77.0.1", 300)?;
-    send(&pair, "10.77.0.9", 300)?;
-    let found = wait_for_bans(&limiter, 1)?;
+    let found = send_until_banned(&pair, &limiter, "10.77.0.9", 1)?;
     assert_eq!(found[0]["prefix"], "10.77.0.9/32");
-    let told = events(&limiter, 2)?;
-    let refused: Vec<_> = told
-        .iter()
-        .filter(|event| event["prefix"] == "10.77.0.1")
-        .collect();
-    assert_eq!(refused.len(), 1, "{told:?}");
+    let mut refused = Vec::new();
+    wait_for(|| {
+        send(&pair, "10.77.0.1", 300)?;
+        refused = events(&limiter, 1)?;
+        refused.retain(|event| event["prefix"] == "10.77.0.1");
+        Ok(!refused.is_empty())
+    })?;
+    assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0]["why"], "it is an address of this host");
     Ok(())
 }
@@ -170,7 +180,7 @@ fn the_guard_holds() -> Result<()> {
 #[test]
 fn sources_of_a_network_that_is_not_banned_are_banned_alone() -> Result<()> {
     let pair = Pair::new(&["fd77::2/64".parse()?], &["fd77::1/64".parse()?])?;
-    let long = CONFIGURATION.replace("for: 3s, at-most: 6s", "for: 10m");
+    let long = CONFIGURATION.replace("for: 5s, at-most: 10s", "for: 10m");
     let limiter = start(&pair, &long)?;
     let clients = ["fd77::2", "fd77::3", "fd77::4", "fd77::5"];
     let mut found = Vec::new();
@@ -194,10 +204,14 @@ fn what_only_observes_is_told_and_bans_nobody() -> Result<()> {
     let pair = pair()?;
     let observing = CONFIGURATION.replace("range-after: 4", "mode: observe");
     let limiter = start(&pair, &observing)?;
-    send(&pair, "10.77.0.3", 300)?;
-    let told = events(&limiter, 1)?;
+    let mut told = Vec::new();
+    wait_for(|| {
+        send(&pair, "10.77.0.3", 300)?;
+        told = events(&limiter, 0)?;
+        Ok(!told.is_empty())
+    })?;
     let message = told[0]["message"].as_str().context("no message")?;
-    let expected = "PacketsPerIPAddress would ban 10.77.0.3 for 3s: ";
+    let expected = "PacketsPerIPAddress would ban 10.77.0.3 for 5s: ";
     ensure!(message.starts_with(expected), "{message}");
     ensure!(bans(&limiter)?.is_empty());
     Ok(())
@@ -221,11 +235,17 @@ fn a_reload_bans_from_then_on() -> Result<()> {
     limiter.configure(plain)?;
     limiter.show(&["reload"])?;
     send(&pair, "10.77.0.5", 300)?;
-    thread::sleep(Duration::from_secs(1));
-    let found = bans(&limiter)?;
-    // A ban stays until it ends.
+    // What was dropped while no limit banned does not count either.
+    limiter.configure(CONFIGURATION)?;
+    limiter.show(&["reload"])?;
+    let mut found = Vec::new();
+    wait_for(|| {
+        send(&pair, "10.77.0.6", 300)?;
+        found = banned(&limiter)?;
+        Ok(found.iter().any(|prefix| prefix == "10.77.0.6/32"))
+    })?;
     ensure!(
-        found.iter().all(|ban| ban["prefix"] == "10.77.0.4/32"),
+        found.iter().all(|prefix| prefix != "10.77.0.5/32"),
         "{found:?}"
     );
     Ok(())
@@ -239,8 +259,7 @@ fn a_ban_tells_its_limit_also_when_that_is_gone() -> Result<()> {
         "limits: {{Own: {{id: ipAddress, cost: packets, burst: 9, count: 9, period: 1s, {ban}}}}}\n"
     );
     let limiter = start(&pair, &own)?;
-    send(&pair, "10.77.0.3", 300)?;
-    wait_for_bans(&limiter, 1)?;
+    send_until_banned(&pair, &limiter, "10.77.0.3", 1)?;
     limiter.configure(CONFIGURATION)?;
     limiter.show(&["reload"])?;
     assert_eq!(bans(&limiter)?[0]["limit"], "Own");
@@ -255,8 +274,7 @@ fn outcomes_are_counted() -> Result<()> {
     let pair = pair()?;
     let arguments = ["-i", SERVER_INTERFACE];
     let limiter = Limiter::start(Path::new(BINARY), &pair.server, CONFIGURATION, &arguments)?;
-    send(&pair, "10.77.0.3", 300)?;
-    wait_for_bans(&limiter, 1)?;
+    send_until_banned(&pair, &limiter, "10.77.0.3", 1)?;
     for (outcome, number) in [
         ("banned", 1),
         ("would_ban", 0),

@@ -12,15 +12,16 @@ use crate::{BINARY, GOOD, Scene, assert_fails, pair, succeed, text};
 const OVERRIDES: u32 = 20_000;
 
 fn running() -> Result<String> {
-    let mut configuration =
-        format!("metrics: {{listen: 'off'}}\n{GOOD}subscribers: {{7: 10.0.0.0/8}}\noverrides:\n");
+    // One rate for all of them is read in a tenth of the time.
+    let mut configuration = format!(
+        "metrics: {{listen: 'off'}}\n{GOOD}subscribers: {{7: 10.0.0.0/8}}\noverrides:\n  \
+         - PacketsPerIPAddress: {{burst: 30, count: 30, period: 1s, ids: ["
+    );
     for number in 0..OVERRIDES {
         let address = Ipv4Addr::from_bits(0xac10_0000 + number);
-        writeln!(
-            configuration,
-            "  PacketsPerIPAddress:{address}: {{burst: 30, count: 30, period: 1s}}"
-        )?;
+        write!(configuration, "{address}, ")?;
     }
+    configuration += "]}\n";
     Ok(configuration)
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use testbed::{Limiter, SERVER_INTERFACE};
 
-use crate::{BINARY, GOOD, Scene, assert_fails, pair, pinned::Pinned, text};
+use crate::{BINARY, GOOD, Scene, assert_fails, pair, pinned::Pinned, text, wait_for};
 
 /// Checks the line and the code of `limiter status --check`.
 fn assert_health(mut command: Command, code: i32, line: &str) -> Result<()> {
@@ -49,17 +49,11 @@ fn an_interface_that_is_not_attached_fails_the_status() -> Result<()> {
     let limiter = Limiter::start(Path::new(BINARY), &pair.server, GOOD, &arguments)?;
     assert!(limiter.command(&["status"]).output()?.status.success());
     pair.server.ip(&["link", "delete", SERVER_INTERFACE])?;
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    loop {
-        let output = limiter.command(&["status"]).output()?;
-        if output.status.code() == Some(1) {
-            assert_eq!(text(&output.stderr)?, "not attached: server0\n");
-            assert!(text(&output.stdout)?.contains("server0: NOT attached"));
-            break;
-        }
-        ensure!(std::time::Instant::now() < deadline, "it is still attached");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wait_for(|| Ok(limiter.status()?["interfaces"][0]["attached"] == false))?;
+    let output = limiter.command(&["status"]).output()?;
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stderr)?, "not attached: server0\n");
+    assert!(text(&output.stdout)?.contains("server0: NOT attached"));
     let critical = "LIMITER CRITICAL: server0 is not attached: ";
     assert_health(limiter.command(&["status"]), 2, critical)
 }

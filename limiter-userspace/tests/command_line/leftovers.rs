@@ -23,20 +23,17 @@ fn reloads_with_all_the_rates_that_fit() -> Result<()> {
         text.push_str("overrides:\n");
         for number in 1..32_766_u32 {
             let id = std::net::Ipv4Addr::from(0x0b00_0000 + number);
-            let period = number + 10;
-            let _ = writeln!(
-                text,
-                "  {LIMIT}:{id}: {{burst: 10, count: 1, period: {period}{unit}}}"
-            );
+            let count = number + 10;
+            let _ = writeln!(text, "  {LIMIT}:{id}: {{rate: {count}/{unit}}}");
         }
         text
     };
     let pinned = Pinned::start(TEN)?;
     let of_client = format!("  {LIMIT}:{CLIENT}: {{burst: 10, count: 1, period: 3599s}}\n");
-    pinned.reload(&(many("s") + &of_client))?;
+    pinned.reload(&(many("day") + &of_client))?;
     pinned.send(CLIENT, 1)?;
     pinned.reload("limits: {PacketsPerIPv4Range: {burst: 100, count: 1, period: 2h}}\n")?;
-    pinned.reload(&many("us"))?;
+    pinned.reload(&many("minute"))?;
     let before = pinned.counted("within_limits")?;
     pinned.send(CLIENT, 9)?;
     let status = pinned.limiter.status()?;

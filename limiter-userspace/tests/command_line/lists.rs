@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::{CLIENT_INTERFACE, Frame, Load, RawSender, RawSink, SERVER_INTERFACE};
 
@@ -84,8 +84,8 @@ impl Feeding {
 
     /// Returns the only list's status.
     pub(crate) fn list(&self) -> Result<Value> {
-        let output = succeed(self.pinned.with_pins("lists").arg("--json"))?;
-        let lists: Value = serde_json::from_slice(&output.stdout)?;
+        let request = json!({"command": "lists"});
+        let lists = self.pinned.limiter.read(request, &["lists"])?;
         Ok(lists[0].clone())
     }
 

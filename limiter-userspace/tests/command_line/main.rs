@@ -68,8 +68,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::{Namespace, Pair, SERVER_INTERFACE};
+use testbed::{Limiter, Namespace, Pair, SERVER_INTERFACE};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_limiter");
 
@@ -145,7 +146,7 @@ fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
 
 /// Returns the message of a line on stderr, which is JSON under `--json`.
 fn message(line: &str) -> String {
-    let json = serde_json::from_str::<serde_json::Value>(line);
+    let json = serde_json::from_str::<Value>(line);
     let message = json
         .ok()
         .and_then(|json| Some(json["message"].as_str()?.to_owned()));
@@ -205,17 +206,35 @@ fn copy_binary(to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Waits for an event, with a bound wide enough for a busy machine.
-fn wait_for(condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    wait_for_at_most(Duration::from_mins(1), condition)
-}
+/// How long an event may take: only a failure takes so long, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Waits for an event that may take that long.
-fn wait_for_at_most(patience: Duration, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + patience;
+/// Waits for an event.
+fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
     while !condition()? {
         ensure!(Instant::now() < deadline, "it did not happen in time");
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(50));
     }
     Ok(())
+}
+
+/// Returns what `limiter bans` lists, as the daemon tells it.
+fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
+    let answer = limiter.ask(json!({"command": "bans"}))?;
+    ensure!(
+        answer["next"].is_null(),
+        "one answer does not have all bans"
+    );
+    let mut bans = answer["bans"].as_array().context("no bans")?.clone();
+    bans.sort_by_key(|ban| ban["prefix"].to_string());
+    Ok(bans)
+}
+
+/// Returns the prefixes of the bans.
+fn banned(limiter: &Limiter) -> Result<Vec<String>> {
+    let bans = bans(limiter)?;
+    let prefixes = bans.iter().map(|ban| ban["prefix"].as_str());
+    let prefixes: Option<Vec<_>> = prefixes.map(|prefix| prefix.map(str::to_owned)).collect();
+    prefixes.context("a ban without a prefix")
 }

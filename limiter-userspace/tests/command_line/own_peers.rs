@@ -12,7 +12,7 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
-use crate::{BINARY, Scene, pair, succeed};
+use crate::{BINARY, Scene, pair, succeed, wait_for};
 
 /// The name server, in the client's namespace.
 const NAME_SERVER: &str = "10.77.0.2";
@@ -76,9 +76,11 @@ fn answered(pair: &Pair, socket: &UdpSocket) -> Result<usize> {
         .enter(|| Ok(UdpSocket::bind((NAME_SERVER, 53))?))?;
     socket.send(b"a question")?;
     let (_, asker) = server.recv_from(&mut [0; 64])?;
+    let received = pair.received()?;
     for _ in 0..ANSWERS {
         server.send_to(b"an answer", asker)?;
     }
+    wait_for(|| Ok(pair.received()? >= received + ANSWERS as u64))?;
     let mut arrived = 0;
     while socket.recv(&mut [0; 64]).is_ok() {
         arrived += 1;

@@ -6,14 +6,13 @@ use std::{
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::Path,
     process::Command,
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{BINARY, GOOD, Scene, assert_fails, pair, wait_for};
+use crate::{BINARY, GOOD, PATIENCE, Scene, assert_fails, pair, wait_for};
 
 /// Where the page usually is.
 pub(crate) const PAGE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471);
@@ -51,7 +50,7 @@ fn send(pair: &Pair, sources: &[&str], count: usize) -> Result<()> {
 fn request(namespace: &Namespace, line: &str, fields: &str) -> Result<(String, String)> {
     let answer = namespace.enter(|| {
         let mut stream = TcpStream::connect(PAGE)?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         write!(stream, "{line} HTTP/1.1\r\n{fields}\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -236,7 +235,7 @@ fn the_numbers_of_each_second_and_their_history() -> Result<()> {
 
     let event = pair.server.enter(|| {
         let mut stream = TcpStream::connect(PAGE)?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         write!(stream, "GET /events HTTP/1.1\r\n{HOST}\r\n")?;
         let mut lines = BufReader::new(stream).lines();
         let event = lines.find_map(|line| Some(line.ok()?.strip_prefix("data: ")?.to_owned()));

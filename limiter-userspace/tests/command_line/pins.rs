@@ -94,8 +94,8 @@ fn detach_with_and_without_a_daemon() -> Result<()> {
 }
 
 #[test]
-fn another_limiter_has_the_pins() -> Result<()> {
-    let pinned = Pinned::start(TEN)?;
+fn pins_of_another_limiter_or_namespace_are_not_taken() -> Result<()> {
+    let mut pinned = Pinned::start(TEN)?;
     let link = pinned.link()?;
     let scene = Scene::new()?;
     let pin = pinned.pins.argument();
@@ -119,6 +119,19 @@ fn another_limiter_has_the_pins() -> Result<()> {
     )?;
     ensure!(pinned.link()? == link);
     ensure!(pinned.limiter.status()?["policy"]["generation"] == 1);
+
+    // Interfaces of different namespaces have the same indices, and are not taken for each other.
+    pinned.limiter.kill()?;
+    let elsewhere = pair()?;
+    assert_fails(
+        &mut scene.run(&elsewhere.server, &["-i", SERVER_INTERFACE, &pin]),
+        &[
+            "the pins in … are for interfaces of another network namespace: run this limiter \
+             there, or pin elsewhere with --pin=DIRECTORY",
+        ],
+    )?;
+    ensure!(program(&elsewhere.server, SERVER_INTERFACE)?.is_none());
+    ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_some());
     Ok(())
 }
 
@@ -206,13 +219,16 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     let sender = RawSender::new(&pinned.pair.client, CLIENT_INTERFACE)?;
     let progress = sender.progress();
     let frame = Frame::new(CLIENT.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
-    let load = Load::saturating(Duration::from_secs(20)).at_most(1_000_000);
+    let load = Load::saturating(Duration::from_mins(2)).at_most(1_000_000);
     let sending = thread::spawn(move || sender.send(load, &[frame]));
     let restarted = pinned.limiter.restart();
-    thread::sleep(Duration::from_millis(100));
+    // The new program judges some, too.
+    let before = progress.sent();
+    let judged = wait_for(|| Ok(progress.sent() > before + 1_000 || sending.is_finished()));
     progress.stop();
     let sent = sending.join().expect("the sender does not panic")?;
     restarted?;
+    judged?;
 
     let arrived = sink.finish()?.of(CLIENT.parse()?).packets;
     ensure!(arrived == 20, "{arrived} passed of {}", sent.packets);
@@ -260,24 +276,4 @@ fn an_interface_that_came_back_is_limited_again() -> Result<()> {
     ensure!(attached(&pinned.limiter)? == true);
     send()?;
     wait_for(|| Ok(pinned.counted("over_limit")? == 2))
-}
-
-/// Interfaces of different namespaces have the same indices.
-#[test]
-fn interfaces_of_another_namespace_are_not_taken_for_ours() -> Result<()> {
-    let mut pinned = Pinned::start(TEN)?;
-    pinned.limiter.kill()?;
-    let scene = Scene::new()?;
-    let elsewhere = pair()?;
-    let pin = pinned.pins.argument();
-    assert_fails(
-        &mut scene.run(&elsewhere.server, &["-i", SERVER_INTERFACE, &pin]),
-        &[
-            "the pins in … are for interfaces of another network namespace: run this limiter \
-             there, or pin elsewhere with --pin=DIRECTORY",
-        ],
-    )?;
-    ensure!(program(&elsewhere.server, SERVER_INTERFACE)?.is_none());
-    ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_some());
-    Ok(())
 }

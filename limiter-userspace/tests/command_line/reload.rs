@@ -383,7 +383,7 @@ fn no_packet_is_judged_by_a_mixture() -> Result<()> {
     let frame = Frame::new(CLIENT.parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
     let load = Load::steady(2_000.try_into()?, Duration::from_mins(2));
     let sending = thread::spawn(move || sender.send(load, &[frame]));
-    let reloaded = policies.iter().cycle().take(30).try_for_each(|policy| {
+    let reloaded = policies.iter().cycle().take(12).try_for_each(|policy| {
         let before = progress.sent();
         wait_for(|| Ok(progress.sent() >= before + 20))?;
         pinned.reload(policy)

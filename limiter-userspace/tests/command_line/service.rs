@@ -21,7 +21,8 @@ use nix::{
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE};
 
 use crate::{
-    BINARY, Scene, assert_fails, assert_nothing_left, pair, pinned::Pinned, text, wait_for,
+    BINARY, PATIENCE, Scene, assert_fails, assert_nothing_left, pair, pinned::Pinned, text,
+    wait_for,
 };
 
 /// The socket on which the service manager would listen.
@@ -30,7 +31,7 @@ pub(crate) struct Manager(UnixDatagram);
 impl Manager {
     pub(crate) fn new(scene: &Scene) -> Result<Self> {
         let socket = UnixDatagram::bind(scene.path("notify"))?;
-        socket.set_read_timeout(Some(Duration::from_mins(1)))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Self(socket))
     }
 

@@ -21,7 +21,7 @@ use testbed::{
     CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERVER_INTERFACE, deafen,
 };
 
-use crate::{BINARY, assert_fails, pinned::assert_metric, succeed, text, wait_for};
+use crate::{BINARY, assert_fails, banned, pinned::assert_metric, succeed, text, wait_for};
 
 /// The peer of the sessions, and its neighbour.
 const PEER: &str = "10.77.0.2";
@@ -170,28 +170,28 @@ fn refused(limiter: &Limiter, whom: &str, why: &str) -> Result<()> {
 }
 
 /// Bans, and lifts the ban at once.
-fn banned(limiter: &Limiter, whom: &str) -> Result<()> {
+fn assert_bannable(limiter: &Limiter, whom: &str) -> Result<()> {
     succeed(&mut limiter.command(&["ban", whom]))?;
     succeed(&mut limiter.command(&["unban", whom]))?;
     Ok(())
 }
 
-/// Sends more packets from a source than the limit passes.
+/// Sends more packets from a source than the limit passes. Ask for it again and again: what was dropped
+/// before the daemon's first look does not count.
 fn flood(pair: &Pair, source: &str) -> Result<()> {
     let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 300])?;
     Ok(())
 }
 
-fn bans(limiter: &Limiter) -> Result<Vec<String>> {
-    let shown = limiter.show(&["bans", "--json"])?;
-    let answer: Value = serde_json::from_str(&shown)?;
-    let bans = answer["bans"].as_array().context("no bans")?.iter();
-    let mut prefixes: Vec<_> = bans
-        .filter_map(|ban| Some(ban["prefix"].as_str()?.to_owned()))
-        .collect();
-    prefixes.sort_unstable();
-    Ok(prefixes)
+/// Sends from both until the other is banned, and fails unless the log says that the peer is not.
+fn flood_until_the_other_is_banned(pair: &Pair, limiter: &Limiter) -> Result<()> {
+    wait_for(|| {
+        flood(pair, PEER)?;
+        flood(pair, OTHER)?;
+        Ok(banned(limiter)? == ["10.77.0.9/32"])
+    })?;
+    limiter.wait_for_log("does not ban 10.77.0.2 for ")
 }
 
 const PEER_OF: &str = "it is the peer of an SSH session";
@@ -202,9 +202,11 @@ fn a_peer_that_only_connects_is_banned_by_hand_and_automatically() -> Result<()>
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
     // As fail2ban does, while the attacker is connected.
-    banned(&limiter, PEER)?;
-    flood(&pair, PEER)?;
-    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.2/32"]))
+    assert_bannable(&limiter, PEER)?;
+    wait_for(|| {
+        flood(&pair, PEER)?;
+        Ok(banned(&limiter)? == ["10.77.0.2/32"])
+    })
 }
 
 #[test]
@@ -215,16 +217,13 @@ fn a_peer_that_logged_in_is_not_banned_while_connected() -> Result<()> {
     machine.log_in(7, PEER)?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     refused(&limiter, PEER, PEER_OF)?;
-    banned(&limiter, OTHER)?;
+    assert_bannable(&limiter, OTHER)?;
     let in_it = "10.77.0.2 in it is the peer of an SSH session";
     refused(&limiter, "10.77.0.2/31", in_it)?;
-    flood(&pair, PEER)?;
-    flood(&pair, OTHER)?;
-    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))?;
-    limiter.wait_for_log("does not ban 10.77.0.2 for ")?;
+    flood_until_the_other_is_banned(&pair, &limiter)?;
     // A record alone protects nobody: an attacker who writes utmp could name any address.
     drop(ssh);
-    wait_for(|| Ok(banned(&limiter, PEER).is_ok()))?;
+    wait_for(|| Ok(assert_bannable(&limiter, PEER).is_ok()))?;
     machine.log_out(7)
 }
 
@@ -235,12 +234,14 @@ fn a_protected_peer_is_banned_soon_after_its_session_ends() -> Result<()> {
     machine.log_in(1, PEER)?;
     let ssh = Connection::new(&pair, "10.77.0.1:22")?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
-    flood(&pair, PEER)?;
-    limiter.wait_for_log("does not ban 10.77.0.2 for ")?;
+    wait_for(|| {
+        flood(&pair, PEER)?;
+        Ok(limiter.log()?.contains("does not ban 10.77.0.2 for "))
+    })?;
     drop(ssh);
     wait_for(|| {
         flood(&pair, PEER)?;
-        Ok(bans(&limiter)? == ["10.77.0.2/32"])
+        Ok(banned(&limiter)? == ["10.77.0.2/32"])
     })
 }
 
@@ -251,7 +252,7 @@ fn a_name_is_no_address_and_other_sessions_do_not_count() -> Result<()> {
     machine.log_in(1, "attacker.example.net")?;
     machine.log_in(2, "")?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
-    banned(&limiter, PEER)
+    assert_bannable(&limiter, PEER)
 }
 
 /// sshd writes the address; any user can have utempter write a name.
@@ -263,7 +264,7 @@ fn utmp_tells_who_has_logged_in_by_the_address_that_sshd_writes() -> Result<()> 
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     refused(&limiter, PEER, PEER_OF)?;
     machine.record(None, PEER)?;
-    wait_for(|| Ok(banned(&limiter, PEER).is_ok()))
+    wait_for(|| Ok(assert_bannable(&limiter, PEER).is_ok()))
 }
 
 /// A listener owned by an ordinary user is not sshd.
@@ -282,7 +283,7 @@ fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
     })?;
     machine.log_in(1, PEER)?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
-    banned(&limiter, PEER)
+    assert_bannable(&limiter, PEER)
 }
 
 /// An operator who types the command over SSH is not locked out, though sudo hides the session's
@@ -312,11 +313,8 @@ fn the_session_that_the_daemon_was_started_from_is_known() -> Result<()> {
     machine.start_daemons_from(PEER)?;
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     refused(&limiter, PEER, PEER_OF)?;
-    banned(&limiter, OTHER)?;
-    flood(&pair, PEER)?;
-    flood(&pair, OTHER)?;
-    limiter.wait_for_log("does not ban 10.77.0.2 for ")?;
-    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))
+    assert_bannable(&limiter, OTHER)?;
+    flood_until_the_other_is_banned(&pair, &limiter)
 }
 
 /// When the guard cannot tell who has logged in, only `--force` bans, and the daemon says so.
@@ -331,13 +329,13 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
         OTHER,
         &format!("the guard cannot tell whom not to ban: {why}"),
     )?;
-    flood(&pair, OTHER)?;
     wait_for(|| {
+        flood(&pair, OTHER)?;
         let labels = "limit=\"PacketsPerIPAddress\",outcome=\"held_back\"";
         let none = format!("limiter_automatic_bans_total{{{labels}}} 0");
         Ok(assert_metric(&pair.server, &none).is_err())
     })?;
-    ensure!(bans(&limiter)?.is_empty());
+    ensure!(banned(&limiter)?.is_empty());
     let told =
         format!("the guard cannot tell whom not to ban, so nobody is banned automatically: {why}");
     limiter.wait_for_log(&told)?;
@@ -351,7 +349,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
     // The bans held back are made now.
     wait_for(|| {
         flood(&pair, OTHER)?;
-        Ok(bans(&limiter)? == ["10.77.0.9/32"])
+        Ok(banned(&limiter)? == ["10.77.0.9/32"])
     })?;
     limiter.wait_for_log("the guard can tell again whom not to ban")?;
     wait_for(|| Ok(assert_metric(&pair.server, "limiter_guard_blind 0").is_ok()))?;
@@ -374,7 +372,7 @@ fn the_last_answer_is_kept_for_bans_by_hand() -> Result<()> {
     wait_for_broken(&limiter)?;
     refused(&limiter, PEER, PEER_OF)?;
     refused(&limiter, GATEWAY, "it is a default gateway")?;
-    banned(&limiter, OTHER)
+    assert_bannable(&limiter, OTHER)
 }
 
 /// Asks until the guard has noticed that it cannot tell.
@@ -412,17 +410,20 @@ fn lowest_free(limiter: &Limiter) -> Result<u64> {
 fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
-    thread::sleep(Duration::from_secs(1));
+    // It has its descriptors, then.
+    wait_for(|| Ok(limiter.status()?["daemon"]["guard"]["answered_at"].is_string()))?;
     limit_descriptors(&limiter, lowest_free(&limiter)?)?;
-    flood(&pair, GATEWAY)?;
-    flood(&pair, OTHER)?;
-    let told = limiter.wait_for_log("does not ban 10.77.0.254 for ");
+    let told = wait_for(|| {
+        flood(&pair, GATEWAY)?;
+        flood(&pair, OTHER)?;
+        Ok(limiter.log()?.contains("does not ban 10.77.0.254 for "))
+    });
     limit_descriptors(&limiter, 512)?;
-    let found = bans(&limiter)?;
+    let found = banned(&limiter)?;
     ensure!(!found.contains(&"10.77.0.254/32".to_owned()), "{found:?}");
     told?;
     // The guard keeps descriptors in reserve: other sources are banned as before.
-    wait_for(|| Ok(bans(&limiter)? == ["10.77.0.9/32"]))
+    wait_for(|| Ok(banned(&limiter)? == ["10.77.0.9/32"]))
 }
 
 /// The kernel does not answer, and then it cannot even be asked.
@@ -456,7 +457,7 @@ fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
     wait_for(|| {
         flood(&pair, GATEWAY)?;
         flood(&pair, OTHER)?;
-        Ok(bans(&limiter)? == ["10.77.0.9/32"])
+        Ok(banned(&limiter)? == ["10.77.0.9/32"])
     })?;
     limiter.wait_for_log("does not ban 10.77.0.254 for ")
 }

@@ -53,15 +53,14 @@ pub(crate) fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> 
     })
 }
 
-fn sieves(pinned: &Pinned, arguments: &[&str]) -> Result<Value> {
-    let shown = pinned
-        .limiter
-        .show(&[&["sieve", "--json"], arguments].concat())?;
-    Ok(serde_json::from_str(&shown)?)
+/// Returns what `limiter sieve NAME` shows, or `limiter sieve`, as the daemon tells it.
+fn sieves(pinned: &Pinned, name: Option<&str>) -> Result<Value> {
+    let request = json!({"command": "sieves", "name": name});
+    pinned.limiter.ask(request)
 }
 
 fn pressure(pinned: &Pinned) -> Result<Value> {
-    Ok(sieves(pinned, &["main"])?[0]["uses"][0]["pressure"].clone())
+    Ok(sieves(pinned, Some("main"))?[0]["uses"][0]["pressure"].clone())
 }
 
 /// Returns the first row of `limiter top`.
@@ -100,14 +99,14 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
     // Without pressure no address is scored.
     pinned.send(BUSY, 10)?;
-    let quiet = sieves(&pinned, &["main"])?;
+    let quiet = sieves(&pinned, Some("main"))?;
     assert_eq!(entries(&quiet), [Some(0), Some(0), Some(0)]);
     assert_eq!(quiet[0]["uses"][0]["arrived_packets"], 10);
 
     flood(&pinned, || {
         pinned.send(QUIET, 1)?;
-        wait_for(|| Ok(entries(&sieves(&pinned, &[])?) == [Some(0), Some(1), Some(1)]))?;
-        let all = sieves(&pinned, &[])?;
+        wait_for(|| Ok(entries(&sieves(&pinned, None)?) == [Some(0), Some(1), Some(1)]))?;
+        let all = sieves(&pinned, None)?;
         assert_eq!(entries(&all), [Some(0), Some(1), Some(1)], "{all:#}");
         let main = &all[0];
         assert_eq!(main["sieve"], "main");
@@ -215,7 +214,7 @@ ip-rep:
     )?;
     flood(&pinned, || {
         wait_for(|| Ok(pinned.counted("iprep")? > 0))?;
-        let used = &sieves(&pinned, &["main"])?[0]["uses"][0];
+        let used = &sieves(&pinned, Some("main"))?[0]["uses"][0];
         assert_eq!(used["limit"], Value::Null);
         assert_eq!(used["cost"], "packets");
 
@@ -288,10 +287,10 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
     let known = [Some(0), Some(1), Some(1)];
     flood(&pinned, || {
         pinned.send(QUIET, 1)?;
-        wait_for(|| Ok(entries(&sieves(&pinned, &["main"])?) == known))
+        wait_for(|| Ok(entries(&sieves(&pinned, Some("main"))?) == known))
     })?;
     let arrived = |pinned: &Pinned| -> Result<Option<u64>> {
-        Ok(sieves(pinned, &["main"])?[0]["uses"][0]["arrived_packets"].as_u64())
+        Ok(sieves(pinned, Some("main"))?[0]["uses"][0]["arrived_packets"].as_u64())
     };
     let before = arrived(&pinned)?;
 
@@ -301,7 +300,7 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
         "ip-rep:\n  - {name: first, size: 11, pressure: {packets-per-second: 1000000}}\n",
     );
     pinned.reload(&another)?;
-    assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
+    assert_eq!(entries(&sieves(&pinned, Some("main"))?), known);
     assert_eq!(arrived(&pinned)?, before);
     let log = pinned.limiter.log()?;
     ensure!(
@@ -310,7 +309,7 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
     );
     // Other terms: they keep their maps.
     pinned.reload(&another.replace("percentage: 50", "percentage: 60, max-age: 5m"))?;
-    assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
+    assert_eq!(entries(&sieves(&pinned, Some("main"))?), known);
 
     // Without a daemon the pins show the entries, but nobody measures.
     pinned.limiter.kill()?;
@@ -328,11 +327,11 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
         &["unknown sieve 'mian', did you mean 'main'?"],
     )?;
     pinned.restart_with(&[])?;
-    assert_eq!(entries(&sieves(&pinned, &["main"])?), known);
+    assert_eq!(entries(&sieves(&pinned, Some("main"))?), known);
 
     // Lists of another size begin empty.
     pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;
-    assert_eq!(entries(&sieves(&pinned, &["main"])?), [Some(0); 3]);
+    assert_eq!(entries(&sieves(&pinned, Some("main"))?), [Some(0); 3]);
     let log = pinned.limiter.log()?;
     ensure!(
         log.contains("the sieve main starts empty: its lists have changed"),
@@ -350,7 +349,7 @@ fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
     pinned.send(BUSY, 10)?;
     pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;
     pinned.send(BUSY, 10)?;
-    let main = || Ok::<_, anyhow::Error>(sieves(&pinned, &["main"])?[0].clone());
+    let main = || Ok::<_, anyhow::Error>(sieves(&pinned, Some("main"))?[0].clone());
     assert_eq!(main()?["size"], 5);
     assert_eq!(main()?["uses"][0]["arrived_packets"], 20);
     wait_for(|| Ok(main()?["size"] == 4))?;
@@ -367,12 +366,12 @@ fn scores_are_in_the_state_file() -> Result<()> {
     let known = [Some(0), Some(1), Some(1)];
     flood(&pinned, || {
         pinned.send(QUIET, 1)?;
-        wait_for(|| Ok(entries(&sieves(&pinned, &["main"])?) == known))
+        wait_for(|| Ok(entries(&sieves(&pinned, Some("main"))?) == known))
     })?;
     pinned.limiter.terminate()?;
     succeed(&mut pinned.with_pins("detach"))?;
     pinned.restart_with(&[])?;
-    let told = sieves(&pinned, &["main"])?;
+    let told = sieves(&pinned, Some("main"))?;
     assert_eq!(entries(&told), known);
     assert_eq!(told[0]["lists"][1]["busiest"][0]["id"], BUSY);
     let log = pinned.limiter.log()?;

@@ -144,30 +144,43 @@ fn debts_survive_a_restart_and_a_crash() -> Result<()> {
 /// Windows are restored, too; a moving window's log counts as one bucket.
 #[test]
 fn windows_go_on_after_a_restart() -> Result<()> {
-    for strategy in ["fixed-window", "moving-window", "sliding-window-counter"] {
-        for buckets in ["{store: table}", "{store: hash}"] {
-            let what = format!("{strategy} {buckets}");
-            let limits = format!(
-                "{{Dns: {{id: ipAddress, cost: packets, strategy: {strategy}, count: 20, \
-                 period: 1h}}}}"
-            );
-            let scene = Scene::new()?;
-            let limiter = scene.start(buckets, &limits)?;
-            scene.send(15)?;
-            assert_eq!(remaining(&limiter)?, 5, "{what}");
-            ensure!(limiter.stop()?.success());
-
-            let limiter = scene.start(buckets, &limits)?;
-            let log = limiter.log()?;
-            ensure!(
-                log.contains(" (buckets in debt: 1, full by now: 0)"),
-                "{what}: {log}"
-            );
-            assert_eq!(remaining(&limiter)?, 5, "{what}");
-            scene.send(10)?;
-            assert_eq!(limiter.status()?["reasons"]["over_limit"], 5, "{what}");
-            assert_eq!(remaining(&limiter)?, 0, "{what}");
+    const STRATEGIES: [&str; 3] = ["fixed-window", "moving-window", "sliding-window-counter"];
+    let limits: Vec<_> = STRATEGIES
+        .iter()
+        .zip(["Fixed", "Moving", "Sliding"])
+        .map(|(strategy, name)| {
+            format!(
+                "{name}: {{id: ipAddress, cost: packets, strategy: {strategy}, count: 20, period: 1h}}"
+            )
+        })
+        .collect();
+    let limits = format!("{{{}}}", limits.join(", "));
+    let assert_remaining = |limiter: &Limiter, expected: u64, buckets: &str| -> Result<()> {
+        let explanation = limiter.explain(SOURCE)?;
+        let explained = explanation["limits"].as_array().context("a list")?;
+        assert_eq!(explained.len(), STRATEGIES.len(), "{buckets}");
+        for limit in explained {
+            assert_eq!(limit["remaining"], expected, "{buckets}: {limit}");
         }
+        Ok(())
+    };
+    for buckets in ["{store: table}", "{store: hash}"] {
+        let scene = Scene::new()?;
+        let limiter = scene.start(buckets, &limits)?;
+        scene.send(15)?;
+        assert_remaining(&limiter, 5, buckets)?;
+        ensure!(limiter.stop()?.success());
+
+        let limiter = scene.start(buckets, &limits)?;
+        let log = limiter.log()?;
+        ensure!(
+            log.contains(" (buckets in debt: 3, full by now: 0)"),
+            "{buckets}: {log}"
+        );
+        assert_remaining(&limiter, 5, buckets)?;
+        scene.send(10)?;
+        assert_eq!(limiter.status()?["reasons"]["over_limit"], 5, "{buckets}");
+        assert_remaining(&limiter, 0, buckets)?;
     }
     Ok(())
 }

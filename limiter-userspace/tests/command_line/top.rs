@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{BINARY, Scene, assert_fails, pair, terminal::Terminal};
+use crate::{BINARY, Scene, assert_fails, bans, pair, terminal::Terminal};
 
 const CONFIGURATION: &str = "\
 lists: [{name: partners, cidr: [10.77.0.3]}]
@@ -116,11 +116,7 @@ fn top_shows_drops_and_their_rate() -> Result<()> {
 #[test]
 fn keys_ban_and_unban_once_confirmed() -> Result<()> {
     let flooded = Flooded::start()?;
-    let bans = || {
-        let shown = flooded.limiter.show(&["bans", "--json"])?;
-        let shown: Value = serde_json::from_str(&shown)?;
-        Ok::<_, anyhow::Error>(shown["bans"].as_array().context("no bans")?.clone())
-    };
+    let bans = || bans(&flooded.limiter);
     flooded.flood(|| {
         let mut terminal = flooded.top()?;
         terminal.wait_for("10.88.0.9")?;
@@ -133,7 +129,9 @@ fn keys_ban_and_unban_once_confirmed() -> Result<()> {
         terminal.wait_for("filter 88.0: 1 of 3")?;
         assert_eq!(bans()?.len(), 0);
 
-        terminal.press("b\x7f\x7f10m\t!")?;
+        terminal.press("b")?;
+        terminal.wait_for("Ban 10.88.0.9 as the operator: its packets are dropped for 1 h.")?;
+        terminal.press("\x7f\x7f10m\t!")?;
         terminal.wait_for("its packets are dropped for 10 min.")?;
         terminal.wait_for("reason  dropped by PacketsPerIPAddress!")?;
         assert_eq!(bans()?.len(), 0);
@@ -177,7 +175,7 @@ fn keys_ban_and_unban_once_confirmed() -> Result<()> {
 }
 
 #[test]
-fn ends_as_the_user_wants_it() -> Result<()> {
+fn ends_as_the_user_wants_it_and_with_the_daemon() -> Result<()> {
     let flooded = Flooded::start()?;
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let terminal = flooded.top()?;
@@ -196,12 +194,8 @@ fn ends_as_the_user_wants_it() -> Result<()> {
     terminal.press("\x03")?;
     let (status, told) = terminal.finish()?;
     ensure!(status.success() && told.is_empty(), "{status}: {told}");
-    Ok(())
-}
 
-#[test]
-fn the_daemon_ends_meanwhile() -> Result<()> {
-    let flooded = Flooded::start()?;
+    // The daemon ends meanwhile.
     let terminal = flooded.top()?;
     terminal.wait_for("Nobody is dropped.")?;
     ensure!(flooded.limiter.stop()?.success());

@@ -121,17 +121,8 @@ fn pins_that_are_hidden() -> Result<()> {
         hidden(r#"mount -t bpf bpf /sys/fs/bpf && exec "$0" "$@""#),
         "no daemon answers at …control.sock, and nothing is pinned in …; but the limiter is attached \
          to server0: name the socket of its daemon with --socket, or its pin directory with --pin",
-    )
-}
-
-/// Without the right to ask the kernel for a program's name, no command denies that it is ours.
-#[test]
-fn a_program_that_cannot_be_named() -> Result<()> {
-    let mut pinned = Pinned::start(TEN)?;
-    pinned.limiter.kill()?;
-    let scene = Scene::new()?;
-    let copy = prepare(&scene)?;
-    let server = &pinned.pair.server;
+    )?;
+    // Without the right to ask the kernel for a program's name, no command denies that it is ours.
     let as_nobody = || {
         let mut command = server.command("unshare");
         command

@@ -182,10 +182,7 @@ fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
         // No count divides the period, and no two of them have the same tick.
         let count = 600_000_001 + 2 * number;
         let id = Ipv4Addr::from_bits(0x0a00_0000 + number);
-        writeln!(
-            text,
-            "  - PacketsPerIPAddress: {{burst: 1, count: {count}, period: 1s, ids: [{id}]}}"
-        )?;
+        writeln!(text, "  PacketsPerIPAddress:{id}: {{rate: {count}/second}}")?;
     }
     fs::write(&path, text)?;
     let told = [

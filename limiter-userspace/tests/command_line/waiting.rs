@@ -4,15 +4,16 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::{Frame, Limiter, Namespace, PinDirectory, RawSender};
 
-use crate::{BINARY, succeed, wait_for};
+use crate::{BINARY, banned, succeed, wait_for};
 
 const SOURCE: &str = "10.77.0.2";
 const BANNED: &str = "10.77.0.9";
 const BANNED_LATER: &str = "10.77.0.10";
+const BANNED_BRIEFLY: &str = "10.77.0.11";
 
 /// Brings pressure on a sieve with some packets, and drops none.
 const BUSY: &str =
@@ -97,15 +98,9 @@ impl Scene {
 
 /// Returns what an address has left, the bans, and the sieve's entries.
 fn known(limiter: &Limiter) -> Result<(Value, Vec<String>, Value)> {
-    let json = |arguments: &[&str]| -> Result<Value> {
-        Ok(serde_json::from_str(&limiter.show(arguments)?)?)
-    };
     let explained = limiter.explain(SOURCE)?;
-    let bans = json(&["bans", "--json"])?;
-    let bans = bans["bans"].as_array().context("a list")?.iter();
-    let mut bans: Vec<_> = bans.map(|ban| ban["prefix"].to_string()).collect();
-    bans.sort();
-    let sieve = json(&["sieve", "main", "--json"])?;
+    let bans = banned(limiter)?;
+    let sieve = limiter.ask(json!({"command": "sieves", "name": "main"}))?;
     let entries = sieve[0]["lists"].as_array().context("lists")?.iter();
     let entries = entries.map(|list| list["entries"].clone()).collect();
     let limits = explained["limits"].as_array().context("limits")?;
@@ -156,8 +151,9 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
         if bans == 1 {
             limiter.show(&["ban", BANNED_LATER])?;
         }
-        // The sweep over bans runs every second.
-        std::thread::sleep(std::time::Duration::from_millis(1500));
+        // The sweep over bans takes one that has ended off the count.
+        limiter.show(&["ban", BANNED_BRIEFLY, "--for", "1ms"])?;
+        wait_for(|| Ok(limiter.status()?["bans"]["ipv4"] == 2))?;
         let log = limiter.log()?;
         ensure!(
             !log.contains("no maps") && !log.contains("cannot forget"),

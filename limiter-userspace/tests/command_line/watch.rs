@@ -45,11 +45,19 @@ fn end(child: &mut Child, signal: Signal) -> Result<()> {
     Ok(())
 }
 
+/// One daemon for all, the last of which ends it.
 #[test]
-fn a_document_a_line() -> Result<()> {
+fn as_json_on_a_terminal_and_elsewhere_until_the_daemon_ends() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair.server)?;
-    let mut child = watch(&limiter)
+    a_document_a_line(&limiter).context("as JSON")?;
+    in_place_on_a_terminal(&limiter).context("on a terminal")?;
+    one_below_the_other_elsewhere(&limiter).context("elsewhere")?;
+    the_daemon_ends_meanwhile(limiter).context("at the daemon's end")
+}
+
+fn a_document_a_line(limiter: &Limiter) -> Result<()> {
+    let mut child = watch(limiter)
         .arg("--json")
         .stdout(Stdio::piped())
         .spawn()?;
@@ -63,15 +71,12 @@ fn a_document_a_line() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn in_place_on_a_terminal() -> Result<()> {
+fn in_place_on_a_terminal(limiter: &Limiter) -> Result<()> {
     const ENTER: &str = "\x1b[?1049h";
     const LEAVE: &str = "\x1b[?1049l";
     const SHOW_CURSOR: &str = "\x1b[?25h";
     const WRAP: &str = "\x1b[?7h";
     const HOME: &str = "\x1b[1;1H";
-    let pair = pair()?;
-    let limiter = start(&pair.server)?;
     let size = Winsize {
         ws_row: 5,
         ws_col: 60,
@@ -79,7 +84,7 @@ fn in_place_on_a_terminal() -> Result<()> {
         ws_ypixel: 0,
     };
     let terminal = openpty(Some(&size), None)?;
-    let mut child = watch(&limiter).stdout(terminal.slave).spawn()?;
+    let mut child = watch(limiter).stdout(terminal.slave).spawn()?;
     let mut shown = String::new();
     let mut screen = File::from(terminal.master);
     let mut read = |until: &dyn Fn(&str) -> bool| -> Result<String> {
@@ -111,11 +116,8 @@ fn in_place_on_a_terminal() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn one_below_the_other_elsewhere() -> Result<()> {
-    let pair = pair()?;
-    let limiter = start(&pair.server)?;
-    let mut child = watch(&limiter).stdout(Stdio::piped()).spawn()?;
+fn one_below_the_other_elsewhere(limiter: &Limiter) -> Result<()> {
+    let mut child = watch(limiter).stdout(Stdio::piped()).spawn()?;
     let output = BufReader::new(child.stdout.as_mut().context("no stdout")?);
     let headings = output.lines().filter(|line| {
         line.as_ref()
@@ -125,10 +127,7 @@ fn one_below_the_other_elsewhere() -> Result<()> {
     end(&mut child, Signal::SIGTERM)
 }
 
-#[test]
-fn the_daemon_ends_meanwhile() -> Result<()> {
-    let pair = pair()?;
-    let limiter = start(&pair.server)?;
+fn the_daemon_ends_meanwhile(limiter: Limiter) -> Result<()> {
     let mut command = watch(&limiter);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn()?;

@@ -34,7 +34,7 @@ pub(crate) const DESTINATIONS: [&str; 2] = ["10.77.0.1", "fd77::1"];
 const FENCE: &str = "10.77.0.200";
 
 /// How long the last packet may take, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The interval between checks that the host is ready.
 const PACE: Duration = Duration::from_millis(5);

@@ -15,7 +15,7 @@ pub(crate) const NAME: &str = "spare0";
 /// The name that the former interface gets.
 const FORMER: &str = "former0";
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Makes the interface.
 pub(crate) fn make(namespace: &Namespace) -> Result<()> {
@@ -40,7 +40,7 @@ pub(crate) fn wait_until_limited(namespace: &Namespace) -> Result<()> {
             Instant::now() < deadline,
             "the new {NAME} is not limited, or the former one still is"
         );
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(50));
     }
     namespace.ip(&["link", "delete", FORMER]).map(drop)
 }

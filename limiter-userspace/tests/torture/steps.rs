@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// How long a step may take to show its effect.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How long an answer to `limiter status` may take in a crowd.
 const TO_ANSWER: Duration = Duration::from_secs(10);
@@ -435,7 +435,7 @@ impl Scene {
         let deadline = Instant::now() + PATIENCE;
         while !condition(&self.limiter.status()?) {
             ensure!(Instant::now() < deadline, "{what} did not come in time");
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(50));
         }
         Ok(())
     }

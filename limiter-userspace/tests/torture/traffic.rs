@@ -39,7 +39,7 @@ const QUIET: u64 = 20;
 const FOREVER: Duration = Duration::from_hours(24);
 
 /// The longest delay of a packet.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Makes a pair of namespaces with the clients' addresses.
 pub(crate) fn pair() -> Result<Pair> {

@@ -66,12 +66,8 @@ fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
     }}]});
     assert_eq!(serde_json::from_str::<Value>(&told)?, expected);
     assert_eq!(proven(&limiter.show(&["known", "--json"])?)?, 0);
-    Ok(())
-}
 
-#[test]
-fn whom_a_list_proves_stays_proven() -> Result<()> {
-    let (_pair, limiter) = start(CONFIGURATION)?;
+    // A source on a list that proves stays proven.
     assert_eq!(
         standing(&limiter, "10.77.9.1")?,
         ("proven".into(), "list".into())

@@ -11,7 +11,7 @@ mod unseen;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use crate::{BINARY, pair};
@@ -31,10 +31,10 @@ fn start(configuration: &str) -> Result<(Pair, Limiter)> {
     Ok((pair, limiter))
 }
 
-/// Returns the standing of an address and why it has it, by `limiter known` and `limiter explain`,
-/// which must agree.
+/// Returns the standing of an address and why it has it, as the daemon tells for `limiter known` and
+/// `limiter explain`, which must agree.
 fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
-    let known: Value = serde_json::from_str(&limiter.show(&["known", address, "--json"])?)?;
+    let known = limiter.ask(json!({"command": "known-source", "address": address}))?;
     let explained = &limiter.explain(address)?["standing"];
     let word = |told: &Value, field: &str| {
         let word = told[field].as_str().map(ToOwned::to_owned);

@@ -1,7 +1,7 @@
 //! Clients that hold connections to the control socket, or do not read their answers.
 
 use std::{
-    io::Write as _,
+    io::{Read as _, Write as _},
     os::unix::net::UnixStream,
     process::{Child, Stdio},
     thread,
@@ -12,9 +12,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{allow, assert_answers, take_descriptors, without_a_lapse};
 use crate::{
-    GOOD,
+    GOOD, bans,
     pinned::Pinned,
     sieve::{self, flood},
+    wait_for,
 };
 
 /// Opens connections to the control socket that send `beginning` and then nothing.
@@ -80,15 +81,19 @@ fn unread(pinned: &Pinned, arguments: &[&str]) -> Result<Child> {
 fn commands_that_stand_still_keep_nobody_waiting() -> Result<()> {
     let pinned = Pinned::start(GOOD)?;
     let mut commands = Vec::new();
-    for _ in 0..20 {
-        commands.push(unread(&pinned, &["status", "--watch"])?);
+    for number in 0..20 {
+        let mut watch = unread(&pinned, &["status", "--watch"])?;
+        // It has asked once its first byte is there.
+        let output = watch.stdout.as_mut().context("an output")?;
+        output.read_exact(&mut [0])?;
+        commands.push(watch);
         // The command waits for the next line.
         let mut stream = unread(&pinned, &["ban", "--stdin"])?;
         let input = stream.stdin.as_mut().context("an input")?;
-        input.write_all(b"192.0.2.1\n192.0.2.")?;
+        write!(input, "192.0.2.{number}\n192.0.2.")?;
         commands.push(stream);
     }
-    thread::sleep(Duration::from_secs(1));
+    wait_for(|| Ok(bans(&pinned.limiter)?.len() == 20))?;
     assert_answers(&pinned)?;
     for mut command in commands {
         command.kill()?;

@@ -19,6 +19,9 @@ use crate::{
 /// Half of the answers must come sooner. The slowest may come later: see [`PATIENCE`].
 const MEDIAN: Duration = Duration::from_millis(200);
 
+/// How often the daemon is asked while the crowd is there.
+const QUESTIONS: u8 = 15;
+
 #[test]
 fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
     let pinned = Pinned::start(sieve::CONFIGURATION)?;
@@ -57,18 +60,14 @@ fn holds_nothing_up(pinned: &Pinned, server: SocketAddr, document: Document) -> 
             // A server that falls behind shows it in later answers.
             wait_for(|| Ok(crowd.arrived() == SIZES.total() && crowd.answers() > 0))
                 .with_context(|| format!("{} arrived", crowd.arrived()))?;
-            let until = Instant::now() + Duration::from_secs(5);
             let (mut took, mut most) = (Vec::new(), 0);
-            for number in 0.. {
+            for number in 0..QUESTIONS {
                 let begun = Instant::now();
                 pinned.limiter.status()?;
                 took.push(begun.elapsed());
-                let address = format!("192.0.2.{}", number % 256);
+                let address = format!("192.0.2.{number}");
                 pinned.limiter.show(&["ban", &address])?;
                 most = most.max(descriptors(pinned)?);
-                if Instant::now() > until {
-                    break;
-                }
             }
             took.sort();
             let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);

@@ -6,13 +6,14 @@ use std::{
     os::fd::AsRawFd as _,
     os::unix::fs::{PermissionsExt as _, chown},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use nix::{sys::stat::Mode, unistd::mkfifo};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::{PATIENCE, assert_answers, without_a_lapse};
@@ -62,8 +63,7 @@ impl Feeding {
 
     /// Returns why the feed's former content is kept, or `None` if it is not.
     fn kept_old(&self) -> Result<Option<String>> {
-        let lists = self.pinned.limiter.show(&["lists", "--json"])?;
-        let lists: serde_json::Value = serde_json::from_str(&lists)?;
+        let lists = self.pinned.limiter.ask(json!({"command": "lists"}))?;
         Ok(lists[0]["files"][0]["kept_old"].as_str().map(str::to_owned))
     }
 }
@@ -122,20 +122,22 @@ fn a_storm_of_changes_beside_a_feed() -> Result<()> {
     let feeding = Feeding::start()?;
     flood(&feeding.pinned, || {
         without_a_lapse(&feeding.pinned, || {
-            let over = AtomicBool::new(false);
+            let (over, changes) = (AtomicBool::new(false), AtomicU64::new(0));
             thread::scope(|scope| {
                 let storm = scope.spawn(|| -> Result<()> {
                     while !over.load(Ordering::Relaxed) {
                         fs::write(feeding.path("other"), "x")?;
                         fs::rename(feeding.path("other"), feeding.path("another"))?;
+                        changes.fetch_add(1, Ordering::Relaxed);
                     }
                     Ok(())
                 });
                 let done = || -> Result<()> {
-                    let until = Instant::now() + Duration::from_secs(3);
-                    while Instant::now() < until {
+                    // Each makes several events, and the queue has room for 16 384.
+                    wait_for(|| {
                         assert_answers(&feeding.pinned)?;
-                    }
+                        Ok(changes.load(Ordering::Relaxed) >= 20_000)
+                    })?;
                     fs::write(feeding.path("new"), "192.0.2.2\n")?;
                     fs::rename(feeding.path("new"), feeding.path("feed"))?;
                     wait_for(|| feeding.is_blocked("192.0.2.2"))

@@ -117,13 +117,14 @@ fn a_first_policy_that_is_not_confirmed_goes_while_the_daemon_hangs() -> Result<
 /// The watchdog would have the daemon restarted.
 #[test]
 fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Result<()> {
+    const WATCHDOG: Duration = Duration::from_millis(400);
     let (scene, pair) = (Scene::new()?, pair()?);
     let manager = Manager::new(&scene)?;
     let log = fs::File::create(scene.path("log"))?;
     let mut child = scene
         .run_with_metrics(&pair.server, &["-i", SERVER_INTERFACE])
         .env("NOTIFY_SOCKET", scene.path("notify"))
-        .env("WATCHDOG_USEC", "400000")
+        .env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string())
         .stderr(log)
         .spawn()?;
     ensure!(manager.next()?.starts_with("READY=1"));
@@ -139,7 +140,8 @@ fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Re
                 Ok(told()?.matches(" hangs\n").count() > count)
             })
             .with_context(|| format!("{thread}: {:?}", told()))?;
-            thread::sleep(LONG);
+            // Five would come meanwhile.
+            thread::sleep(5 * WATCHDOG / 2);
             ensure!(manager.forget()? == 0, "the watchdog got a keep-alive");
         }
         assert_eq!(manager.next()?, "WATCHDOG=1\n");

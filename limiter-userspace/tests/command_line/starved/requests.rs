@@ -3,13 +3,12 @@
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
-    time::Duration,
 };
 
 use anyhow::{Result, ensure};
 
 use crate::{
-    GOOD,
+    GOOD, PATIENCE,
     pinned::{METRICS, Pinned},
 };
 
@@ -17,7 +16,7 @@ use crate::{
 fn converse(pinned: &Pinned, request: &[u8]) -> Result<String> {
     pinned.pair.server.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         // It may hang up before it has read everything.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();

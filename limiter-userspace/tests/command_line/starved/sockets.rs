@@ -3,9 +3,9 @@
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,8 +16,8 @@ use testbed::{Namespace, monotonic_ns};
 use super::assert_answers;
 use crate::{pinned::Pinned, wait_for};
 
-/// Longer than a rate holds.
-const LONG: Duration = Duration::from_secs(5);
+/// How often the rate is renewed while the sockets are open.
+const RENEWALS: u64 = 6;
 
 const PROCESSES: usize = 4;
 
@@ -86,17 +86,21 @@ impl Rate {
         Ok(Self { rates, index })
     }
 
-    /// Fails if the rate lapses while `goes_on`.
-    fn watch(&self, goes_on: impl Fn() -> bool) -> Result<()> {
+    /// Fails if the rate lapses while `goes_on`, and counts how often it is renewed.
+    fn watch(&self, goes_on: impl Fn() -> bool, renewals: &AtomicU64) -> Result<()> {
         const LAPSED: u64 = u64::MAX;
+        let mut before = 0;
         while goes_on() {
             // Take the time first: a late read must not make the rate look expired.
             let now_ns = monotonic_ns();
-            let rate = CurrentRate(self.rates.get(&self.index, 0)?);
+            let word = self.rates.get(&self.index, 0)?;
+            let rate = CurrentRate(word);
             ensure!(
                 rate.interval(now_ns, 0, LAPSED) != LAPSED,
                 "the rate lapsed"
             );
+            renewals.fetch_add(u64::from(word != before), Ordering::Relaxed);
+            before = word;
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -111,16 +115,17 @@ fn crowd(ports: &str) -> Result<Pinned> {
          destination-port: {ports}}}}}}}\n"
     ))?;
     let rate = Rate::pinned(&pinned)?;
-    let over = AtomicBool::new(false);
+    let (over, renewals) = (AtomicBool::new(false), AtomicU64::new(0));
+    let goes_on = || !over.load(Ordering::Relaxed);
     thread::scope(|scope| {
-        let watch = scope.spawn(|| rate.watch(|| !over.load(Ordering::Relaxed)));
+        let watch = scope.spawn(|| rate.watch(goes_on, &renewals));
         let act = || -> Result<()> {
             let _sockets = Sockets::open(&pinned.pair.server)?;
-            let until = Instant::now() + LONG;
-            while Instant::now() < until {
+            let before = renewals.load(Ordering::Relaxed);
+            wait_for(|| {
                 assert_answers(&pinned)?;
-            }
-            Ok(())
+                Ok(renewals.load(Ordering::Relaxed) >= before + RENEWALS || watch.is_finished())
+            })
         };
         let done = act();
         over.store(true, Ordering::Relaxed);
