@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for};
 
 const PORT: u16 = 7000;
 
@@ -68,7 +68,6 @@ fn sent(limiter: &Limiter, answer: &str) -> Result<u64> {
 
 #[test]
 fn a_resolver_is_told_to_come_over_tcp() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, "truncate")?;
     for address in clients()? {
@@ -93,7 +92,6 @@ fn a_resolver_is_told_to_come_over_tcp() -> Result<()> {
 
 #[test]
 fn a_client_is_refused_at_once() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, "reset")?;
     for address in clients()? {
@@ -116,7 +114,6 @@ fn a_client_is_refused_at_once() -> Result<()> {
 
 #[test]
 fn a_socket_reports_what_is_prohibited() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, "prohibited")?;
     for address in clients()? {

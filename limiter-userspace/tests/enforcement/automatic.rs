@@ -21,7 +21,7 @@ use testbed::{
     SERVER_INTERFACE,
 };
 
-use crate::{networks, take_turn};
+use crate::networks;
 
 const PORT: u16 = 5_300;
 
@@ -133,7 +133,6 @@ fn automatic(status: &Value) -> Result<(u64, &Value)> {
 
 #[test]
 fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Result<()> {
-    let _turn = take_turn();
     let pins = PinDirectory::new()?;
     let pair = Pair::new(&networks(&["10.77.0.2/24"])?, &networks(&["10.77.0.1/24"])?)?;
     let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &pins.argument()];

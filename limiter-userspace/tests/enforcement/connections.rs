@@ -28,7 +28,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use testbed::{Limiter, Namespace, Pair, PinDirectory, SERVER_INTERFACE};
 
 use self::soak::kind::Kind;
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for};
 
 const PORT: u16 = 7001;
 
@@ -166,7 +166,6 @@ fn assert_counted(limiter: &Limiter, expected: u64) -> Result<()> {
 
 #[test]
 fn an_address_has_only_so_many_open() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
@@ -194,7 +193,6 @@ fn an_address_has_only_so_many_open() -> Result<()> {
 
 #[test]
 fn all_together_have_only_so_many_open() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let _limiter = start(&pair, &policy("total", ""))?;
@@ -205,7 +203,6 @@ fn all_together_have_only_so_many_open() -> Result<()> {
 
 #[test]
 fn overrides_lists_and_observing_work_as_for_other_limits() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let overridden = "overrides: {Web:10.77.0.3: {limit: 1}}\n";
@@ -234,7 +231,6 @@ fn overrides_lists_and_observing_work_as_for_other_limits() -> Result<()> {
 /// Half-closed connections hold their places; all ends give them back.
 #[test]
 fn each_end_gives_the_place_back() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
@@ -297,7 +293,6 @@ fn holder(namespace: &Namespace) -> Result<Child> {
 
 #[test]
 fn a_killed_server_gives_the_places_back() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
     let mut server = holder(&pair.server)?;
@@ -315,7 +310,6 @@ fn a_killed_server_gives_the_places_back() -> Result<()> {
 /// Connections from before the limit are counted, and so is their end.
 #[test]
 fn connections_from_before_count() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let mut before = fill(&pair, &server, CLIENT)?;
@@ -332,7 +326,6 @@ fn connections_from_before_count() -> Result<()> {
 /// A reload counts anew by the new limits, and a daemon by what came and went without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let pins = PinDirectory::new()?;

@@ -17,7 +17,7 @@ use testbed::{
     CLIENT_INTERFACE, Frame, Limiter, Load, Namespace, Pair, RawSender, SERVER_INTERFACE,
 };
 
-use crate::{pair, take_turn};
+use crate::pair;
 
 const PORT: u16 = 7001;
 
@@ -199,7 +199,6 @@ fn dropped(limiter: &Limiter) -> Result<u64> {
 
 #[test]
 fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     synproxy(&forwarding.pair.server)?;
     forwarding.serve()?;
@@ -238,7 +237,6 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
 fn cookies_for_others_are_warned_of() -> Result<()> {
     const TOLD: &str = "limit Syns: nobody listens here on its ports, and this host forwards \
                         (net.ipv4.ip_forward is not 0)";
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     forwarding.serve()?;
     let limiter = forwarding.limiter("syn-cookie", 1)?;

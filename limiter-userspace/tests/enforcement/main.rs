@@ -27,12 +27,7 @@ mod strategies;
 mod syn_cookies;
 mod tcp_states;
 
-use std::{
-    net::IpAddr,
-    path::Path,
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::Duration,
-};
+use std::{net::IpAddr, path::Path, time::Duration};
 
 use anyhow::Result;
 use ipnet::IpNet;
@@ -50,19 +45,6 @@ const CLIENTS: [&str; 7] = [
 ];
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
-
-static TURN: RwLock<()> = RwLock::new(());
-
-/// Lets this test run alone, since it keeps both CPUs of a small machine busy.
-fn take_turn() -> RwLockWriteGuard<'static, ()> {
-    // A failed test leaves nothing behind.
-    TURN.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Lets this test run beside others that share their turn, since it mostly waits.
-fn share_turn() -> RwLockReadGuard<'static, ()> {
-    TURN.read().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn pair() -> Result<Pair> {
     Pair::new(&networks(&CLIENTS)?, &networks(&SERVERS)?)

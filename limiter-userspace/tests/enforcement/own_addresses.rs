@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for};
 
 /// A DNS query of `example.com` for its address.
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
@@ -91,7 +91,6 @@ impl Scene {
 
 #[test]
 fn nothing_is_answered_to_the_servers_own_addresses() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let server = &scene.pair.server;
     assert!(scene.is_answered("10.77.0.3")?);
@@ -111,7 +110,6 @@ fn nothing_is_answered_to_the_servers_own_addresses() -> Result<()> {
 /// A host that had them before the daemon started, and a reload.
 #[test]
 fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     // From other addresses of the server to those that `server_for` names.
     let server = &scene.pair.server;
@@ -144,7 +142,6 @@ fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
 /// A server with more addresses than the kernel is told answers nobody, and says so.
 #[test]
 fn too_many_addresses_silence_all_answers() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let change = |what: &str| {
         let mut batch = String::new();

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
-use crate::{pair, server_for, start, take_turn};
+use crate::{pair, server_for, start};
 
 /// The addresses of the peer that the host downloads from.
 const PEERS: [&str; 2] = ["10.77.0.2", "fd77:1:1::1"];
@@ -118,7 +118,6 @@ fn wait(limiter: &Limiter, reason: &str, wanted: u64) -> Result<()> {
 /// A download goes on as if there were no limit, and nobody who forges its source gains by it.
 #[test]
 fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let peer = Peer::new(&pair, address)?;
@@ -176,7 +175,6 @@ fn is_gone(port: u16) -> Result<bool> {
 
 #[test]
 fn a_download_is_limited_where_the_configuration_says_so() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let peer = Peer::new(&pair, address)?;
@@ -193,7 +191,6 @@ fn a_download_is_limited_where_the_configuration_says_so() -> Result<()> {
 /// A peer that connects to the host is limited, also once the host's listener is gone.
 #[test]
 fn what_the_host_accepts_is_limited() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let own: IpAddr = server_for(address.parse()?)?;
@@ -218,7 +215,6 @@ fn what_the_host_accepts_is_limited() -> Result<()> {
 /// `limiter explain` counts those open to the address alone, and says what does not spare them.
 #[test]
 fn what_is_exempt_is_explained() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let peer = Peer::new(&pair, address)?;
@@ -272,7 +268,6 @@ fn what_is_exempt_is_explained() -> Result<()> {
 /// What a reload changes, and what it does not: a connection stays the host's own.
 #[test]
 fn a_reload_forgets_no_connection() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let peer = Peer::new(&pair, PEERS[0])?;
     let limiter = start(&pair, &policy(""))?;

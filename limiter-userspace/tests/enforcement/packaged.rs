@@ -12,7 +12,7 @@ use limiter_common::reason::{Action, Reason};
 use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
-use crate::{pair, start, take_turn};
+use crate::{pair, start};
 
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 #[test]
 fn what_the_host_fetches_is_not_limited_and_its_services_are() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;
     for peer in ["10.77.0.2", "fd77:1:1::1"] {

@@ -14,7 +14,7 @@ use limiter_names::testing::{Hello, Initial, Version, crypto};
 use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// The first that Chromium sent when it was told to talk to quic.example, in two datagrams.
 const CHROMIUM: &[u8] = include_bytes!("../../../limiter-names/tests/names/hellos/chromium.quic");
@@ -127,7 +127,6 @@ fn hello(version: Version, name: &str, key_share: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_limit_holds_for_the_flows_of_its_name_alone() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     for mode in ["native", "generic"] {
         let limiter = start(&pair, &limit("quic.example", ""), mode)?;
@@ -166,7 +165,6 @@ fn a_limit_holds_for_the_flows_of_its_name_alone() -> Result<()> {
 
 #[test]
 fn each_name_has_a_bucket_and_its_override() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let configuration = format!(
         "server-names: [a.example, b.example]\nlimits:\n  \
@@ -201,7 +199,6 @@ fn each_name_has_a_bucket_and_its_override() -> Result<()> {
 
 #[test]
 fn a_flow_keeps_its_name_when_the_policy_changes() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, &limit("a.example", ""), "native")?;
     let scene = Scene::new(&pair, "10.77.0.1:443")?;
@@ -242,7 +239,6 @@ fn names_by_tcp(status: &Value) -> Result<u64> {
 /// Forged hellos take neither names from connections nor from flows that live, and are read within a bound.
 #[test]
 fn a_flood_of_forged_hellos_leaves_others_their_names() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(
         &pair,
@@ -301,7 +297,6 @@ fn a_flood_of_forged_hellos_leaves_others_their_names() -> Result<()> {
 /// Where nobody takes datagrams, forged ones name nothing.
 #[test]
 fn a_port_without_a_socket_has_no_flows() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(
         &pair,

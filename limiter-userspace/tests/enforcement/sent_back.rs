@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, SERVER_INTERFACE, Tap};
 
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// A DNS query of `example.com` for its address.
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
@@ -61,7 +61,6 @@ fn wait(limiter: &Limiter, lost: bool) -> Result<()> {
 
 #[test]
 fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let server = limiter(&pair.server, SERVER_INTERFACE, "native", ANSWERING)?;
@@ -88,7 +87,6 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
 #[test]
 fn a_tap_interface_sends_back() -> Result<()> {
     const UNKNOWN: &str = "tap0: it is not known whether answers leave";
-    let _turn = take_turn();
     let namespace = Namespace::new()?;
     let mut tap = Tap::new(&namespace, "tap0")?;
     let limiter = limiter(&namespace, "tap0", "native", ANSWERING)?;
@@ -127,7 +125,6 @@ fn a_tap_interface_sends_back() -> Result<()> {
 
 #[test]
 fn generic_programs_send_back_with_any_driver() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let server = limiter(&pair.server, SERVER_INTERFACE, "generic", ANSWERING)?;

@@ -16,7 +16,7 @@ use super::{
     soak::{allow_all, listed},
     start,
 };
-use crate::{pair, syn_cookies::set, take_turn};
+use crate::{pair, syn_cookies::set};
 
 fn nft(namespace: &Namespace, rules: &str) -> Result<()> {
     let output = namespace.command("nft").arg(rules).output()?;
@@ -89,7 +89,6 @@ const BEGUN: usize = 4 * LIMIT;
 
 #[test]
 fn what_opens_fast_counts_once_its_handshake_has_ended() -> Result<()> {
-    let _turn = take_turn();
     let (pair, server, policy) = prepare()?;
     let limiter = start(&pair, &policy)?;
     be_deaf(&pair)?;
@@ -129,7 +128,6 @@ fn served(mut serving: TcpStream) -> Result<TcpStream> {
 /// Such a connection may never be in the state of an established one.
 #[test]
 fn what_the_server_ends_before_the_handshake_counts_once_the_client_is_there() -> Result<()> {
-    let _turn = take_turn();
     let (pair, server, policy) = prepare()?;
     let limiter = start(&pair, &policy)?;
     be_deaf(&pair)?;
@@ -145,7 +143,6 @@ fn what_the_server_ends_before_the_handshake_counts_once_the_client_is_there() -
 
 #[test]
 fn what_opens_fast_and_never_ends_its_handshake_leaves_no_count() -> Result<()> {
-    let _turn = take_turn();
     let (pair, server, policy) = prepare()?;
     set(&pair.server, "tcp_synack_retries", "1")?;
     set(&pair.server, "tcp_orphan_retries", "1")?;

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use anyhow::{Context as _, Result, ensure};
 
 use super::{AT_ONCE, CLIENT, PORT, SOON, Server, start};
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// Another port of the same server.
 const OTHER: u16 = PORT + 1;
@@ -17,7 +17,6 @@ const POLICY: &str = "limits: {\
 
 #[test]
 fn connections_of_a_group_count_together_and_once() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let servers = [PORT, OTHER].map(|port| Server::at(&pair.server, port, None));
     let [first, other] = servers;

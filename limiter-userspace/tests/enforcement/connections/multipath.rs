@@ -10,7 +10,7 @@ use super::{
     soak::{add_subflows, allow_all, listed, stack_count},
     start,
 };
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// The address that second subflows come from.
 const SECOND: &str = "10.78.0.2";
@@ -36,7 +36,6 @@ fn open_by(limiter: &Limiter, address: &str) -> Result<u64> {
 
 #[test]
 fn each_subflow_counts_for_the_address_that_it_comes_from() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     allow_all(&pair)?;
     let Some(server) = Kind::Multipath.serve(&pair.server)? else {

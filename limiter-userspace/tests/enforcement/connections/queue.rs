@@ -12,7 +12,7 @@ use socket2::{Domain, Socket, Type};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
 use super::{CLIENT, LIMIT, PORT, SOON, Server, assert_counted, assert_full, connect, fill, start};
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for};
 
 /// Longer than a client waits here.
 const LONG: Duration = Duration::from_secs(40);
@@ -65,7 +65,6 @@ fn assert_queue(limiter: &Limiter, name: &str, expected: u64) -> Result<()> {
 
 #[test]
 fn those_who_wait_enter_in_their_order() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 10}"))?;
@@ -126,7 +125,6 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
 /// Whoever waits for longer than that is turned away, and whoever gives up leaves the line.
 #[test]
 fn tickets_expire() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 10, max-age: 3s}"))?;
@@ -145,7 +143,6 @@ fn tickets_expire() -> Result<()> {
 
 #[test]
 fn a_full_line_turns_others_away() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 2}"))?;
@@ -183,7 +180,6 @@ fn forged(sources: u32) -> Result<Vec<Vec<u8>>> {
 /// A forger's SYNs take no place in line, even if each comes twice.
 #[test]
 fn forged_syns_take_no_place() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 10}"))?;
@@ -211,7 +207,6 @@ fn forged_syns_take_no_place() -> Result<()> {
 /// them once it stops.
 #[test]
 fn patient_forgers_hold_places_until_they_stop() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 5}"))?;

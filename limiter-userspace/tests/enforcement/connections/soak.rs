@@ -17,7 +17,7 @@ use self::{
     kind::Kind,
 };
 use super::{CLIENT, CLIENT_V6, SOON, Server, counted, start};
-use crate::{pair, syn_cookies::set, take_turn};
+use crate::{pair, syn_cookies::set};
 
 /// How many connections, unless `LIMITER_CONNECTIONS` says another number.
 const COUNT: usize = 3_000;
@@ -96,7 +96,6 @@ pub(super) fn stack_count(namespace: &Namespace, name: &str) -> Result<u64> {
 
 #[test]
 fn no_connection_is_counted_that_is_not_open() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     allow_all(&pair)?;
     end::prepare(&pair, VANISHING)?;

@@ -12,7 +12,7 @@ use super::{
     own_client::{By, Connection, policy, reason, server},
     start,
 };
-use crate::{pair, share_turn};
+use crate::pair;
 
 /// Longer than it takes to read a name.
 const SOON: Duration = Duration::from_millis(300);
@@ -23,7 +23,6 @@ fn contradicted(limiter: &Limiter) -> Result<u64> {
 
 #[test]
 fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     for (mode, until_known) in [("native", "hold"), ("native", "pass"), ("generic", "hold")] {
@@ -54,7 +53,6 @@ fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
 /// Segments may reach the server before the name is read, but none after two different bytes.
 #[test]
 fn a_connection_of_two_names_is_over() -> Result<()> {
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     for until_known in ["pass", "hold"] {
@@ -98,7 +96,6 @@ fn forget(pins: &PinDirectory) -> Result<()> {
 /// other.
 #[test]
 fn what_the_programs_have_forgotten_is_compared_by_the_daemon() -> Result<()> {
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     pair.compute_checksums()?;

@@ -15,7 +15,7 @@ use super::{
     server::{ADDRESS, RESOLVER, Server},
     spend, succeed,
 };
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for};
 
 /// Once a token is spent, queries over UDP from those who have proven nothing are refused; others
 /// have tokens enough.
@@ -147,7 +147,6 @@ fn assert_resolves(pair: &Pair, defence: &Defence, from: IpAddr) -> Result<()> {
 }
 
 fn assert_serves(start: fn(&Pair, &str) -> Result<Defence>) -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let _nsd = Server::nsd(&pair)?;
     let defence = start(&pair, CONFIGURATION)?;

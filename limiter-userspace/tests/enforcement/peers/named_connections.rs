@@ -17,7 +17,7 @@ use serde_json::Value;
 use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
 
 use super::{binary, own_client::server_with, server::Server, start};
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// How long a client that is let in may take: a held hello is sent again after 200 ms, one that has waited for long
 /// only after seconds.
@@ -144,7 +144,6 @@ fn policy(more: &str, rest: &str) -> String {
 
 #[test]
 fn a_name_has_only_so_many_connections() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     for (mode, rest) in [("native", HOLD), ("generic", HOLD), ("native", "")] {
@@ -175,7 +174,6 @@ fn a_name_has_only_so_many_connections() -> Result<()> {
 
 #[test]
 fn those_who_come_together_are_no_more() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let limiter = start(&pair, &policy("", HOLD), "native")?;
@@ -197,7 +195,6 @@ fn those_who_come_together_are_no_more() -> Result<()> {
 
 #[test]
 fn each_name_has_its_own_and_others_what_is_left() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration = format!(
@@ -238,7 +235,6 @@ fn each_name_has_its_own_and_others_what_is_left() -> Result<()> {
 
 #[test]
 fn a_client_without_a_place_is_told_so() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let limiter = start(&pair, &policy(", deny: reset", HOLD), "generic")?;
@@ -260,7 +256,6 @@ fn a_client_without_a_place_is_told_so() -> Result<()> {
 /// Connections that are open count by whatever policy comes, and are turned away by none.
 #[test]
 fn open_connections_count_after_a_reload_and_a_restart() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     pair.compute_checksums()?;
@@ -309,7 +304,6 @@ fn ask(pair: &Pair, hello: &[u8]) -> Result<Duration> {
 /// Nothing is held for ever that surely has no name, or because no daemon runs.
 #[test]
 fn what_cannot_be_read_is_held_for_a_time() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration = format!(
@@ -346,7 +340,6 @@ fn queue_of(limiter: &Limiter, limit: &str) -> Result<Value> {
 /// Traffic Server's file, as its documentation has it, with smaller numbers.
 #[test]
 fn traffic_servers_file_does_what_it_says() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, directory) = server(&pair)?;
     let selector = "\

@@ -15,7 +15,7 @@ use serde_json::Value;
 use testbed::{Pair, Recorder, SERVER_INTERFACE, capture::PCAPNG};
 
 use super::{binary, program, server::Server, succeed};
-use crate::{pair, take_turn};
+use crate::pair;
 
 const FILE: (&str, usize) = ("small", 100);
 
@@ -149,7 +149,6 @@ fn row<'v>(document: &'v Value, name: &str) -> Result<&'v Value> {
 
 #[test]
 fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
-    let _turn = take_turn();
     let directory = tempfile::tempdir()?;
     let directory = directory.path();
     let pair = pair()?;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use testbed::{Limiter, Pair};
 
 use super::{server::Server, start};
-use crate::{pair, take_turn};
+use crate::pair;
 
 const CLIENTS: usize = 1000;
 
@@ -99,7 +99,6 @@ fn stats(limiter: &Limiter) -> Result<Value> {
 
 #[test]
 fn the_plugins_rule_with_a_queue() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let _server = Server::nginx_with(&pair, &[FILE], SLOWLY)?;
     let limiter = start(&pair, &policy(128, ", queue: {size: 256}"), "generic")?;
@@ -127,7 +126,6 @@ fn the_plugins_rule_with_a_queue() -> Result<()> {
 
 #[test]
 fn the_plugins_rule_without_a_queue() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let _server = Server::nginx_with(&pair, &[FILE], SLOWLY)?;
     let limiter = start(&pair, &policy(256, ""), "generic")?;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::Pair;
 
 use super::{Defence, sent, spend};
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for};
 
 /// One token in an hour, which is spent.
 const CONFIGURATION: &str = "\
@@ -44,7 +44,6 @@ fn assert_refused(pair: &Pair, from: IpAddr) -> Result<()> {
 }
 
 fn assert_is_refused(start: fn(&Pair, &str) -> Result<Defence>) -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let defence = start(&pair, CONFIGURATION)?;
     let listen = |address: &str| {

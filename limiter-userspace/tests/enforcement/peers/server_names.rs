@@ -13,7 +13,7 @@ use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE};
 
 use super::{binary, names, server::Server, start, succeed};
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// The number of bytes that are uploaded.
 const UPLOAD: usize = 1_000_000;
@@ -134,7 +134,6 @@ pub(super) fn counted(limiter: &Limiter, limit: &str) -> Result<[u64; 2]> {
 
 #[test]
 fn one_name_is_slowed_and_another_is_not() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, directory) = server(&pair)?;
     let configuration = format!(
@@ -178,7 +177,6 @@ fn one_name_is_slowed_and_another_is_not() -> Result<()> {
 
 #[test]
 fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, directory) = server(&pair)?;
     let configuration = |rest: &str| {
@@ -249,7 +247,6 @@ fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
 /// meanwhile.
 #[test]
 fn names_outlive_the_daemon() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration = "limits:\n  B: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
@@ -279,7 +276,6 @@ fn names_outlive_the_daemon() -> Result<()> {
 /// OpenSSL's own client says a name in one segment, or none.
 #[test]
 fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration =
@@ -305,7 +301,6 @@ fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
 /// A connection that is open keeps its name, whatever the policy becomes.
 #[test]
 fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration = |name: &str| {
@@ -331,7 +326,6 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
 /// Nobody names a connection but its client, and nobody without one.
 #[test]
 fn segments_of_no_connection_name_nothing() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, directory) = server(&pair)?;
     let configuration = format!(

@@ -24,7 +24,7 @@ use super::{
     server::{ADDRESS, Server},
     succeed,
 };
-use crate::{CLIENTS, pair, server_for, take_turn};
+use crate::{CLIENTS, pair, server_for};
 
 const ASKING: Duration = Duration::from_secs(14);
 
@@ -143,7 +143,6 @@ fn to_port_53(packets: &[Packet], protocol: u8) -> usize {
 
 #[test]
 fn limits_of_a_dns_server() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let _server = Server::nsd(&pair)?;

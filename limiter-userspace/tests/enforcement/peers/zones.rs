@@ -16,7 +16,7 @@ use testbed::{
 };
 
 use super::{binary, server::Server};
-use crate::{pair, take_turn};
+use crate::pair;
 
 const ZONES: usize = 1_000;
 
@@ -145,7 +145,6 @@ fn serve(pair: &Pair, pins: &PinDirectory, limits: &str) -> Result<(Server, Limi
 
 #[test]
 fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limits = format!(
         "  Zones: {{id: zone, cost: packets, burst: {RATE}, count: {RATE}, period: 1s, \
@@ -181,7 +180,6 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
 /// With a limit on new names alone: known names of the attacked zone are answered, too.
 #[test]
 fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limits = format!(
         "  New: {{id: zone, cost: new-names, burst: {KNOWN_NAMES}, count: {NEW_RATE}, period: 1s}}"

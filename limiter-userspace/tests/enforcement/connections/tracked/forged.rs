@@ -14,10 +14,7 @@ use super::{
     super::{CLIENT, LIMIT, PORT, counted},
     SERVER, Scene, assert_tracked, tracked,
 };
-use crate::{
-    forwarding::{nft, set},
-    take_turn,
-};
+use crate::forwarding::{nft, set};
 
 /// A source that nobody has, so that nobody answers the server with a reset.
 const NOBODY: &str = "10.77.0.99";
@@ -29,7 +26,6 @@ const ROUNDS: usize = 20;
 /// or not the kernel takes up connections mid-stream.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
-    let _turn = take_turn();
     for loose in ["1", "0"] {
         let scene = Scene::new()?;
         let pair = &scene.forwarding.pair;
@@ -91,7 +87,6 @@ table inet silent {
 /// the server's reset ends it; without that, it stays.
 #[test]
 fn a_guessed_last_ack_is_reset() -> Result<()> {
-    let _turn = take_turn();
     for is_silent in [false, true] {
         let scene = Scene::new()?;
         let pair = &scene.forwarding.pair;
@@ -135,7 +130,6 @@ table inet near {
 /// unless such packets are dropped before they are tracked.
 #[test]
 fn an_end_that_the_server_does_not_see() -> Result<()> {
-    let _turn = take_turn();
     for is_dropped in [false, true] {
         let scene = Scene::new()?;
         if is_dropped {

@@ -21,10 +21,7 @@ use super::{
     AT_ONCE, CLIENT, CLIENT_V6, LIMIT, PORT, SOON, Server, assert_counted, connect_to, counted,
     policy, start, start_with,
 };
-use crate::{
-    forwarding::{Forwarding, nft},
-    take_turn,
-};
+use crate::forwarding::{Forwarding, nft};
 
 /// The server behind the host, by the clients' addresses.
 const SERVER: &str = "10.99.0.2";
@@ -126,7 +123,6 @@ fn assert_tracked(limiter: &Limiter, expected: u64) -> Result<()> {
 
 #[test]
 fn what_is_forwarded_has_only_so_many_open() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     for from in [CLIENT, CLIENT_V6] {
@@ -164,7 +160,6 @@ fn what_is_forwarded_has_only_so_many_open() -> Result<()> {
 /// The kernel tells of each at once: a look comes once a second.
 #[test]
 fn they_count_as_soon_as_they_are_established() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     assert_tracked(&limiter, 0)?;
@@ -193,7 +188,6 @@ fn they_count_as_soon_as_they_are_established() -> Result<()> {
 
 #[test]
 fn each_end_gives_the_place_back() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut open = scene.fill(CLIENT)?;
@@ -238,7 +232,6 @@ fn each_end_gives_the_place_back() -> Result<()> {
 /// The kernel tells nothing of connections from before, so looks find them and their end.
 #[test]
 fn connections_from_before_count() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let mut before = scene.fill(CLIENT)?;
     let limiter = scene.start(&tracked("ipAddress"))?;
@@ -255,7 +248,6 @@ fn connections_from_before_count() -> Result<()> {
 /// without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let pins = PinDirectory::new()?;
     let pinned = pins.argument();

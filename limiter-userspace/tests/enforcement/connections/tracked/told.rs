@@ -13,10 +13,7 @@ use super::{
     super::{CLIENT, LIMIT, PORT, SOON, Server, policy, start},
     SERVER, Scene, TRACK, assert_tracked, tracked,
 };
-use crate::{
-    forwarding::{Forwarding, nft, set},
-    take_turn,
-};
+use crate::forwarding::{Forwarding, nft, set};
 
 /// Connections to open and close while the daemon does not listen: four events each, of a kilobyte, are
 /// more than the eight megabytes that may wait.
@@ -97,7 +94,6 @@ fn assert_open(limiter: &Limiter, expected: &[(&str, usize)]) -> Result<()> {
 
 #[test]
 fn lost_events_leave_no_count() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut held = scene.fill(CLIENT)?;
@@ -129,7 +125,6 @@ fn lost_events_leave_no_count() -> Result<()> {
 #[test]
 fn forged_syns_are_no_events() -> Result<()> {
     const SYNS: u16 = 4000;
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     let _open = scene.fill(CLIENT)?;
@@ -166,7 +161,6 @@ fn forged_syns_are_no_events() -> Result<()> {
 /// Without events, looks count once a second, and the daemon says so.
 #[test]
 fn without_events_looks_count() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let host = &scene.forwarding.pair.server;
     set(host, "netfilter/nf_conntrack_events", "0")?;
@@ -200,7 +194,6 @@ fn without_events_looks_count() -> Result<()> {
 /// Where no rule has the kernel track anything, the daemon says so.
 #[test]
 fn nothing_tracked_is_told() -> Result<()> {
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     let server = Server::new(&forwarding.behind)?;
     let limiter = start(&forwarding.pair, &tracked("ipAddress"))?;
@@ -226,7 +219,6 @@ fn nothing_tracked_is_told() -> Result<()> {
 #[test]
 fn check_names_the_remedy() -> Result<()> {
     const TOLD: &str = "only connections of its own sockets count: with 'connections: tracked'";
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("limiter.yaml");

@@ -14,7 +14,6 @@ use super::{
     super::{AT_ONCE, CLIENT, LIMIT, PORT, SOON, policy},
     SERVER, Scene, assert_tracked,
 };
-use crate::take_turn;
 
 /// Connects with as many SYNs as that takes.
 fn connect_within(scene: &Scene, patience: Duration) -> Result<TcpStream> {
@@ -29,7 +28,6 @@ fn connect_within(scene: &Scene, patience: Duration) -> Result<TcpStream> {
 
 #[test]
 fn whoever_finds_no_room_is_told_so() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     scene.forwarding.pair.compute_checksums()?;
     let configuration = policy("ipAddress", ", deny: reset");
@@ -45,7 +43,6 @@ fn whoever_finds_no_room_is_told_so() -> Result<()> {
 
 #[test]
 fn whoever_waits_in_line_is_let_in_when_one_has_gone() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let configuration = policy("ipAddress", ", queue: {size: 8}");
     let limiter = scene.start(&format!("{configuration}connections: tracked\n"))?;

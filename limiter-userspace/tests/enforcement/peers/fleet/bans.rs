@@ -9,7 +9,6 @@ use std::{
 use anyhow::{Result, ensure};
 
 use super::{Fleet, PACE, bans_of, status, store, wait_for, wait_until};
-use crate::{share_turn, take_turn};
 
 /// How soon others must know.
 const SOON: Duration = Duration::from_secs(1);
@@ -21,7 +20,6 @@ const TIMED: usize = 100;
 /// one is lifted on all.
 #[test]
 fn a_ban_is_in_force_on_all_nodes_within_a_second() -> Result<()> {
-    let _turn = take_turn();
     let fleet = Fleet::start(&["a", "b", "c"])?;
     let [a, b, c] = &fleet.nodes[..] else {
         unreachable!()
@@ -87,7 +85,6 @@ fn a_ban_is_in_force_on_all_nodes_within_a_second() -> Result<()> {
 /// Many at once reach the others, too.
 #[test]
 fn a_thousand_bans_a_second_are_in_force_on_all_nodes() -> Result<()> {
-    let _turn = take_turn();
     let fleet = Fleet::start(&["a", "b"])?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
@@ -114,7 +111,6 @@ fn a_thousand_bans_a_second_are_in_force_on_all_nodes() -> Result<()> {
 /// A node hears what it missed when it is back: bans and liftings, its own included.
 #[test]
 fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = Fleet::start(&["a", "b"])?;
     let [a, b] = &mut fleet.nodes[..] else {
         unreachable!()
@@ -154,7 +150,6 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
 /// A store that begins empty is filled by the nodes, and is needed by none.
 #[test]
 fn a_store_that_was_lost_is_filled_again() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = Fleet::start(&["a", "b"])?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
@@ -204,7 +199,6 @@ fn a_store_that_was_lost_is_filled_again() -> Result<()> {
 /// Whoever can write to the store and has no key bans nobody and lifts nothing.
 #[test]
 fn forged_messages_do_nothing() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::start(&["a", "b"])?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
@@ -245,7 +239,6 @@ fn forged_messages_do_nothing() -> Result<()> {
 /// A ban that would lock a node out is refused there, and only there.
 #[test]
 fn a_ban_that_locks_a_node_out_is_refused_there() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::start(&["a", "b", "c"])?;
     let [a, b, c] = &fleet.nodes[..] else {
         unreachable!()

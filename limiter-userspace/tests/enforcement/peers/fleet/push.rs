@@ -16,7 +16,6 @@ use serde_json::Value;
 use testbed::{Limiter, Namespace};
 
 use super::{Fleet, PACE, PATIENCE, status, store, wait_until};
-use crate::share_turn;
 
 const ACCEPTS: &str = ", accept-policy: fleet.yaml";
 
@@ -114,7 +113,6 @@ fn ensure_untouched(fleet: &Fleet) -> Result<()> {
 /// all nodes have said what it changes.
 #[test]
 fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = start(&["a", "b", "c"])?;
     let dry = pushed(&fleet, &fleet.nodes[0], POLICY, &["--dry-run"])?;
     let shown = String::from_utf8(dry.stdout)?;
@@ -158,7 +156,6 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
 /// An operator confirms on whichever node, and takes back.
 #[test]
 fn a_policy_waits_to_be_confirmed() -> Result<()> {
-    let _turn = share_turn();
     let fleet = start(&["a", "b"])?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
@@ -257,7 +254,6 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
 /// No node takes what one node's guard is against, nor what is no policy for all.
 #[test]
 fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
-    let _turn = share_turn();
     let fleet = start(&["a", "b", "c"])?;
     let a = &fleet.nodes[0];
     // It would block node b itself.
@@ -303,7 +299,6 @@ fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
 /// starts anew.
 #[test]
 fn whoever_is_gone_all_go_back() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = start(&["a", "b"])?;
     // The command.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
@@ -356,7 +351,6 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
 /// Whoever writes to the store without the key pushes nothing, nor does who repeats what was said.
 #[test]
 fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = start(&["a", "b"])?;
     let other = POLICY.replace("Pushed", "Other");
     let key = "limiter:{edge}:push";
@@ -425,7 +419,6 @@ fn set_from(namespace: &Namespace, (key, field): (&str, &str), from: &PathBuf) -
 /// A node that takes no policies takes none, and is in nobody's way.
 #[test]
 fn a_node_that_takes_no_policies_takes_none() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::start(&["a", "b"])?;
     let a = &fleet.nodes[0];
     let done = pushed(&fleet, a, POLICY, &["--yes"])?;

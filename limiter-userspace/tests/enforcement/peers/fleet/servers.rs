@@ -20,10 +20,7 @@ use super::{
     store::{self, RIGHTS, Store},
     wait_for, wait_until,
 };
-use crate::{
-    peers::{program, succeed},
-    share_turn,
-};
+use crate::peers::{program, succeed};
 
 /// The address of all servers, which every node has a route to.
 pub(super) const ADDRESS: &str = "10.80.0.1";
@@ -129,7 +126,6 @@ fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limite
 /// there is none.
 #[test]
 fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
-    let _turn = share_turn();
     let store = place(2)?;
     let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
     let ports = [7_001, 7_002, 7_003];
@@ -162,7 +158,6 @@ fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
 /// The server dies, and the Sentinel has its replica take its place.
 #[test]
 fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
-    let _turn = share_turn();
     let store = place(2)?;
     let lines = format!("save \"\"\nrepl-diskless-sync-delay 0\nuser edge on >hush {RIGHTS}");
     let server = Server::start(&store, 7_101, false, &lines)?;

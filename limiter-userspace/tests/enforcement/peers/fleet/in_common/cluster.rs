@@ -15,13 +15,10 @@ use super::{
     wait_for_share,
     watch::Watch,
 };
-use crate::{
-    peers::fleet::{
-        Fleet, PACE,
-        cluster::{Cluster, ask, id, place},
-        configuration_at, servers, start, status, wait_until,
-    },
-    take_turn,
+use crate::peers::fleet::{
+    Fleet, PACE,
+    cluster::{Cluster, ask, id, place},
+    configuration_at, servers, start, status, wait_until,
 };
 
 /// The nodes' names, each with the server that has its letters. The first server also has all else of the fleet.
@@ -77,7 +74,6 @@ fn takes(node: &Limiter, server: usize) -> Result<Option<bool>> {
 /// Nodes share whichever servers have their letters. While one is stopped and then gone, all others share.
 #[test]
 fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
-    let _turn = take_turn();
     let (mut cluster, fleet) = begin()?;
     let [first, second, third] = &fleet.nodes[..] else {
         unreachable!("three nodes");
@@ -140,7 +136,6 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
 /// Letters of a node move to another server, and a replica takes the place of another node's.
 #[test]
 fn letters_follow_what_a_cluster_moves() -> Result<()> {
-    let _turn = take_turn();
     let (mut cluster, fleet) = begin()?;
     cluster.add_replica(&fleet.store, 2)?;
     let [_, second, third] = &fleet.nodes[..] else {

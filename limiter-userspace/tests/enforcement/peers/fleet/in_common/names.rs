@@ -11,13 +11,10 @@ use super::{
     owners::{NEARLY_ALL, packets},
     watch::{Budget, Watch},
 };
-use crate::{
-    peers::{
-        fleet::{Fleet, status, store, wait_until, write_secret},
-        program,
-        zones::query,
-    },
-    share_turn,
+use crate::peers::{
+    fleet::{Fleet, status, store, wait_until, write_secret},
+    program,
+    zones::query,
 };
 
 /// Limits by each kind of name, each on a name of its own. Three have an override for it, and no other would do. The names
@@ -80,7 +77,6 @@ fn flood(fleet: &Fleet, number: usize) -> Result<Flood> {
 /// A name of each kind gets nearly all that its limit says, at one node, at another and at both, and never more.
 #[test]
 fn a_name_has_one_budget_on_all_nodes() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a", "b"], &limits()?)?;
     let mut watch = Watch::begin(&fleet, &ALL_KINDS)?;
     let mut all_use = |what: &str| {
@@ -123,7 +119,6 @@ fn change_keys(fleet: &Fleet, keys: &[&str], times: usize) -> Result<()> {
 /// whole, but for the buckets of the new numbers, which are full. When all are reloaded, they share again.
 #[test]
 fn a_key_changes_within_the_budgets_of_names() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a", "b"], &limits()?)?;
     let old = fs::read_to_string(fleet.store.directory().join("fleet.key"))?;
     let have_one_policy = || {

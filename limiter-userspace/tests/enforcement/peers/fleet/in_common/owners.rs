@@ -11,12 +11,9 @@ use super::{
     DRAINED, Flood, wait_for_parts,
     watch::{Budget, Watch},
 };
-use crate::{
-    peers::{
-        fleet::{ARGUMENTS, Fleet, status, store, wait_until},
-        zones::query,
-    },
-    share_turn,
+use crate::peers::{
+    fleet::{ARGUMENTS, Fleet, status, store, wait_until},
+    zones::query,
 };
 
 /// Limits of all kinds of owners and costs. One owner's address has an override. One observes: what it would not drop is
@@ -101,7 +98,6 @@ fn hot_owners(status: &Value, limit: &str) -> u64 {
 /// An owner of each kind gets nearly all that its limit says, at one node, at another and at both, and never more.
 #[test]
 fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a", "b"], LIMITS)?;
     let mut watch = Watch::begin(&fleet, &ALL_KINDS)?;
     let mut all_use = |what: &str| {
@@ -130,7 +126,6 @@ fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
 /// begins empty: never is more admitted than the limit says.
 #[test]
 fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
     wait_for_parts(&fleet, "Each")?;
     // The first one's programs stay when its daemon is killed.

@@ -9,10 +9,7 @@ use super::{
     DRAINED, Flood, IN_THE_END, share, wait_for_parts, wait_for_share,
     watch::{Budget, Watch},
 };
-use crate::{
-    peers::fleet::{Fleet, PACE, configuration, status},
-    take_turn,
-};
+use crate::peers::fleet::{Fleet, PACE, configuration, status};
 
 pub(super) const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
@@ -35,7 +32,6 @@ fn rate(node: &Limiter) -> Result<u64> {
 /// again. Never is more admitted than the limit says.
 #[test]
 fn a_budget_in_common_is_never_exceeded() -> Result<()> {
-    let _turn = take_turn();
     let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
     let mut watch = Watch::begin(&fleet, &[ALL])?;
 
@@ -72,7 +68,6 @@ fn a_budget_in_common_is_never_exceeded() -> Result<()> {
 /// A limit whose rate changes is another budget: each node begins at its floor, and then has its part.
 #[test]
 fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
-    let _turn = take_turn();
     let all = ["a", "b"];
     let fleet = Fleet::with(&all, LIMITS)?;
     wait_for_parts(&fleet, "All")?;

@@ -8,16 +8,12 @@ use testbed::PinDirectory;
 use super::{
     HOLD, PATIENCE, POLICY, ensure_untouched, file, has_it, push, pushed, start, wait_for,
 };
-use crate::{
-    peers::fleet::{ARGUMENTS, wait_until},
-    take_turn,
-};
+use crate::peers::fleet::{ARGUMENTS, wait_until};
 
 /// Pinned programs go on with the policy that was pushed and not confirmed. The daemon that starts then has the
 /// old one, puts it in force in their place, and takes part in the next push.
 #[test]
 fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
-    let _turn = take_turn();
     let mut fleet = start(&["a", "b"])?;
     let pins = PinDirectory::new()?;
     let argument = pins.argument();

@@ -14,15 +14,12 @@ use limiter_fleet::{
 use testbed::Limiter;
 
 use super::{HASH, LIMITS, NEWS, known, wait_for};
-use crate::{
-    peers::fleet::{
-        configuration,
-        five::identity::{NEW, OLD, SAID},
-        start, status,
-        store::Store,
-        wait_until, write_secret,
-    },
-    share_turn,
+use crate::peers::fleet::{
+    configuration,
+    five::identity::{NEW, OLD, SAID},
+    start, status,
+    store::Store,
+    wait_until, write_secret,
 };
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -100,7 +97,6 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
 /// makes anybody known then, and what is sealed with it is neither believed nor anybody's trouble.
 #[test]
 fn a_key_changes_while_sources_are_known() -> Result<()> {
-    let _turn = share_turn();
     let store = Store::start(NAMES.len())?;
     let (a, b) = (begin(&store, "a", &[OLD])?, begin(&store, "b", &[OLD])?);
     let mut c = begin(&store, "c", &[OLD])?;

@@ -13,10 +13,7 @@ use testbed::{Frame, dns_cookie, dns_cookie_query};
 use super::{
     FLOOD, LIMITS, client, fleet, fleet_with, known, send_frames, shake_hands_at, wait_for,
 };
-use crate::{
-    peers::fleet::{Fleet, servers, store, write_secret},
-    take_turn,
-};
+use crate::peers::fleet::{Fleet, servers, store, write_secret};
 
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 
@@ -76,7 +73,6 @@ fn flood(fleet: &Fleet, number: usize, port: u16) -> Result<()> {
 /// another.
 #[test]
 fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
-    let _turn = take_turn();
     let fleet = fleet(&["a", "b"], "")?;
     add_ipv6(&fleet)?;
     let [a, b] = &fleet.nodes[..] else {
@@ -105,7 +101,6 @@ fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
 /// nobody on either.
 #[test]
 fn a_source_with_a_dns_cookie_is_served_first_on_all() -> Result<()> {
-    let _turn = take_turn();
     let directory = tempfile::tempdir()?;
     let secrets = directory.path().join("secrets");
     write_secret(&secrets, SECRET)?;
