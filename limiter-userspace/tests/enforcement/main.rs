@@ -10,7 +10,6 @@
 )]
 
 mod answers;
-mod automatic;
 mod built_in;
 mod connections;
 mod forwarding;
@@ -27,9 +26,14 @@ mod strategies;
 mod syn_cookies;
 mod tcp_states;
 
-use std::{net::IpAddr, path::Path, time::Duration};
+use std::{
+    net::IpAddr,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ipnet::IpNet;
 use testbed::{Count, Limiter, Pair, SERVER_INTERFACE, Sent};
 
@@ -45,6 +49,23 @@ const CLIENTS: [&str; 7] = [
 ];
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
+
+/// How long anything may take that a test waits for: on a machine with much else to do, only a
+/// failure takes so long.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The interval between looks at what a test waits for.
+const PACE: Duration = Duration::from_millis(50);
+
+/// Waits until something is so.
+fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begun = Instant::now();
+    while !is_so()? {
+        ensure!(begun.elapsed() < PATIENCE, "it does not become so");
+        thread::sleep(PACE);
+    }
+    Ok(())
+}
 
 fn pair() -> Result<Pair> {
     Pair::new(&networks(&CLIENTS)?, &networks(&SERVERS)?)

@@ -16,13 +16,13 @@ use super::{binary, names, server::Server, start, succeed};
 use crate::pair;
 
 /// The number of bytes that are uploaded.
-const UPLOAD: usize = 1_000_000;
+const UPLOAD: usize = 500_000;
 
 /// How fast it is sent at most: without TLS it would come at once, before anybody has read the name.
 const PACE: [&str; 2] = ["--limit-rate", "1M"];
 
 /// The limit drops packets of it, also if half of it came before the name was known.
-const LIMIT: &str = "cost: bytes, burst: 100k, count: 300k, period: 1s";
+const LIMIT: &str = "cost: bytes, burst: 50k, count: 300k, period: 1s";
 
 /// A server that takes uploads, by TLS, and by HTTP of both kinds.
 fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {

@@ -2,19 +2,19 @@
 
 use std::{
     fs::{self, File},
-    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
 
-use super::{Fleet, PACE, bans_of, status, store, wait_for, wait_until};
+use super::{Fleet, bans_of, status, store, wait_for, wait_until};
+use crate::wait;
 
 /// How soon others must know.
 const SOON: Duration = Duration::from_secs(1);
 
 /// How many bans are timed.
-const TIMED: usize = 100;
+const TIMED: usize = 30;
 
 /// A ban of each node reaches the others within a second, with its reason, origin and end; a lifted
 /// one is lifted on all.
@@ -171,27 +171,14 @@ fn a_store_that_was_lost_is_filled_again() -> Result<()> {
         "{:?} after the store was back, all was known",
         begun.elapsed()
     );
-    let deadline = Instant::now() + super::PATIENCE;
-    while fleet
-        .store
-        .command(&["hlen", "limiter:{edge}:bans"])?
-        .trim()
-        != "3"
-    {
-        ensure!(Instant::now() < deadline, "the store is not filled again");
-        thread::sleep(PACE);
-    }
+    let is_filled = || {
+        let bans = fleet.store.command(&["hlen", "limiter:{edge}:bans"])?;
+        Ok(bans.trim() == "3")
+    };
+    wait(is_filled)?;
     // It loses all while it runs, and the nodes find out.
     fleet.store.command(&["flushall"])?;
-    while fleet
-        .store
-        .command(&["hlen", "limiter:{edge}:bans"])?
-        .trim()
-        != "3"
-    {
-        ensure!(Instant::now() < deadline, "the store is not filled again");
-        thread::sleep(PACE);
-    }
+    wait(is_filled)?;
     ensure!(bans_of(a, "192.0.2.2")?.len() == 1 && bans_of(b, "192.0.2.2")?.len() == 1);
     fleet.stop()
 }

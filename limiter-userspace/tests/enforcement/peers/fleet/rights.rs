@@ -41,8 +41,8 @@ const COMMANDS: [&str; 10] = [
     "exec",
 ];
 
-/// For as long the log says nothing again.
-const QUIET: Duration = Duration::from_secs(3);
+/// For as long the log says nothing again: it is tried again several times.
+const QUIET: Duration = Duration::from_millis(1_500);
 
 /// How soon nodes share again once they may.
 const SOON: Duration = Duration::from_secs(5);

@@ -4,8 +4,6 @@ use std::{
     fs::{self, File},
     net::{SocketAddr, TcpStream},
     process::{Child, Stdio},
-    thread,
-    time::Instant,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,11 +14,14 @@ use nix::{
 use testbed::Limiter;
 
 use super::{
-    PACE, PASSES, PATIENCE, start,
+    PASSES, start,
     store::{self, RIGHTS, Store},
     wait_for, wait_until,
 };
-use crate::peers::{program, succeed};
+use crate::{
+    peers::{program, succeed},
+    wait,
+};
 
 /// The address of all servers, which every node has a route to.
 pub(super) const ADDRESS: &str = "10.80.0.1";
@@ -72,16 +73,6 @@ impl Drop for Server {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Waits until something is so.
-pub(super) fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so()? {
-        ensure!(Instant::now() < deadline, "it does not become so");
-        thread::sleep(PACE);
-    }
-    Ok(())
 }
 
 /// Links nodes to a namespace for servers.

@@ -12,10 +12,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use limiter_userspace::protocol::Request;
 use serde_json::Value;
 use testbed::{Connector, Frame, Limiter, Listener, Load};
 
-use super::{Fleet, PACE, PATIENCE, configuration, start, status, store, wait_until};
+use super::{Fleet, PACE, PATIENCE, ask, configuration, start, status, store, wait_until};
 
 /// Half of the bucket is for sources that somebody knows.
 const LIMITS: &str = "standing: {capacity: 4096}
@@ -91,9 +92,8 @@ fn client(last: u8) -> String {
 
 /// Returns what a node knows of an address.
 fn known(node: &Limiter, address: &str) -> Result<Value> {
-    Ok(serde_json::from_str(
-        &node.show(&["known", address, "--json"])?,
-    )?)
+    let address = address.parse()?;
+    ask(node, Request::KnownSource { address })
 }
 
 /// Waits until a node knows an address so; returns how long that took.
@@ -298,18 +298,11 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
 
 /// Waits until the store has slots of both nodes.
 fn wait_for_slots(fleet: &Fleet) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    crate::wait(|| {
         let fields = fleet.store.command(&["hkeys", HASH])?;
-        if ["a ", "b "]
-            .iter()
-            .all(|node| fields.lines().any(|field| field.starts_with(node)))
-        {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "no slots: {fields}");
-        thread::sleep(PACE);
-    }
+        let has_slot = |node| fields.lines().any(|field| field.starts_with(node));
+        Ok(["a ", "b "].into_iter().all(has_slot))
+    })
 }
 
 /// Whoever can write to the store and has no key makes nobody known, and lengthens nothing by repeating.

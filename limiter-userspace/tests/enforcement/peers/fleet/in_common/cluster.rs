@@ -49,7 +49,7 @@ fn begin() -> Result<(Cluster, Fleet)> {
         wait_until(node, |status| status["connected"] == true)?;
     }
     for (name, server) in NODES {
-        servers::wait(|| has_letters_of(&fleet, server, name))?;
+        crate::wait(|| has_letters_of(&fleet, server, name))?;
     }
     Ok((cluster, fleet))
 }
@@ -111,7 +111,7 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
         wait_for_share(first, its_two_thirds)?
     );
     watch.wait_for_use(&fleet, 95..=100)?;
-    servers::wait(|| Ok(takes(first, 2)? == Some(false)))?;
+    crate::wait(|| Ok(takes(first, 2)? == Some(false)))?;
     cluster.kill(2);
     others.stop()?;
     let others = Flood::of(&fleet, 2)?;
@@ -128,7 +128,7 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
         wait_for_share(third, nearly_all)?
     );
     watch.wait_for_use(&fleet, 95..=100)?;
-    servers::wait(|| Ok(takes(third, 0)? == Some(true) && takes(third, 1)? == Some(true)))?;
+    crate::wait(|| Ok(takes(third, 0)? == Some(true) && takes(third, 1)? == Some(true)))?;
     flood.stop()?;
     fleet.stop()
 }
@@ -161,7 +161,7 @@ fn letters_follow_what_a_cluster_moves() -> Result<()> {
     let killed = Instant::now();
     cluster.kill(2);
     let role = || Ok(ask(&fleet.store, 3, &["ROLE"])?.starts_with("master"));
-    servers::wait(role)?;
+    crate::wait(role)?;
     println!("the replica took its place after {:?}", killed.elapsed());
     let less = had_less(third, killed)?;
     println!("the third had less than nearly all until {less:?} after its server died");

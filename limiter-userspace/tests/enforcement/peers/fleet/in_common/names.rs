@@ -63,12 +63,11 @@ fn flood(fleet: &Fleet, number: usize) -> Result<Flood> {
     // Each node gets questions for other names of a domain, and other new names.
     let [of_domain, of_pair, of_subscriber] =
         ["domain", "pair", "subscriber"].map(|domain| format!("on{number}.{domain}.test"));
+    let same = [&of_domain, "www.question.test", &of_pair, &of_subscriber].map(ask);
+    let same = same.into_iter().collect::<Result<Vec<_>>>()?;
     let mut frames = Vec::new();
     for name in 0..NEW_NAMES {
-        frames.push(ask(&of_domain)?);
-        frames.push(ask("www.question.test")?);
-        frames.push(ask(&of_pair)?);
-        frames.push(ask(&of_subscriber)?);
+        frames.extend(same.iter().cloned());
         frames.push(ask(&format!("{name}.on{number}.new.test"))?);
     }
     Flood::with(fleet, number, frames)
