@@ -108,7 +108,7 @@ fn tests() -> Result<TestResults> {
         .args(workspace::HOST_PACKAGES)
         .arg("--no-fail-fast")
         // Tests with daemons mostly wait.
-        .env("RUST_TEST_THREADS", (2 * cpus).to_string())
+        .env("RUST_TEST_THREADS", (3 * cpus).to_string())
         .stdout(Stdio::piped());
     let cannot_run = format!("cannot run {}", shown(&cargo));
     let mut child = cargo.spawn().context(cannot_run)?;

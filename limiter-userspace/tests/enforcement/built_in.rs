@@ -12,7 +12,7 @@ use crate::{Rate, assert_exact, pair, server_for, start};
 
 const PORT: u16 = 7000;
 const PAYLOAD: usize = 958;
-const DURATION: Duration = Duration::from_millis(1200);
+const DURATION: Duration = Duration::from_millis(500);
 
 /// Returns the length of a frame: Ethernet, IP and UDP headers and the payload, in bytes.
 fn frame_length(ipv4: bool) -> u64 {

@@ -19,7 +19,6 @@ use std::{
     net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -28,7 +27,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use testbed::{Limiter, Namespace, Pair, PinDirectory, SERVER_INTERFACE};
 
 use self::soak::kind::Kind;
-use crate::{pair, server_for};
+pub(crate) use self::soak::stack_count;
+use crate::{PATIENCE, pair, server_for, wait};
 
 const PORT: u16 = 7001;
 
@@ -37,10 +37,6 @@ const LIMIT: usize = 3;
 
 /// Below the second after which a refused client would send its SYN again.
 const AT_ONCE: Duration = Duration::from_millis(700);
-
-/// How long a count may take to follow, looks at the kernel's list included: those of a debug build on a
-/// busy machine take a while, and the pauses between them twenty times as long.
-const SOON: Duration = Duration::from_secs(30);
 
 const CLIENT: &str = "10.77.0.2";
 const CLIENT_V6: &str = "fd77:1:1::1";
@@ -128,7 +124,7 @@ fn assert_full(pair: &Pair, from: &str) -> Result<()> {
 
 /// Fails unless one more connection is let in soon.
 fn assert_room(pair: &Pair, server: &Server, from: &str) -> Result<(TcpStream, TcpStream)> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let opened = connect(pair, from).and_then(|client| Ok((client, server.accept()?)));
         match opened {
@@ -152,16 +148,8 @@ fn counted(limiter: &Limiter) -> Result<u64> {
 
 /// Fails unless so many are counted soon.
 fn assert_counted(limiter: &Limiter, expected: u64) -> Result<()> {
-    let end = Instant::now() + SOON;
-    while counted(limiter)? != expected {
-        ensure!(
-            Instant::now() < end,
-            "{} are counted, not {expected}",
-            counted(limiter)?
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    let is_so = wait(|| Ok(counted(limiter)? == expected));
+    is_so.with_context(|| format!("{expected} are not counted"))
 }
 
 #[test]
@@ -336,7 +324,7 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
 
     limiter.configure(&policy("total", ""))?;
     limiter.show(&["reload"])?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     while connect(&pair, CLIENT_V6).is_ok() {
         let _ = server.accept();
         ensure!(
@@ -346,7 +334,7 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
     }
     limiter.configure(&policy("ipAddress", ""))?;
     limiter.show(&["reload"])?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     assert_room(&pair, &server, CLIENT_V6)?;
     // Nobody counts anew what a killed daemon has not.
     while let Ok(client) = connect(&pair, CLIENT) {

@@ -32,7 +32,7 @@ fn are_counted_whole() -> Result<()> {
         let sink = UdpSink::new(&pair.server, PORT)?;
         let destination = SocketAddr::new(server_for(client)?, PORT);
         let sent = UdpSource::new(&pair.client, client, destination)?
-            .send(Load::saturating(Duration::from_millis(1_200)), PAYLOAD)?;
+            .send(Load::saturating(Duration::from_millis(500)), PAYLOAD)?;
         let status = limiter.status()?;
         let arrived = sink.finish()?.of(client);
         let frame = (PAYLOAD + headers) as u64;

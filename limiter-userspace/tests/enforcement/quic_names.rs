@@ -90,16 +90,8 @@ impl<'p> Scene<'p> {
 
 /// Waits until so many QUIC flows got names.
 fn wait_for_names(limiter: &Limiter, named: u64) -> Result<()> {
-    let until = Instant::now() + Duration::from_secs(5);
-    loop {
-        let status = limiter.status()?;
-        let found = status["server_names"]["quic"]["named"].as_u64();
-        if found == Some(named) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < until, "{named} names: {status:#}");
-        thread::sleep(Duration::from_millis(20));
-    }
+    let is_so = || Ok(limiter.status()?["server_names"]["quic"]["named"] == named);
+    crate::wait(is_so).with_context(|| format!("not {named} names"))
 }
 
 /// Returns the datagrams of a hello for a name: of one if all fits, or of two, of which the second has the name.
@@ -208,9 +200,12 @@ fn a_flow_keeps_its_name_when_the_policy_changes() -> Result<()> {
     ensure!(scene.send_ten(&client)? == 10);
     limiter.configure(&limit("b.example", ""))?;
     limiter.show(&["reload"])?;
-    // Until it is written down again.
-    thread::sleep(Duration::from_millis(500));
-    ensure!(scene.send_ten(&client)? == BURST);
+    // Until it is written down again: then one token is spent.
+    crate::wait(|| {
+        client.send(b"\x40 as if it were encrypted")?;
+        Ok(limiter.status()?["limits"]["B"]["passed_packets"] == 1)
+    })?;
+    ensure!(scene.send_ten(&client)? == BURST - 1);
     ensure!(limiter.stop()?.success());
     Ok(())
 }

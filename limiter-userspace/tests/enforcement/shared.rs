@@ -15,7 +15,7 @@ use testbed::{
 use crate::{Rate, Window, assert_exact, pair, server_for, start};
 
 const PORT: u16 = 7000;
-const DURATION: Duration = Duration::from_millis(1500);
+const DURATION: Duration = Duration::from_millis(800);
 
 /// Sends from all clients at once, each at its load.
 fn send(pair: &Pair, clients: &[(&str, Load)]) -> Result<(Tally, Vec<Sent>)> {

@@ -26,7 +26,7 @@ use testbed::{
     Sent,
 };
 
-use crate::{pair, server_for};
+use crate::{PATIENCE, pair, server_for};
 
 const PORT: u16 = 7001;
 
@@ -34,7 +34,7 @@ const PORT: u16 = 7001;
 const BACKLOG: i32 = 16;
 
 /// Connections of each family for each setting.
-const CONNECTIONS: usize = 20;
+const CONNECTIONS: usize = 10;
 
 /// What each client sends and gets back; some send the large one.
 const SMALL: usize = 3000;
@@ -234,7 +234,7 @@ fn connect(
         Ok(TcpStream::from(socket))
     })?;
     let took = begun.elapsed();
-    connection.set_read_timeout(Some(Duration::from_secs(20)))?;
+    connection.set_read_timeout(Some(PATIENCE))?;
     let port = connection.local_addr()?.port();
     // While it is open, `ss` shows its options.
     connection.write_all(&[7])?;

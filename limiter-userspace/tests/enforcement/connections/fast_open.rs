@@ -12,11 +12,11 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::{Namespace, Pair};
 
 use super::{
-    CLIENT, Kind, LIMIT, SOON, Server, assert_counted, counted,
+    CLIENT, Kind, LIMIT, PATIENCE, Server, assert_counted, counted,
     soak::{allow_all, listed},
     start,
 };
-use crate::{pair, syn_cookies::set};
+use crate::{pair, syn_cookies::set, wait};
 
 fn nft(namespace: &Namespace, rules: &str) -> Result<()> {
     let output = namespace.command("nft").arg(rules).output()?;
@@ -59,7 +59,7 @@ fn prepare() -> Result<(Pair, Server, String)> {
     let pair = pair()?;
     allow_all(&pair)?;
     let server = Kind::FastOpen.serve(&pair.server)?.context("a listener")?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     while !has_cookie(&pair.client)? {
         ensure!(Instant::now() < end, "the client has got no cookie");
         drop((Kind::FastOpen.connect(&pair, CLIENT)?, server.accept()?));
@@ -98,11 +98,7 @@ fn what_opens_fast_counts_once_its_handshake_has_ended() -> Result<()> {
     hear(&pair)?;
     // Both ends repeat what the client has not heard. The limit's become connections, and perhaps one more
     // whose last ACK comes at the same moment as another's.
-    let end = Instant::now() + SOON;
-    while counted(&limiter)? < LIMIT as u64 {
-        ensure!(Instant::now() < end, "{} are counted", counted(&limiter)?);
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait(|| Ok(counted(&limiter)? >= LIMIT as u64))?;
     // As long as it takes to repeat them once more.
     thread::sleep(Duration::from_secs(2));
     let open_now = listed(&pair.server)?;
@@ -158,19 +154,10 @@ fn what_opens_fast_and_never_ends_its_handshake_leaves_no_count() -> Result<()> 
             _ => drop(served(serving)?),
         }
     }
-    let end = Instant::now() + 3 * SOON;
-    loop {
-        let (counted, listed) = (counted(&limiter)?, listed(&pair.server)?);
-        let beginning = beginning(&pair.server)?;
-        if beginning == 0 && listed == 0 && counted == 0 {
-            break;
-        }
-        ensure!(
-            Instant::now() < end,
-            "{counted} counted, {listed} listed, {beginning} begun"
-        );
-        thread::sleep(Duration::from_millis(200));
-    }
+    wait(|| {
+        let all = [counted(&limiter)?, listed(&pair.server)?];
+        Ok(all == [0, 0] && beginning(&pair.server)? == 0)
+    })?;
     hear(&pair)?;
     drop(waits);
     let _open = (Kind::FastOpen.connect(&pair, CLIENT)?, server.accept()?);

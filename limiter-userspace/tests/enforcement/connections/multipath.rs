@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use testbed::{Limiter, Namespace, Pair};
 
 use super::{
-    CLIENT, Kind, LIMIT, SOON, Server, assert_counted,
+    CLIENT, Kind, LIMIT, PATIENCE, Server, assert_counted,
     soak::{add_subflows, allow_all, listed, stack_count},
     start,
 };
@@ -52,7 +52,7 @@ fn each_subflow_counts_for_the_address_that_it_comes_from() -> Result<()> {
     let mut held = Vec::new();
     for number in 0..LIMIT {
         held.push(open(&pair, &server)?);
-        let end = Instant::now() + SOON;
+        let end = Instant::now() + PATIENCE;
         while number == 0 && joined(&pair.server)? == 0 {
             ensure!(Instant::now() < end, "there is no second subflow");
             thread::yield_now();
@@ -63,7 +63,7 @@ fn each_subflow_counts_for_the_address_that_it_comes_from() -> Result<()> {
     ensure!(listed(&pair.server)? == LIMIT as u64 + 1);
     ensure!(open_by(&limiter, CLIENT)? == LIMIT as u64);
     ensure!(open_by(&limiter, SECOND)? == 1);
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     while limiter.status()?["reasons"]["too_many_connections"].as_u64() < Some(1) {
         ensure!(Instant::now() < end, "no subflow is refused");
         thread::yield_now();

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{Limiter, Pair};
 
-use super::{PORT, SOON, Server, connect, start};
+use super::{PATIENCE, PORT, Server, connect, start};
 use crate::pair;
 
 /// One who hoards.
@@ -43,7 +43,7 @@ fn asked(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
 /// Fails unless these are listed soon: limit, owner, open and at most.
 #[track_caller]
 pub(super) fn assert_listed(limiter: &Limiter, arguments: &[&str], expected: &Value) -> Result<()> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let told = asked(limiter, arguments)?;
         let owners = told["owners"].as_array().context("no owners")?.iter();
@@ -186,7 +186,7 @@ fn of_many_owners_those_with_the_most_are_told() -> Result<()> {
         all.extend(open(&pair, &server, &from, 1)?);
     }
     all.extend(open(&pair, &server, OTHER, 2)?);
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let told = asked(&limiter, &["-n", "160"])?;
         let owners = told["owners"].as_array().context("no owners")?;

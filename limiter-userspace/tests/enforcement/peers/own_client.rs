@@ -130,6 +130,22 @@ impl<'p> Connection<'p> {
         Ok(())
     }
 
+    /// Sends bytes as every client does.
+    pub(super) fn ask(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.stream.write_all(bytes)?)
+    }
+
+    /// Returns whether the server has said anything by now.
+    pub(super) fn has_answer(&self) -> Result<bool> {
+        self.stream.set_nonblocking(true)?;
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        match peeked {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            peeked => Ok(peeked? > 0),
+        }
+    }
+
     /// Sends bytes as every client does; returns whether the server says anything.
     pub(super) fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
         Ok(!self.answer(bytes)?.is_empty())
@@ -137,7 +153,7 @@ impl<'p> Connection<'p> {
 
     /// Sends bytes as every client does; returns what the server says.
     pub(super) fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
-        self.stream.write_all(bytes)?;
+        self.ask(bytes)?;
         let mut answer = vec![0; 4096];
         match self.stream.read(&mut answer) {
             Ok(length) => answer.truncate(length),

@@ -4,7 +4,6 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{IpAddr, SocketAddr, TcpStream},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -13,7 +12,7 @@ use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE};
 
 use super::{binary, names, server::Server, start, succeed};
-use crate::pair;
+use crate::{PATIENCE, pair, wait};
 
 /// The number of bytes that are uploaded.
 const UPLOAD: usize = 500_000;
@@ -220,7 +219,7 @@ fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
 fn connect(pair: &Pair) -> Result<TcpStream> {
     let address: SocketAddr = "10.77.0.1:80".parse()?;
     let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     Ok(stream)
 }
 
@@ -258,16 +257,16 @@ fn names_outlive_the_daemon() -> Result<()> {
     let mut limiter = Limiter::start(binary(), &pair.server, configuration, &arguments)?;
     let mut old = connect(&pair)?;
     ask(&mut old, "b.example")?;
-    thread::sleep(Duration::from_millis(500));
+    wait(|| Ok(limiter.status()?["server_names"]["named"] == 1))?;
     limiter.kill()?;
     ensure!(asked_ten_times(&limiter, &mut old)? >= 10);
     let mut new = connect(&pair)?;
     ask(&mut new, "b.example")?;
     ensure!(asked_ten_times(&limiter, &mut new)? == 0);
     limiter.restart()?;
-    thread::sleep(Duration::from_millis(500));
     for stream in [&mut old, &mut new] {
-        ensure!(asked_ten_times(&limiter, stream)? >= 10);
+        // Until it is written down again, or read.
+        wait(|| Ok(asked_ten_times(&limiter, stream)? >= 10))?;
     }
     ensure!(limiter.stop()?.success());
     Ok(())
@@ -315,10 +314,8 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
     ensure!(counted(&limiter, "B")? == [0, 0]);
     limiter.configure(&configuration("b.example"))?;
     limiter.show(&["reload"])?;
-    // Until it is written down again.
-    thread::sleep(Duration::from_millis(500));
-    // Another name in the same connection changes nothing.
-    ensure!(asked_ten_times(&limiter, &mut stream)? >= 10);
+    // Another name in the same connection changes nothing, once its own is written down again.
+    wait(|| Ok(asked_ten_times(&limiter, &mut stream)? >= 10))?;
     ensure!(limiter.stop()?.success());
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,7 +14,7 @@ use super::{
     AT_ONCE, Asked, LARGE, MANY, Options, PORT, SMALL, clients, cookies_only, counted, serve, set,
     start_with, visit, wait_for_scale,
 };
-use crate::{pair, server_for};
+use crate::{pair, server_for, wait};
 
 /// Both ends mean the same from one connection to the next, whatever settings become meanwhile; and
 /// connections that there are go on.
@@ -101,14 +101,8 @@ fn no_scale_is_promised_that_something_else_decides_on() -> Result<()> {
     for (change, is_scaled) in [("add", false), ("del", true)] {
         pair.server
             .ip(&[&["route", change][..], &bounding].concat())?;
-        let begun = Instant::now();
-        while scaled()? != is_scaled {
-            ensure!(
-                begun.elapsed() < Duration::from_secs(12),
-                "{change}: nothing changes"
-            );
-            thread::sleep(Duration::from_millis(200));
-        }
+        wait(|| Ok(scaled()? == is_scaled))
+            .with_context(|| format!("{change}: nothing changes"))?;
     }
     let log = limiter.log()?;
     ensure!(

@@ -18,10 +18,13 @@ use socket2::Socket;
 use testbed::{Limiter, PinDirectory};
 
 use super::{
-    AT_ONCE, CLIENT, CLIENT_V6, LIMIT, PORT, SOON, Server, assert_counted, connect_to, counted,
+    AT_ONCE, CLIENT, CLIENT_V6, LIMIT, PATIENCE, PORT, Server, assert_counted, connect_to, counted,
     policy, start, start_with,
 };
-use crate::forwarding::{Forwarding, nft};
+use crate::{
+    PACE,
+    forwarding::{Forwarding, nft},
+};
 
 /// The server behind the host, by the clients' addresses.
 const SERVER: &str = "10.99.0.2";
@@ -92,7 +95,7 @@ impl Scene {
 
     /// Fails unless one more connection is let in soon.
     fn assert_room(&self, from: &str) -> Result<(TcpStream, TcpStream)> {
-        let end = Instant::now() + SOON;
+        let end = Instant::now() + PATIENCE;
         loop {
             match self.open(from) {
                 Ok(open) => return Ok(open),
@@ -105,7 +108,7 @@ impl Scene {
 
 /// Fails unless so many are counted soon, none of them by a socket.
 fn assert_tracked(limiter: &Limiter, expected: u64) -> Result<()> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let status = limiter.status()?;
         let connections = &status["connections"];
@@ -117,7 +120,7 @@ fn assert_tracked(limiter: &Limiter, expected: u64) -> Result<()> {
             Instant::now() < end,
             "{counted:?} are counted, {tracked:?} of them forwarded, not {expected}"
         );
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(PACE);
     }
 }
 
@@ -259,7 +262,7 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
 
     limiter.configure(&tracked("total"))?;
     limiter.show(&["reload"])?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     while scene.connect(CLIENT_V6).is_ok() {
         let _ = scene.server.accept();
         ensure!(

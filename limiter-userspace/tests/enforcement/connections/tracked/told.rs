@@ -10,10 +10,13 @@ use nix::sys::signal::Signal;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender};
 
 use super::{
-    super::{CLIENT, LIMIT, PORT, SOON, Server, policy, start},
+    super::{CLIENT, LIMIT, PATIENCE, PORT, Server, policy, start},
     SERVER, Scene, TRACK, assert_tracked, tracked,
 };
-use crate::forwarding::{Forwarding, nft, set};
+use crate::{
+    forwarding::{Forwarding, nft, set},
+    wait,
+};
 
 /// Connections to open and close while the daemon does not listen: four events each, of a kilobyte, are
 /// more than the eight megabytes that may wait.
@@ -32,19 +35,13 @@ fn trouble(limiter: &Limiter, which: &str) -> Result<Option<String>> {
 }
 
 fn await_trouble(limiter: &Limiter, which: &str, expected: Option<&str>) -> Result<()> {
-    let end = Instant::now() + SOON;
-    loop {
-        let told = trouble(limiter, which)?;
-        let is_so = match (&told, expected) {
+    let is_so = || {
+        Ok(match (trouble(limiter, which)?, expected) {
             (Some(told), Some(expected)) => told.contains(expected),
             (told, expected) => told.is_none() && expected.is_none(),
-        };
-        if is_so {
-            return Ok(());
-        }
-        ensure!(Instant::now() < end, "{told:?}, not {expected:?}");
-        thread::sleep(Duration::from_millis(50));
-    }
+        })
+    };
+    wait(is_so).with_context(|| format!("not {expected:?}"))
 }
 
 /// The daemon's socket for events, which is alone in its namespace.
@@ -76,7 +73,7 @@ impl EventSocket {
 
 /// Fails unless addresses soon have so many open.
 fn assert_open(limiter: &Limiter, expected: &[(&str, usize)]) -> Result<()> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let mut found = Vec::new();
         for (address, _) in expected {
