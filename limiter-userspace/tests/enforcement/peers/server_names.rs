@@ -152,8 +152,11 @@ fn one_name_is_slowed_and_another_is_not() -> Result<()> {
                 server,
             };
             client.is_free(limit, "https://a.example", &[])?;
-            client.is_free(limit, "https://b.example", &["--tls-max", "1.2"])?;
             client.is_slowed(limit, "https://x.b.example", &["--http1.1"])?;
+            if mode == "generic" {
+                continue;
+            }
+            client.is_free(limit, "https://b.example", &["--tls-max", "1.2"])?;
             client.is_slowed(limit, "https://X.B.Example", &["--tls-max", "1.2"])?;
             client.is_free(limit, "http://a.example", &[])?;
             client.is_slowed(limit, "http://only.example", &[])?;

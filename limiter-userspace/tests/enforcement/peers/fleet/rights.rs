@@ -21,8 +21,8 @@ use super::{
 const LIMITS: &str = "standing: {capacity: 4096}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 50%}}
-  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
-        count: 4000, period: 1s}";
+  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 5000,
+        count: 1000, period: 1s}";
 
 /// The keys of a user from before known sources were shared, and letters had names of their own in braces.
 const OLD_KEYS: [&str; 6] = ["bans", "news", "nodes", "push", "answers", "letters:*"];

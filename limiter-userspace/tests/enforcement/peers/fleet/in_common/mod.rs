@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Thrice as many packets a second as the fleet admits.
-const FLOOD: NonZeroU32 = NonZeroU32::new(12_000).unwrap();
+const FLOOD: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
 
 /// After this time no bucket has more left than what comes back.
 const DRAINED: Duration = Duration::from_secs(4);

@@ -22,31 +22,31 @@ use crate::peers::{
 const LIMITS: &str = "zones: [new.test]
 subscribers: {7: [192.0.2.0/24], 8: [192.0.2.0/28]}
 overrides:
-  - Domains: {ids: [{id: domain.test}], burst: 5000, count: 1000, period: 1s}
-  - Pairs: {ids: [{id: '192.0.2.77:pair.test'}], burst: 5000, count: 1000, period: 1s}
-  - Subscribers: {ids: [{id: '7:subscriber.test'}], burst: 5000, count: 1000, period: 1s}
+  - Domains: {ids: [{id: domain.test}], burst: 1250, count: 250, period: 1s}
+  - Pairs: {ids: [{id: '192.0.2.77:pair.test'}], burst: 1250, count: 250, period: 1s}
+  - Subscribers: {ids: [{id: '7:subscriber.test'}], burst: 1250, count: 250, period: 1s}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
-  Domains: {id: domain, cost: packets, match: {dns-name: '*.domain.test'}, scope: fleet, burst: 500, count: 100,
+  Domains: {id: domain, cost: packets, match: {dns-name: '*.domain.test'}, scope: fleet, burst: 125, count: 25,
          period: 1s}
-  Questions: {id: question, cost: packets, match: {dns-name: www.question.test}, scope: fleet, burst: 5000, count: 1000,
+  Questions: {id: question, cost: packets, match: {dns-name: www.question.test}, scope: fleet, burst: 1250, count: 250,
          period: 1s}
-  Pairs: {id: [ipAddress, domain], cost: packets, match: {dns-name: '*.pair.test'}, scope: fleet, burst: 500, count: 100,
+  Pairs: {id: [ipAddress, domain], cost: packets, match: {dns-name: '*.pair.test'}, scope: fleet, burst: 125, count: 25,
          period: 1s}
   Subscribers: {id: [regId, domain], cost: packets, match: {dns-name: '*.subscriber.test'}, scope: fleet, burst: 500,
          count: 100, period: 1s}
-  News: {id: zone, cost: new-names, scope: fleet, burst: 5000, count: 1000, period: 1s}";
+  News: {id: zone, cost: new-names, scope: fleet, burst: 1250, count: 250, period: 1s}";
 
 const ALL_KINDS: [Budget; 5] = [
-    packets("Domains", 1_000),
-    packets("Questions", 1_000),
-    packets("Pairs", 1_000),
-    packets("Subscribers", 1_000),
-    packets("News", 1_000),
+    packets("Domains", 250),
+    packets("Questions", 250),
+    packets("Pairs", 250),
+    packets("Subscribers", 250),
+    packets("News", 250),
 ];
 
 /// So many names that nobody asks for one again before the flood ends.
-const NEW_NAMES: u32 = 60_000;
+const NEW_NAMES: u32 = 40_000;
 
 fn limits() -> Result<String> {
     let list = program::public_suffixes()?;
@@ -99,7 +99,7 @@ const NEW: &str = "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f504132231
 const READ: &str = "the fleet's keys are those in the file";
 const BEFORE: &str = "limits in common number names by the key of before";
 
-const OF_NAMES: [Budget; 2] = [packets("Domains", 1_000), packets("Questions", 1_000)];
+const OF_NAMES: [Budget; 2] = [packets("Domains", 250), packets("Questions", 250)];
 
 /// Puts these keys into the file of all nodes, and waits until all have read it, which happens for the `times`th time.
 fn change_keys(fleet: &Fleet, keys: &[&str], times: usize) -> Result<()> {

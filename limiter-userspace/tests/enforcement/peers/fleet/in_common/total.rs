@@ -10,13 +10,13 @@ use crate::peers::fleet::{Fleet, configuration, status};
 
 pub(super) const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
-  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
-        count: 4000, period: 1s}";
+  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 5000,
+        count: 1000, period: 1s}";
 
 pub(super) const ALL: Budget = Budget {
     limit: "All",
     passed: "passed_packets",
-    rate: 4_000,
+    rate: 1_000,
 };
 
 /// Returns the rate of a node's share, in tokens a second.
@@ -31,7 +31,7 @@ fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
     let all = ["a", "b"];
     let fleet = Fleet::with(&all, LIMITS)?;
     wait_for_parts(&fleet, "All")?;
-    let changed = LIMITS.replace("count: 4000", "count: 8000");
+    let changed = LIMITS.replace("count: 1000", "count: 2000");
     let begun = Instant::now();
     for (number, (node, name)) in (1..).zip(fleet.nodes.iter().zip(all)) {
         node.configure(&configuration(
@@ -44,11 +44,11 @@ fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
         node.show(&["reload"])?;
         let rate = rate(node)?;
         println!("just after the reload of {name}, its rate was {rate}");
-        ensure!(rate <= 4_000, "{rate}");
+        ensure!(rate <= 1_000, "{rate}");
     }
     // Half of the new rate: the floor before may be over by now.
     for node in &fleet.nodes {
-        crate::wait(|| Ok((3_990..=4_000).contains(&rate(node)?)))?;
+        crate::wait(|| Ok((990..=1_000).contains(&rate(node)?)))?;
         ensure!(share(&status(node)?) >= 499);
     }
     println!("each had its half {:?} after the change", begun.elapsed());
