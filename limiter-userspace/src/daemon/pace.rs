@@ -21,7 +21,7 @@ pub(super) fn cpu_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// What a look costs that goes on in several threads.
+/// The cost of a look that goes on in several threads.
 pub(super) struct Cost {
     began: Instant,
     cpu_before: Duration,
@@ -35,8 +35,8 @@ impl Cost {
         }
     }
 
-    /// Returns the CPU time of the process since then: what else it does meanwhile is a part of that, but
-    /// never more than the look has taken.
+    /// Returns the CPU time of the process since then, which contains its other work; at most the time that
+    /// the look has taken.
     pub(super) fn so_far(&self) -> Duration {
         let cpu = process_time().saturating_sub(self.cpu_before);
         cpu.min(self.began.elapsed())

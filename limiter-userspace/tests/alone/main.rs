@@ -1,4 +1,4 @@
-//! What measures the machine itself, so that nothing else may run beside it: real traffic between two
-//! namespaces, through the program in native mode. Needs root.
+//! Tests that measure the machine itself, so that no other test may run beside them: real traffic between
+//! two namespaces, through the program in native mode. Needs root.
 
 mod automatic;

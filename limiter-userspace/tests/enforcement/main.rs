@@ -50,14 +50,13 @@ const CLIENTS: [&str; 7] = [
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
 
-/// How long anything may take that a test waits for: on a machine with much else to do, only a
-/// failure takes so long.
+/// How long a test waits for an event: also on a busy machine, only a failure takes so long.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The interval between looks at what a test waits for.
+/// The interval between two looks while a test waits.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Waits until something is so.
+/// Looks until something is so.
 fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     let begun = Instant::now();
     while !is_so()? {

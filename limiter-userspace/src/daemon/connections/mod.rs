@@ -103,7 +103,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         }
         if (wanted.counts || wanted.charges) && Instant::now() >= next {
             // The first order of a policy has the kernel verify a program: no connection should wait for that,
-            // and it says nothing of what the next look costs.
+            // and it says nothing of the next look's cost.
             let prepare = ConnectionOrder::closed(cookie::OF_NONE);
             let prepared = carry_out(daemon, wanted.generation, &[prepare]).await;
             let cost = Cost::begin();

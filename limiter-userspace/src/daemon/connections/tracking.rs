@@ -69,7 +69,7 @@ pub(super) struct Tracking {
     /// This host's addresses: connections with them have sockets. `None`: they are not known yet.
     own: Option<HashSet<IpAddr>>,
     known: Known,
-    /// What the last look cost.
+    /// The cost of the last look.
     cost: Duration,
 }
 

@@ -17,8 +17,8 @@ use crate::{pair, wait};
 /// Longer than it takes to read a name.
 const SOON: Duration = Duration::from_millis(300);
 
-/// How many segments of a client are dropped before it is seen whether any has got through: it sends what
-/// is lost again and again.
+/// How many segments of a client are dropped before the test looks for an answer: the client sends lost
+/// segments again and again.
 const DROPPED: u64 = 3;
 
 /// Returns how many connections have got a name.

@@ -17,7 +17,7 @@ use crate::{PATIENCE, pair, wait};
 
 const FILE: (&str, usize) = ("small", 100);
 
-/// More datagrams than Chromium's hello has over QUIC: nobody answers, so it sends them again.
+/// More datagrams than Chromium's hello has over QUIC: without an answer Chromium sends them again.
 const HELLO: usize = 4;
 
 /// Makes a certificate and its key.

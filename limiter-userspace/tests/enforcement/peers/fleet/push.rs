@@ -31,7 +31,7 @@ const SOON: [&str; 4] = ["--canary-for", "1s", "--confirm", "6s"];
 /// The interval between attempts to push while another push is in the way.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// What is said then.
+/// A part of the refusal meanwhile.
 const IN_THE_WAY: &str = "wait until that is over";
 
 /// How many orders of a push are repeated, of all its stages.

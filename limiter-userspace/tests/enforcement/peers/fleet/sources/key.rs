@@ -25,10 +25,10 @@ use crate::wait;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// For as long nothing is tried again: in two or three looks at what is to be said.
+/// For as long no node tries anything again: each looks several times.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Returns what the store has of a node's slots.
+/// Returns a node's slots in the store, each with a digest of its letter.
 fn slots(store: &Store, node: &str) -> Result<String> {
     let own = "local own = {} local all = redis.call('HGETALL', KEYS[1]) for at = 1, #all, 2 do \
                if all[at]:sub(1, #ARGV[1]) == ARGV[1] then own[#own + 1] = all[at] .. ' ' .. \
