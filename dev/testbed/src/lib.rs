@@ -32,6 +32,7 @@ mod link;
 mod listener;
 mod load;
 mod namespace;
+mod notices;
 mod numbers;
 mod packet_socket;
 mod pair;

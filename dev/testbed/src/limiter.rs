@@ -2,7 +2,8 @@
 
 use std::{
     fs::{self, File},
-    os::unix::process::CommandExt as _,
+    io::{Read as _, Write as _},
+    os::unix::{net::UnixStream, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -14,23 +15,30 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::Namespace;
+use crate::{Namespace, notices::Notices};
 
 /// How long starting and stopping may take: the kernel verifies the program meanwhile, and an
 /// unoptimised daemon reads a feed of a million prefixes.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The interval between checks for that.
-const PACE: Duration = Duration::from_millis(20);
+const PACE: Duration = Duration::from_millis(50);
+
+/// How long an answer may take: only a daemon that hangs takes so long.
+const ANSWER: Duration = Duration::from_secs(90);
+
+/// The version of the control protocol; a daemon refuses another.
+const VERSION: u32 = 2;
 
 /// A daemon in a namespace, enforcing a configuration. Killed on drop; its pins stay until its
 /// [`crate::PinDirectory`] is dropped.
 #[derive(Debug)]
 pub struct Limiter {
     child: Child,
+    notices: Notices,
     site: Site,
 }
 
@@ -58,8 +66,10 @@ impl Limiter {
             arguments: owned(arguments),
         };
         site.configure(configuration)?;
+        let (child, notices) = site.spawn()?;
         let mut limiter = Self {
-            child: site.spawn()?,
+            child,
+            notices,
             site,
         };
         limiter.wait_until_up()?;
@@ -69,7 +79,7 @@ impl Limiter {
     /// After a daemon has ended, starts another with the same arguments, files and socket, and
     /// waits until it enforces.
     pub fn restart(&mut self) -> Result<()> {
-        self.child = self.site.spawn()?;
+        (self.child, self.notices) = self.site.spawn()?;
         self.wait_until_up()
     }
 
@@ -107,17 +117,34 @@ impl Limiter {
 
     /// Returns `limiter status --json`, from the pins if the daemon has ended.
     pub fn status(&self) -> Result<Value> {
-        self.read(&["status"])
+        self.read(json!({"command": "status"}), &["status"])
     }
 
     /// Returns `limiter explain ADDRESS --json`, from the pins if the daemon has ended.
     pub fn explain(&self, address: &str) -> Result<Value> {
-        self.read(&["explain", address])
+        let request = json!({"command": "explain", "address": address});
+        self.read(request, &["explain", address])
     }
 
     /// Returns `limiter offenders --json`, from the pins if the daemon has ended.
     pub fn offenders(&self) -> Result<Value> {
-        self.read(&["offenders"])
+        let request = json!({"command": "offenders", "by": "address", "count": 20});
+        self.read(request, &["offenders"])
+    }
+
+    /// Returns the daemon's answer to a request of the control protocol. A process of the command
+    /// line prints the same, at the cost of a process, which counts where a test asks until
+    /// something happens.
+    pub fn ask(&self, mut request: Value) -> Result<Value> {
+        request["version"] = VERSION.into();
+        let mut stream = UnixStream::connect(self.socket())?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.write_all(format!("{request}\n").as_bytes())?;
+        let mut line = String::new();
+        stream.read_to_string(&mut line)?;
+        let mut answer: Value = serde_json::from_str(&line)?;
+        ensure!(answer["answer"] != "error", "{request} fails: {answer}");
+        Ok(answer["content"].take())
     }
 
     /// Returns a command's output for people, sent to this daemon.
@@ -142,7 +169,13 @@ impl Limiter {
         command
     }
 
-    fn read(&self, arguments: &[&str]) -> Result<Value> {
+    /// Returns the daemon's answer to a request of the control protocol or, if it has ended, what the
+    /// command with these arguments finds in the pins.
+    pub fn read(&self, request: Value, arguments: &[&str]) -> Result<Value> {
+        if let Ok(answer) = self.ask(request) {
+            return Ok(answer);
+        }
+        // The command also says why there is no answer.
         let mut arguments = [arguments, &["--json"]].concat();
         if let Some(directory) = self.site.pins() {
             arguments.extend(["--pin", directory]);
@@ -162,9 +195,9 @@ impl Limiter {
     }
 
     /// Waits until the log contains the text, for the kernel and other commands show what was done
-    /// before the log does; fails after a minute.
+    /// before the log does; fails if it does not come.
     pub fn wait_for_log(&self, text: &str) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + ANSWER;
         loop {
             let log = self.log()?;
             if log.contains(text) {
@@ -221,18 +254,13 @@ impl Limiter {
 
     fn wait_until_up(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        // The pins answer before the daemon does.
-        while !self
-            .status()
-            .is_ok_and(|status| status["daemon"].is_object())
-        {
+        while !self.notices.tell_ready(PACE) {
             self.check()?;
             ensure!(
                 Instant::now() < deadline,
                 "the limiter did not start in time:\n{}",
                 self.log()?
             );
-            thread::sleep(PACE);
         }
         Ok(())
     }
@@ -280,15 +308,21 @@ impl Site {
         command
     }
 
-    fn spawn(&self) -> Result<Child> {
+    /// Starts the daemon, and hears its notices.
+    fn spawn(&self) -> Result<(Child, Notices)> {
+        let path = self.directory.path().join("notices");
+        let notices = Notices::hear(&path)?;
         let log = File::options().create(true).append(true).open(self.log());
-        self.run()
+        let child = self
+            .run()
+            .env("NOTIFY_SOCKET", path)
             .stdin(Stdio::null())
             .stderr(log.context("cannot make a log")?)
             // Ctrl-C on the terminal only goes to the program that started the daemon, and ends it.
             .process_group(0)
             .spawn()
-            .with_context(|| format!("cannot run {}", self.binary.display()))
+            .with_context(|| format!("cannot run {}", self.binary.display()))?;
+        Ok((child, notices))
     }
 }
 
