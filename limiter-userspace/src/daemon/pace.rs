@@ -1,7 +1,7 @@
 //! The pace of scans whose cost grows with what they look at: they take at most a share of one
 //! CPU's time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -21,50 +21,9 @@ pub(super) fn cpu_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// The cost of a look that goes on in several threads.
-pub(super) struct Cost {
-    began: Instant,
-    cpu_before: Duration,
-}
-
-impl Cost {
-    pub(super) fn begin() -> Self {
-        Self {
-            began: Instant::now(),
-            cpu_before: process_time(),
-        }
-    }
-
-    /// Returns the CPU time of the process since then, which contains its other work; at most the time that
-    /// the look has taken.
-    pub(super) fn so_far(&self) -> Duration {
-        let cpu = process_time().saturating_sub(self.cpu_before);
-        cpu.min(self.began.elapsed())
-    }
-}
-
-fn process_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::try_from(time).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_look_that_waits_costs_nothing() {
-        let cost = Cost {
-            began: Instant::now(),
-            cpu_before: process_time() + Duration::from_hours(1),
-        };
-        assert_eq!(cost.so_far(), Duration::ZERO);
-        let cost = Cost {
-            began: Instant::now(),
-            cpu_before: Duration::ZERO,
-        };
-        assert!(cost.so_far() <= cost.began.elapsed());
-    }
 
     #[test]
     fn a_look_takes_no_more_than_its_share() {

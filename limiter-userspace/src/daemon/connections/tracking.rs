@@ -17,7 +17,7 @@ use super::{
     look::{Known, PATIENCE, SHARE, Uncounted, carry_out},
 };
 use crate::{
-    daemon::{pace::Cost, shared::Daemon},
+    daemon::{pace::cpu_time, shared::Daemon},
     netlink::{
         Channel, DumpError, addresses,
         conntrack::{self, Events, Heard, Tracked, Tuple, host},
@@ -99,11 +99,11 @@ impl Tracking {
         counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
     ) -> Vec<(u64, Ends)> {
-        let cost = Cost::begin();
+        let before = cpu_time();
         // Before they are listed, so that nothing happens unseen in between.
         let late = self.listen();
         let found = self.count(daemon, generation, counted, sockets).await;
-        self.cost = cost.so_far();
+        self.cost = cpu_time().saturating_sub(before);
         tell(
             daemon,
             TrackingStatus {

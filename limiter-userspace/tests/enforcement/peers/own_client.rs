@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use limiter_names::testing::{Hello, records};
+use socket2::SockRef;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, next_numbers};
 
 use super::{names, server::Server};
@@ -87,6 +88,8 @@ impl<'p> Connection<'p> {
         let address = SocketAddr::new("10.77.0.1".parse()?, by.port());
         let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
         stream.set_read_timeout(Some(WHILE))?;
+        // Once dropped, it sends no lost segment again.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
         Ok(Self {
             first: next_numbers(&stream)?,
             pair,
