@@ -149,7 +149,7 @@ fn counted(limiter: &Limiter) -> Result<u64> {
 /// Fails unless so many are counted soon.
 fn assert_counted(limiter: &Limiter, expected: u64) -> Result<()> {
     let is_so = wait(|| Ok(counted(limiter)? == expected));
-    is_so.with_context(|| format!("{expected} are not counted"))
+    is_so.with_context(|| format!("{:?} are counted, not {expected}", counted(limiter)))
 }
 
 #[test]
