@@ -19,7 +19,6 @@ use std::{
     net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -28,7 +27,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use testbed::{Limiter, Namespace, Pair, PinDirectory, SERVER_INTERFACE};
 
 use self::soak::kind::Kind;
-use crate::{pair, server_for, take_turn};
+pub(crate) use self::soak::stack_count;
+use crate::{PATIENCE, pair, server_for, wait};
 
 const PORT: u16 = 7001;
 
@@ -37,10 +37,6 @@ const LIMIT: usize = 3;
 
 /// Below the second after which a refused client would send its SYN again.
 const AT_ONCE: Duration = Duration::from_millis(700);
-
-/// How long a count may take to follow, looks at the kernel's list included: those of a debug build on a
-/// busy machine take a while, and the pauses between them twenty times as long.
-const SOON: Duration = Duration::from_secs(30);
 
 const CLIENT: &str = "10.77.0.2";
 const CLIENT_V6: &str = "fd77:1:1::1";
@@ -128,7 +124,7 @@ fn assert_full(pair: &Pair, from: &str) -> Result<()> {
 
 /// Fails unless one more connection is let in soon.
 fn assert_room(pair: &Pair, server: &Server, from: &str) -> Result<(TcpStream, TcpStream)> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let opened = connect(pair, from).and_then(|client| Ok((client, server.accept()?)));
         match opened {
@@ -152,21 +148,12 @@ fn counted(limiter: &Limiter) -> Result<u64> {
 
 /// Fails unless so many are counted soon.
 fn assert_counted(limiter: &Limiter, expected: u64) -> Result<()> {
-    let end = Instant::now() + SOON;
-    while counted(limiter)? != expected {
-        ensure!(
-            Instant::now() < end,
-            "{} are counted, not {expected}",
-            counted(limiter)?
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    let is_so = wait(|| Ok(counted(limiter)? == expected));
+    is_so.with_context(|| format!("{:?} are counted, not {expected}", counted(limiter)))
 }
 
 #[test]
 fn an_address_has_only_so_many_open() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
@@ -194,7 +181,6 @@ fn an_address_has_only_so_many_open() -> Result<()> {
 
 #[test]
 fn all_together_have_only_so_many_open() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let _limiter = start(&pair, &policy("total", ""))?;
@@ -205,7 +191,6 @@ fn all_together_have_only_so_many_open() -> Result<()> {
 
 #[test]
 fn overrides_lists_and_observing_work_as_for_other_limits() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let overridden = "overrides: {Web:10.77.0.3: {limit: 1}}\n";
@@ -234,7 +219,6 @@ fn overrides_lists_and_observing_work_as_for_other_limits() -> Result<()> {
 /// Half-closed connections hold their places; all ends give them back.
 #[test]
 fn each_end_gives_the_place_back() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
@@ -297,7 +281,6 @@ fn holder(namespace: &Namespace) -> Result<Child> {
 
 #[test]
 fn a_killed_server_gives_the_places_back() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
     let mut server = holder(&pair.server)?;
@@ -315,7 +298,6 @@ fn a_killed_server_gives_the_places_back() -> Result<()> {
 /// Connections from before the limit are counted, and so is their end.
 #[test]
 fn connections_from_before_count() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let mut before = fill(&pair, &server, CLIENT)?;
@@ -332,7 +314,6 @@ fn connections_from_before_count() -> Result<()> {
 /// A reload counts anew by the new limits, and a daemon by what came and went without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let pins = PinDirectory::new()?;
@@ -343,7 +324,7 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
 
     limiter.configure(&policy("total", ""))?;
     limiter.show(&["reload"])?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     while connect(&pair, CLIENT_V6).is_ok() {
         let _ = server.accept();
         ensure!(
@@ -353,7 +334,7 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
     }
     limiter.configure(&policy("ipAddress", ""))?;
     limiter.show(&["reload"])?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     assert_room(&pair, &server, CLIENT_V6)?;
     // Nobody counts anew what a killed daemon has not.
     while let Ok(client) = connect(&pair, CLIENT) {

@@ -17,7 +17,7 @@ use testbed::{
     CLIENT_INTERFACE, Frame, Limiter, Load, Namespace, Pair, RawSender, SERVER_INTERFACE,
 };
 
-use crate::{pair, take_turn};
+use crate::{PATIENCE, pair, wait};
 
 const PORT: u16 = 7001;
 
@@ -130,11 +130,11 @@ impl Forwarding {
                 None,
             )?;
             socket.bind(&SocketAddr::new(from, 0).into())?;
-            socket.connect_timeout(&server.into(), Duration::from_secs(5))?;
+            socket.connect_timeout(&server.into(), PATIENCE)?;
             Ok(TcpStream::from(socket))
         })?;
         let took = begun.elapsed();
-        connection.set_read_timeout(Some(Duration::from_secs(20)))?;
+        connection.set_read_timeout(Some(PATIENCE))?;
         let mut writer = connection.try_clone()?;
         let sender = thread::spawn(move || {
             writer.write_all(&vec![7; BYTES])?;
@@ -199,7 +199,6 @@ fn dropped(limiter: &Limiter) -> Result<u64> {
 
 #[test]
 fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     synproxy(&forwarding.pair.server)?;
     forwarding.serve()?;
@@ -236,21 +235,15 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
 /// The daemon says that such a host makes no cookies for others, and what to do.
 #[test]
 fn cookies_for_others_are_warned_of() -> Result<()> {
+    const OFF: &str = "net.ipv4.tcp_syncookies is 0";
     const TOLD: &str = "limit Syns: nobody listens here on its ports, and this host forwards \
                         (net.ipv4.ip_forward is not 0)";
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     forwarding.serve()?;
     let limiter = forwarding.limiter("syn-cookie", 1)?;
-    let wait = |is_told: bool| {
-        let begun = Instant::now();
-        while limiter.show(&["status"])?.contains(TOLD) != is_told {
-            ensure!(begun.elapsed() < Duration::from_secs(12), "it is as it was");
-            thread::sleep(Duration::from_millis(50));
-        }
-        anyhow::Ok(())
-    };
-    wait(true)?;
+    let wait_until =
+        |is_told: bool| wait(|| Ok(limiter.show(&["status"])?.contains(TOLD) == is_told));
+    wait_until(true)?;
     let mut check = forwarding
         .pair
         .server
@@ -267,21 +260,14 @@ fn cookies_for_others_are_warned_of() -> Result<()> {
     // A server of the host's own gets its cookies.
     let host = &forwarding.pair.server;
     let listener = host.enter(|| Ok(TcpListener::bind(format!("[::]:{PORT}"))?))?;
-    wait(false)?;
+    wait_until(false)?;
     drop(listener);
-    wait(true)?;
+    wait_until(true)?;
     set(host, "ipv4/ip_forward", "0")?;
     set(host, "ipv6/conf/all/forwarding", "0")?;
-    wait(false)?;
+    wait_until(false)?;
     set(host, "ipv4/tcp_syncookies", "0")?;
-    let begun = Instant::now();
-    while !limiter
-        .show(&["status"])?
-        .contains("net.ipv4.tcp_syncookies is 0")
-    {
-        ensure!(begun.elapsed() < Duration::from_secs(12), "it is not told");
-        thread::sleep(Duration::from_millis(50));
-    }
+    wait(|| Ok(limiter.show(&["status"])?.contains(OFF)))?;
     assert!(limiter.stop()?.success());
     Ok(())
 }

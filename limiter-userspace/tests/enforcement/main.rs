@@ -10,7 +10,6 @@
 )]
 
 mod answers;
-mod automatic;
 mod built_in;
 mod connections;
 mod forwarding;
@@ -30,11 +29,11 @@ mod tcp_states;
 use std::{
     net::IpAddr,
     path::Path,
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ipnet::IpNet;
 use testbed::{Count, Limiter, Pair, SERVER_INTERFACE, Sent};
 
@@ -51,17 +50,20 @@ const CLIENTS: [&str; 7] = [
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
 
-static TURN: RwLock<()> = RwLock::new(());
+/// How long a test waits for an event: also on a busy machine, only a failure takes so long.
+const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Lets this test run alone, since it keeps both CPUs of a small machine busy.
-fn take_turn() -> RwLockWriteGuard<'static, ()> {
-    // A failed test leaves nothing behind.
-    TURN.write().unwrap_or_else(PoisonError::into_inner)
-}
+/// The interval between two looks while a test waits.
+const PACE: Duration = Duration::from_millis(50);
 
-/// Lets this test run beside others that share their turn, since it mostly waits.
-fn share_turn() -> RwLockReadGuard<'static, ()> {
-    TURN.read().unwrap_or_else(PoisonError::into_inner)
+/// Looks until something is so.
+fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begun = Instant::now();
+    while !is_so()? {
+        ensure!(begun.elapsed() < PATIENCE, "it does not become so");
+        thread::sleep(PACE);
+    }
+    Ok(())
 }
 
 fn pair() -> Result<Pair> {

@@ -1,23 +1,14 @@
 //! The server's own addresses as forged sources: nothing is answered to them.
 
-use std::{
-    fmt::Write as _,
-    net::IpAddr,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fmt::Write as _, net::IpAddr, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for, wait};
 
 /// A DNS query of `example.com` for its address.
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
-
-/// Longer than the daemon takes to hear of an address.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A server whose limit answers any number of queries.
 struct Scene {
@@ -55,15 +46,9 @@ impl Scene {
         let query = Frame::new(source, server_for(source)?).udp(4321, 53, QUERY)?;
         let before = self.counts()?;
         self.sender.send_frames(&[query])?;
-        let begun = Instant::now();
-        loop {
-            if self.counts()?.0 > before.0 {
-                // The answer is counted after the packet.
-                return Ok(self.counts()?.1 > before.1);
-            }
-            ensure!(begun.elapsed() < PATIENCE, "the query did not arrive");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait(|| Ok(self.counts()?.0 > before.0)).context("the query did not arrive")?;
+        // The answer is counted after the packet.
+        Ok(self.counts()?.1 > before.1)
     }
 
     /// Returns how many packets the limit has passed and dropped, and how many answers it sent.
@@ -80,18 +65,13 @@ impl Scene {
 
     /// Waits until a source is answered, or is no longer.
     fn wait(&self, source: &str, answered: bool) -> Result<()> {
-        let begun = Instant::now();
-        while self.is_answered(source)? != answered {
-            ensure!(begun.elapsed() < PATIENCE, "{source} is as it was");
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        let is_so = wait(|| Ok(self.is_answered(source)? == answered));
+        is_so.with_context(|| format!("{source} is as it was"))
     }
 }
 
 #[test]
 fn nothing_is_answered_to_the_servers_own_addresses() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let server = &scene.pair.server;
     assert!(scene.is_answered("10.77.0.3")?);
@@ -111,7 +91,6 @@ fn nothing_is_answered_to_the_servers_own_addresses() -> Result<()> {
 /// A host that had them before the daemon started, and a reload.
 #[test]
 fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     // From other addresses of the server to those that `server_for` names.
     let server = &scene.pair.server;
@@ -144,7 +123,6 @@ fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
 /// A server with more addresses than the kernel is told answers nobody, and says so.
 #[test]
 fn too_many_addresses_silence_all_answers() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let change = |what: &str| {
         let mut batch = String::new();

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
-use crate::{pair, server_for, start, take_turn};
+use crate::{PATIENCE, pair, server_for, start};
 
 /// The addresses of the peer that the host downloads from.
 const PEERS: [&str; 2] = ["10.77.0.2", "fd77:1:1::1"];
@@ -19,9 +19,6 @@ const PORT: u16 = 8080;
 
 /// A download: thousands of packets, of which the limit would admit a few each second.
 const BYTES: usize = 20_000_000;
-
-/// Long enough for a slow, busy machine; the limit would take many minutes.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many forged packets come at once.
 const FORGED: usize = 1_000;
@@ -103,22 +100,13 @@ fn packets(limiter: &Limiter, reason: &str) -> Result<u64> {
 
 /// Waits until so many more packets than before have a reason.
 fn wait(limiter: &Limiter, reason: &str, wanted: u64) -> Result<()> {
-    let begun = Instant::now();
-    while packets(limiter, reason)? < wanted {
-        ensure!(
-            begun.elapsed() < PATIENCE,
-            "{} packets are {reason}, not {wanted}",
-            packets(limiter, reason)?
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
+    let is_so = crate::wait(|| Ok(packets(limiter, reason)? >= wanted));
+    is_so.with_context(|| format!("{wanted} packets are not {reason}"))
 }
 
 /// A download goes on as if there were no limit, and nobody who forges its source gains by it.
 #[test]
 fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let peer = Peer::new(&pair, address)?;
@@ -142,11 +130,7 @@ fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
         drop(peers_end);
         drop(own);
         let gone = || pair.server.enter(|| is_gone(port));
-        let begun = Instant::now();
-        while !gone()? {
-            ensure!(begun.elapsed() < PATIENCE, "the connection is still open");
-            thread::sleep(Duration::from_millis(10));
-        }
+        crate::wait(gone)?;
         let before = packets(&limiter, "over_limit")?;
         peer.forge(&pair, PORT, port)?;
         wait(&limiter, "over_limit", before + FORGED as u64 - BURST)?;
@@ -176,7 +160,6 @@ fn is_gone(port: u16) -> Result<bool> {
 
 #[test]
 fn a_download_is_limited_where_the_configuration_says_so() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let peer = Peer::new(&pair, address)?;
@@ -193,7 +176,6 @@ fn a_download_is_limited_where_the_configuration_says_so() -> Result<()> {
 /// A peer that connects to the host is limited, also once the host's listener is gone.
 #[test]
 fn what_the_host_accepts_is_limited() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let own: IpAddr = server_for(address.parse()?)?;
@@ -218,7 +200,6 @@ fn what_the_host_accepts_is_limited() -> Result<()> {
 /// `limiter explain` counts those open to the address alone, and says what does not spare them.
 #[test]
 fn what_is_exempt_is_explained() -> Result<()> {
-    let _turn = take_turn();
     for address in PEERS {
         let pair = pair()?;
         let peer = Peer::new(&pair, address)?;
@@ -254,11 +235,7 @@ fn what_is_exempt_is_explained() -> Result<()> {
         ensure!(shown.contains(said), "{shown}");
         limiter.show(&["unban", address])?;
         open.truncate(1);
-        let begun = Instant::now();
-        while counted()? != 1 {
-            ensure!(begun.elapsed() < PATIENCE, "{}", counted()?);
-            thread::sleep(Duration::from_millis(10));
-        }
+        crate::wait(|| Ok(counted()? == 1))?;
         limiter.configure(&policy("own-connections: limit"))?;
         limiter.show(&["reload"])?;
         assert_eq!(counted()?, serde_json::Value::Null);
@@ -272,7 +249,6 @@ fn what_is_exempt_is_explained() -> Result<()> {
 /// What a reload changes, and what it does not: a connection stays the host's own.
 #[test]
 fn a_reload_forgets_no_connection() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let peer = Peer::new(&pair, PEERS[0])?;
     let limiter = start(&pair, &policy(""))?;

@@ -4,7 +4,6 @@ use std::{
     io::{Read as _, Write as _},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     thread,
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -12,19 +11,15 @@ use limiter_common::reason::{Action, Reason};
 use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
-use crate::{pair, start, take_turn};
+use crate::{PATIENCE, pair, start, wait};
 
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
 /// Twice what the limit of bytes admits at once.
 const DOWNLOAD: usize = 40_000_000;
 
-/// Ends a test that hangs.
-const PATIENCE: Duration = Duration::from_mins(2);
-
 #[test]
 fn what_the_host_fetches_is_not_limited_and_its_services_are() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;
     for peer in ["10.77.0.2", "fd77:1:1::1"] {
@@ -41,11 +36,7 @@ fn what_the_host_fetches_is_not_limited_and_its_services_are() -> Result<()> {
     let frame = Frame::new("10.77.0.3".parse()?, "10.77.0.1".parse()?).udp(40_000, 53, b"?")?;
     let before = pair.received()?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 2_000])?;
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while pair.received()? < before + 2_000 {
-        ensure!(std::time::Instant::now() < deadline, "packets are lost");
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait(|| Ok(pair.received()? >= before + 2_000)).context("packets are lost")?;
     let dropped = dropped(&limiter)?;
     let [("over_limit", packets)] = dropped[..] else {
         anyhow::bail!("{dropped:?}");

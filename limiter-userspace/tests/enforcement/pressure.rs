@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Load, Pair, RawSender, RawSink};
 
-use crate::{networks, start, take_turn};
+use crate::{networks, start};
 
 const BUSY: u32 = 1_000;
 const QUIET: u32 = 10_000;
@@ -34,7 +34,6 @@ ip-rep:
 
 #[test]
 fn the_busy_lose_their_packets_and_the_quiet_do_not() -> Result<()> {
-    let _turn = take_turn();
     let pair = Pair::new(&networks(&["10.77.0.2/24"])?, &networks(&["10.77.0.1/24"])?)?;
     let limiter = start(&pair, CONFIGURATION)?;
     let sink = RawSink::new(&pair.server, testbed::SERVER_INTERFACE)?;

@@ -14,7 +14,7 @@ use limiter_names::testing::{Hello, Initial, Version, crypto};
 use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// The first that Chromium sent when it was told to talk to quic.example, in two datagrams.
 const CHROMIUM: &[u8] = include_bytes!("../../../limiter-names/tests/names/hellos/chromium.quic");
@@ -90,16 +90,8 @@ impl<'p> Scene<'p> {
 
 /// Waits until so many QUIC flows got names.
 fn wait_for_names(limiter: &Limiter, named: u64) -> Result<()> {
-    let until = Instant::now() + Duration::from_secs(5);
-    loop {
-        let status = limiter.status()?;
-        let found = status["server_names"]["quic"]["named"].as_u64();
-        if found == Some(named) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < until, "{named} names: {status:#}");
-        thread::sleep(Duration::from_millis(20));
-    }
+    let is_so = || Ok(limiter.status()?["server_names"]["quic"]["named"] == named);
+    crate::wait(is_so).with_context(|| format!("not {named} names"))
 }
 
 /// Returns the datagrams of a hello for a name: of one if all fits, or of two, of which the second has the name.
@@ -127,7 +119,6 @@ fn hello(version: Version, name: &str, key_share: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_limit_holds_for_the_flows_of_its_name_alone() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     for mode in ["native", "generic"] {
         let limiter = start(&pair, &limit("quic.example", ""), mode)?;
@@ -166,7 +157,6 @@ fn a_limit_holds_for_the_flows_of_its_name_alone() -> Result<()> {
 
 #[test]
 fn each_name_has_a_bucket_and_its_override() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let configuration = format!(
         "server-names: [a.example, b.example]\nlimits:\n  \
@@ -201,7 +191,6 @@ fn each_name_has_a_bucket_and_its_override() -> Result<()> {
 
 #[test]
 fn a_flow_keeps_its_name_when_the_policy_changes() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair, &limit("a.example", ""), "native")?;
     let scene = Scene::new(&pair, "10.77.0.1:443")?;
@@ -211,9 +200,12 @@ fn a_flow_keeps_its_name_when_the_policy_changes() -> Result<()> {
     ensure!(scene.send_ten(&client)? == 10);
     limiter.configure(&limit("b.example", ""))?;
     limiter.show(&["reload"])?;
-    // Until it is written down again.
-    thread::sleep(Duration::from_millis(500));
-    ensure!(scene.send_ten(&client)? == BURST);
+    // Until it is written down again: then one token is spent.
+    crate::wait(|| {
+        client.send(b"\x40 as if it were encrypted")?;
+        Ok(limiter.status()?["limits"]["B"]["passed_packets"] == 1)
+    })?;
+    ensure!(scene.send_ten(&client)? == BURST - 1);
     ensure!(limiter.stop()?.success());
     Ok(())
 }
@@ -242,7 +234,6 @@ fn names_by_tcp(status: &Value) -> Result<u64> {
 /// Forged hellos take neither names from connections nor from flows that live, and are read within a bound.
 #[test]
 fn a_flood_of_forged_hellos_leaves_others_their_names() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(
         &pair,
@@ -301,7 +292,6 @@ fn a_flood_of_forged_hellos_leaves_others_their_names() -> Result<()> {
 /// Where nobody takes datagrams, forged ones name nothing.
 #[test]
 fn a_port_without_a_socket_has_no_flows() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(
         &pair,

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, SERVER_INTERFACE, Tap};
 
-use crate::{pair, take_turn};
+use crate::{PATIENCE, pair};
 
 /// A DNS query of `example.com` for its address.
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
@@ -25,9 +25,6 @@ const PASSING: &str = "limits: {All: {id: total, cost: packets, burst: 1000000, 
 
 const LOST: &str = "server0: answers are lost: client0, the other end of the veth pair, has no \
                     native XDP program";
-
-/// Longer than the daemon takes to see a change.
-const PATIENCE: Duration = Duration::from_secs(12);
 
 fn limiter(namespace: &Namespace, interface: &str, mode: &str, text: &str) -> Result<Limiter> {
     let program = Path::new(env!("CARGO_BIN_EXE_limiter"));
@@ -51,17 +48,11 @@ fn is_answered(pair: &Pair) -> Result<bool> {
 
 /// Waits until the status tells, or does not tell, that answers are lost.
 fn wait(limiter: &Limiter, lost: bool) -> Result<()> {
-    let begun = Instant::now();
-    while limiter.show(&["status"])?.contains(LOST) != lost {
-        ensure!(begun.elapsed() < PATIENCE, "it is as it was");
-        thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
+    crate::wait(|| Ok(limiter.show(&["status"])?.contains(LOST) == lost))
 }
 
 #[test]
 fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let server = limiter(&pair.server, SERVER_INTERFACE, "native", ANSWERING)?;
@@ -88,15 +79,10 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
 #[test]
 fn a_tap_interface_sends_back() -> Result<()> {
     const UNKNOWN: &str = "tap0: it is not known whether answers leave";
-    let _turn = take_turn();
     let namespace = Namespace::new()?;
     let mut tap = Tap::new(&namespace, "tap0")?;
     let limiter = limiter(&namespace, "tap0", "native", ANSWERING)?;
-    let begun = Instant::now();
-    while !limiter.show(&["status"])?.contains(UNKNOWN) {
-        ensure!(begun.elapsed() < PATIENCE, "nothing is told");
-        thread::sleep(Duration::from_millis(50));
-    }
+    crate::wait(|| Ok(limiter.show(&["status"])?.contains(UNKNOWN)))?;
     for pair in [
         ["192.0.2.7", "198.51.100.1"],
         ["2001:db8:1::7", "2001:db8:2::1"],
@@ -127,7 +113,6 @@ fn a_tap_interface_sends_back() -> Result<()> {
 
 #[test]
 fn generic_programs_send_back_with_any_driver() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let server = limiter(&pair.server, SERVER_INTERFACE, "generic", ANSWERING)?;

@@ -12,10 +12,10 @@ use testbed::{
     CLIENT_INTERFACE, Frame, Load, Pair, RawSender, Sent, Tag, Tally, UdpSink, UdpSource,
 };
 
-use crate::{Rate, Window, assert_exact, pair, server_for, start, take_turn};
+use crate::{Rate, Window, assert_exact, pair, server_for, start};
 
 const PORT: u16 = 7000;
-const DURATION: Duration = Duration::from_millis(1500);
+const DURATION: Duration = Duration::from_millis(800);
 
 /// Sends from all clients at once, each at its load.
 fn send(pair: &Pair, clients: &[(&str, Load)]) -> Result<(Tally, Vec<Sent>)> {
@@ -49,7 +49,6 @@ fn steady(per_second: u32) -> Result<Load> {
 /// Together they exceed the /48's limit, alone none exceeds its own; another /48 is unaffected.
 #[test]
 fn addresses_of_one_48_share_its_budget() -> Result<()> {
-    let _turn = take_turn();
     let range = Rate {
         burst: 200,
         per_second: 400,
@@ -126,7 +125,6 @@ fn addresses_of_one_48_share_its_budget() -> Result<()> {
 /// The override's id gets its own rate, its neighbour the default.
 #[test]
 fn an_override_holds_for_its_id_alone() -> Result<()> {
-    let _turn = take_turn();
     let default = Rate {
         burst: 100,
         per_second: 200,
@@ -164,7 +162,6 @@ fn an_override_holds_for_its_id_alone() -> Result<()> {
 /// A packet is charged to the same bucket under any tags.
 #[test]
 fn two_vlan_tags_do_not_hide_a_packet() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(
         &pair,

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::Result;
 use testbed::{Load, UdpSink, UdpSource};
 
-use crate::{pair, server_for, start, take_turn};
+use crate::{pair, server_for, start};
 
 const PORT: u16 = 7000;
 const FIRST: &str = "PacketsPerIPAddress";
@@ -18,7 +18,6 @@ const IN_A_MINUTE: u64 = 45;
 
 #[test]
 fn both_rates_of_a_moving_window_hold() -> Result<()> {
-    let _turn = take_turn();
     for client in ["10.77.0.2", "fd77:1:1::1"] {
         let client = client.parse()?;
         let pair = pair()?;

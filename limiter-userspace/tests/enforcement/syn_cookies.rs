@@ -26,7 +26,7 @@ use testbed::{
     Sent,
 };
 
-use crate::{pair, server_for, take_turn};
+use crate::{PATIENCE, pair, server_for};
 
 const PORT: u16 = 7001;
 
@@ -34,7 +34,7 @@ const PORT: u16 = 7001;
 const BACKLOG: i32 = 16;
 
 /// Connections of each family for each setting.
-const CONNECTIONS: usize = 20;
+const CONNECTIONS: usize = 10;
 
 /// What each client sends and gets back; some send the large one.
 const SMALL: usize = 3000;
@@ -234,7 +234,7 @@ fn connect(
         Ok(TcpStream::from(socket))
     })?;
     let took = begun.elapsed();
-    connection.set_read_timeout(Some(Duration::from_secs(20)))?;
+    connection.set_read_timeout(Some(PATIENCE))?;
     let port = connection.local_addr()?.port();
     // While it is open, `ss` shows its options.
     connection.write_all(&[7])?;
@@ -311,7 +311,6 @@ impl Drop for Flood {
 
 #[test]
 fn clients_connect_while_the_queue_is_full() -> Result<()> {
-    let _turn = take_turn();
     let connections = number_of(CONNECTIONS)?;
     // At most a hundred transfers.
     let large = (connections / 100).max(10);
@@ -407,7 +406,6 @@ fn cookies_only(asked: Asked) -> Result<(Pair, Limiter)> {
 /// port: the network stack asks back, and hears that the former one is none.
 #[test]
 fn a_forgotten_connection_keeps_nobody_out() -> Result<()> {
-    let _turn = take_turn();
     let (pair, limiter) = cookies_only(Asked::default())?;
     for (client, family) in clients()?.into_iter().zip(["ip", "ip6"]) {
         let server = SocketAddr::new(server_for(client)?, PORT);
@@ -448,7 +446,6 @@ fn a_forgotten_connection_keeps_nobody_out() -> Result<()> {
 fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
     const CLIENTS: usize = 24;
     const ATTACK: Duration = Duration::from_secs(3);
-    let _turn = take_turn();
     for syn_cookies in ["1", "2"] {
         let pair = pair()?;
         set(&pair.server, "tcp_syncookies", syn_cookies)?;
@@ -526,7 +523,6 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
 /// While there is no flood, connections keep every option.
 #[test]
 fn calm_connections_keep_their_options() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     set(&pair.server, "tcp_syncookies", "1")?;
     for end in [&pair.client, &pair.server] {
@@ -558,7 +554,6 @@ fn calm_connections_keep_their_options() -> Result<()> {
 /// socket has room.
 #[test]
 fn the_limits_of_answers_hold_for_connections() -> Result<()> {
-    let _turn = take_turn();
     for syn_cookies in ["1", "2"] {
         let pair = pair()?;
         set(&pair.server, "tcp_syncookies", syn_cookies)?;

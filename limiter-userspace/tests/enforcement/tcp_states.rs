@@ -4,13 +4,13 @@ use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
-use crate::{pair, server_for, start, syn_cookies::set, take_turn};
+use crate::{PACE, PATIENCE, pair, server_for, start, syn_cookies::set};
 
 /// The addresses of the client, and of a source that nobody has.
 const CLIENTS: [[&str; 2]; 2] = [["10.77.0.2", "10.77.0.99"], ["fd77:1:1::1", "fd77:1:1::99"]];
@@ -19,9 +19,6 @@ const PORT: u16 = 7011;
 
 /// Where nobody listens.
 const CLOSED: u16 = 7012;
-
-/// Long enough for a slow, busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the limit admits.
 const BURST: u64 = 5;
@@ -86,7 +83,7 @@ impl Scene {
                 Err(error) => return Err(error.into()),
             }
             ensure!(begun.elapsed() < PATIENCE, "no handshake ended");
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(PACE);
         }
     }
 
@@ -123,16 +120,8 @@ impl Scene {
     }
 
     fn wait(&self, reason: &str, wanted: u64) -> Result<()> {
-        let begun = Instant::now();
-        while self.reasons(reason)? < wanted {
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "{} are {reason}, not {wanted}",
-                self.reasons(reason)?
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        let is_so = crate::wait(|| Ok(self.reasons(reason)? >= wanted));
+        is_so.with_context(|| format!("{wanted} are not {reason}"))
     }
 }
 
@@ -152,7 +141,6 @@ fn talk([client, server]: &mut [TcpStream; 2]) -> Result<()> {
 
 #[test]
 fn a_flood_of_stray_segments_is_held_and_connections_go_on() -> Result<()> {
-    let _turn = take_turn();
     for addresses in CLIENTS {
         let scene = Scene::new(addresses)?;
         let mut open = scene.connect().context("before the flood")?;

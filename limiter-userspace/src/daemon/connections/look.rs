@@ -9,7 +9,7 @@ use tokio::task::yield_now;
 
 use crate::{daemon::shared::Daemon, netlink::DumpError};
 
-/// How much longer than the last look the pause is.
+/// How much longer the pause is than the CPU time of the last look.
 pub(super) const SHARE: u32 = 20;
 
 /// How long the kernel may take to list its connections.

@@ -17,7 +17,7 @@ use super::{
     look::{Known, PATIENCE, SHARE, Uncounted, carry_out},
 };
 use crate::{
-    daemon::shared::Daemon,
+    daemon::{pace::cpu_time, shared::Daemon},
     netlink::{
         Channel, DumpError, addresses,
         conntrack::{self, Events, Heard, Tracked, Tuple, host},
@@ -69,8 +69,8 @@ pub(super) struct Tracking {
     /// This host's addresses: connections with them have sockets. `None`: they are not known yet.
     own: Option<HashSet<IpAddr>>,
     known: Known,
-    /// How long the last look took.
-    took: Duration,
+    /// The cost of the last look.
+    cost: Duration,
 }
 
 impl Tracking {
@@ -81,13 +81,13 @@ impl Tracking {
             events: None,
             own: None,
             known: Known::default(),
-            took: Duration::ZERO,
+            cost: Duration::ZERO,
         }
     }
 
     /// Returns how long to wait before another look.
     pub(super) fn pause(&self) -> Duration {
-        LEAST_PAUSE.max(self.took * SHARE)
+        LEAST_PAUSE.max(self.cost * SHARE)
     }
 
     /// Counts what is tracked and has none of these sockets, and returns it; takes off what was `counted`
@@ -99,11 +99,11 @@ impl Tracking {
         counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
     ) -> Vec<(u64, Ends)> {
-        let began = Instant::now();
+        let before = cpu_time();
         // Before they are listed, so that nothing happens unseen in between.
         let late = self.listen();
         let found = self.count(daemon, generation, counted, sockets).await;
-        self.took = began.elapsed();
+        self.cost = cpu_time().saturating_sub(before);
         tell(
             daemon,
             TrackingStatus {
@@ -132,9 +132,6 @@ impl Tracking {
         counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
     ) -> Result<Vec<(u64, Ends)>, Untracked> {
-        // The first order of a policy has the kernel verify a program, which no connection should wait for.
-        let prepare = ConnectionOrder::closed(cookie::OF_NONE);
-        carry_out(daemon, generation, &[prepare]).await?;
         let own = timeout(PATIENCE, addresses::own(&mut self.routes)).await;
         let own = own.map_err(|_| Untracked::Late)?;
         let own = own.map_err(Untracked::Addresses)?.into_iter().collect();

@@ -11,7 +11,7 @@ use super::{
     owners::{OTHER, assert_listed},
     policy, start,
 };
-use crate::{CLIENTS, SERVERS, networks, take_turn};
+use crate::{CLIENTS, SERVERS, networks};
 
 const FIRST: &str = "10.77.0.1";
 const SECOND: &str = "10.77.0.9";
@@ -66,7 +66,6 @@ impl Scene {
 
 #[test]
 fn each_address_of_the_host_has_its_own_connections() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new(&policy("destination", ""))?;
     let mut open = Vec::new();
     for _ in 0..LIMIT {
@@ -107,7 +106,6 @@ fn each_address_of_the_host_has_its_own_connections() -> Result<()> {
 
 #[test]
 fn each_address_of_the_host_has_its_own_handshakes() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new(&format!(
         "limits: {{Web: {{id: destination, cost: handshakes, burst: 2, count: 1, period: 1h, \
          match: {{protocol: tcp, destination-port: {PORT}}}}}}}\n"

@@ -10,12 +10,11 @@ use super::{
     CLIENT, LIMIT, PORT, Server, assert_counted, assert_full, connect, counted, fill, policy,
     start, start_with,
 };
-use crate::{pair, syn_cookies::set, take_turn};
+use crate::{pair, syn_cookies::set};
 
 /// Forged SYNs and ACKs, of a client or of nobody, take no place and give none back.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
@@ -60,7 +59,6 @@ fn answered(frame: &[u8]) -> Option<(u16, u32)> {
 /// Many handshakes begin while there is room. Their last ACKs are refused once there is none.
 #[test]
 fn handshakes_begun_together_do_not_pass_the_bound() -> Result<()> {
-    let _turn = take_turn();
     for mode in ["generic", "native"] {
         let open = complete_together(mode)?;
         let bound = LIMIT as u64 + 64 * u64::from(possible_cpus());
@@ -128,7 +126,6 @@ pub(super) fn begin_together(
 #[test]
 fn the_last_ack_of_a_handshake_without_room_is_reset() -> Result<()> {
     const RST: u8 = 0x04;
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let _server = Server::new(&pair.server)?;

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{AT_ONCE, CLIENT, PORT, SOON, Server, start};
-use crate::{pair, take_turn};
+use super::{AT_ONCE, CLIENT, PATIENCE, PORT, Server, start};
+use crate::pair;
 
 /// Another port of the same server.
 const OTHER: u16 = PORT + 1;
@@ -17,7 +17,6 @@ const POLICY: &str = "limits: {\
 
 #[test]
 fn connections_of_a_group_count_together_and_once() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let servers = [PORT, OTHER].map(|port| Server::at(&pair.server, port, None));
     let [first, other] = servers;
@@ -48,7 +47,7 @@ fn connections_of_a_group_count_together_and_once() -> Result<()> {
     }
     // Two of five are gone: only the other port still has no room.
     open.truncate(3);
-    let end = std::time::Instant::now() + SOON;
+    let end = std::time::Instant::now() + PATIENCE;
     while connect(PORT).is_err() {
         ensure!(std::time::Instant::now() < end, "no room for {CLIENT}");
     }

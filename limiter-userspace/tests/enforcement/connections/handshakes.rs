@@ -9,7 +9,7 @@ use super::{
     forged::{HANDSHAKES, RAW, begin_together},
     start,
 };
-use crate::{pair, server_for, syn_cookies::set, take_turn};
+use crate::{pair, server_for, syn_cookies::set};
 
 /// How many an address may complete within the hour.
 const BURST: usize = 3;
@@ -50,7 +50,6 @@ fn spend(pair: &Pair, server: &Server, client: &str) -> Result<()> {
 
 #[test]
 fn only_completed_handshakes_are_spent() -> Result<()> {
-    let _turn = take_turn();
     for syn_cookies in ["1", "2"] {
         let pair = pair()?;
         // Nobody reads a SYN cookie in a segment whose checksum is wrong.
@@ -74,7 +73,6 @@ fn only_completed_handshakes_are_spent() -> Result<()> {
 /// All addresses together have one budget, whatever the family.
 #[test]
 fn all_sources_share_the_limit_of_all() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("total"))?;
@@ -98,7 +96,6 @@ fn all_sources_share_the_limit_of_all() -> Result<()> {
 /// Many handshakes begin while there are tokens, and end together.
 #[test]
 fn handshakes_begun_together_do_not_pass_the_bound() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     set(&pair.server, "tcp_max_syn_backlog", "4096")?;
     let server = Server::new(&pair.server)?;

@@ -6,11 +6,11 @@ use anyhow::{Result, ensure};
 use testbed::{Limiter, Namespace, Pair};
 
 use super::{
-    CLIENT, Kind, LIMIT, SOON, Server, assert_counted,
+    CLIENT, Kind, LIMIT, PATIENCE, Server, assert_counted,
     soak::{add_subflows, allow_all, listed, stack_count},
     start,
 };
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// The address that second subflows come from.
 const SECOND: &str = "10.78.0.2";
@@ -36,7 +36,6 @@ fn open_by(limiter: &Limiter, address: &str) -> Result<u64> {
 
 #[test]
 fn each_subflow_counts_for_the_address_that_it_comes_from() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     allow_all(&pair)?;
     let Some(server) = Kind::Multipath.serve(&pair.server)? else {
@@ -53,7 +52,7 @@ fn each_subflow_counts_for_the_address_that_it_comes_from() -> Result<()> {
     let mut held = Vec::new();
     for number in 0..LIMIT {
         held.push(open(&pair, &server)?);
-        let end = Instant::now() + SOON;
+        let end = Instant::now() + PATIENCE;
         while number == 0 && joined(&pair.server)? == 0 {
             ensure!(Instant::now() < end, "there is no second subflow");
             thread::yield_now();
@@ -64,7 +63,7 @@ fn each_subflow_counts_for_the_address_that_it_comes_from() -> Result<()> {
     ensure!(listed(&pair.server)? == LIMIT as u64 + 1);
     ensure!(open_by(&limiter, CLIENT)? == LIMIT as u64);
     ensure!(open_by(&limiter, SECOND)? == 1);
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     while limiter.status()?["reasons"]["too_many_connections"].as_u64() < Some(1) {
         ensure!(Instant::now() < end, "no subflow is refused");
         thread::yield_now();

@@ -14,7 +14,7 @@ use socket2::{Domain, Socket, Type};
 use testbed::{CLIENT_INTERFACE, Frame, Pair, RawSender};
 
 use super::{CLIENT, LIMIT, PORT, Server, assert_counted, connect, policy, start};
-use crate::{pair, take_turn};
+use crate::pair;
 
 const HONEST: &str = "10.77.0.3";
 
@@ -67,7 +67,6 @@ fn is_open(stream: &TcpStream) -> bool {
 /// Another client connects at its first SYN, each time.
 #[test]
 fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let _limiter = start(&pair, &policy("ipAddress", ""))?;
@@ -100,7 +99,6 @@ fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
 /// out. The limiter counts connections.
 #[test]
 fn forged_syns_lock_the_owner_out_of_nftables_count_alone() -> Result<()> {
-    let _turn = take_turn();
     for has_limiter in [false, true] {
         let pair = pair()?;
         let _server = Server::new(&pair.server)?;

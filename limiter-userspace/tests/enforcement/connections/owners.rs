@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{Limiter, Pair};
 
-use super::{PORT, SOON, Server, connect, start};
-use crate::{pair, take_turn};
+use super::{PATIENCE, PORT, Server, connect, start};
+use crate::pair;
 
 /// One who hoards.
 const HOARDER: &str = "10.77.0.2";
@@ -43,7 +43,7 @@ fn asked(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
 /// Fails unless these are listed soon: limit, owner, open and at most.
 #[track_caller]
 pub(super) fn assert_listed(limiter: &Limiter, arguments: &[&str], expected: &Value) -> Result<()> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let told = asked(limiter, arguments)?;
         let owners = told["owners"].as_array().context("no owners")?.iter();
@@ -60,7 +60,6 @@ pub(super) fn assert_listed(limiter: &Limiter, arguments: &[&str], expected: &Va
 
 #[test]
 fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let matching = format!("match: {{protocol: tcp, destination-port: {PORT}}}");
@@ -134,7 +133,6 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
 /// Another policy says whose they are; and a daemon that was started again.
 #[test]
 fn owners_are_those_of_the_policy_in_force() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let policy = |id: &str| {
@@ -172,7 +170,6 @@ fn owners_are_those_of_the_policy_in_force() -> Result<()> {
 fn of_many_owners_those_with_the_most_are_told() -> Result<()> {
     const MANY: usize = 300;
     const MOST: usize = 20;
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let route = ["route", "add", "local", "10.90.0.0/16", "dev", "lo"];
@@ -189,7 +186,7 @@ fn of_many_owners_those_with_the_most_are_told() -> Result<()> {
         all.extend(open(&pair, &server, &from, 1)?);
     }
     all.extend(open(&pair, &server, OTHER, 2)?);
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let told = asked(&limiter, &["-n", "160"])?;
         let owners = told["owners"].as_array().context("no owners")?;

@@ -3,7 +3,7 @@
 use std::{
     net::{IpAddr, SocketAddr, TcpStream},
     thread::{self, ScopedJoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,11 +11,10 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
-use super::{CLIENT, LIMIT, PORT, SOON, Server, assert_counted, assert_full, connect, fill, start};
-use crate::{pair, server_for, take_turn};
-
-/// Longer than a client waits here.
-const LONG: Duration = Duration::from_secs(40);
+use super::{
+    CLIENT, LIMIT, PATIENCE, PORT, Server, assert_counted, assert_full, connect, fill, start,
+};
+use crate::{pair, server_for, wait};
 
 /// A client sends its SYN again after one second, several times, and takes its place in line by that.
 const APART: Duration = Duration::from_millis(200);
@@ -37,7 +36,7 @@ fn wait_in_line(pair: &Pair, from: &str) -> Result<TcpStream> {
     pair.client.enter(|| {
         let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
         socket.bind(&SocketAddr::new(from, 0).into())?;
-        socket.connect_timeout(&server.into(), LONG)?;
+        socket.connect_timeout(&server.into(), PATIENCE)?;
         Ok(TcpStream::from(socket))
     })
 }
@@ -48,24 +47,12 @@ fn queue_of(limiter: &Limiter) -> Result<Value> {
 
 /// Fails unless a number of the queue soon is as expected.
 fn assert_queue(limiter: &Limiter, name: &str, expected: u64) -> Result<()> {
-    let end = Instant::now() + SOON;
-    loop {
-        let queue = queue_of(limiter)?;
-        if queue[name] == expected {
-            return Ok(());
-        }
-        ensure!(
-            Instant::now() < end,
-            "{name} is not {expected}: {}",
-            limiter.status()?
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
+    let is_so = wait(|| Ok(queue_of(limiter)?[name] == expected));
+    is_so.with_context(|| format!("{name} is not {expected}"))
 }
 
 #[test]
 fn those_who_wait_enter_in_their_order() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 10}"))?;
@@ -91,11 +78,7 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
                     "a newcomer is let in"
                 );
             }
-            let end = Instant::now() + SOON;
-            while !client.is_finished() {
-                ensure!(Instant::now() < end, "client {number} is not let in");
-                thread::sleep(Duration::from_millis(10));
-            }
+            wait(|| Ok(client.is_finished()))?;
             let client = client.join().ok().context("it panicked")??;
             open.push((client, server.accept()?));
             assert_queue(&limiter, "resumed", number)?;
@@ -126,7 +109,6 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
 /// Whoever waits for longer than that is turned away, and whoever gives up leaves the line.
 #[test]
 fn tickets_expire() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 10, max-age: 3s}"))?;
@@ -145,7 +127,6 @@ fn tickets_expire() -> Result<()> {
 
 #[test]
 fn a_full_line_turns_others_away() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 2}"))?;
@@ -156,11 +137,7 @@ fn a_full_line_turns_others_away() -> Result<()> {
             scope.spawn(|| wait_in_line(&pair, from))
         });
         assert_queue(&limiter, "waiting", 2)?;
-        let end = Instant::now() + SOON;
-        while queue_of(&limiter)?["rejected"] == 0 {
-            ensure!(Instant::now() < end, "nobody is rejected");
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait(|| Ok(queue_of(&limiter)?["rejected"] != 0))?;
         ensure!(queue_of(&limiter)?["waiting"] == 2);
         drop(open);
         for client in clients {
@@ -183,7 +160,6 @@ fn forged(sources: u32) -> Result<Vec<Vec<u8>>> {
 /// A forger's SYNs take no place in line, even if each comes twice.
 #[test]
 fn forged_syns_take_no_place() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 10}"))?;
@@ -211,7 +187,6 @@ fn forged_syns_take_no_place() -> Result<()> {
 /// them once it stops.
 #[test]
 fn patient_forgers_hold_places_until_they_stop() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 5}"))?;

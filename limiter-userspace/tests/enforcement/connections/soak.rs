@@ -16,17 +16,14 @@ use self::{
     end::{Ends, Open, VANISHES, WAYS},
     kind::Kind,
 };
-use super::{CLIENT, CLIENT_V6, SOON, Server, counted, start};
-use crate::{pair, syn_cookies::set, take_turn};
+use super::{CLIENT, CLIENT_V6, PATIENCE, Server, counted, start};
+use crate::{pair, syn_cookies::set};
 
 /// How many connections, unless `LIMITER_CONNECTIONS` says another number.
 const COUNT: usize = 3_000;
 
 /// How many of them are open at a time.
 const AT_A_TIME: usize = 200;
-
-/// How long the kernel may take to end the last, if a packet is lost.
-const LAST_END: Duration = Duration::from_secs(90);
 
 /// The addresses of clients that will vanish.
 const VANISHING: [&str; 2] = ["10.77.0.3", "fd77:1:1:2::1"];
@@ -67,7 +64,7 @@ pub(super) fn listed(namespace: &Namespace) -> Result<u64> {
 
 /// Fails unless as many are counted soon as `ss` lists; returns the number.
 fn assert_as_listed(limiter: &Limiter, pair: &Pair) -> Result<u64> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let [counted, listed] = [counted(limiter)?, listed(&pair.server)?];
         if counted == listed {
@@ -82,7 +79,7 @@ fn assert_as_listed(limiter: &Limiter, pair: &Pair) -> Result<u64> {
 }
 
 /// Returns a counter of the kernel's network stack.
-pub(super) fn stack_count(namespace: &Namespace, name: &str) -> Result<u64> {
+pub(crate) fn stack_count(namespace: &Namespace, name: &str) -> Result<u64> {
     let text = namespace.enter(|| Ok(fs::read_to_string("/proc/thread-self/net/netstat")?))?;
     let mut lines = text.lines();
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
@@ -96,7 +93,6 @@ pub(super) fn stack_count(namespace: &Namespace, name: &str) -> Result<u64> {
 
 #[test]
 fn no_connection_is_counted_that_is_not_open() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     allow_all(&pair)?;
     end::prepare(&pair, VANISHING)?;
@@ -136,14 +132,7 @@ fn no_connection_is_counted_that_is_not_open() -> Result<()> {
         ends.end(open)?;
     }
     ends.finish(&pair)?;
-    let end = Instant::now() + LAST_END;
-    loop {
-        match assert_as_listed(&limiter, &pair)? {
-            0 => break,
-            rest => ensure!(Instant::now() < end, "{rest} have not ended"),
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
+    crate::wait(|| Ok(assert_as_listed(&limiter, &pair)? == 0))?;
     let fast = stack_count(&pair.server, "TCPFastOpenPassive")?;
     ensure!(fast >= count as u64 / 6, "{fast} opened fast");
     println!("{fast} opened fast; ended, by way: {:?}", ends.ended);

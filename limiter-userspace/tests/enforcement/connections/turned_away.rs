@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::{
     CLIENT, CLIENT_V6, LIMIT, PORT, Server, assert_full, assert_room, connect, fill, policy, start,
 };
-use crate::{pair, take_turn};
+use crate::pair;
 
 const OTHER: &str = "10.77.0.3";
 
@@ -16,7 +16,6 @@ const MEASURED: Duration = Duration::from_millis(150);
 
 #[test]
 fn whoever_finds_no_room_is_told_so() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let server = Server::new(&pair.server)?;
@@ -41,7 +40,6 @@ fn whoever_finds_no_room_is_told_so() -> Result<()> {
 /// A client that waits gives up if it is told anything; so only the one without a place in line is.
 #[test]
 fn whoever_waits_in_line_is_told_nothing() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let server = Server::new(&pair.server)?;
@@ -55,7 +53,6 @@ fn whoever_waits_in_line_is_told_nothing() -> Result<()> {
 
 #[test]
 fn places_are_kept_for_who_is_known() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limits = policy("total", ", reserve: {unknown: 1}");
@@ -82,7 +79,6 @@ fn places_are_kept_for_who_is_known() -> Result<()> {
 #[test]
 fn a_sieve_presses_by_what_is_open() -> Result<()> {
     const MOST: usize = 10;
-    let _turn = take_turn();
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(

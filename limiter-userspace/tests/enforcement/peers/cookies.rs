@@ -6,8 +6,7 @@ use std::{
     net::{IpAddr, Ipv4Addr},
     os::unix::fs::PermissionsExt as _,
     path::Path,
-    thread,
-    time::{Duration, Instant, SystemTime},
+    time::SystemTime,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -19,7 +18,7 @@ use super::{
     Defence, program,
     server::{ADDRESS, Server},
 };
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for, wait};
 
 const OLD: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const NEW: &str = "445536bcd2513298075a5d379663c962";
@@ -29,11 +28,6 @@ const FOR_ALL: u32 = 500;
 
 /// The flood: more packets than that.
 const FLOOD: u32 = 700;
-
-/// How long the daemon may take to read its file again.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-const PACE: Duration = Duration::from_millis(50);
 
 /// The file with the secrets is beside no configuration, so its path is whole.
 fn configuration(secrets: &Path) -> String {
@@ -125,16 +119,6 @@ fn write(secrets: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the daemon says so in time.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so()? {
-        ensure!(Instant::now() < deadline, "not in time: {what}");
-        thread::sleep(PACE);
-    }
-    Ok(())
-}
-
 /// The client has learned its cookie, and is served with it alone.
 fn assert_served(limiter: &Limiter, client: &Client<'_>, cookie: &str) -> Result<()> {
     let before = known(limiter, client.from)?;
@@ -158,7 +142,6 @@ fn assert_served(limiter: &Limiter, client: &Client<'_>, cookie: &str) -> Result
 
 #[test]
 fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let nsd = Server::nsd_with_secret(&pair, OLD)?;
     let directory = tempfile::tempdir()?;
@@ -200,17 +183,15 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
 
     // A bad file changes nothing, and is told.
     write(&secrets, "no secret\n")?;
-    wait_until("a bad file is told", || {
-        Ok(limiter.status()?["daemon"]["secrets_error"].is_string())
-    })?;
+    wait(|| Ok(limiter.status()?["daemon"]["secrets_error"].is_string()))
+        .context("a bad file is told")?;
     limiter.show(&["forget", &first.from.to_string()])?;
     assert_served(limiter, &first, &cookies[0])?;
 
     // Both are valid while they roll over.
     write(&secrets, &format!("{NEW}\n{OLD}\n"))?;
-    wait_until("a good file is read", || {
-        Ok(limiter.status()?["daemon"]["secrets_error"].is_null())
-    })?;
+    wait(|| Ok(limiter.status()?["daemon"]["secrets_error"].is_null()))
+        .context("a good file is read")?;
     drop(nsd);
     let _nsd = Server::nsd_with_secret(&pair, NEW)?;
     limiter.show(&["forget", &first.from.to_string()])?;
@@ -223,13 +204,14 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
     write(&secrets, &format!("{NEW}\n"))?;
     let third = client("kdig", "10.78.0.2")?;
     let (old, new) = (made(OLD, third.from, 0)?, made(NEW, third.from, 0)?);
-    wait_until("the old secret is gone", || {
+    wait(|| {
         if !third.is_served(&old)? {
             return Ok(true);
         }
         limiter.show(&["forget", &third.from.to_string()])?;
         Ok(false)
-    })?;
+    })
+    .context("the old secret is gone")?;
     assert_served(limiter, &third, &new)?;
     let shown = limiter.show(&["status"])?;
     ensure!(

@@ -1,10 +1,6 @@
 //! Resolvers that nobody knows are told to come over TCP, come, and are known from then on.
 
-use std::{
-    net::IpAddr,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{net::IpAddr, thread, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -15,7 +11,7 @@ use super::{
     server::{ADDRESS, RESOLVER, Server},
     spend, succeed,
 };
-use crate::{pair, server_for, take_turn};
+use crate::{PACE, PATIENCE, pair, server_for};
 
 /// Once a token is spent, queries over UDP from those who have proven nothing are refused; others
 /// have tokens enough.
@@ -26,11 +22,6 @@ limits:
     burst: 100, count: 1, period: 1h, deny: truncate,
     reserve: {familiar: 10%, fresh: 20%, retried: 99%, unknown: 99%}}
 ";
-
-/// How long a handshake may take to be noted.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-const PACE: Duration = Duration::from_millis(10);
 
 /// A program that asks one server over UDP, then over TCP if it is told so.
 struct Client<'p> {
@@ -147,7 +138,6 @@ fn assert_resolves(pair: &Pair, defence: &Defence, from: IpAddr) -> Result<()> {
 }
 
 fn assert_serves(start: fn(&Pair, &str) -> Result<Defence>) -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let _nsd = Server::nsd(&pair)?;
     let defence = start(&pair, CONFIGURATION)?;

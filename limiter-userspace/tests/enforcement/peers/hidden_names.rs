@@ -10,7 +10,7 @@ use super::{
     own_client::{By, Connection, fragments, policy, reason, server},
     server_names, start,
 };
-use crate::{pair, share_turn};
+use crate::pair;
 
 /// Longer than data is held while nobody reads its connection's name.
 const LONG: Duration = Duration::from_millis(1500);
@@ -77,22 +77,32 @@ fn counted(limiter: &Limiter) -> Result<u64> {
 
 #[test]
 fn nothing_reaches_the_server_from_whoever_hides_its_name() -> Result<()> {
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     for mode in ["native", "generic"] {
         let limiter = start(&pair, &policy("hold"), mode)?;
-        for by in [By::Http, By::Tls] {
+        let is_answered = |by: By, hides: Hides| {
             let bytes = by.ask("b.example");
-            for hides in Hides::ALL {
-                let mut client = Connection::new(&pair, by)?;
-                hides.send(&client, &bytes)?;
-                let is_answered = client.is_answered(&bytes)?;
-                println!("{mode} {by:?} {hides:?}: answered {is_answered}");
-                ensure!(!is_answered && counted(&limiter)? == 0);
+            let mut client = Connection::new(&pair, by)?;
+            hides.send(&client, &bytes)?;
+            client.is_answered(&bytes)
+        };
+        thread::scope(|scope| {
+            let (mut clients, is_answered) = (Vec::new(), &is_answered);
+            for by in [By::Http, By::Tls] {
+                for hides in Hides::ALL {
+                    let client = scope.spawn(move || is_answered(by, hides));
+                    clients.push((by, hides, client));
+                }
             }
-            ensure!(reason(&limiter, "name_awaited")? > 0);
-        }
+            for (by, hides, client) in clients {
+                let is_answered = client.join().expect("no client panics")?;
+                ensure!(!is_answered, "{mode} {by:?} {hides:?}");
+            }
+            anyhow::Ok(())
+        })?;
+        ensure!(counted(&limiter)? == 0, "{mode}");
+        ensure!(reason(&limiter, "name_awaited")? > 0, "{mode}");
         ensure!(limiter.stop()?.success());
     }
     Ok(())
@@ -101,7 +111,6 @@ fn nothing_reaches_the_server_from_whoever_hides_its_name() -> Result<()> {
 /// Also if its hello takes several segments, and comes slowly.
 #[test]
 fn whoever_says_its_name_in_several_segments_is_served_and_counted() -> Result<()> {
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let limiter = start(&pair, &policy("hold"), "native")?;
@@ -147,7 +156,6 @@ fn long(by: By, is_behind: bool) -> Vec<u8> {
 /// Servers read hellos and requests of any length; what is not read may have the name.
 #[test]
 fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<()> {
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     for until_known in ["hold", "pass"] {
@@ -186,7 +194,6 @@ fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
         "GET /small HTTP/1.1\r\nHost: b.example:x\r\n\r\n",
         "GET /small HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n",
     ];
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let hello = By::Tls.ask("b.example");
@@ -218,7 +225,6 @@ fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
 /// Neither while no name is read, nor with other bytes than those that were read.
 #[test]
 fn a_request_in_fragments_does_not_reach_the_server() -> Result<()> {
-    let _turn = share_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let limiter = start(&pair, &policy("hold"), "native")?;

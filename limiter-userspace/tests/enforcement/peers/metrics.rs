@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use super::{binary, program, spend, succeed};
-use crate::{pair, take_turn};
+use crate::pair;
 
 /// Something of each kind that has metrics.
 const CONFIGURATION: &str = "\
@@ -37,7 +37,6 @@ fn metrics(pair: &Pair, fields: &[&str]) -> Result<(String, String)> {
 
 #[test]
 fn promtool_finds_nothing_wrong() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let arguments = ["-i", SERVER_INTERFACE];
     let limiter = Limiter::start(binary(), &pair.server, CONFIGURATION, &arguments)?;

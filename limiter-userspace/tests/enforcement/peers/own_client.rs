@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use limiter_names::testing::{Hello, records};
+use socket2::SockRef;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, next_numbers};
 
 use super::{names, server::Server};
@@ -87,6 +88,8 @@ impl<'p> Connection<'p> {
         let address = SocketAddr::new("10.77.0.1".parse()?, by.port());
         let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
         stream.set_read_timeout(Some(WHILE))?;
+        // Once dropped, it sends no lost segment again.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
         Ok(Self {
             first: next_numbers(&stream)?,
             pair,
@@ -130,6 +133,22 @@ impl<'p> Connection<'p> {
         Ok(())
     }
 
+    /// Sends bytes as every client does.
+    pub(super) fn ask(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.stream.write_all(bytes)?)
+    }
+
+    /// Returns whether the server has said anything by now.
+    pub(super) fn has_answer(&self) -> Result<bool> {
+        self.stream.set_nonblocking(true)?;
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        match peeked {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            peeked => Ok(peeked? > 0),
+        }
+    }
+
     /// Sends bytes as every client does; returns whether the server says anything.
     pub(super) fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
         Ok(!self.answer(bytes)?.is_empty())
@@ -137,7 +156,7 @@ impl<'p> Connection<'p> {
 
     /// Sends bytes as every client does; returns what the server says.
     pub(super) fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
-        self.stream.write_all(bytes)?;
+        self.ask(bytes)?;
         let mut answer = vec![0; 4096];
         match self.stream.read(&mut answer) {
             Ok(length) => answer.truncate(length),

@@ -6,7 +6,7 @@ use std::{
     net::{IpAddr, SocketAddr, TcpStream},
     process::{Child, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use testbed::{Namespace, Pair};
 
 use super::program;
+use crate::{PACE, PATIENCE};
 
 /// Each name of the zone `example.test` has this address.
 pub(super) const ADDRESS: &str = "192.0.2.80";
@@ -28,11 +29,6 @@ ns IN A 10.77.0.1
 
 /// Where unbound listens, in the clients' namespace.
 pub(super) const RESOLVER: &str = "127.0.0.1";
-
-/// How long a server may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-const PACE: Duration = Duration::from_millis(20);
 
 /// A running server. It ends on drop, and soon after that all of its processes.
 pub(super) struct Server {

@@ -4,7 +4,6 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{IpAddr, SocketAddr, TcpStream},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -13,16 +12,16 @@ use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, SERVER_INTERFACE};
 
 use super::{binary, names, server::Server, start, succeed};
-use crate::{pair, take_turn};
+use crate::{PATIENCE, pair, wait};
 
 /// The number of bytes that are uploaded.
-const UPLOAD: usize = 1_000_000;
+const UPLOAD: usize = 500_000;
 
 /// How fast it is sent at most: without TLS it would come at once, before anybody has read the name.
 const PACE: [&str; 2] = ["--limit-rate", "1M"];
 
 /// The limit drops packets of it, also if half of it came before the name was known.
-const LIMIT: &str = "cost: bytes, burst: 100k, count: 300k, period: 1s";
+const LIMIT: &str = "cost: bytes, burst: 50k, count: 300k, period: 1s";
 
 /// A server that takes uploads, by TLS, and by HTTP of both kinds.
 fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
@@ -134,7 +133,6 @@ pub(super) fn counted(limiter: &Limiter, limit: &str) -> Result<[u64; 2]> {
 
 #[test]
 fn one_name_is_slowed_and_another_is_not() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, directory) = server(&pair)?;
     let configuration = format!(
@@ -154,8 +152,11 @@ fn one_name_is_slowed_and_another_is_not() -> Result<()> {
                 server,
             };
             client.is_free(limit, "https://a.example", &[])?;
-            client.is_free(limit, "https://b.example", &["--tls-max", "1.2"])?;
             client.is_slowed(limit, "https://x.b.example", &["--http1.1"])?;
+            if mode == "generic" {
+                continue;
+            }
+            client.is_free(limit, "https://b.example", &["--tls-max", "1.2"])?;
             client.is_slowed(limit, "https://X.B.Example", &["--tls-max", "1.2"])?;
             client.is_free(limit, "http://a.example", &[])?;
             client.is_slowed(limit, "http://only.example", &[])?;
@@ -178,7 +179,6 @@ fn one_name_is_slowed_and_another_is_not() -> Result<()> {
 
 #[test]
 fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, directory) = server(&pair)?;
     let configuration = |rest: &str| {
@@ -222,7 +222,7 @@ fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
 fn connect(pair: &Pair) -> Result<TcpStream> {
     let address: SocketAddr = "10.77.0.1:80".parse()?;
     let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     Ok(stream)
 }
 
@@ -249,7 +249,6 @@ fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
 /// meanwhile.
 #[test]
 fn names_outlive_the_daemon() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration = "limits:\n  B: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, \
@@ -261,16 +260,16 @@ fn names_outlive_the_daemon() -> Result<()> {
     let mut limiter = Limiter::start(binary(), &pair.server, configuration, &arguments)?;
     let mut old = connect(&pair)?;
     ask(&mut old, "b.example")?;
-    thread::sleep(Duration::from_millis(500));
+    wait(|| Ok(limiter.status()?["server_names"]["named"] == 1))?;
     limiter.kill()?;
     ensure!(asked_ten_times(&limiter, &mut old)? >= 10);
     let mut new = connect(&pair)?;
     ask(&mut new, "b.example")?;
     ensure!(asked_ten_times(&limiter, &mut new)? == 0);
     limiter.restart()?;
-    thread::sleep(Duration::from_millis(500));
     for stream in [&mut old, &mut new] {
-        ensure!(asked_ten_times(&limiter, stream)? >= 10);
+        // Until it is written down again, or read.
+        wait(|| Ok(asked_ten_times(&limiter, stream)? >= 10))?;
     }
     ensure!(limiter.stop()?.success());
     Ok(())
@@ -279,7 +278,6 @@ fn names_outlive_the_daemon() -> Result<()> {
 /// OpenSSL's own client says a name in one segment, or none.
 #[test]
 fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration =
@@ -305,7 +303,6 @@ fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
 /// A connection that is open keeps its name, whatever the policy becomes.
 #[test]
 fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let configuration = |name: &str| {
@@ -320,10 +317,8 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
     ensure!(counted(&limiter, "B")? == [0, 0]);
     limiter.configure(&configuration("b.example"))?;
     limiter.show(&["reload"])?;
-    // Until it is written down again.
-    thread::sleep(Duration::from_millis(500));
-    // Another name in the same connection changes nothing.
-    ensure!(asked_ten_times(&limiter, &mut stream)? >= 10);
+    // Another name in the same connection changes nothing, once its own is written down again.
+    wait(|| Ok(asked_ten_times(&limiter, &mut stream)? >= 10))?;
     ensure!(limiter.stop()?.success());
     Ok(())
 }
@@ -331,7 +326,6 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
 /// Nobody names a connection but its client, and nobody without one.
 #[test]
 fn segments_of_no_connection_name_nothing() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let (_server, directory) = server(&pair)?;
     let configuration = format!(

@@ -24,31 +24,16 @@ use super::{
     server::{ADDRESS, Server},
     succeed,
 };
-use crate::{CLIENTS, pair, server_for, take_turn};
+use crate::{CLIENTS, PATIENCE, pair, server_for, wait};
 
-const ASKING: Duration = Duration::from_secs(14);
-
-/// How long a command may take to begin to watch.
-const BEGINNING: Duration = Duration::from_secs(30);
+const ASKING: Duration = Duration::from_secs(6);
 
 /// How long no packet comes when all is over.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// The percentage that limits pass; how far the estimate of what they drop may be off, besides a
-/// factor of two, since the clients go at the machine's pace, which changes; and how many drops, which
-/// come in bursts, say anything about it. Generated traffic has narrower bounds.
-const PASS: &str = "95";
-const TOLERATED: f64 = 0.1;
-const TELLING: u64 = 100;
-
 /// Waits until a command watches the server's interface.
 fn wait_for_a_watcher(pair: &Pair) -> Result<()> {
-    let begun = Instant::now();
-    while watchers(pair)? == 0 {
-        ensure!(begun.elapsed() < BEGINNING, "nothing watches");
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
+    wait(|| Ok(watchers(pair)? > 0))
 }
 
 /// Waits until no packet has come for a while: the last connections end after their clients.
@@ -143,7 +128,6 @@ fn to_port_53(packets: &[Packet], protocol: u8) -> usize {
 
 #[test]
 fn limits_of_a_dns_server() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     pair.compute_checksums()?;
     let _server = Server::nsd(&pair)?;
@@ -169,8 +153,8 @@ fn limits_of_a_dns_server() -> Result<()> {
     let capture = directory.path().join("dns.pcapng");
     fs::write(&capture, PCAPNG.write(&packets))?;
     let capture = capture.to_str().context("a strange path")?;
-    let arguments = [capture, "--json", "--pass", PASS, "--headroom", "1"];
-    let captured: Value = serde_json::from_str(&succeed(&mut suggest(&arguments))?)?;
+    let captured = succeed(&mut suggest(&[capture, "--json"]))?;
+    let captured: Value = serde_json::from_str(&captured)?;
 
     for told in [&watched, &captured] {
         let services = told["services"].as_array().context("no services")?;
@@ -185,29 +169,6 @@ fn limits_of_a_dns_server() -> Result<()> {
             assert_eq!(found["sources"], CLIENTS.len());
         }
     }
-
-    // One half of real traffic predicts the other.
-    let mut told = 0;
-    for limit in limits(&captured, "udp/53")? {
-        let number = |half: &str, what: &str| {
-            let number = limit["held_out"][half][what].as_u64();
-            number.with_context(|| format!("not tested: {limit:#}"))
-        };
-        let dropped = [number("learned", "dropped")?, number("tested", "dropped")?];
-        if dropped.iter().sum::<u64>() < TELLING {
-            continue;
-        }
-        told += 1;
-        let share = |half: &str, dropped: u64| -> Result<f64> {
-            let packets = u32::try_from(number(half, "packets")?)?;
-            Ok(f64::from(u32::try_from(dropped)?) / f64::from(packets))
-        };
-        let [estimate, truth] = [share("learned", dropped[0])?, share("tested", dropped[1])?];
-        let far = (estimate - truth).abs();
-        let allowed = TOLERATED.max(estimate.min(truth));
-        ensure!(far <= allowed, "{estimate} and {truth}: {limit:#}");
-    }
-    assert!(told >= 1, "{captured:#}");
 
     // With head room the limits observe, and would drop nobody who asks as before.
     let configuration = succeed(&mut suggest(&[capture]))?;
@@ -261,6 +222,6 @@ fn an_interface_that_cannot_be_watched() -> Result<()> {
         .args(["suggest", "-i", SERVER_INTERFACE, "--for", "1s"])
         .output()?;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < PATIENCE);
     Ok(())
 }

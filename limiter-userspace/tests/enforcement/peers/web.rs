@@ -7,7 +7,6 @@ use super::{binary, sent, server::Server, succeed};
 use crate::{
     pair,
     syn_cookies::{number_of, set},
-    take_turn,
 };
 
 const SMALL: (&str, usize) = ("small", 3000);
@@ -59,7 +58,6 @@ fn fetch(pair: &Pair, server: &str, (name, bytes): (&str, usize), times: usize) 
 /// Whatever timestamps are: none, those of the kernel with a random offset, those without.
 #[test]
 fn nginx_and_curl_connect_through_cookies() -> Result<()> {
-    let _turn = take_turn();
     let connections = number_of(50)?;
     let transfers = (connections / 100).max(5);
     for timestamps in ["0", "1", "2"] {

@@ -4,7 +4,7 @@ use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,13 +14,12 @@ use super::{
     AT_ONCE, Asked, LARGE, MANY, Options, PORT, SMALL, clients, cookies_only, counted, serve, set,
     start_with, visit, wait_for_scale,
 };
-use crate::{pair, server_for, take_turn};
+use crate::{pair, server_for, wait};
 
 /// Both ends mean the same from one connection to the next, whatever settings become meanwhile; and
 /// connections that there are go on.
 #[test]
 fn settings_hold_from_the_next_connection_on() -> Result<()> {
-    let _turn = take_turn();
     let (pair, limiter) = cookies_only(Asked::default())?;
     let server = SocketAddr::new(server_for(clients()?[0])?, PORT);
     let mut early = pair.client.enter(|| Ok(TcpStream::connect(server)?))?;
@@ -72,7 +71,6 @@ fn settings_hold_from_the_next_connection_on() -> Result<()> {
 /// the buffers is as large as those of applications that ask for none.
 #[test]
 fn no_scale_is_promised_that_something_else_decides_on() -> Result<()> {
-    let _turn = take_turn();
     let buffer = |bytes| Asked {
         receive_buffer: Some(bytes),
         ..Asked::default()
@@ -103,14 +101,8 @@ fn no_scale_is_promised_that_something_else_decides_on() -> Result<()> {
     for (change, is_scaled) in [("add", false), ("del", true)] {
         pair.server
             .ip(&[&["route", change][..], &bounding].concat())?;
-        let begun = Instant::now();
-        while scaled()? != is_scaled {
-            ensure!(
-                begun.elapsed() < Duration::from_secs(12),
-                "{change}: nothing changes"
-            );
-            thread::sleep(Duration::from_millis(200));
-        }
+        wait(|| Ok(scaled()? == is_scaled))
+            .with_context(|| format!("{change}: nothing changes"))?;
     }
     let log = limiter.log()?;
     ensure!(
@@ -124,7 +116,6 @@ fn no_scale_is_promised_that_something_else_decides_on() -> Result<()> {
 /// Without a daemon, pinned programs soon promise no scale. All else they read for themselves.
 #[test]
 fn without_a_daemon_no_scale_is_promised() -> Result<()> {
-    let _turn = take_turn();
     let pins = PinDirectory::new()?;
     let pair = pair()?;
     set(&pair.server, "tcp_syncookies", "2")?;

@@ -6,7 +6,6 @@ use std::{
     net::{Shutdown, TcpStream},
     os::fd::OwnedFd,
     process::{Command, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -14,7 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use socket2::Socket;
 use testbed::Pair;
 
-use super::{super::SOON, kind::Kind};
+use super::kind::Kind;
 use crate::syn_cookies::set;
 
 /// A connection that is open.
@@ -172,11 +171,7 @@ impl Ends {
     /// else the kernel keeps those of multipath for a minute that the server has ended.
     pub(super) fn finish(&mut self, pair: &Pair) -> Result<()> {
         self.kill()?;
-        let end = Instant::now() + 3 * SOON;
-        while self.has_room()? && !self.timing_out.is_empty() {
-            ensure!(Instant::now() < end, "connections do not time out");
-            thread::sleep(Duration::from_millis(20));
-        }
+        crate::wait(|| Ok(!self.has_room()? || self.timing_out.is_empty()))?;
         let rules = ["delete", "table", "inet", "away"];
         let output = pair.client.command("nft").args(rules).output()?;
         ensure!(output.status.success(), "{output:?}");

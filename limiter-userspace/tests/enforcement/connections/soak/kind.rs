@@ -10,7 +10,7 @@ use nix::sys::socket::{setsockopt, sockopt::TcpFastOpenConnect};
 use socket2::{Domain, Protocol, Socket, Type};
 use testbed::{Namespace, Pair};
 
-use super::super::{SOON, Server};
+use super::super::{PATIENCE, Server};
 use crate::server_for;
 
 /// A kind of connections.
@@ -60,7 +60,7 @@ impl Kind {
             socket.set_reuse_address(true)?;
             socket.bind(&SocketAddr::new(from, port).into())?;
             if self != Self::FastOpen {
-                socket.connect_timeout(&server.into(), SOON)?;
+                socket.connect_timeout(&server.into(), PATIENCE)?;
                 return Ok(socket.into());
             }
             setsockopt(&socket, TcpFastOpenConnect, &true)?;

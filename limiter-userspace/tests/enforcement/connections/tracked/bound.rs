@@ -12,7 +12,6 @@ use super::{
     super::{AT_ONCE, CLIENT, LIMIT, PORT},
     SERVER, Scene, assert_tracked, tracked,
 };
-use crate::take_turn;
 
 /// How many a client begins to open at one moment.
 const TOGETHER: usize = 100;
@@ -51,7 +50,6 @@ fn open_together(scene: &Scene) -> Result<Vec<Socket>> {
 /// how many those are.
 #[test]
 fn handshakes_begun_together_are_bounded_by_a_limit_of_new_connections() -> Result<()> {
-    let _turn = take_turn();
     for is_bounded in [false, true] {
         let scene = Scene::new()?;
         let configuration = if is_bounded {

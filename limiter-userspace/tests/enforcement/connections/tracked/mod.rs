@@ -18,12 +18,12 @@ use socket2::Socket;
 use testbed::{Limiter, PinDirectory};
 
 use super::{
-    AT_ONCE, CLIENT, CLIENT_V6, LIMIT, PORT, SOON, Server, assert_counted, connect_to, counted,
+    AT_ONCE, CLIENT, CLIENT_V6, LIMIT, PATIENCE, PORT, Server, assert_counted, connect_to, counted,
     policy, start, start_with,
 };
 use crate::{
+    PACE,
     forwarding::{Forwarding, nft},
-    take_turn,
 };
 
 /// The server behind the host, by the clients' addresses.
@@ -95,7 +95,7 @@ impl Scene {
 
     /// Fails unless one more connection is let in soon.
     fn assert_room(&self, from: &str) -> Result<(TcpStream, TcpStream)> {
-        let end = Instant::now() + SOON;
+        let end = Instant::now() + PATIENCE;
         loop {
             match self.open(from) {
                 Ok(open) => return Ok(open),
@@ -108,7 +108,7 @@ impl Scene {
 
 /// Fails unless so many are counted soon, none of them by a socket.
 fn assert_tracked(limiter: &Limiter, expected: u64) -> Result<()> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let status = limiter.status()?;
         let connections = &status["connections"];
@@ -120,13 +120,12 @@ fn assert_tracked(limiter: &Limiter, expected: u64) -> Result<()> {
             Instant::now() < end,
             "{counted:?} are counted, {tracked:?} of them forwarded, not {expected}"
         );
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(PACE);
     }
 }
 
 #[test]
 fn what_is_forwarded_has_only_so_many_open() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     for from in [CLIENT, CLIENT_V6] {
@@ -164,7 +163,6 @@ fn what_is_forwarded_has_only_so_many_open() -> Result<()> {
 /// The kernel tells of each at once: a look comes once a second.
 #[test]
 fn they_count_as_soon_as_they_are_established() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     assert_tracked(&limiter, 0)?;
@@ -193,7 +191,6 @@ fn they_count_as_soon_as_they_are_established() -> Result<()> {
 
 #[test]
 fn each_end_gives_the_place_back() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut open = scene.fill(CLIENT)?;
@@ -238,7 +235,6 @@ fn each_end_gives_the_place_back() -> Result<()> {
 /// The kernel tells nothing of connections from before, so looks find them and their end.
 #[test]
 fn connections_from_before_count() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let mut before = scene.fill(CLIENT)?;
     let limiter = scene.start(&tracked("ipAddress"))?;
@@ -255,7 +251,6 @@ fn connections_from_before_count() -> Result<()> {
 /// without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let pins = PinDirectory::new()?;
     let pinned = pins.argument();
@@ -267,7 +262,7 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
 
     limiter.configure(&tracked("total"))?;
     limiter.show(&["reload"])?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     while scene.connect(CLIENT_V6).is_ok() {
         let _ = scene.server.accept();
         ensure!(

@@ -10,12 +10,12 @@ use nix::sys::signal::Signal;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender};
 
 use super::{
-    super::{CLIENT, LIMIT, PORT, SOON, Server, policy, start},
+    super::{CLIENT, LIMIT, PATIENCE, PORT, Server, policy, start},
     SERVER, Scene, TRACK, assert_tracked, tracked,
 };
 use crate::{
     forwarding::{Forwarding, nft, set},
-    take_turn,
+    wait,
 };
 
 /// Connections to open and close while the daemon does not listen: four events each, of a kilobyte, are
@@ -35,19 +35,13 @@ fn trouble(limiter: &Limiter, which: &str) -> Result<Option<String>> {
 }
 
 fn await_trouble(limiter: &Limiter, which: &str, expected: Option<&str>) -> Result<()> {
-    let end = Instant::now() + SOON;
-    loop {
-        let told = trouble(limiter, which)?;
-        let is_so = match (&told, expected) {
+    let is_so = || {
+        Ok(match (trouble(limiter, which)?, expected) {
             (Some(told), Some(expected)) => told.contains(expected),
             (told, expected) => told.is_none() && expected.is_none(),
-        };
-        if is_so {
-            return Ok(());
-        }
-        ensure!(Instant::now() < end, "{told:?}, not {expected:?}");
-        thread::sleep(Duration::from_millis(50));
-    }
+        })
+    };
+    wait(is_so).with_context(|| format!("not {expected:?}"))
 }
 
 /// The daemon's socket for events, which is alone in its namespace.
@@ -79,7 +73,7 @@ impl EventSocket {
 
 /// Fails unless addresses soon have so many open.
 fn assert_open(limiter: &Limiter, expected: &[(&str, usize)]) -> Result<()> {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + PATIENCE;
     loop {
         let mut found = Vec::new();
         for (address, _) in expected {
@@ -97,7 +91,6 @@ fn assert_open(limiter: &Limiter, expected: &[(&str, usize)]) -> Result<()> {
 
 #[test]
 fn lost_events_leave_no_count() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut held = scene.fill(CLIENT)?;
@@ -129,7 +122,6 @@ fn lost_events_leave_no_count() -> Result<()> {
 #[test]
 fn forged_syns_are_no_events() -> Result<()> {
     const SYNS: u16 = 4000;
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     let _open = scene.fill(CLIENT)?;
@@ -166,7 +158,6 @@ fn forged_syns_are_no_events() -> Result<()> {
 /// Without events, looks count once a second, and the daemon says so.
 #[test]
 fn without_events_looks_count() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let host = &scene.forwarding.pair.server;
     set(host, "netfilter/nf_conntrack_events", "0")?;
@@ -200,7 +191,6 @@ fn without_events_looks_count() -> Result<()> {
 /// Where no rule has the kernel track anything, the daemon says so.
 #[test]
 fn nothing_tracked_is_told() -> Result<()> {
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     let server = Server::new(&forwarding.behind)?;
     let limiter = start(&forwarding.pair, &tracked("ipAddress"))?;
@@ -226,7 +216,6 @@ fn nothing_tracked_is_told() -> Result<()> {
 #[test]
 fn check_names_the_remedy() -> Result<()> {
     const TOLD: &str = "only connections of its own sockets count: with 'connections: tracked'";
-    let _turn = take_turn();
     let forwarding = Forwarding::new()?;
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("limiter.yaml");

@@ -12,10 +12,7 @@ use super::{
     },
     SERVER, Scene, assert_tracked, tracked,
 };
-use crate::{
-    forwarding::{nft, synproxy},
-    take_turn,
-};
+use crate::forwarding::{nft, synproxy};
 
 /// Where clients find the server behind the host.
 const PUBLISHED: u16 = 7002;
@@ -65,7 +62,6 @@ fn published() -> Result<SocketAddr> {
 /// A published port counts for its client, under the addresses and ports that the client uses.
 #[test]
 fn translated_connections_count_as_their_packets_are() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let pair = &scene.forwarding.pair;
     nft(&pair.server, PUBLISH)?;
@@ -110,7 +106,6 @@ fn tracked_by_none(limiter: &Limiter, expected: u64) -> Result<()> {
 /// A connection of the host's own sockets counts once: its socket counts it.
 #[test]
 fn own_connections_count_once() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let pair = &scene.forwarding.pair;
     let own = Server::new(&pair.server)?;
@@ -134,7 +129,6 @@ fn own_connections_count_once() -> Result<()> {
 /// One that the host redirects to itself counts by its socket, under the port of that.
 #[test]
 fn redirected_connections_count_once() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let pair = &scene.forwarding.pair;
     let own = Server::new(&pair.server)?;
@@ -157,7 +151,6 @@ fn redirected_connections_count_once() -> Result<()> {
 /// One whose handshake nftables' synproxy makes counts as others do.
 #[test]
 fn connections_of_a_synproxy_count() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     synproxy(&scene.forwarding.pair.server)?;
     let limiter = scene.start(&tracked("ipAddress"))?;
@@ -180,7 +173,6 @@ fn connections_of_a_synproxy_count() -> Result<()> {
 #[test]
 fn what_a_route_makes_local_counts_once_in_the_end() -> Result<()> {
     const LOCAL: &str = "10.99.1.5";
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let pair = &scene.forwarding.pair;
     let own = Server::new(&pair.server)?;

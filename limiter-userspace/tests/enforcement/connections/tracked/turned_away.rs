@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use socket2::{Domain, Socket, Type};
 
 use super::{
-    super::{AT_ONCE, CLIENT, LIMIT, PORT, SOON, policy},
+    super::{AT_ONCE, CLIENT, LIMIT, PATIENCE, PORT, policy},
     SERVER, Scene, assert_tracked,
 };
-use crate::take_turn;
+use crate::PACE;
 
 /// Connects with as many SYNs as that takes.
 fn connect_within(scene: &Scene, patience: Duration) -> Result<TcpStream> {
@@ -29,7 +29,6 @@ fn connect_within(scene: &Scene, patience: Duration) -> Result<TcpStream> {
 
 #[test]
 fn whoever_finds_no_room_is_told_so() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     scene.forwarding.pair.compute_checksums()?;
     let configuration = policy("ipAddress", ", deny: reset");
@@ -45,7 +44,6 @@ fn whoever_finds_no_room_is_told_so() -> Result<()> {
 
 #[test]
 fn whoever_waits_in_line_is_let_in_when_one_has_gone() -> Result<()> {
-    let _turn = take_turn();
     let scene = Scene::new()?;
     let configuration = policy("ipAddress", ", queue: {size: 8}");
     let limiter = scene.start(&format!("{configuration}connections: tracked\n"))?;
@@ -53,10 +51,10 @@ fn whoever_waits_in_line_is_let_in_when_one_has_gone() -> Result<()> {
     assert_tracked(&limiter, LIMIT as u64)?;
     let queue = || -> Result<_> { Ok(limiter.status()?["limits"]["Web"]["queue"].clone()) };
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| connect_within(&scene, SOON));
+        let waiting = scope.spawn(|| connect_within(&scene, PATIENCE));
         while queue()?["waiting"] != 1 {
             ensure!(!waiting.is_finished(), "nobody waits: {}", queue()?);
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(PACE);
         }
         drop(open.pop());
         let client = waiting.join().expect("the client does not panic")?;

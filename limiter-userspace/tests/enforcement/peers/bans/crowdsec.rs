@@ -25,7 +25,6 @@ use super::{
 use crate::{
     pair,
     peers::{binary, program},
-    take_turn,
 };
 
 /// A local API, which answers each question for news with what was decided since the last.
@@ -152,7 +151,6 @@ prometheus: {{enabled: false}}
 
 #[test]
 fn crowdsec_lifts_its_own_bans() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair)?;
     let directory = tempfile::tempdir()?;

@@ -20,7 +20,6 @@ use super::{
 use crate::{
     pair,
     peers::{binary, program, succeed},
-    take_turn,
 };
 
 /// Writes a configuration with one jail, which bans after one failure for ten minutes.
@@ -105,7 +104,6 @@ fn run(pair: &Pair, directory: &Path, limiter: &Limiter) -> Result<Process> {
 
 #[test]
 fn fail2ban_lifts_its_own_bans() -> Result<()> {
-    let _turn = take_turn();
     let pair = pair()?;
     let limiter = start(&pair)?;
     let directory = tempfile::tempdir()?;

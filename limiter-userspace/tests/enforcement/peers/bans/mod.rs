@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::Child,
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -17,13 +17,11 @@ use serde_json::Value;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
 use super::{PASSES, binary};
+use crate::{PACE, PATIENCE};
 
 /// The client that an operator bans as well, and the one that only the program bans.
 const BOTH: &str = "198.51.100.7";
 const ONE: &str = "198.51.100.8";
-
-const PATIENCE: Duration = Duration::from_secs(30);
-const PACE: Duration = Duration::from_millis(100);
 
 /// A process that ends on drop.
 struct Process(Child);

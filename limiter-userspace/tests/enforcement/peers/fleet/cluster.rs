@@ -6,10 +6,13 @@ use anyhow::{Context as _, Result};
 
 use super::{
     proxy::Proxy,
-    servers::{ADDRESS, Server, wait},
+    servers::{ADDRESS, Server},
     store::{RIGHTS, Store},
 };
-use crate::peers::{program, succeed};
+use crate::{
+    peers::{program, succeed},
+    wait,
+};
 
 /// The port of the first server; each other's is one higher.
 const FIRST_PORT: usize = 7_201;

@@ -4,14 +4,12 @@ use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 
 use super::{Fleet, wait_for, wait_until};
-use crate::take_turn;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// One that stands still is behind once another has banned somebody, and not before; it is not when it has heard of it.
 #[test]
 fn a_node_that_stands_still_is_behind() -> Result<()> {
-    let _turn = take_turn();
     let fleet = Fleet::start(&["a", "b"])?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()

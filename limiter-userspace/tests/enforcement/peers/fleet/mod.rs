@@ -13,28 +13,23 @@ mod servers;
 mod sources;
 mod store;
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, net::IpAddr, os::unix::fs::PermissionsExt as _, path::Path, thread, time::Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, bail, ensure};
+use ipnet::IpNet;
+use limiter_userspace::{
+    control::client,
+    protocol::{Answer, Request, bans::BansQuery},
+};
 use serde_json::Value;
 use testbed::Limiter;
 
 use self::store::Store;
 use super::{PASSES, binary};
-
-/// How long something may take that does not depend on the fleet, such as starting a server.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::{PACE, PATIENCE};
 
 /// The arguments of each node.
 const ARGUMENTS: [&str; 6] = ["-i", store::UPLINK, "--mode", "generic", "--metrics", "off"];
-
-const PACE: Duration = Duration::from_millis(5);
 
 /// A store and the nodes.
 struct Fleet {
@@ -125,11 +120,15 @@ fn configuration_at(
     )
 }
 
-/// Returns `limiter fleet status --json`.
+/// Returns a node's answer to a request, without a process of the command line: tests ask often.
+fn ask(node: &Limiter, request: Request) -> Result<Value> {
+    let mut answer = serde_json::to_value(client::ask(&node.socket(), request)?)?;
+    Ok(answer["content"].take())
+}
+
+/// Returns what `limiter fleet status --json` shows.
 fn status(node: &Limiter) -> Result<Value> {
-    Ok(serde_json::from_str(
-        &node.show(&["fleet", "status", "--json"])?,
-    )?)
+    ask(node, Request::Fleet)
 }
 
 /// Waits until a node's status is as it should be.
@@ -151,9 +150,26 @@ fn wait_until(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<Value
 
 /// Returns the bans of a prefix that hold on a node.
 fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
-    let shown = node.show(&["bans", prefix, "--json"])?;
-    let mut list: Value = serde_json::from_str(&shown)?;
-    serde_json::from_value(list["bans"].take()).context("no bans")
+    let whole = || prefix.parse::<IpAddr>().map(IpNet::from);
+    let prefix: IpNet = prefix.parse().or_else(|_| whole())?;
+    let (mut bans, mut position) = (Vec::new(), None);
+    loop {
+        let query = BansQuery {
+            prefix: Some(prefix),
+            origin: None,
+            position,
+        };
+        let Answer::Bans(page) = client::ask(&node.socket(), Request::Bans(query))? else {
+            bail!("no bans");
+        };
+        for ban in page.bans {
+            bans.push(serde_json::to_value(ban)?);
+        }
+        position = page.next;
+        if position.is_none() {
+            return Ok(bans);
+        }
+    }
 }
 
 /// Waits until so many bans of a prefix hold on a node; returns them.

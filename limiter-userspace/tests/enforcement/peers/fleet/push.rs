@@ -12,22 +12,30 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use limiter_userspace::protocol::Request;
 use serde_json::Value;
 use testbed::{Limiter, Namespace};
 
-use super::{Fleet, PACE, PATIENCE, status, store, wait_until};
-use crate::share_turn;
+use super::{Fleet, PACE, PATIENCE, ask, status, store, wait_until};
+use crate::wait;
 
 const ACCEPTS: &str = ", accept-policy: fleet.yaml";
 
 const POLICY: &str = "limits: {Pushed: {id: ipAddress, cost: packets, burst: 1000000, count: 1000000, \
                       period: 1s}}\n";
 
-/// How soon a push is over when all goes well: it waits for a second or two at each stage.
-const SOON: [&str; 4] = ["--canary-for", "2s", "--confirm", "10s"];
+/// How soon a push is over when all goes well: it waits for a second or two at each stage. A node holds to
+/// a policy of which it hears nothing more for as long as it may take to be confirmed.
+const SOON: [&str; 4] = ["--canary-for", "1s", "--confirm", "6s"];
 
-/// How long a node holds to a policy of which it hears nothing more, and a little.
-const HOLD: Duration = Duration::from_secs(13);
+/// The interval between attempts to push while another push is in the way.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// A part of the refusal meanwhile.
+const IN_THE_WAY: &str = "wait until that is over";
+
+/// How many orders of a push are repeated, of all its stages.
+const MOST_REPEATED: usize = 8;
 
 /// Starts nodes that take policies, each with its folder.
 fn start(nodes: &[&str]) -> Result<Fleet> {
@@ -56,17 +64,25 @@ fn file(node: &Limiter) -> PathBuf {
 fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {
     let deadline = Instant::now() + PATIENCE;
     loop {
+        wait(|| Ok(!is_pushing(node)))?;
         let mut child = begin(fleet, node, policy, more)?;
-        thread::sleep(Duration::from_millis(500));
+        wait(|| Ok(is_pushing(node) || child.try_wait()?.is_some()))?;
         if child.try_wait()?.is_none() {
             return Ok(child);
         }
         let mut said = String::new();
         let stderr = child.stderr.as_mut().context("no stderr")?;
         stderr.read_to_string(&mut said)?;
-        ensure!(said.contains("wait until that is over"), "{said}");
+        ensure!(said.contains(IN_THE_WAY), "{said}");
         ensure!(Instant::now() < deadline, "{said}");
+        thread::sleep(AGAIN);
     }
+}
+
+/// Returns whether a node pushes a policy.
+fn is_pushing(node: &Limiter) -> bool {
+    // It refuses to tell of a push if there was none.
+    ask(node, Request::PushStatus).is_ok_and(|status| status["over"] == false)
 }
 
 fn begin(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {
@@ -88,8 +104,8 @@ fn has_it(node: &Limiter) -> Result<bool> {
     Ok(node.status()?["limits"].get("Pushed").is_some())
 }
 
-fn wait_for(node: &Limiter, is_there: bool, patience: Duration) -> Result<()> {
-    let deadline = Instant::now() + patience;
+fn wait_for(node: &Limiter, is_there: bool) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
     while has_it(node)? != is_there {
         ensure!(
             Instant::now() < deadline,
@@ -114,7 +130,6 @@ fn ensure_untouched(fleet: &Fleet) -> Result<()> {
 /// all nodes have said what it changes.
 #[test]
 fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = start(&["a", "b", "c"])?;
     let dry = pushed(&fleet, &fleet.nodes[0], POLICY, &["--dry-run"])?;
     let shown = String::from_utf8(dry.stdout)?;
@@ -158,14 +173,13 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
 /// An operator confirms on whichever node, and takes back.
 #[test]
 fn a_policy_waits_to_be_confirmed() -> Result<()> {
-    let _turn = share_turn();
     let fleet = start(&["a", "b"])?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
     };
     let waiting = push(&fleet, a, POLICY, &[])?;
     for node in [a, b] {
-        wait_for(node, true, PATIENCE)?;
+        wait_for(node, true)?;
     }
     let refused = b.command(&["confirm"]).output()?;
     let said = String::from_utf8(refused.stderr)?;
@@ -229,13 +243,13 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
         "{said}"
     );
     for node in [a, b] {
-        wait_for(node, true, HOLD)?;
+        wait_for(node, true)?;
         ensure!(fs::read_to_string(file(node))? == POLICY);
     }
 
     // And one is taken back.
     let waiting = push(&fleet, a, &other, &["--canary", "b"])?;
-    wait_for(b, false, PATIENCE)?;
+    wait_for(b, false)?;
     // Too early.
     let refused = b.command(&["fleet", "confirm"]).output()?;
     let said = String::from_utf8(refused.stderr)?;
@@ -249,7 +263,7 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
         "{said}"
     );
     for node in [a, b] {
-        wait_for(node, true, HOLD)?;
+        wait_for(node, true)?;
     }
     fleet.stop()
 }
@@ -257,7 +271,6 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
 /// No node takes what one node's guard is against, nor what is no policy for all.
 #[test]
 fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
-    let _turn = share_turn();
     let fleet = start(&["a", "b", "c"])?;
     let a = &fleet.nodes[0];
     // It would block node b itself.
@@ -289,9 +302,10 @@ fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
             let done = begin(&fleet, a, &wrong, &["--yes"])?.wait_with_output()?;
             let said = String::from_utf8(done.stderr)?;
             ensure!(!done.status.success());
-            if !said.contains("wait until that is over") {
+            if !said.contains(IN_THE_WAY) {
                 break said;
             }
+            thread::sleep(AGAIN);
         };
         ensure!(said.contains(why), "{said}");
         ensure_untouched(&fleet)?;
@@ -303,28 +317,27 @@ fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
 /// starts anew.
 #[test]
 fn whoever_is_gone_all_go_back() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = start(&["a", "b"])?;
     // The command.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     for node in &fleet.nodes {
-        wait_for(node, true, PATIENCE)?;
+        wait_for(node, true)?;
     }
     gone.kill()?;
     gone.wait()?;
     for node in &fleet.nodes {
-        wait_for(node, false, HOLD)?;
+        wait_for(node, false)?;
     }
     ensure_untouched(&fleet)?;
 
     // The node that pushes, which starts anew with its old policy. The other one goes back by time.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     for node in &fleet.nodes {
-        wait_for(node, true, PATIENCE)?;
+        wait_for(node, true)?;
     }
     fleet.nodes[0].kill()?;
     gone.wait()?;
-    wait_for(&fleet.nodes[1], false, HOLD)?;
+    wait_for(&fleet.nodes[1], false)?;
     fleet.nodes[0].restart()?;
     ensure_untouched(&fleet)?;
 
@@ -340,11 +353,11 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
     }
     let waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     for node in &fleet.nodes {
-        wait_for(node, true, PATIENCE)?;
+        wait_for(node, true)?;
     }
     fleet.store.kill()?;
     for node in &fleet.nodes {
-        wait_for(node, false, HOLD)?;
+        wait_for(node, false)?;
     }
     let done = waiting.wait_with_output()?;
     ensure!(!done.status.success(), "{done:?}");
@@ -356,7 +369,6 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
 /// Whoever writes to the store without the key pushes nothing, nor does who repeats what was said.
 #[test]
 fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = start(&["a", "b"])?;
     let other = POLICY.replace("Pushed", "Other");
     let key = "limiter:{edge}:push";
@@ -386,13 +398,13 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
         thread::sleep(Duration::from_millis(250));
     }
     ensure_untouched(&fleet)?;
-    ensure!(orders.len() > 20);
+    ensure!(orders.len() > MOST_REPEATED);
     // At once, to nodes that go on and to one that has started anew.
     fleet.nodes[1].kill()?;
     fleet.nodes[1].restart()?;
     wait_until(&fleet.nodes[1], |status| status["connected"] == true)?;
     fleet.store.command(&["hset", key, "file", POLICY])?;
-    for order in orders.iter().step_by(3) {
+    for order in orders.iter().step_by(orders.len().div_ceil(MOST_REPEATED)) {
         set_from(fleet.store.namespace(), (key, "order"), order)?;
         thread::sleep(Duration::from_millis(1_100));
         ensure_untouched(&fleet)?;
@@ -425,7 +437,6 @@ fn set_from(namespace: &Namespace, (key, field): (&str, &str), from: &PathBuf) -
 /// A node that takes no policies takes none, and is in nobody's way.
 #[test]
 fn a_node_that_takes_no_policies_takes_none() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::start(&["a", "b"])?;
     let a = &fleet.nodes[0];
     let done = pushed(&fleet, a, POLICY, &["--yes"])?;

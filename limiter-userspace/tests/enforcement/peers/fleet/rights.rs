@@ -16,14 +16,13 @@ use super::{
     store::{RIGHTS, Store},
     wait_for, wait_until,
 };
-use crate::share_turn;
 
 /// A policy with everything that a fleet shares.
 const LIMITS: &str = "standing: {capacity: 4096}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 50%}}
-  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
-        count: 4000, period: 1s}";
+  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 5000,
+        count: 1000, period: 1s}";
 
 /// The keys of a user from before known sources were shared, and letters had names of their own in braces.
 const OLD_KEYS: [&str; 6] = ["bans", "news", "nodes", "push", "answers", "letters:*"];
@@ -42,8 +41,8 @@ const COMMANDS: [&str; 10] = [
     "exec",
 ];
 
-/// For as long the log says nothing again.
-const QUIET: Duration = Duration::from_secs(3);
+/// For as long the log says nothing again: it is tried again several times.
+const QUIET: Duration = Duration::from_millis(1_500);
 
 /// How soon nodes share again once they may.
 const SOON: Duration = Duration::from_secs(5);
@@ -84,7 +83,6 @@ fn lines(node: &Limiter, text: &str) -> Result<usize> {
 /// each says once what is to be added. When it is, all is shared without a restart.
 #[test]
 fn a_user_of_before_shares_bans_and_says_what_is_missing() -> Result<()> {
-    let _turn = share_turn();
     let store = Store::start(2)?;
     let keys = OLD_KEYS.map(|key| format!("~limiter:{{edge}}:{key}"));
     let keys: Vec<_> = keys.iter().map(String::as_str).collect();
@@ -139,7 +137,6 @@ fn start_as(store: &Store, user: &str, number: usize, node: &str) -> Result<Limi
 /// another's name.
 #[test]
 fn each_node_has_a_user_of_its_own() -> Result<()> {
-    let _turn = share_turn();
     let store = Store::start(2)?;
     for node in ["a", "b"] {
         let own = format!("%R~limiter:letters:{{edge:{node}}}");
@@ -193,7 +190,6 @@ fn each_node_has_a_user_of_its_own() -> Result<()> {
 /// Without the right to one command, each part that needs it says so, once, and goes on when it has it.
 #[test]
 fn each_right_that_is_missing_is_told() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a"], LIMITS)?;
     let a = &fleet.nodes[0];
     let connect_anew = || fleet.store.command(&["CLIENT", "KILL", "TYPE", "normal"]);

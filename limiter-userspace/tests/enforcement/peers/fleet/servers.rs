@@ -4,8 +4,6 @@ use std::{
     fs::{self, File},
     net::{SocketAddr, TcpStream},
     process::{Child, Stdio},
-    thread,
-    time::Instant,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,13 +14,13 @@ use nix::{
 use testbed::Limiter;
 
 use super::{
-    PACE, PASSES, PATIENCE, start,
+    PASSES, start,
     store::{self, RIGHTS, Store},
     wait_for, wait_until,
 };
 use crate::{
     peers::{program, succeed},
-    share_turn,
+    wait,
 };
 
 /// The address of all servers, which every node has a route to.
@@ -77,16 +75,6 @@ impl Drop for Server {
     }
 }
 
-/// Waits until something is so.
-pub(super) fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so()? {
-        ensure!(Instant::now() < deadline, "it does not become so");
-        thread::sleep(PACE);
-    }
-    Ok(())
-}
-
 /// Links nodes to a namespace for servers.
 pub(super) fn place(nodes: usize) -> Result<Store> {
     let store = Store::start(nodes)?;
@@ -129,7 +117,6 @@ fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limite
 /// there is none.
 #[test]
 fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
-    let _turn = share_turn();
     let store = place(2)?;
     let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
     let ports = [7_001, 7_002, 7_003];
@@ -162,7 +149,6 @@ fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
 /// The server dies, and the Sentinel has its replica take its place.
 #[test]
 fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
-    let _turn = share_turn();
     let store = place(2)?;
     let lines = format!("save \"\"\nrepl-diskless-sync-delay 0\nuser edge on >hush {RIGHTS}");
     let server = Server::start(&store, 7_101, false, &lines)?;

@@ -12,11 +12,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use limiter_userspace::protocol::Request;
 use serde_json::Value;
 use testbed::{Connector, Frame, Limiter, Listener, Load};
 
-use super::{Fleet, PACE, PATIENCE, configuration, start, status, store, wait_until};
-use crate::{share_turn, take_turn};
+use super::{Fleet, PACE, PATIENCE, ask, configuration, start, status, store, wait_until};
 
 /// Half of the bucket is for sources that somebody knows.
 const LIMITS: &str = "standing: {capacity: 4096}
@@ -92,9 +92,8 @@ fn client(last: u8) -> String {
 
 /// Returns what a node knows of an address.
 fn known(node: &Limiter, address: &str) -> Result<Value> {
-    Ok(serde_json::from_str(
-        &node.show(&["known", address, "--json"])?,
-    )?)
+    let address = address.parse()?;
+    ask(node, Request::KnownSource { address })
 }
 
 /// Waits until a node knows an address so; returns how long that took.
@@ -162,7 +161,6 @@ fn ten(fleet: &Fleet, number: usize, source: &str) -> Result<u64> {
 /// node's operator vouches for; and no longer when that node forgets them. No node says again what it heard.
 #[test]
 fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
-    let _turn = take_turn();
     let fleet = fleet(&["a", "b", "c"], "")?;
     let [a, b, c] = &fleet.nodes[..] else {
         unreachable!()
@@ -221,7 +219,6 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
 /// A source that one node takes back, another may have proven itself.
 #[test]
 fn a_node_speaks_for_itself_alone() -> Result<()> {
-    let _turn = share_turn();
     let fleet = fleet(&["a", "b", "c"], "")?;
     let [a, b, c] = &fleet.nodes[..] else {
         unreachable!()
@@ -257,7 +254,6 @@ fn a_node_speaks_for_itself_alone() -> Result<()> {
 /// A node learns what it missed when it is back, and what was taken back meanwhile; also after its store was lost.
 #[test]
 fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = fleet(&["a", "b"], "")?;
     let (gone, stays, new) = (client(1), client(2), client(3));
     for source in [&gone, &stays] {
@@ -302,24 +298,16 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
 
 /// Waits until the store has slots of both nodes.
 fn wait_for_slots(fleet: &Fleet) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    crate::wait(|| {
         let fields = fleet.store.command(&["hkeys", HASH])?;
-        if ["a ", "b "]
-            .iter()
-            .all(|node| fields.lines().any(|field| field.starts_with(node)))
-        {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "no slots: {fields}");
-        thread::sleep(PACE);
-    }
+        let has_slot = |node| fields.lines().any(|field| field.starts_with(node));
+        Ok(["a ", "b "].into_iter().all(has_slot))
+    })
 }
 
 /// Whoever can write to the store and has no key makes nobody known, and lengthens nothing by repeating.
 #[test]
 fn forged_and_repeated_letters_do_nothing() -> Result<()> {
-    let _turn = share_turn();
     let fleet = fleet(&["a", "b"], "")?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
@@ -360,7 +348,6 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
 /// A node that does not share known sources says nothing and believes nothing.
 #[test]
 fn a_node_need_not_share_known_sources() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = fleet(&["a", "b"], "")?;
     let b = fleet.nodes.remove(1);
     ensure!(b.stop()?.success());

@@ -6,7 +6,7 @@ use std::{
     path::Path,
     process::{Child, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,12 +15,10 @@ use tempfile::TempDir;
 use testbed::Namespace;
 
 use super::super::program;
+use crate::{PACE, PATIENCE};
 
 /// Where the driver listens, in the namespace.
 const DRIVER: &str = "http://127.0.0.1:9515";
-
-/// How long it may take to begin to.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A browser in a namespace, with a page in it. It ends with this.
 pub(super) struct Browser {
@@ -61,7 +59,7 @@ impl Browser {
         let deadline = Instant::now() + PATIENCE;
         while self.ask("GET", "/status", None).is_err() {
             ensure!(Instant::now() < deadline, "chromedriver does not answer");
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(PACE);
         }
         let arguments = [
             "--headless",

@@ -12,10 +12,7 @@ use super::{
     Five, NAMES, check_recovery,
     traffic::{Floods, Watch},
 };
-use crate::{
-    peers::fleet::{bans_of, in_common::wait_for_share, status, wait_for},
-    take_turn,
-};
+use crate::peers::fleet::{bans_of, in_common::wait_for_share, status, wait_for};
 
 const ALL: [usize; 5] = [1, 2, 3, 4, 5];
 
@@ -27,7 +24,6 @@ const DRAINED: Duration = Duration::from_secs(4);
 
 #[test]
 fn five_flooded_nodes_admit_no_more_than_the_limit_says() -> Result<()> {
-    let _turn = take_turn();
     let mut five = Five::start()?;
     let (mut watch, mut floods) = (Watch::start(), Floods::none());
     floods.only(&five, &ALL)?;

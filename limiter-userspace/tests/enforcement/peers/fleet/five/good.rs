@@ -12,16 +12,12 @@ use super::{
     Five, check_recovery, quiet,
     traffic::{Client, Floods, Watch},
 };
-use crate::{
-    peers::fleet::{in_common::wait_for_share, wait_for, wait_until},
-    take_turn,
-};
+use crate::peers::fleet::{in_common::wait_for_share, wait_for, wait_until};
 
 /// One node is flooded, and the others' clients, which send less than the floor, lose nothing: while the store
 /// is slow, stopped and gone, nor while a daemon stands still. A slow store is one until it is too slow.
 #[test]
 fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
-    let _turn = take_turn();
     let mut five = Five::by_proxy()?;
     quiet::check(&five.fleet, Duration::from_secs(5))?;
     let (mut watch, mut floods) = (Watch::start(), Floods::none());

@@ -10,7 +10,6 @@ use crate::{
     peers::fleet::{
         Fleet, configuration, start, status, store::Store, wait_for, wait_until, write_secret,
     },
-    share_turn,
 };
 
 pub(in super::super) const OLD: &str =
@@ -25,7 +24,6 @@ pub(in super::super) const SAID: &str = "the fleet's keys are those in the file"
 /// the bans from before.
 #[test]
 fn a_key_changes_while_daemons_run() -> Result<()> {
-    let _turn = share_turn();
     let store = Store::start(3)?;
     let names = ["a", "b", "c"];
     let key_file = |name: &str| store.directory().join(format!("{name}.key"));
@@ -80,7 +78,6 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
 /// The log of both says so, and bans come and go.
 #[test]
 fn two_nodes_with_one_name_find_out() -> Result<()> {
-    let _turn = share_turn();
     let store = Store::start(2)?;
     let nodes = (1..=2).map(|number| {
         let text = configuration(&store, number, ("a", &["a", "b"]), PASSES, "");

@@ -11,12 +11,9 @@ use serde_json::Value;
 use testbed::Limiter;
 
 use super::quiet;
-use crate::{
-    peers::{
-        PASSES,
-        fleet::{Fleet, configuration, start, status, store::Store, wait_for},
-    },
-    take_turn,
+use crate::peers::{
+    PASSES,
+    fleet::{Fleet, configuration, start, status, store::Store, wait_for},
 };
 
 /// All but the last that there is room for.
@@ -29,7 +26,6 @@ pub(in super::super) const LONGEST: Duration = Duration::from_mins(5);
 #[test]
 #[ignore = "takes minutes: it is for measuring"]
 fn half_a_million_bans() -> Result<()> {
-    let _turn = take_turn();
     let store = Store::start(2)?;
     let node = |number: usize, name: &str| {
         let text = configuration(&store, number, (name, &["a", "b"]), PASSES, "");

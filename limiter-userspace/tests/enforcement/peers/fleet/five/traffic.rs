@@ -82,16 +82,21 @@ impl Client {
     pub(super) fn check_all_arrived(self, five: &Five) -> Result<u64> {
         let (number, begun) = (self.number, Instant::now());
         let sent = self.stop()?;
+        let host = &five.hosts[number - 1];
+        // A busy machine may have no room for a packet, which the limiter then never sees: no other client
+        // of the node sends.
+        let lost = host.pair.lost()?;
         loop {
-            let tally = five.hosts[number - 1].sink.so_far();
-            let arrived = tally.of(address(number, 3)?).packets;
-            if arrived == sent {
-                println!("all {sent} packets of the good client of node {number} arrived");
-                return Ok(sent);
+            let arrived = host.sink.so_far().of(address(number, 3)?).packets;
+            if arrived + lost == sent {
+                println!(
+                    "of {sent} packets of the good client of node {number} {lost} were lost before it"
+                );
+                return Ok(arrived);
             }
             ensure!(
-                begun.elapsed() < Duration::from_secs(3),
-                "{arrived} of {sent} packets of the good client of node {number} arrived"
+                begun.elapsed() < PATIENCE,
+                "{arrived} of {sent} packets of the good client of node {number} arrived, {lost} never reached it"
             );
             thread::sleep(PACE);
         }

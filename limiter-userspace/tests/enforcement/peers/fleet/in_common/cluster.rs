@@ -15,13 +15,10 @@ use super::{
     wait_for_share,
     watch::Watch,
 };
-use crate::{
-    peers::fleet::{
-        Fleet, PACE,
-        cluster::{Cluster, ask, id, place},
-        configuration_at, servers, start, status, wait_until,
-    },
-    take_turn,
+use crate::peers::fleet::{
+    Fleet, PACE,
+    cluster::{Cluster, ask, id, place},
+    configuration_at, servers, start, status, wait_until,
 };
 
 /// The nodes' names, each with the server that has its letters. The first server also has all else of the fleet.
@@ -52,7 +49,7 @@ fn begin() -> Result<(Cluster, Fleet)> {
         wait_until(node, |status| status["connected"] == true)?;
     }
     for (name, server) in NODES {
-        servers::wait(|| has_letters_of(&fleet, server, name))?;
+        crate::wait(|| has_letters_of(&fleet, server, name))?;
     }
     Ok((cluster, fleet))
 }
@@ -77,7 +74,6 @@ fn takes(node: &Limiter, server: usize) -> Result<Option<bool>> {
 /// Nodes share whichever servers have their letters. While one is stopped and then gone, all others share.
 #[test]
 fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
-    let _turn = take_turn();
     let (mut cluster, fleet) = begin()?;
     let [first, second, third] = &fleet.nodes[..] else {
         unreachable!("three nodes");
@@ -115,7 +111,7 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
         wait_for_share(first, its_two_thirds)?
     );
     watch.wait_for_use(&fleet, 95..=100)?;
-    servers::wait(|| Ok(takes(first, 2)? == Some(false)))?;
+    crate::wait(|| Ok(takes(first, 2)? == Some(false)))?;
     cluster.kill(2);
     others.stop()?;
     let others = Flood::of(&fleet, 2)?;
@@ -132,7 +128,7 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
         wait_for_share(third, nearly_all)?
     );
     watch.wait_for_use(&fleet, 95..=100)?;
-    servers::wait(|| Ok(takes(third, 0)? == Some(true) && takes(third, 1)? == Some(true)))?;
+    crate::wait(|| Ok(takes(third, 0)? == Some(true) && takes(third, 1)? == Some(true)))?;
     flood.stop()?;
     fleet.stop()
 }
@@ -140,7 +136,6 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
 /// Letters of a node move to another server, and a replica takes the place of another node's.
 #[test]
 fn letters_follow_what_a_cluster_moves() -> Result<()> {
-    let _turn = take_turn();
     let (mut cluster, fleet) = begin()?;
     cluster.add_replica(&fleet.store, 2)?;
     let [_, second, third] = &fleet.nodes[..] else {
@@ -166,7 +161,7 @@ fn letters_follow_what_a_cluster_moves() -> Result<()> {
     let killed = Instant::now();
     cluster.kill(2);
     let role = || Ok(ask(&fleet.store, 3, &["ROLE"])?.starts_with("master"));
-    servers::wait(role)?;
+    crate::wait(role)?;
     println!("the replica took its place after {:?}", killed.elapsed());
     let less = had_less(third, killed)?;
     println!("the third had less than nearly all until {less:?} after its server died");

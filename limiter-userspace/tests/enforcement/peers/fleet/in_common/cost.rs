@@ -13,7 +13,6 @@ use anyhow::{Context as _, Result};
 use testbed::{Frame, Limiter, Load};
 
 use super::{Fleet, status, store, wait_for_share_of};
-use crate::take_turn;
 
 const NODES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -100,7 +99,6 @@ fn percent(part: Duration, whole: Duration) -> f64 {
 #[test]
 #[ignore = "takes minutes: it is for measuring"]
 fn many_hot_owners() -> Result<()> {
-    let _turn = take_turn();
     let fleet = Fleet::with(&NODES, LIMITS)?;
     for node in &fleet.nodes {
         wait_for_share_of("Each", node, |share| share >= 199)?;

@@ -20,19 +20,15 @@ use serde_json::Value;
 use testbed::{Frame, Limiter, Load, Progress};
 
 use super::{
-    Fleet, PACE, status,
+    Fleet, PACE, PATIENCE, status,
     store::{self, Store},
 };
 
 /// Thrice as many packets a second as the fleet admits.
-const FLOOD: NonZeroU32 = NonZeroU32::new(12_000).unwrap();
+const FLOOD: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
 
 /// After this time no bucket has more left than what comes back.
 const DRAINED: Duration = Duration::from_secs(4);
-
-/// How long the nodes may take to do what they do within seconds on a machine that has time for them. What
-/// they may not do, they may not do however long it takes.
-const IN_THE_END: Duration = Duration::from_mins(1);
 
 /// Returns a node's share, in thousandths.
 pub(super) fn share(status: &Value) -> u64 {
@@ -71,7 +67,7 @@ fn wait_for_share_of(
             return Ok(begun.elapsed());
         }
         ensure!(
-            begun.elapsed() < IN_THE_END,
+            begun.elapsed() < PATIENCE,
             "the share is not as it should be: {status:#}\n{}",
             node.log()?
         );

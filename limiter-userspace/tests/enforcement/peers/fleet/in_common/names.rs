@@ -11,13 +11,10 @@ use super::{
     owners::{NEARLY_ALL, packets},
     watch::{Budget, Watch},
 };
-use crate::{
-    peers::{
-        fleet::{Fleet, status, store, wait_until, write_secret},
-        program,
-        zones::query,
-    },
-    share_turn,
+use crate::peers::{
+    fleet::{Fleet, status, store, wait_until, write_secret},
+    program,
+    zones::query,
 };
 
 /// Limits by each kind of name, each on a name of its own. Three have an override for it, and no other would do. The names
@@ -25,31 +22,31 @@ use crate::{
 const LIMITS: &str = "zones: [new.test]
 subscribers: {7: [192.0.2.0/24], 8: [192.0.2.0/28]}
 overrides:
-  - Domains: {ids: [{id: domain.test}], burst: 5000, count: 1000, period: 1s}
-  - Pairs: {ids: [{id: '192.0.2.77:pair.test'}], burst: 5000, count: 1000, period: 1s}
-  - Subscribers: {ids: [{id: '7:subscriber.test'}], burst: 5000, count: 1000, period: 1s}
+  - Domains: {ids: [{id: domain.test}], burst: 1250, count: 250, period: 1s}
+  - Pairs: {ids: [{id: '192.0.2.77:pair.test'}], burst: 1250, count: 250, period: 1s}
+  - Subscribers: {ids: [{id: '7:subscriber.test'}], burst: 1250, count: 250, period: 1s}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
-  Domains: {id: domain, cost: packets, match: {dns-name: '*.domain.test'}, scope: fleet, burst: 500, count: 100,
+  Domains: {id: domain, cost: packets, match: {dns-name: '*.domain.test'}, scope: fleet, burst: 125, count: 25,
          period: 1s}
-  Questions: {id: question, cost: packets, match: {dns-name: www.question.test}, scope: fleet, burst: 5000, count: 1000,
+  Questions: {id: question, cost: packets, match: {dns-name: www.question.test}, scope: fleet, burst: 1250, count: 250,
          period: 1s}
-  Pairs: {id: [ipAddress, domain], cost: packets, match: {dns-name: '*.pair.test'}, scope: fleet, burst: 500, count: 100,
+  Pairs: {id: [ipAddress, domain], cost: packets, match: {dns-name: '*.pair.test'}, scope: fleet, burst: 125, count: 25,
          period: 1s}
   Subscribers: {id: [regId, domain], cost: packets, match: {dns-name: '*.subscriber.test'}, scope: fleet, burst: 500,
          count: 100, period: 1s}
-  News: {id: zone, cost: new-names, scope: fleet, burst: 5000, count: 1000, period: 1s}";
+  News: {id: zone, cost: new-names, scope: fleet, burst: 1250, count: 250, period: 1s}";
 
 const ALL_KINDS: [Budget; 5] = [
-    packets("Domains", 1_000),
-    packets("Questions", 1_000),
-    packets("Pairs", 1_000),
-    packets("Subscribers", 1_000),
-    packets("News", 1_000),
+    packets("Domains", 250),
+    packets("Questions", 250),
+    packets("Pairs", 250),
+    packets("Subscribers", 250),
+    packets("News", 250),
 ];
 
 /// So many names that nobody asks for one again before the flood ends.
-const NEW_NAMES: u32 = 60_000;
+const NEW_NAMES: u32 = 40_000;
 
 fn limits() -> Result<String> {
     let list = program::public_suffixes()?;
@@ -66,12 +63,11 @@ fn flood(fleet: &Fleet, number: usize) -> Result<Flood> {
     // Each node gets questions for other names of a domain, and other new names.
     let [of_domain, of_pair, of_subscriber] =
         ["domain", "pair", "subscriber"].map(|domain| format!("on{number}.{domain}.test"));
+    let same = [&of_domain, "www.question.test", &of_pair, &of_subscriber].map(ask);
+    let same = same.into_iter().collect::<Result<Vec<_>>>()?;
     let mut frames = Vec::new();
     for name in 0..NEW_NAMES {
-        frames.push(ask(&of_domain)?);
-        frames.push(ask("www.question.test")?);
-        frames.push(ask(&of_pair)?);
-        frames.push(ask(&of_subscriber)?);
+        frames.extend(same.iter().cloned());
         frames.push(ask(&format!("{name}.on{number}.new.test"))?);
     }
     Flood::with(fleet, number, frames)
@@ -80,7 +76,6 @@ fn flood(fleet: &Fleet, number: usize) -> Result<Flood> {
 /// A name of each kind gets nearly all that its limit says, at one node, at another and at both, and never more.
 #[test]
 fn a_name_has_one_budget_on_all_nodes() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a", "b"], &limits()?)?;
     let mut watch = Watch::begin(&fleet, &ALL_KINDS)?;
     let mut all_use = |what: &str| {
@@ -104,7 +99,7 @@ const NEW: &str = "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f504132231
 const READ: &str = "the fleet's keys are those in the file";
 const BEFORE: &str = "limits in common number names by the key of before";
 
-const OF_NAMES: [Budget; 2] = [packets("Domains", 1_000), packets("Questions", 1_000)];
+const OF_NAMES: [Budget; 2] = [packets("Domains", 250), packets("Questions", 250)];
 
 /// Puts these keys into the file of all nodes, and waits until all have read it, which happens for the `times`th time.
 fn change_keys(fleet: &Fleet, keys: &[&str], times: usize) -> Result<()> {
@@ -123,7 +118,6 @@ fn change_keys(fleet: &Fleet, keys: &[&str], times: usize) -> Result<()> {
 /// whole, but for the buckets of the new numbers, which are full. When all are reloaded, they share again.
 #[test]
 fn a_key_changes_within_the_budgets_of_names() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a", "b"], &limits()?)?;
     let old = fs::read_to_string(fleet.store.directory().join("fleet.key"))?;
     let have_one_policy = || {

@@ -9,18 +9,14 @@ use super::{
     wait_for_parts,
     watch::{Budget, Watch},
 };
-use crate::{
-    peers::{
-        PASSES,
-        fleet::{ARGUMENTS, Fleet, configuration, start, status, store::Store},
-    },
-    share_turn,
+use crate::peers::{
+    PASSES,
+    fleet::{ARGUMENTS, Fleet, configuration, start, status, store::Store},
 };
 
 /// A node comes and another leaves, while packets come to all: never is more admitted than the limit says.
 #[test]
 fn nodes_come_and_leave_within_the_budget() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = Fleet::among(Store::start(3)?, &["a", "b"], LIMITS, "")?;
     wait_for_parts(&fleet, "All")?;
     // So that programs go on without their daemons.
@@ -82,7 +78,6 @@ fn begin_with(fleet: &mut Fleet, watch: &mut Watch, nodes: &[&str], more: &str) 
 /// as it comes with the policy.
 #[test]
 fn a_list_that_skips_a_step_is_refused() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a", "b", "c"], LIMITS)?;
     wait_for_parts(&fleet, "All")?;
     let node = &fleet.nodes[0];

@@ -11,44 +11,41 @@ use super::{
     DRAINED, Flood, wait_for_parts,
     watch::{Budget, Watch},
 };
-use crate::{
-    peers::{
-        fleet::{ARGUMENTS, Fleet, status, store, wait_until},
-        zones::query,
-    },
-    share_turn,
+use crate::peers::{
+    fleet::{ARGUMENTS, Fleet, status, store, wait_until},
+    zones::query,
 };
 
 /// Limits of all kinds of owners and costs. One owner's address has an override. One observes: what it would not drop is
 /// within the budget.
 const LIMITS: &str = "zones: [attacked.test]
 overrides:
-  - Overridden: {ids: [{id: 192.0.2.9}], burst: 5000, count: 1000, period: 1s}
+  - Overridden: {ids: [{id: 192.0.2.9}], burst: 1250, count: 250, period: 1s}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
-  Each: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
-         count: 4000, period: 1s}
-  Overridden: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 10}, scope: fleet, burst: 500,
-         count: 100, period: 1s}
+  Each: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 5000,
+         count: 1000, period: 1s}
+  Overridden: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 10}, scope: fleet, burst: 125,
+         count: 25, period: 1s}
   Ranges: {id: ipv6RangeCIDR, cost: bytes, match: {protocol: udp, destination-port: 11}, scope: fleet,
-         burst: 2500000, count: 500000, period: 1s}
+         burst: 625000, count: 125000, period: 1s}
   Observed: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 12}, scope: fleet, mode: observe,
-         burst: 5000, count: 1000, period: 1s}
-  Connects: {id: ipAddress, cost: new-connections, scope: fleet, burst: 5000, count: 1000, period: 1s}
-  Zones: {id: zone, cost: packets, scope: fleet, burst: 5000, count: 1000, period: 1s}";
+         burst: 1250, count: 250, period: 1s}
+  Connects: {id: ipAddress, cost: new-connections, scope: fleet, burst: 1250, count: 250, period: 1s}
+  Zones: {id: zone, cost: packets, scope: fleet, burst: 1250, count: 250, period: 1s}";
 
-const EACH: Budget = packets("Each", 4_000);
+const EACH: Budget = packets("Each", 1_000);
 
 const ALL_KINDS: [Budget; 5] = [
-    packets("Overridden", 1_000),
-    packets("Observed", 1_000),
+    packets("Overridden", 250),
+    packets("Observed", 250),
     Budget {
         limit: "Ranges",
         passed: "passed_bytes",
-        rate: 500_000,
+        rate: 125_000,
     },
-    packets("Connects", 1_000),
-    packets("Zones", 1_000),
+    packets("Connects", 250),
+    packets("Zones", 250),
 ];
 
 /// A part of the budget, in percent: nearly all. A frame of 600 bytes has room or has not.
@@ -101,7 +98,6 @@ fn hot_owners(status: &Value, limit: &str) -> u64 {
 /// An owner of each kind gets nearly all that its limit says, at one node, at another and at both, and never more.
 #[test]
 fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
-    let _turn = share_turn();
     let fleet = Fleet::with(&["a", "b"], LIMITS)?;
     let mut watch = Watch::begin(&fleet, &ALL_KINDS)?;
     let mut all_use = |what: &str| {
@@ -130,7 +126,6 @@ fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
 /// begins empty: never is more admitted than the limit says.
 #[test]
 fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
-    let _turn = share_turn();
     let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
     wait_for_parts(&fleet, "Each")?;
     // The first one's programs stay when its daemon is killed.

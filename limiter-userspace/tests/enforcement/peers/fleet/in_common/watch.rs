@@ -10,10 +10,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use testbed::Limiter;
 
-use super::{Fleet, IN_THE_END, status, wait_for_parts};
+use super::{Fleet, PATIENCE, status, wait_for_parts};
 
 /// How long shares are used while it is measured how much of the budget that is.
-const MEASURED: Duration = Duration::from_secs(4);
+const MEASURED: Duration = Duration::from_secs(2);
 
 /// The time between two looks.
 const LOOK: Duration = Duration::from_millis(300);
@@ -150,7 +150,7 @@ impl Watch {
             if used.iter().all(|used| right.contains(used)) {
                 return Ok(());
             }
-            if begun.elapsed() > IN_THE_END {
+            if begun.elapsed() > PATIENCE {
                 for node in &fleet.nodes {
                     println!("{:#}\n{}", status(node)?, node.log()?);
                 }

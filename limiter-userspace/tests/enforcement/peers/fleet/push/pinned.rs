@@ -5,19 +5,13 @@ use std::{fs, thread, time::Duration};
 use anyhow::{Result, ensure};
 use testbed::PinDirectory;
 
-use super::{
-    HOLD, PATIENCE, POLICY, ensure_untouched, file, has_it, push, pushed, start, wait_for,
-};
-use crate::{
-    peers::fleet::{ARGUMENTS, wait_until},
-    take_turn,
-};
+use super::{POLICY, ensure_untouched, file, has_it, push, pushed, start, wait_for};
+use crate::peers::fleet::{ARGUMENTS, wait_until};
 
 /// Pinned programs go on with the policy that was pushed and not confirmed. The daemon that starts then has the
 /// old one, puts it in force in their place, and takes part in the next push.
 #[test]
 fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
-    let _turn = take_turn();
     let mut fleet = start(&["a", "b"])?;
     let pins = PinDirectory::new()?;
     let argument = pins.argument();
@@ -31,7 +25,7 @@ fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
 
     let waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     for node in &fleet.nodes {
-        wait_for(node, true, PATIENCE)?;
+        wait_for(node, true)?;
     }
     fleet.nodes[1].kill()?;
     // Nobody is there to take it back.
@@ -40,7 +34,7 @@ fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
     fleet.nodes[1].restart_with(&arguments)?;
     ensure!(!has_it(&fleet.nodes[1])? && !file(&fleet.nodes[1]).exists());
     // The others go back, as one is silent or has not kept to it.
-    wait_for(&fleet.nodes[0], false, HOLD + Duration::from_secs(15))?;
+    wait_for(&fleet.nodes[0], false)?;
     let done = waiting.wait_with_output()?;
     ensure!(!done.status.success(), "{done:?}");
     ensure_untouched(&fleet)?;

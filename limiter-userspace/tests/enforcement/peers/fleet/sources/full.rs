@@ -17,17 +17,14 @@ use limiter_fleet::{
 };
 
 use super::many::LIMITS;
-use crate::{
-    peers::{
-        fleet::{
-            configuration,
-            five::many::{LONGEST, memory},
-            start, status,
-            store::{KEY, Store},
-        },
-        program, succeed,
+use crate::peers::{
+    fleet::{
+        configuration,
+        five::many::{LONGEST, memory},
+        start, status,
+        store::{KEY, Store},
     },
-    take_turn,
+    program, succeed,
 };
 
 const HOLDS: Duration = Duration::from_hours(10);
@@ -39,7 +36,6 @@ const ROOM: &str = "bans: {capacity: 600000}";
 #[test]
 #[ignore = "takes minutes: it is for measuring"]
 fn half_a_million_sources_and_bans() -> Result<()> {
-    let _turn = take_turn();
     let store = Store::start(1)?;
     let text = configuration(&store, 1, ("a", &["a"]), LIMITS, "");
     let text = format!("{text}{ROOM}\n");

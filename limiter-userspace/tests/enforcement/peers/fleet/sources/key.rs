@@ -14,21 +14,27 @@ use limiter_fleet::{
 use testbed::Limiter;
 
 use super::{HASH, LIMITS, NEWS, known, wait_for};
-use crate::{
-    peers::fleet::{
-        configuration,
-        five::identity::{NEW, OLD, SAID},
-        start, status,
-        store::Store,
-        wait_until, write_secret,
-    },
-    share_turn,
+use crate::peers::fleet::{
+    configuration,
+    five::identity::{NEW, OLD, SAID},
+    start, status,
+    store::Store,
+    wait_until, write_secret,
 };
+use crate::wait;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// All slots are written again within seconds.
-const WRITTEN: Duration = Duration::from_secs(10);
+/// For as long no node tries anything again: each looks several times.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// Returns a node's slots in the store, each with a digest of its letter.
+fn slots(store: &Store, node: &str) -> Result<String> {
+    let own = "local own = {} local all = redis.call('HGETALL', KEYS[1]) for at = 1, #all, 2 do \
+               if all[at]:sub(1, #ARGV[1]) == ARGV[1] then own[#own + 1] = all[at] .. ' ' .. \
+               redis.sha1hex(all[at + 1]) end end table.sort(own) return own";
+    store.command(&["eval", own, "1", HASH, &format!("{node} ")])
+}
 
 fn key_file(store: &Store, name: &str) -> PathBuf {
     store.directory().join(format!("{name}.key"))
@@ -100,7 +106,6 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
 /// makes anybody known then, and what is sealed with it is neither believed nor anybody's trouble.
 #[test]
 fn a_key_changes_while_sources_are_known() -> Result<()> {
-    let _turn = share_turn();
     let store = Store::start(NAMES.len())?;
     let (a, b) = (begin(&store, "a", &[OLD])?, begin(&store, "b", &[OLD])?);
     let mut c = begin(&store, "c", &[OLD])?;
@@ -116,16 +121,17 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     forge(&store, "d", OLD, [203, 0, 113, 1])?;
     wait_for(&b, "203.0.113.1", "fleet")?;
     // This one is away meanwhile. Its slot is in the store.
-    thread::sleep(WRITTEN);
-    ensure!(store.command(&["hkeys", HASH])?.contains("c "));
+    wait(|| Ok(slots(&store, "c")?.contains("c ")))?;
     ensure!(c.terminate()?.success());
 
+    let mut before_last = [String::new(), String::new()];
     for (number, keys) in (1..).zip([&[OLD, NEW][..], &[NEW, OLD], &[NEW]]) {
+        before_last = [slots(&store, "a")?, slots(&store, "b")?];
         for name in ["a", "b"] {
             write_secret(&key_file(&store, name), &keys.join("\n"))?;
         }
         for node in [&a, &b] {
-            super::super::servers::wait(|| Ok(node.log()?.matches(SAID).count() >= number))?;
+            wait(|| Ok(node.log()?.matches(SAID).count() >= number))?;
         }
         let [of_a, of_b] = [1, 2].map(|last| format!("192.0.{number}.{last}"));
         vouch(&a, &of_a)?;
@@ -138,7 +144,12 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     }
 
     // A node that begins now, when slots were written again, knows all that nodes with the key say.
-    thread::sleep(WRITTEN);
+    for (name, before) in ["a", "b"].into_iter().zip(&before_last) {
+        wait(|| {
+            let now = slots(&store, name)?;
+            Ok(before.lines().all(|slot| !now.contains(slot)))
+        })?;
+    }
     let d = begin(&store, "d", &[NEW])?;
     for address in ["192.0.1.1", "192.0.2.2", "192.0.3.1", before[0], before[1]] {
         wait_for(&d, address, "fleet")?;
@@ -156,7 +167,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     // Nothing is tried again and again.
     let all = [&a, &b, &d];
     let counts = all.map(|node| refused(node).ok());
-    thread::sleep(WRITTEN);
+    thread::sleep(QUIET);
     ensure!(all.map(|node| refused(node).ok()) == counts);
     for node in all {
         ensure!(status(node)?["sources"]["error"].is_null());

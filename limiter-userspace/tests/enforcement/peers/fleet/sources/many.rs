@@ -12,7 +12,6 @@ use serde_json::Value;
 use testbed::Limiter;
 
 use super::super::{Fleet, five::quiet, status};
-use crate::take_turn;
 
 /// The table has the size that it has by default.
 pub(super) const LIMITS: &str = "limits:
@@ -34,7 +33,6 @@ const WATCHED: Duration = Duration::from_secs(30);
 #[test]
 #[ignore = "takes minutes: it is for measuring"]
 fn a_hundred_thousand_sources() -> Result<()> {
-    let _turn = take_turn();
     for (is_shared, more) in [(true, ""), (false, ", known-sources: 'off'")] {
         println!("known sources are shared: {is_shared}");
         let fleet = Fleet::among(super::store::Store::start(2)?, &["a", "b"], LIMITS, more)?;

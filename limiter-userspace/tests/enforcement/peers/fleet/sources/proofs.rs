@@ -13,10 +13,7 @@ use testbed::{Frame, dns_cookie, dns_cookie_query};
 use super::{
     FLOOD, LIMITS, client, fleet, fleet_with, known, send_frames, shake_hands_at, wait_for,
 };
-use crate::{
-    peers::fleet::{Fleet, servers, store, write_secret},
-    take_turn,
-};
+use crate::peers::fleet::{Fleet, store, write_secret};
 
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 
@@ -76,7 +73,6 @@ fn flood(fleet: &Fleet, number: usize, port: u16) -> Result<()> {
 /// another.
 #[test]
 fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
-    let _turn = take_turn();
     let fleet = fleet(&["a", "b"], "")?;
     add_ipv6(&fleet)?;
     let [a, b] = &fleet.nodes[..] else {
@@ -84,7 +80,7 @@ fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
     };
     let shaken = client_v6(1, 1);
     // A link's own address is not there at once, and without it no neighbour is found.
-    servers::wait(|| {
+    crate::wait(|| {
         Ok(shake_hands_at(&fleet, 1, address(1, 2).into(), &shaken.to_string()).is_ok())
     })?;
     let took = wait_for(b, &shaken.to_string(), "fleet")?;
@@ -105,7 +101,6 @@ fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
 /// nobody on either.
 #[test]
 fn a_source_with_a_dns_cookie_is_served_first_on_all() -> Result<()> {
-    let _turn = take_turn();
     let directory = tempfile::tempdir()?;
     let secrets = directory.path().join("secrets");
     write_secret(&secrets, SECRET)?;

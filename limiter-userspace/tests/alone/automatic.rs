@@ -21,8 +21,6 @@ use testbed::{
     SERVER_INTERFACE,
 };
 
-use crate::{networks, take_turn};
-
 const PORT: u16 = 5_300;
 
 /// Datagrams that the server takes at once, and how often: 2 000 a second.
@@ -133,9 +131,8 @@ fn automatic(status: &Value) -> Result<(u64, &Value)> {
 
 #[test]
 fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Result<()> {
-    let _turn = take_turn();
     let pins = PinDirectory::new()?;
-    let pair = Pair::new(&networks(&["10.77.0.2/24"])?, &networks(&["10.77.0.1/24"])?)?;
+    let pair = Pair::new(&["10.77.0.2/24".parse()?], &["10.77.0.1/24".parse()?])?;
     let arguments = ["-i", SERVER_INTERFACE, "--mode", "native", &pins.argument()];
     let binary = Path::new(env!("CARGO_BIN_EXE_limiter"));
     let mut limiter = Limiter::start(binary, &pair.server, UNLIMITED, &arguments)?;
