@@ -19,15 +19,15 @@ const LAST_LINES: usize = 15;
 
 /// Announces and runs a step, and shows the end of its output if it fails.
 pub(super) fn run(step: &Step) -> Result<()> {
-    run_with(step, spinner(&step.brings))
+    run_with(step, &spinner(&step.brings))
 }
 
 /// Runs a step beside a build, whose progress is on the terminal.
 pub(super) fn run_beside(step: &Step) -> Result<()> {
-    run_with(step, ProgressBar::hidden())
+    run_with(step, &ProgressBar::hidden())
 }
 
-fn run_with(step: &Step, progress: ProgressBar) -> Result<()> {
+fn run_with(step: &Step, progress: &ProgressBar) -> Result<()> {
     let path = workspace::target_dir().join("setup.log");
     let log = open(&path, step).with_context(|| format!("cannot write {}", path.display()))?;
 
