@@ -142,16 +142,19 @@ fn check(
     engines.set_own(own)?;
     engines.set_cookie_keys(random::cookie_keys(&[random::secret(1)]))?;
     let mut now = 0;
-    // Sockets are full at first, then have room, then are full again under the next policy.
+    let mut send_half = |engines: &mut Engines, policy, half: &[Sent]| {
+        // Sockets are full at first, and then have room.
+        let (before, with_room) = half.split_at(FRAMES / 4);
+        send(engines, policy, own, &mut now, before, seen)?;
+        engines.set_room(true)?;
+        send(engines, policy, own, &mut now, with_room, seen)?;
+        engines.assert_same_state();
+        anyhow::Ok(())
+    };
     let (before, after) = frames.split_at(FRAMES / 2);
-    let (before, with_room) = before.split_at(FRAMES / 4);
-    send(&mut engines, policy, own, &mut now, before, seen)?;
-    engines.set_room(true)?;
-    send(&mut engines, policy, own, &mut now, with_room, seen)?;
-    engines.assert_same_state();
+    send_half(&mut engines, policy, before)?;
     engines.replace(next)?;
-    send(&mut engines, next, own, &mut now, after, seen)?;
-    engines.assert_same_state();
+    send_half(&mut engines, next, after)?;
     locked(seen).cookies += engines.cookie_checks()?[CookieCheck::Valid as usize];
     Ok(())
 }

@@ -144,7 +144,7 @@ fn limit() -> impl Strategy<Value = Limit> {
         vec((prefix(), SUBSCRIBERS, rate()), 0..4),
         option::weighted(0.3, reserve()),
         (
-            option::weighted(0.3, deny()),
+            option::weighted(0.4, deny()),
             option::weighted(0.8, ceiling()),
             option::weighted(0.2, select(NameKind::ALL.to_vec())),
             vec(question::overridden(), 0..4),
@@ -198,7 +198,8 @@ fn limit() -> impl Strategy<Value = Limit> {
 
 /// What is sent back, to everybody or by standing.
 fn deny() -> impl Strategy<Value = Deny> {
-    let answer = || select(Answer::ALL.to_vec());
+    // What takes the place of an answer is rarest.
+    let answer = || prop_oneof![2 => select(Answer::ALL.to_vec()), 1 => Just(Answer::SynCookie)];
     let unknown = option::weighted(0.5, answer());
     (answer(), unknown).prop_map(|(other, unknown)| Deny {
         unknown,
