@@ -87,20 +87,17 @@ fn nothing_reaches_the_server_from_whoever_hides_its_name() -> Result<()> {
             hides.send(&client, &bytes)?;
             client.is_answered(&bytes)
         };
-        thread::scope(|scope| {
-            let (mut clients, is_answered) = (Vec::new(), &is_answered);
-            for by in [By::Http, By::Tls] {
-                for hides in Hides::ALL {
-                    let client = scope.spawn(move || is_answered(by, hides));
-                    clients.push((by, hides, client));
+        let is_answered = &is_answered;
+        for by in [By::Http, By::Tls] {
+            thread::scope(|scope| {
+                let clients = Hides::ALL.map(|hides| scope.spawn(move || is_answered(by, hides)));
+                for (hides, client) in Hides::ALL.into_iter().zip(clients) {
+                    let is_answered = client.join().expect("no client panics")?;
+                    ensure!(!is_answered, "{mode} {by:?} {hides:?}");
                 }
-            }
-            for (by, hides, client) in clients {
-                let is_answered = client.join().expect("no client panics")?;
-                ensure!(!is_answered, "{mode} {by:?} {hides:?}");
-            }
-            anyhow::Ok(())
-        })?;
+                anyhow::Ok(())
+            })?;
+        }
         ensure!(counted(&limiter)? == 0, "{mode}");
         ensure!(reason(&limiter, "name_awaited")? > 0, "{mode}");
         ensure!(limiter.stop()?.success());

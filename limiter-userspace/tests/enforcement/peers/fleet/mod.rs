@@ -13,6 +13,7 @@ mod servers;
 mod sources;
 mod store;
 
+use std::collections::BTreeMap;
 use std::{fs, net::IpAddr, os::unix::fs::PermissionsExt as _, path::Path, thread, time::Instant};
 
 use anyhow::{Result, bail, ensure};
@@ -152,7 +153,7 @@ fn wait_until(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<Value
 fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
     let whole = || prefix.parse::<IpAddr>().map(IpNet::from);
     let prefix: IpNet = prefix.parse().or_else(|_| whole())?;
-    let (mut bans, mut position) = (Vec::new(), None);
+    let (mut bans, mut position) = (BTreeMap::new(), None);
     loop {
         let query = BansQuery {
             prefix: Some(prefix),
@@ -162,12 +163,14 @@ fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
         let Answer::Bans(page) = client::ask(&node.socket(), Request::Bans(query))? else {
             bail!("no bans");
         };
+        // A ban that takes another place between two answers is in both.
         for ban in page.bans {
-            bans.push(serde_json::to_value(ban)?);
+            let id = (ban.prefix, ban.origin.to_string());
+            bans.insert(id, serde_json::to_value(ban)?);
         }
         position = page.next;
         if position.is_none() {
-            return Ok(bans);
+            return Ok(bans.into_values().collect());
         }
     }
 }
