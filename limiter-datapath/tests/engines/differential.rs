@@ -89,14 +89,21 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
         Ok(number) => number.parse().context(POLICIES)?,
         Err(_) => DEFAULT_POLICIES,
     };
+    // Fewer, as an emulated machine has time for, cannot show every outcome.
+    let shows_everything = policies >= DEFAULT_POLICIES;
+    // What is rare may take some more.
+    let most = if shows_everything {
+        4 * policies
+    } else {
+        policies
+    };
     let frames = prop::collection::vec(sent(), FRAMES);
     let frames = generate(&frames, &mut TestRunner::default());
     let (tried, seen) = (AtomicU32::new(0), Mutex::new(Seen::default()));
     let try_policies = || -> Result<()> {
         let mut runner = TestRunner::default();
-        // What is rare may take some more.
-        for number in iter::repeat_with(|| tried.fetch_add(1, SeqCst))
-            .take_while(|number| *number < 4 * policies)
+        for number in
+            iter::repeat_with(|| tried.fetch_add(1, SeqCst)).take_while(|number| *number < most)
         {
             if number >= policies && locked(&seen).is_everything() {
                 break;
@@ -118,7 +125,9 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
         try_policies()?;
         other.join().expect("the other thread does not panic")
     })?;
-    locked(&seen).assert_everything();
+    if shows_everything {
+        locked(&seen).assert_everything();
+    }
     Ok(())
 }
 

@@ -441,7 +441,8 @@ fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
             }
         }
         assert!(seen.iter().all(|seen| *seen > 200), "{seen:?}");
-        assert!(!engines.owner_shares().is_empty());
+        // The last steps may have taken every share.
+        assert_eq!(engines.owner_shares().len(), oracle.own.len());
         assert!(!engines.take_wanting().is_empty());
         engines.assert_same_state();
         Ok(())
