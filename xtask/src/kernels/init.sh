@@ -81,7 +81,7 @@ share() {
 }
 
 # The machine's own kernel tries many more.
-export LIMITER_DIFFERENTIAL_POLICIES=2
+export LIMITER_DIFFERENTIAL_POLICIES=1
 
 # The verifier's budget, and verdicts of the kernel beside native ones. bpftool is missing here.
 share engines 0 1 --skip bpftool object:: differential::
