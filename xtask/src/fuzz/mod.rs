@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Result, bail};
 use testbed::{INTERRUPTED, Interrupt};
 
-use self::fuzzer::End;
+use self::{build::Profile, fuzzer::End};
 use crate::setup;
 
 /// What to fuzz, and for how long.
@@ -53,20 +53,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         &arguments.targets
     };
-    fuzz(targets, Duration::from_secs(arguments.seconds.into()))
+    let duration = Duration::from_secs(arguments.seconds.into());
+    fuzz(targets, Profile::Fuzz, duration)
 }
 
-/// Fuzzes every target for that long.
+/// Fuzzes every target for some seconds.
 pub(crate) fn all(duration: Duration) -> Result<()> {
-    if fuzz(&place::targets()?, duration)? == ExitCode::SUCCESS {
+    if fuzz(&place::targets()?, Profile::Dev, duration)? == ExitCode::SUCCESS {
         return Ok(());
     }
     bail!("an input failed, or fuzzing did not finish: see above")
 }
 
 /// Fuzzes every target, also after one has failed.
-fn fuzz(targets: &[String], duration: Duration) -> Result<ExitCode> {
-    let built = build::build(targets)?;
+fn fuzz(targets: &[String], profile: Profile, duration: Duration) -> Result<ExitCode> {
+    let built = build::build(targets, profile)?;
     seeds::write()?;
     let interrupt = Interrupt::watch()?;
     let mut code = ExitCode::SUCCESS;
