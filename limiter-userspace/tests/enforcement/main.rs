@@ -28,6 +28,7 @@ mod tcp_states;
 
 use std::{
     net::IpAddr,
+    panic::Location,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -57,10 +58,12 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const PACE: Duration = Duration::from_millis(50);
 
 /// Looks until something is so.
+#[track_caller]
 fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    let caller = Location::caller();
     let begun = Instant::now();
     while !is_so()? {
-        ensure!(begun.elapsed() < PATIENCE, "it does not become so");
+        ensure!(begun.elapsed() < PATIENCE, "it does not become so: {caller}");
         thread::sleep(PACE);
     }
     Ok(())
