@@ -63,7 +63,10 @@ fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     let caller = Location::caller();
     let begun = Instant::now();
     while !is_so()? {
-        ensure!(begun.elapsed() < PATIENCE, "it does not become so: {caller}");
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "it does not become so: {caller}"
+        );
         thread::sleep(PACE);
     }
     Ok(())

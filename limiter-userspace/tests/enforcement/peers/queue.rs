@@ -4,8 +4,8 @@
 use std::{
     io::{ErrorKind::TimedOut, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
-    thread,
+    sync::RwLock,
+    thread::{self, ScopedJoinHandle},
     time::{Duration, Instant},
 };
 
@@ -36,8 +36,8 @@ fn policy(limit: u64, more: &str) -> String {
     )
 }
 
-/// Fetches the file; returns how long that took.
-fn fetch(pair: &Pair, server: SocketAddr) -> Result<Duration> {
+/// Connects, waits for the gate to open and fetches the file; returns how long that took.
+fn fetch(pair: &Pair, server: SocketAddr, gate: &RwLock<()>) -> Result<Duration> {
     let (name, bytes) = FILE;
     let began = Instant::now();
     let mut stream = loop {
@@ -50,6 +50,7 @@ fn fetch(pair: &Pair, server: SocketAddr) -> Result<Duration> {
             connected => break connected?,
         }
     };
+    drop(gate.read());
     stream.set_read_timeout(Some(LONG))?;
     write!(stream, "GET /{name} HTTP/1.0\r\n\r\n")?;
     let mut answer = Vec::new();
@@ -59,35 +60,38 @@ fn fetch(pair: &Pair, server: SocketAddr) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// Has all clients fetch the file at once. Returns the longest time, and the most connections that were
-/// open at once.
-fn crowd(pair: &Pair, limiter: &Limiter) -> Result<(Duration, u64)> {
+/// Has all clients come at once, and fetch the file as soon as there are too many of them. Returns the
+/// longest time, and the most connections that were open at once.
+fn crowd(
+    pair: &Pair,
+    limiter: &Limiter,
+    are_too_many: impl Fn(u64, &Value) -> bool,
+) -> Result<(Duration, u64)> {
     let server: SocketAddr = "10.77.0.1:80".parse()?;
-    let is_over = AtomicBool::new(false);
+    let gate = RwLock::new(());
     thread::scope(|scope| {
-        let most = scope.spawn(|| {
-            let mut most = None;
-            while !is_over.load(SeqCst) {
-                most = most.max(limiter.status()?["connections"]["counted"].as_u64());
-                // A look at so many connections costs something.
-                thread::sleep(Duration::from_millis(250));
-            }
-            most.context("nothing was counted")
-        });
+        // An error opens the gate, too.
+        let mut closed = gate.write().ok();
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let client = thread::Builder::new().stack_size(STACK);
-                client.spawn_scoped(scope, || fetch(pair, server))
+                client.spawn_scoped(scope, || fetch(pair, server, &gate))
             })
             .collect::<Result<_, _>>()?;
+        let mut most = 0;
+        while !clients.iter().all(ScopedJoinHandle::is_finished) {
+            let counted = limiter.status()?["connections"]["counted"].as_u64();
+            most = most.max(counted.context("nothing is counted")?);
+            if closed.is_some() && are_too_many(most, &stats(limiter)?) {
+                closed = None;
+            }
+            // A look at so many connections costs something.
+            thread::sleep(Duration::from_millis(250));
+        }
         let took = clients
             .into_iter()
             .map(|client| client.join().ok().context("a client panicked")?);
-        let longest = took.collect::<Result<Vec<_>>>();
-        // Also when a client has failed, or nobody would ever be told.
-        is_over.store(true, SeqCst);
-        let most = most.join().ok().context("it panicked")??;
-        let longest = longest?.into_iter().max();
+        let longest = took.collect::<Result<Vec<_>>>()?.into_iter().max();
         Ok((longest.context("no client")?, most))
     })
 }
@@ -103,7 +107,9 @@ fn the_plugins_rule_with_a_queue() -> Result<()> {
     let pair = pair()?;
     let _server = Server::nginx_with(&pair, &[FILE], SLOWLY)?;
     let limiter = start(&pair, &policy(128, ", queue: {size: 256}"), "generic")?;
-    let (longest, most) = crowd(&pair, &limiter)?;
+    let (longest, most) = crowd(&pair, &limiter, |_, stats| {
+        stats["plugin.rate_limiter.sni.Web.rejected"] != 0
+    })?;
     let stats = stats(&limiter)?;
     let of = |metric: &str| {
         let number = stats[format!("plugin.rate_limiter.sni.Web.{metric}")].as_u64();
@@ -130,7 +136,7 @@ fn the_plugins_rule_without_a_queue() -> Result<()> {
     let pair = pair()?;
     let _server = Server::nginx_with(&pair, &[FILE], SLOWLY)?;
     let limiter = start(&pair, &policy(256, ""), "generic")?;
-    let (longest, most) = crowd(&pair, &limiter)?;
+    let (longest, most) = crowd(&pair, &limiter, |most, _| most >= 256)?;
     let stats = stats(&limiter)?;
     println!("all within {longest:?}, at most {most} at once");
     ensure!(
