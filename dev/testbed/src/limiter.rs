@@ -222,6 +222,17 @@ impl Limiter {
         Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
     }
 
+    /// Has the daemon run before all that is not of real time, for a test of bytes that it reads
+    /// within a bounded time: other tests beside it would have it come too late.
+    pub fn take_precedence(&self) -> Result<()> {
+        let process = self.child.id().to_string();
+        let output = Command::new("chrt")
+            .args(["--all-tasks", "--rr", "--pid", "1", &process])
+            .output()?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(())
+    }
+
     /// Ends the daemon by SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill()?;

@@ -81,6 +81,7 @@ fn nothing_reaches_the_server_from_whoever_hides_its_name() -> Result<()> {
     let (_server, _directory) = server(&pair)?;
     for mode in ["native", "generic"] {
         let limiter = start(&pair, &policy("hold"), mode)?;
+        limiter.take_precedence()?;
         let is_answered = |by: By, hides: Hides| {
             let bytes = by.ask("b.example");
             let mut client = Connection::new(&pair, by)?;
@@ -157,6 +158,7 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
     let (_server, _directory) = server(&pair)?;
     for until_known in ["hold", "pass"] {
         let limiter = start(&pair, &policy(until_known), "native")?;
+        limiter.take_precedence()?;
         for by in [By::Http, By::Tls] {
             for is_behind in [false, true] {
                 let before = counted(&limiter)?;
@@ -205,6 +207,7 @@ fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
     let asked: Vec<_> = requests.into_iter().chain([(By::Tls, hello)]).collect();
     for until_known in ["hold", "pass"] {
         let limiter = start(&pair, &policy(until_known), "native")?;
+        limiter.take_precedence()?;
         for (by, bytes) in &asked {
             let answer = Connection::new(&pair, *by)?.answer(bytes)?;
             let line = String::from_utf8_lossy(&answer);
