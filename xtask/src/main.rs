@@ -3,6 +3,7 @@
 mod apt;
 mod architecture;
 mod bench;
+mod beside;
 mod budget;
 mod build_ebpf;
 mod built;

@@ -11,6 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use ebpf_build::Builder;
 
 use crate::{
+    beside::Beside,
     command,
     cost::{Cost, Stopwatch},
     deny, dist, fuzz, kernels, privileges, setup, suite,
@@ -55,9 +56,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let tools = steps.run("tools", setup::begin_for_all_tests)?;
     steps.run("format", || command::succeed(&mut format()))?;
     let built = steps.run("build and clippy", suite::build)?;
-    steps.run("clippy (shipped)", || {
-        command::succeed(&mut clippy_as_shipped())
-    })?;
     steps.run("clippy (BPF)", || {
         Ok(Builder::new(workspace::root())?.clippy()?)
     })?;
@@ -67,16 +65,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             .finish()
     })?;
     steps.run("dependencies", deny::check)?;
+    // Tests with daemons mostly wait.
+    let shipped = Beside::start(&clippy_as_shipped());
+    let fuzzers = fuzz::build_command().and_then(|command| Beside::start(&command));
     if let Some(built) = &built {
         steps.run("tests", || {
             results = suite::run(built)?;
             anyhow::ensure!(results.failed == 0, "{results}");
             Ok(())
         })?;
+    }
+    steps.run("clippy (shipped)", || shipped?.finish())?;
+    if let Some(built) = &built {
         steps.run("package", || dist::test(built))?;
         steps.run("Linux 6.1", || kernels::oldest(built, arguments.part))?;
     }
-    steps.run("fuzz", || fuzz::all(FUZZING))?;
+    steps.run("fuzz", || {
+        fuzzers?.finish()?;
+        fuzz::all(FUZZING)
+    })?;
 
     println!("\nThe slowest tests:\n{}", slowest(&results));
     println!("\n{}\n", steps.summary(all.read()?));

@@ -2,10 +2,11 @@
 //!
 //! A program of its own instead of a command of `limiter`, since the package contains the pages.
 
+mod pages;
+
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use limiter_userspace::cli::manual;
 
 #[derive(Parser)]
 struct Arguments {
@@ -15,7 +16,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let Arguments { directory } = Arguments::parse();
-    match manual::write(&directory) {
+    match pages::write(&directory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: cannot write to {}: {error}", directory.display());

@@ -269,7 +269,6 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
             max_nodes: MAX_NODES,
             max_events: 2 * MAX_NODES,
         },
-        emit_comments: false,
         with_snippet: false,
         duplicate_keys: duplicate_keys,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,

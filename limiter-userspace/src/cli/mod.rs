@@ -13,7 +13,6 @@ pub(crate) mod explain;
 pub(crate) mod fleet;
 mod known;
 pub(crate) mod lists;
-pub mod manual;
 mod names;
 mod offenders;
 mod output;

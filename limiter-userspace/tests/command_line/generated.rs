@@ -1,13 +1,10 @@
 //! Files generated from the command line's definition.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::CommandFactory as _;
-use limiter_userspace::cli::{Cli, manual};
+use limiter_userspace::cli::Cli;
 
 use crate::{BINARY, succeed, text};
 
@@ -69,39 +66,4 @@ fn completions_into_a_closed_pipe() -> Result<()> {
     let output = child.wait_with_output()?;
     ensure!(output.status.success() && output.stderr.is_empty());
     Ok(())
-}
-
-#[test]
-fn every_subcommand_has_a_manual_page() -> Result<()> {
-    let directory = tempfile::tempdir()?;
-    manual::write(directory.path())?;
-    let page = |name: &str| {
-        let path = directory.path().join(name);
-        fs::read_to_string(&path).with_context(|| format!("no {name}"))
-    };
-    let overview = page("limiter.1")?;
-    for subcommand in subcommands() {
-        let name = subcommand.get_name();
-        ensure!(overview.contains(name), "limiter.1 does not name {name}");
-        let text = page(&format!("limiter-{name}.1"))?;
-        let arguments = subcommand.get_arguments();
-        for argument in arguments.filter(|argument| !argument.is_hide_set()) {
-            let Some(long) = argument.get_long() else {
-                continue;
-            };
-            // A dash is escaped in roff.
-            let long = long.replace('-', "\\-");
-            ensure!(text.contains(&long), "limiter-{name}.1 lacks {long}");
-        }
-    }
-    assert_eq!(
-        fs::read_dir(directory.path())?.count(),
-        pages(&Cli::command())
-    );
-    Ok(())
-}
-
-/// Returns the number of manual pages: one for the command and for each subcommand.
-fn pages(command: &clap::Command) -> usize {
-    1 + command.get_subcommands().map(pages).sum::<usize>()
 }

@@ -1,5 +1,7 @@
 //! Builds the targets so that libFuzzer sees which code an input reaches.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use super::place;
@@ -29,6 +31,11 @@ pub(super) enum Profile {
 
 /// Builds the named targets.
 pub(super) fn build(targets: &[String], profile: Profile) -> Result<Built> {
+    Built::by(&mut command(targets, profile), "a fuzz target")
+}
+
+/// Returns the command that builds the named targets.
+pub(super) fn command(targets: &[String], profile: Profile) -> Command {
     let mut cargo = command::cargo("build");
     cargo
         .args(["--package", "limiter-fuzz", "--profile"])
@@ -44,5 +51,5 @@ pub(super) fn build(targets: &[String], profile: Profile) -> Result<Built> {
     for target in targets {
         cargo.args(["--bin", target]);
     }
-    Built::by(&mut cargo, "a fuzz target")
+    cargo
 }

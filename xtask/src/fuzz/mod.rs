@@ -9,7 +9,7 @@ mod place;
 mod seeds;
 
 use std::{
-    process::ExitCode,
+    process::{Command, ExitCode},
     time::{Duration, Instant},
 };
 
@@ -55,6 +55,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let duration = Duration::from_secs(arguments.seconds.into());
     fuzz(targets, Profile::Fuzz, duration)
+}
+
+/// Returns the command that builds every target for some seconds of fuzzing.
+pub(crate) fn build_command() -> Result<Command> {
+    Ok(build::command(&place::targets()?, Profile::Dev))
 }
 
 /// Fuzzes every target for some seconds.
