@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     built::{Built, TestProgram},
@@ -35,13 +35,38 @@ pub(crate) fn build() -> Result<Built> {
     Built::by(&mut cargo, "the workspace with its tests")
 }
 
-/// Runs every test program, also after one has failed.
-pub(crate) fn run(built: &Built) -> Result<TestResults> {
-    let mut results = TestResults::default();
-    for program in built.test_programs() {
-        run_one(&program, &mut results)?;
+/// Which test programs to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Programs {
+    /// Those that measure the machine itself: nothing else may run beside them.
+    Alone,
+    Others,
+}
+
+impl Programs {
+    fn of(program: &TestProgram) -> Self {
+        if program.name() == "alone" {
+            Self::Alone
+        } else {
+            Self::Others
+        }
     }
-    Ok(results)
+}
+
+/// Runs test programs, also after one has failed, and adds their results.
+pub(crate) fn run(built: &Built, programs: Programs, results: &mut TestResults) -> Result<()> {
+    let failed = results.failed;
+    for program in built.test_programs() {
+        if Programs::of(&program) == programs {
+            run_one(&program, results)?;
+        }
+    }
+    ensure!(
+        results.failed == failed,
+        "{} failed",
+        results.failed - failed
+    );
+    Ok(())
 }
 
 fn run_one(program: &TestProgram, results: &mut TestResults) -> Result<()> {
@@ -70,4 +95,20 @@ fn run_one(program: &TestProgram, results: &mut TestResults) -> Result<()> {
         results.failed += 1;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_measure_the_machine_run_alone() {
+        let program = |path: &str| TestProgram {
+            directory: "/w/p".into(),
+            path: path.into(),
+        };
+        let of = |path| Programs::of(&program(path));
+        assert_eq!(of("/w/target/debug/deps/alone-0a1b"), Programs::Alone);
+        assert_eq!(of("/w/target/debug/deps/engines-0a1b"), Programs::Others);
+    }
 }

@@ -14,7 +14,8 @@ use crate::{
     beside::Beside,
     command,
     cost::{Cost, Stopwatch},
-    deny, dist, fuzz, kernels, privileges, setup, suite,
+    deny, dist, fuzz, kernels, privileges, setup,
+    suite::{self, Programs},
     test_results::TestResults,
     workspace,
 };
@@ -65,14 +66,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             .finish()
     })?;
     steps.run("dependencies", deny::check)?;
-    // Tests with daemons mostly wait.
+    if let Some(built) = &built {
+        steps.run("tests alone", || {
+            suite::run(built, Programs::Alone, &mut results)
+        })?;
+    }
+    // The others mostly wait.
     let shipped = Beside::start(&clippy_as_shipped());
     let fuzzers = fuzz::build_command().and_then(|command| Beside::start(&command));
     if let Some(built) = &built {
         steps.run("tests", || {
-            results = suite::run(built)?;
-            anyhow::ensure!(results.failed == 0, "{results}");
-            Ok(())
+            suite::run(built, Programs::Others, &mut results)
         })?;
     }
     steps.run("clippy (shipped)", || shipped?.finish())?;
