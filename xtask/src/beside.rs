@@ -23,7 +23,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Starts a command. It ends with this process.
+    /// Starts a command. It gets SIGTERM when this process ends.
     pub(crate) fn start(command: &Command) -> Result<Self> {
         let name = shown(command);
         let output = NamedTempFile::new()?;

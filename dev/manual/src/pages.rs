@@ -9,7 +9,7 @@ use std::{
 use clap::CommandFactory as _;
 use limiter_userspace::cli::Cli;
 
-/// What every page says of exit codes.
+/// The end of every page.
 const EXIT_STATUS: &str = r#".SH "EXIT STATUS"
 .TP
 0

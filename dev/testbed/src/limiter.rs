@@ -222,8 +222,8 @@ impl Limiter {
         Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
     }
 
-    /// Has the daemon run before all that is not of real time, for a test of bytes that it reads
-    /// within a bounded time: other tests beside it would have it come too late.
+    /// Gives the daemon a real-time priority, for a test that needs it to read within a bounded time:
+    /// beside other tests it might come too late.
     pub fn take_precedence(&self) -> Result<()> {
         let process = self.child.id().to_string();
         let output = Command::new("chrt")

@@ -90,7 +90,7 @@ fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
     limiter.take_precedence()?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // The server keeps whatever is open, and goes on when nobody has come for a while.
+        // The server keeps open connections, and goes on accepting after a pause.
         scope.spawn(|| {
             let mut held = Vec::new();
             while !is_over.load(SeqCst) {

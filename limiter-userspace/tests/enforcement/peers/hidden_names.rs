@@ -77,7 +77,7 @@ fn counted(limiter: &Limiter) -> Result<u64> {
 
 /// On a busy machine the network stack's own segment, with the whole name, may be read after all: then it counts.
 #[test]
-fn nothing_reaches_the_server_uncounted_from_whoever_hides_its_name() -> Result<()> {
+fn a_client_that_hides_its_name_is_served_only_if_it_is_counted() -> Result<()> {
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     for mode in ["native", "generic"] {
