@@ -27,23 +27,7 @@ impl Beside {
     pub(crate) fn start(command: &Command) -> Result<Self> {
         let name = shown(command);
         let output = NamedTempFile::new()?;
-        let mut giving_way = Command::new("setsid");
-        giving_way
-            .args(["setpriv", "--pdeathsig", "TERM"])
-            .args(["sh", "-c", GIVE_WAY, "sh"])
-            .arg(command.get_program())
-            .args(command.get_args());
-        if let Some(directory) = command.get_current_dir() {
-            giving_way.current_dir(directory);
-        }
-        for (variable, value) in command.get_envs() {
-            match value {
-                Some(value) => giving_way.env(variable, value),
-                None => giving_way.env_remove(variable),
-            };
-        }
-        let child = giving_way
-            .stdin(Stdio::null())
+        let child = giving_way(command)
             // One position for both.
             .stdout(output.as_file().try_clone()?)
             .stderr(output.as_file().try_clone()?)
@@ -63,6 +47,28 @@ impl Beside {
         ensure!(status.success(), "`{}` failed ({status})", self.name);
         Ok(())
     }
+}
+
+/// Returns a command that does the same but gives way to all others, and gets SIGTERM when the thread
+/// ends that starts it.
+pub(crate) fn giving_way(command: &Command) -> Command {
+    let mut giving_way = Command::new("setsid");
+    giving_way
+        .args(["setpriv", "--pdeathsig", "TERM"])
+        .args(["sh", "-c", GIVE_WAY, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null());
+    if let Some(directory) = command.get_current_dir() {
+        giving_way.current_dir(directory);
+    }
+    for (variable, value) in command.get_envs() {
+        match value {
+            Some(value) => giving_way.env(variable, value),
+            None => giving_way.env_remove(variable),
+        };
+    }
+    giving_way
 }
 
 #[cfg(test)]

@@ -4,15 +4,17 @@
 //! rustc does, but for optimisations that the tests' profile leaves out anyway.
 
 use std::{
-    io::{self, BufReader},
+    io::{self, BufReader, Write},
     num::NonZero,
+    panic,
     process::{Command, Stdio},
     thread,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
 use crate::{
+    beside::giving_way,
     built::{Built, TestProgram},
     command::{self, shown},
     test_results::TestResults,
@@ -35,66 +37,100 @@ pub(crate) fn build() -> Result<Built> {
     Built::by(&mut cargo, "the workspace with its tests")
 }
 
-/// Which test programs to run.
+/// Kinds of test programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Programs {
-    /// Those that measure the machine itself: nothing else may run beside them.
+pub(crate) enum Kind {
+    /// They measure the machine itself: nothing else may run beside them.
     Alone,
-    Others,
+    /// They start daemons, and mostly wait for them.
+    Daemons,
+    /// They mostly compute.
+    Computing,
 }
 
-impl Programs {
+impl Kind {
     fn of(program: &TestProgram) -> Self {
-        if program.name() == "alone" {
-            Self::Alone
+        match program.name().as_str() {
+            "alone" => Self::Alone,
+            "command_line" | "enforcement" => Self::Daemons,
+            _ => Self::Computing,
+        }
+    }
+}
+
+/// Runs the programs that measure the machine, and adds their results.
+pub(crate) fn run_alone(built: &Built, results: &mut TestResults) -> Result<()> {
+    let alone = run(built, Kind::Alone)?;
+    results.add(&alone);
+    alone.check()
+}
+
+/// Runs all other programs, and adds their results. Programs that compute use the time in which daemons
+/// wait.
+pub(crate) fn run_others(built: &Built, results: &mut TestResults) -> Result<()> {
+    let (daemons, computing) = thread::scope(|scope| {
+        let computing = scope.spawn(|| run(built, Kind::Computing));
+        (run(built, Kind::Daemons), computing.join())
+    });
+    let computing = computing.unwrap_or_else(|panic| panic::resume_unwind(panic));
+    let mut others = daemons?;
+    others.add(&computing?);
+    results.add(&others);
+    others.check()
+}
+
+/// Runs test programs one after another, also after one has failed.
+fn run(built: &Built, kind: Kind) -> Result<TestResults> {
+    let mut results = TestResults::default();
+    let programs = built.test_programs().into_iter();
+    for program in programs.filter(|program| Kind::of(program) == kind) {
+        let heading = format!("\n     Running {}\n", program.name());
+        let command = test_command(&program);
+        if kind == Kind::Computing {
+            // Their lines would stand among the daemons'.
+            let mut output = heading.into_bytes();
+            let finished = run_one(giving_way(&command), &mut output);
+            io::stdout().write_all(&output)?;
+            results.add(&finished?);
         } else {
-            Self::Others
+            print!("{heading}");
+            results.add(&run_one(command, io::stdout())?);
         }
     }
+    Ok(results)
 }
 
-/// Runs test programs, also after one has failed, and adds their results.
-pub(crate) fn run(built: &Built, programs: Programs, results: &mut TestResults) -> Result<()> {
-    let failed = results.failed;
-    for program in built.test_programs() {
-        if Programs::of(&program) == programs {
-            run_one(&program, results)?;
-        }
-    }
-    ensure!(
-        results.failed == failed,
-        "{} failed",
-        results.failed - failed
-    );
-    Ok(())
-}
-
-fn run_one(program: &TestProgram, results: &mut TestResults) -> Result<()> {
+/// Returns the command that runs a test program in the place and with the variable that `cargo test`
+/// gives it.
+fn test_command(program: &TestProgram) -> Command {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let mut command = Command::new(&program.path);
-    // In the place and with the variable that `cargo test` gives it.
     command
         .current_dir(&program.directory)
         .env("CARGO_MANIFEST_DIR", &program.directory)
         .env("RUST_TEST_THREADS", (THREADS * cpus).to_string())
         // The time of each test is an unstable option of the harness.
         .env("RUSTC_BOOTSTRAP", "1")
-        .args(["-Z", "unstable-options", "--report-time"])
-        .stdout(Stdio::piped());
+        .args(["-Z", "unstable-options", "--report-time"]);
+    command
+}
+
+/// Runs a test program and copies its output.
+fn run_one(mut command: Command, copy: impl Write) -> Result<TestResults> {
     let name = shown(&command);
-    println!("\n     Running {}", program.name());
     let mut child = command
+        .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot run {name}"))?;
     let output = child.stdout.take().context("the tests have no output")?;
-    let failed = results.failed;
-    results.read_all(BufReader::new(output), io::stdout())?;
+    let mut results = TestResults::default();
+    results.read_all(BufReader::new(output), copy)?;
     let status = child.wait()?;
     // A crashed harness leaves no line to count.
-    if !status.success() && results.failed == failed {
-        results.failed += 1;
+    if !status.success() && results.failed == 0 {
+        results.failed = 1;
     }
-    Ok(())
+    Ok(results)
 }
 
 #[cfg(test)]
@@ -102,13 +138,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_that_measure_the_machine_run_alone() {
+    fn programs_are_of_the_kind_that_their_name_says() {
         let program = |path: &str| TestProgram {
             directory: "/w/p".into(),
             path: path.into(),
         };
-        let of = |path| Programs::of(&program(path));
-        assert_eq!(of("/w/target/debug/deps/alone-0a1b"), Programs::Alone);
-        assert_eq!(of("/w/target/debug/deps/engines-0a1b"), Programs::Others);
+        let of = |path| Kind::of(&program(path));
+        assert_eq!(of("/w/target/debug/deps/alone-0a1b"), Kind::Alone);
+        assert_eq!(of("/w/target/debug/deps/enforcement-0a1b"), Kind::Daemons);
+        assert_eq!(of("/w/target/debug/deps/engines-0a1b"), Kind::Computing);
+    }
+
+    #[test]
+    fn a_crashed_program_is_a_failure() {
+        let mut crashing = Command::new("sh");
+        crashing.args(["-c", "echo running 2 tests; kill -9 $$"]);
+        let mut output = Vec::new();
+        let results = run_one(crashing, &mut output).unwrap();
+        assert_eq!((results.passed, results.failed), (0, 1));
+        assert_eq!(output, b"running 2 tests\n");
+        assert!(results.check().is_err());
     }
 }

@@ -14,8 +14,7 @@ use crate::{
     beside::Beside,
     command,
     cost::{Cost, Stopwatch},
-    deny, dist, fuzz, kernels, privileges, setup,
-    suite::{self, Programs},
+    deny, dist, fuzz, kernels, privileges, setup, suite,
     test_results::TestResults,
     workspace,
 };
@@ -67,17 +66,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     })?;
     steps.run("dependencies", deny::check)?;
     if let Some(built) = &built {
-        steps.run("tests alone", || {
-            suite::run(built, Programs::Alone, &mut results)
-        })?;
+        steps.run("tests alone", || suite::run_alone(built, &mut results))?;
     }
     // The others mostly wait.
     let shipped = Beside::start(&clippy_as_shipped());
     let fuzzers = fuzz::build_command().and_then(|command| Beside::start(&command));
     if let Some(built) = &built {
-        steps.run("tests", || {
-            suite::run(built, Programs::Others, &mut results)
-        })?;
+        steps.run("tests", || suite::run_others(built, &mut results))?;
     }
     steps.run("clippy (shipped)", || shipped?.finish())?;
     if let Some(built) = &built {

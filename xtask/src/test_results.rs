@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Result, ensure};
+
 /// How many tests passed and failed, and how long each took.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TestResults {
@@ -39,7 +41,13 @@ impl TestResults {
         self.times.extend(time(line));
     }
 
-    /// Adds the results of another machine.
+    /// Fails if a test failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(self.failed == 0, "{} failed", self.failed);
+        Ok(())
+    }
+
+    /// Adds the results of others.
     pub(crate) fn add(&mut self, other: &Self) {
         self.passed += other.passed;
         self.failed += other.failed;

@@ -9,6 +9,8 @@
 //! flood of them cannot push out a client that is being limited. Only if all four buckets of a
 //! line are in debt does [`WhenFull`] apply.
 
+#[cfg(not(target_arch = "bpf"))]
+mod atomic_line;
 mod hash;
 mod line;
 mod location;
@@ -16,7 +18,10 @@ mod order;
 mod upkeep;
 
 #[cfg(not(target_arch = "bpf"))]
-pub use self::line::entry;
+pub use self::{
+    atomic_line::{AtomicLine, next_occupied},
+    line::entry,
+};
 pub use self::{
     hash::{HashKey, OwnerHash},
     line::{

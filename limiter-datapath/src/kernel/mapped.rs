@@ -14,11 +14,11 @@ use aya::{
 use limiter_common::{
     known_names::NameLine,
     sieve::{Entry, Shard, Word},
+    table::AtomicLine,
 };
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::{DatapathError, batch};
-use crate::native::AtomicLine;
 
 /// An element of an array that the kernel program uses at the same time.
 ///

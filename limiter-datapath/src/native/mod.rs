@@ -20,7 +20,7 @@ pub use self::{
     answers::answer_frame,
     buckets::{BucketLocation, MemoryBuckets},
     handshakes::complete_handshake,
-    line::{AtomicLine, bucket_in},
+    line::bucket_in,
     offenders::MemoryOffenders,
     reputation::{
         MemoryBans, MemoryConnections, MemoryCookies, MemoryFlows, MemoryNames, MemoryOwnAddresses,

@@ -16,11 +16,10 @@ use limiter_common::{
         self, Event, FIRST_TRIES, FirstTries, Moment, Record, Settings, Shortage, ShortageWord,
         SourceId, Standing, Tick,
     },
-    table::{self, Line, WAYS},
+    table::{self, AtomicLine, Line, WAYS},
 };
 use limiter_policy::policy::CompiledPolicy;
 
-use super::AtomicLine;
 use crate::standing_of::{PrefixStanding, standing_of};
 
 /// The table of known sources, the memory of first tries and the shortage. Several threads may use

@@ -6,12 +6,12 @@ use limiter_common::{
     bucket::{Bucket, BucketStore, Search, Swap},
     decide::Outline,
     owner::BucketKey,
-    table::{self, HashKey, Inserted, LineStore, TableLocation, WhenFull},
+    table::{self, AtomicLine, HashKey, Inserted, LineStore, TableLocation, WhenFull},
     unit::{KnownUnits, Unit},
 };
 use limiter_policy::policy::Units;
 
-use super::{AtomicLine, bucket_in};
+use super::bucket_in;
 
 /// A table that several threads may use at once.
 #[derive(Debug)]

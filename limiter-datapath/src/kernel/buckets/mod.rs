@@ -19,7 +19,11 @@ use std::sync::OnceLock;
 
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpuArray};
 use limiter_common::{
-    bucket::Bucket, counters::LOSSY_EVICTIONS, owner::BucketKey, table::unit_of, unit::Unit,
+    bucket::Bucket,
+    counters::LOSSY_EVICTIONS,
+    owner::BucketKey,
+    table::{AtomicLine, unit_of},
+    unit::Unit,
 };
 use limiter_policy::config::Store;
 
@@ -28,7 +32,7 @@ pub(super) use self::sizes::BucketSizes;
 use super::{
     DatapathError, Settings, hash, map::error, mapped::Mapped, pod::InMap, program::Program,
 };
-use crate::native::{AtomicLine, bucket_in};
+use crate::native::bucket_in;
 
 pub(super) const UNITS: &str = "UNITS";
 pub(super) const STORE_COUNTS: &str = "STORE_COUNTS";

@@ -4,6 +4,8 @@
 #[cfg(feature = "testing")]
 mod testing;
 
+use std::iter;
+
 use aya::{
     EbpfLoader,
     maps::{Array, IterableMap as _, Map, MapData},
@@ -16,18 +18,15 @@ use limiter_common::{
         note::{NOTE_LINES, cookie_of, limit_of},
     },
     policy::Shape,
-    table::HashKey,
+    table::{self, AtomicLine, HashKey},
 };
 use serde::{Deserialize, Serialize};
 
 use super::queues::{self, QueueMaps, QueueSizes};
-use crate::{
-    kernel::{
-        DatapathError,
-        map::{again, error},
-        mapped::Mapped,
-    },
-    native::AtomicLine,
+use crate::kernel::{
+    DatapathError,
+    map::{again, error},
+    mapped::Mapped,
 };
 
 pub(in crate::kernel) const CONNECTIONS: &str = "CONNECTIONS";
@@ -157,10 +156,7 @@ impl ConnectionMaps {
     #[must_use]
     pub fn counted(&self) -> Vec<u64> {
         let mut cookies = Vec::new();
-        for (line, words) in (0..).zip(self.notes.all()) {
-            if words.is_empty() {
-                continue;
-            }
+        for (line, words) in self.occupied() {
             let words = (0..).zip(words.words());
             cookies.extend(
                 words.filter_map(|(slot, word)| {
@@ -174,13 +170,19 @@ impl ConnectionMaps {
         cookies
     }
 
+    fn occupied(&self) -> impl Iterator<Item = (u32, &AtomicLine)> {
+        let lines = self.notes.all();
+        let first = table::next_occupied(lines, 0);
+        iter::successors(first, |(index, _)| table::next_occupied(lines, index + 1))
+    }
+
     /// Returns how many connections each limit counts, in the order of the policy's limits on connections;
     /// not at one moment.
     #[must_use]
     pub fn open_by_limit(&self) -> [u64; MOST_LIMITS] {
         let mut open = [0; MOST_LIMITS];
-        let lines = self.notes.all().iter().filter(|words| !words.is_empty());
-        for limit in lines.flat_map(|words| words.words().into_iter().filter_map(limit_of)) {
+        let words = self.occupied().flat_map(|(_, line)| line.words());
+        for limit in words.filter_map(limit_of) {
             open[limit as usize] += 1;
         }
         open

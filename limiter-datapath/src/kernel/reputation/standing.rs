@@ -15,13 +15,14 @@ use limiter_common::{
     policy::Shape,
     sources,
     standing::{Record, Shortage, SourceId},
+    table::AtomicLine,
 };
 use serde::{Deserialize, Serialize};
 
 use self::orders::Orders;
 use crate::{
     kernel::{DatapathError, map::error, mapped::Mapped},
-    native::{AtomicLine, known_in},
+    native::known_in,
 };
 
 pub(in crate::kernel) const KNOWN: &str = "KNOWN";
