@@ -122,31 +122,32 @@ impl KeptMaps {
         present: &Self,
     ) -> Result<(), DatapathError> {
         let is_present = self.generation == present.generation;
-        self.provide_reputation(is_present, present)?;
         let key = self.key(interface_number);
-        let goes_on = is_present && present.of(interface_number).is_some();
-        if goes_on || self.of(interface_number).is_some() {
+        let has_set =
+            self.sets.contains_key(&key) || is_present && present.of(interface_number).is_some();
+        let has_reputation =
+            self.reputation.is_some() || is_present && present.reputation.is_some();
+        let has_same_sets = self.settings.buckets.scope == present.settings.buckets.scope;
+        let old_set = present.of(interface_number).filter(|_| has_same_sets);
+        if let (false, None, false, None) = (has_set, old_set, has_reputation, &present.reputation)
+        {
+            let (set, reputation) = SharedMaps::create_with(self.settings)?;
+            self.sets.insert(key, set);
+            self.reputation = Some(reputation);
             return Ok(());
         }
-        let has_same_sets = self.settings.buckets.scope == present.settings.buckets.scope;
-        let set = match present.of(interface_number).filter(|_| has_same_sets) {
-            Some(maps) => maps.renew(self.settings)?,
-            None => SharedMaps::create(self.settings)?,
-        };
-        self.sets.insert(key, set);
-        Ok(())
-    }
-
-    fn provide_reputation(
-        &mut self,
-        is_present: bool,
-        present: &Self,
-    ) -> Result<(), DatapathError> {
-        if self.reputation.is_none() && !(is_present && present.reputation.is_some()) {
+        if !has_reputation {
             self.reputation = Some(match &present.reputation {
                 Some(maps) => maps.renew(self.settings)?,
                 None => ReputationMaps::create(self.settings)?,
             });
+        }
+        if !has_set {
+            let set = match old_set {
+                Some(maps) => maps.renew(self.settings)?,
+                None => SharedMaps::create(self.settings)?,
+            };
+            self.sets.insert(key, set);
         }
         Ok(())
     }

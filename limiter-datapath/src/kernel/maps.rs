@@ -1,9 +1,6 @@
 //! The maps that the instances share: buckets, counters and offenders.
 
-use aya::{
-    EbpfLoader,
-    maps::{IterableMap as _, Map, MapData, PerCpuArray},
-};
+use aya::maps::{IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
     answer::Answer,
     bucket::Bucket,
@@ -53,14 +50,6 @@ impl NamedMaps for SharedMaps {
         OFFENDERS,
         RECORDING,
     ];
-
-    fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
-        let sizes = BucketSizes::new(settings.buckets);
-        loader
-            .map_max_entries(BUCKETS, sizes.hash_entries.max(1))
-            .map_max_entries(TABLE, sizes.table_lines.max(1))
-            .map_max_entries(OFFENDERS, settings.offenders.capacity.max(1));
-    }
 
     fn new(
         settings: Settings,

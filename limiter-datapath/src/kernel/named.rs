@@ -22,7 +22,13 @@ pub(super) trait NamedMaps: Sized {
     }
 
     /// Has a loader make the maps in these settings' sizes.
-    fn size(loader: &mut EbpfLoader<'_>, settings: Settings);
+    fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
+        for map in Self::NAMES {
+            if let Some(entries) = Self::entries(map, settings) {
+                loader.map_max_entries(map, entries.max(1));
+            }
+        }
+    }
 
     /// Takes the maps that `open` opens by name.
     fn new(
@@ -56,6 +62,19 @@ pub(super) trait NamedMaps: Sized {
             .load(settings.log.object())
             .map_err(DatapathError::Load)?;
         Self::take(&mut ebpf, settings)
+    }
+
+    /// Does [`NamedMaps::create`] for two sets in one reading of the object, which takes longer than
+    /// to make the maps.
+    fn create_with<O: NamedMaps>(settings: Settings) -> Result<(Self, O), DatapathError> {
+        let mut loader = Self::loader(settings);
+        O::size(&mut loader, settings);
+        let ebpf = loader.load(settings.log.object());
+        let mut ebpf = ebpf.map_err(DatapathError::Load)?;
+        Ok((
+            Self::take(&mut ebpf, settings)?,
+            O::take(&mut ebpf, settings)?,
+        ))
     }
 
     /// Makes new maps where the present ones do not fit these settings; keeps the others.

@@ -13,7 +13,7 @@ use super::{BucketMaps, DatapathError, InMap, location::BucketLocation};
 use crate::kernel::{
     object::{OBJECT, PROGRAM_ORDER},
     program::Program,
-    shared::SharedDirectory,
+    shared::{SharedDirectory, share},
     stages,
 };
 
@@ -74,12 +74,7 @@ impl BucketMaps {
         let directory = SharedDirectory::new()?;
         let mut loader = EbpfLoader::new();
         loader.override_global("SHAPE", &shape, true);
-        for (map, data) in self.maps() {
-            let path = directory.path().join(map);
-            let pinned = data.pin(&path);
-            pinned.map_err(|source| DatapathError::Pin { map, source })?;
-            loader.map_pin_path(map, path);
-        }
+        share(&mut loader, &directory, self.maps())?;
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_ORDER)?;
         program.load().map_err(DatapathError::Verify)?;

@@ -6,10 +6,7 @@ mod testing;
 
 use std::iter;
 
-use aya::{
-    EbpfLoader,
-    maps::{Array, IterableMap as _, Map, MapData},
-};
+use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
     connection::{
         MOST_LIMITS, Place,
@@ -220,12 +217,4 @@ pub(super) fn entries(map: &str, sizes: ConnectionSizes) -> Option<u32> {
         CONNECTION_COUNTS => Some(sizes.lines),
         _ => queues::entries(map, sizes.queues),
     }
-}
-
-/// Has a loader make the maps in these sizes.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: ConnectionSizes) {
-    loader
-        .map_max_entries(CONNECTIONS, sizes.note_lines.max(1))
-        .map_max_entries(CONNECTION_COUNTS, sizes.lines.max(1));
-    queues::size(loader, sizes.queues);
 }

@@ -20,10 +20,7 @@ mod standing;
 
 use std::sync::Arc;
 
-use aya::{
-    EbpfLoader,
-    maps::{Map, MapData},
-};
+use aya::maps::{Map, MapData};
 use limiter_common::ban::Filter;
 
 pub use self::{
@@ -116,28 +113,6 @@ impl NamedMaps for ReputationMaps {
         OWNER_SHARES,
         WANTING,
     ];
-
-    fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
-        loader
-            .map_max_entries(BANS, settings.bans.capacity)
-            .map_max_entries(BAN_HITS, settings.bans.capacity)
-            .map_max_entries(BAN_FILTER, Filter::words(settings.bans.capacity));
-        sieves::size(loader, settings.sieves);
-        standing::size(loader, settings.standing);
-        connections::size(loader, settings.connections);
-        loader.map_max_entries(OWN_CONNECTIONS, settings.own_connections.max(1));
-        loader.map_max_entries(KNOWN_NAMES, settings.known_name_lines.max(1));
-        owner_shares::size(loader, settings.owner_shares);
-        for map in [SERVER_FLOWS, QUIC_FLOWS, FIRST_BYTES, FIRST_BYTES_READ] {
-            let Settings {
-                server_flows,
-                quic_flows,
-                ..
-            } = settings;
-            let entries = server_names::entries(map, server_flows, quic_flows);
-            loader.map_max_entries(map, entries.unwrap_or_default().max(1));
-        }
-    }
 
     fn new(
         settings: Settings,

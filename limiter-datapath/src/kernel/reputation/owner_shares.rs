@@ -13,10 +13,7 @@ use std::{
     },
 };
 
-use aya::{
-    EbpfLoader,
-    maps::{HashMap as KernelHashMap, IterableMap as _, Map, MapData},
-};
+use aya::maps::{HashMap as KernelHashMap, IterableMap as _, Map, MapData};
 use limiter_common::{
     limit::LimitId,
     owner::BucketKey,
@@ -43,13 +40,6 @@ const NAMES: [&str; 3] = [OWNERS, OWNER_SHARES, WANTING];
 /// Returns how many owners have room under a policy of that shape; 0: none have shares of their own.
 pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
     if shape.in_common == 0 { 0 } else { MOST_OWNERS }
-}
-
-/// Sizes the maps.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, capacity: u32) {
-    for map in NAMES {
-        loader.map_max_entries(map, capacity.max(1));
-    }
 }
 
 /// Returns how many entries a map has; `None`: it is none of these.

@@ -1,10 +1,7 @@
 //! The maps of the queues in which clients wait for limits on connections. The kernel's programs change
 //! them; userspace only reads, and orders changes.
 
-use aya::{
-    EbpfLoader,
-    maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError},
-};
+use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::{
     connection::{
         Place,
@@ -127,12 +124,5 @@ pub(super) fn entries(map: &str, sizes: QueueSizes) -> Option<u32> {
         TICKETS | TICKET_KEYS => Some(sizes.tickets),
         FIRST_SYNS => Some(sizes.first_syns),
         _ => None,
-    }
-}
-
-/// Has a loader make the maps in these sizes.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: QueueSizes) {
-    for map in [QUEUES, TICKETS, TICKET_KEYS, FIRST_SYNS] {
-        loader.map_max_entries(map, entries(map, sizes).unwrap_or_default().max(1));
     }
 }

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use aya::{
-    EbpfLoader,
-    maps::{Array, IterableMap as _, Map, MapData, PerCpuArray},
-};
+use aya::maps::{Array, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
     connection::Place,
     limit::LimitId,
@@ -170,14 +167,5 @@ pub(super) fn entries(map: &str, sizes: SieveSizes) -> Option<u32> {
         SIEVE_HEADS => Some(sizes.heads),
         SIEVE_SHARDS => Some(sizes.shards),
         _ => None,
-    }
-}
-
-/// Has a loader make the maps in these sizes.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: SieveSizes) {
-    for map in [SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS] {
-        if let Some(entries) = entries(map, sizes) {
-            loader.map_max_entries(map, entries.max(1));
-        }
     }
 }

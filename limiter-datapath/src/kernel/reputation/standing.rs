@@ -7,10 +7,7 @@ mod orders;
 #[cfg(feature = "testing")]
 mod testing;
 
-use aya::{
-    EbpfLoader,
-    maps::{Array, IterableMap as _, Map, MapData},
-};
+use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
     policy::Shape,
     sources,
@@ -125,11 +122,4 @@ pub(super) fn entries(map: &str, sizes: StandingSizes) -> Option<u32> {
         FIRST_TRIES => Some(sizes.first_try_lines),
         _ => None,
     }
-}
-
-/// Has a loader make the maps in these sizes.
-pub(super) fn size(loader: &mut EbpfLoader<'_>, sizes: StandingSizes) {
-    loader
-        .map_max_entries(KNOWN, sizes.lines.max(1))
-        .map_max_entries(FIRST_TRIES, sizes.first_try_lines.max(1));
 }
