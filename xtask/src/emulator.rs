@@ -6,8 +6,9 @@ use std::{path::PathBuf, process::Command};
 
 use crate::{architecture::Architecture, unpacked::Unpacked};
 
-/// The programs that a machine runs beside ours.
-pub(crate) const PROGRAMS: [&str; 2] = ["busybox", "ip"];
+/// The programs that a machine runs beside ours. busybox's own `setpriv` cannot have a process end with
+/// its parent.
+pub(crate) const PROGRAMS: [&str; 3] = ["busybox", "ip", "setpriv"];
 
 /// The emulator of an architecture's machines.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +39,7 @@ impl Emulator {
             Architecture::Own => None,
             Architecture::Arm64 => Some(Unpacked {
                 directory: "arm64/programs",
-                packages: "busybox-static iproute2 libgcc-s1",
+                packages: "busybox-static iproute2 libgcc-s1 util-linux",
                 architecture: Architecture::Arm64,
             }),
         }

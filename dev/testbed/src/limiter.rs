@@ -34,7 +34,7 @@ const MOMENT: Duration = Duration::from_millis(10);
 const ANSWER: Duration = Duration::from_secs(90);
 
 /// The version of the control protocol; a daemon refuses another.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A daemon in a namespace, enforcing a configuration. Killed on drop; its pins stay until its
 /// [`crate::PinDirectory`] is dropped.
@@ -120,34 +120,39 @@ impl Limiter {
 
     /// Returns `limiter status --json`, from the pins if the daemon has ended.
     pub fn status(&self) -> Result<Value> {
-        self.read(json!({"command": "status"}), &["status"])
+        self.read(&json!("status"), &["status"])
     }
 
     /// Returns `limiter explain ADDRESS --json`, from the pins if the daemon has ended.
     pub fn explain(&self, address: &str) -> Result<Value> {
-        let request = json!({"command": "explain", "address": address});
-        self.read(request, &["explain", address])
+        let request = json!({"explain": {"address": address}});
+        self.read(&request, &["explain", address])
     }
 
     /// Returns `limiter offenders --json`, from the pins if the daemon has ended.
     pub fn offenders(&self) -> Result<Value> {
-        let request = json!({"command": "offenders", "by": "address", "count": 20});
-        self.read(request, &["offenders"])
+        let request = json!({"offenders": {"by": "address", "count": 20}});
+        self.read(&request, &["offenders"])
     }
 
     /// Returns the daemon's answer to a request of the control protocol. A process of the command
     /// line prints the same, at the cost of a process, which counts where a test asks until
     /// something happens.
-    pub fn ask(&self, mut request: Value) -> Result<Value> {
-        request["version"] = VERSION.into();
+    pub fn ask(&self, request: &Value) -> Result<Value> {
+        let request = json!({"version": VERSION, "body": request});
         let mut stream = UnixStream::connect(self.socket())?;
         stream.set_read_timeout(Some(ANSWER))?;
         stream.write_all(format!("{request}\n").as_bytes())?;
         let mut line = String::new();
         stream.read_to_string(&mut line)?;
         let mut answer: Value = serde_json::from_str(&line)?;
-        ensure!(answer["answer"] != "error", "{request} fails: {answer}");
-        Ok(answer["content"].take())
+        ensure!(
+            answer["body"].get("error").is_none(),
+            "{request} fails: {answer}"
+        );
+        let bodies = answer["body"].as_object_mut();
+        let body = bodies.and_then(|bodies| bodies.values_mut().next());
+        Ok(body.map(Value::take).unwrap_or_default())
     }
 
     /// Returns a command's output for people, sent to this daemon.
@@ -174,7 +179,7 @@ impl Limiter {
 
     /// Returns the daemon's answer to a request of the control protocol or, if it has ended, what the
     /// command with these arguments finds in the pins.
-    pub fn read(&self, request: Value, arguments: &[&str]) -> Result<Value> {
+    pub fn read(&self, request: &Value, arguments: &[&str]) -> Result<Value> {
         if let Ok(answer) = self.ask(request) {
             return Ok(answer);
         }

@@ -35,8 +35,8 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Returns a command that runs inside, and dies with the thread that starts it: start it from a
-    /// thread that lives long enough. /sys stays that of the caller's namespace.
+    /// Returns a command that runs inside, and from then on dies with the thread that started it: start
+    /// it from a thread that lives long enough. /sys stays that of the caller's namespace.
     ///
     /// Two small programs do that before the command runs. Code of ours between fork and exec would
     /// make each start copy the page tables of the whole test, a twelfth of all its CPU time.

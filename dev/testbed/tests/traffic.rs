@@ -1,6 +1,7 @@
 //! The testbed's guarantees, on a real veth pair. Needs root; fails without.
 
 use std::{
+    fs,
     net::{IpAddr, SocketAddr},
     num::NonZeroU32,
     os::unix::process::ExitStatusExt as _,
@@ -188,13 +189,15 @@ fn commands_run_inside_and_die_with_the_thread_that_started_them() {
     assert!(namespace.ip(&["link", "show", "eth-none"]).is_err());
     let mut child = thread::scope(|scope| {
         let spawn = || {
-            namespace
-                .command("sleep")
-                .arg("60")
-                .stdin(Stdio::null())
-                .spawn()
+            let mut sleep = namespace.command("sleep");
+            let child = sleep.arg("60").stdin(Stdio::null()).spawn().unwrap();
+            let name = format!("/proc/{}/comm", child.id());
+            while fs::read_to_string(&name).unwrap() != "sleep\n" {
+                thread::yield_now();
+            }
+            child
         };
-        scope.spawn(spawn).join().unwrap().unwrap()
+        scope.spawn(spawn).join().unwrap()
     });
     assert_eq!(child.wait().unwrap().signal(), Some(9));
 }

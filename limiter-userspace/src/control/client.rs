@@ -9,7 +9,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::protocol::{Answer, MAX_ANSWER, Request, VERSION, Versioned};
+use crate::protocol::{Answer, MAX_ANSWER, Request, VERSION, Version, Versioned};
 
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -93,15 +93,29 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
         path: socket.to_owned(),
         reason,
     };
-    let answer: Versioned<Answer> =
-        serde_json::from_str(&line).map_err(|error| foreign(error.to_string()))?;
-    match answer.body {
+    match parse(&line).map_err(foreign)? {
         Answer::Error(text) => Err(ClientError::Refused(text)),
-        _ if answer.version != VERSION => Err(foreign(format!(
-            "it answered in version {}",
-            answer.version
-        ))),
-        body => Ok(body),
+        answer => Ok(answer),
+    }
+}
+
+/// Returns the answer in a line, or says why it is none.
+fn parse(line: &str) -> Result<Answer, String> {
+    let answer: Result<Versioned<Answer>, _> = serde_json::from_str(line);
+    let version = match &answer {
+        Ok(answer) => answer.version,
+        // In another version the rest may mean anything.
+        Err(error) => match serde_json::from_str(line) {
+            Ok(Version { version }) => version,
+            Err(_) => return Err(error.to_string()),
+        },
+    };
+    if version != VERSION {
+        return Err(format!("it answered in version {version}"));
+    }
+    match answer {
+        Ok(answer) => Ok(answer.body),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     connections::Connections,
-    protocol::{Answer, MAX_REQUEST, Request, VERSION, Versioned},
+    protocol::{Answer, MAX_REQUEST, Request, VERSION, Version, Versioned},
 };
 
 /// How long a client may take to state its request and to read the answer.
@@ -296,10 +296,6 @@ enum RequestError {
 }
 
 fn parse(line: &str) -> Result<Request, RequestError> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        version: u32,
-    }
     // Check the version first: in another one the rest may mean anything.
     let Version { version } = serde_json::from_str(line)?;
     if version != VERSION {
@@ -316,16 +312,16 @@ mod tests {
     #[test]
     fn requests_in_another_version_are_told_so() {
         assert!(matches!(
-            parse(r#"{"version":2,"command":"status"}"#),
+            parse(r#"{"version":3,"body":"status"}"#),
             Ok(Request::Status)
         ));
         assert!(matches!(
-            parse(r#"{"version":2,"command":"explain","address":"::1"}"#),
+            parse(r#"{"version":3,"body":{"explain":{"address":"::1"}}}"#),
             Ok(Request::Explain { .. })
         ));
         let refused = |line: &str| parse(line).unwrap_err().to_string();
-        assert!(refused(r#"{"version":3,"command":"unheard-of"}"#).contains("version 3"));
-        assert!(refused(r#"{"version":2,"command":"unheard-of"}"#).contains("not a request"));
+        assert!(refused(r#"{"version":4,"command":"unheard-of"}"#).contains("version 4"));
+        assert!(refused(r#"{"version":3,"body":"unheard-of"}"#).contains("not a request"));
         assert!(refused("GET / HTTP/1.1").contains("not a request"));
     }
 }

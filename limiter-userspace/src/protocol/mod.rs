@@ -55,7 +55,7 @@ pub use self::{
 };
 
 /// The version of the protocol; a daemon accepts no other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The longest request that the daemon reads, in bytes.
 pub const MAX_REQUEST: u64 = 1 << 20;
@@ -73,7 +73,6 @@ pub struct Versioned<T> {
     /// The sender's [`VERSION`].
     pub version: u32,
     /// The request or the answer.
-    #[serde(flatten)]
     pub body: T,
 }
 
@@ -87,9 +86,16 @@ impl<T> Versioned<T> {
     }
 }
 
+/// The version of a request or an answer whose rest may mean anything.
+#[derive(Debug, Deserialize)]
+pub struct Version {
+    /// The sender's [`VERSION`].
+    pub version: u32,
+}
+
 /// A request to the daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Request {
     /// Get what is enforced, where, and what was counted.
     Status,
@@ -205,7 +211,7 @@ impl Request {
 
 /// An answer of the daemon.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "answer", content = "content", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// To [`Request::Status`].
     Status(Box<Status>),

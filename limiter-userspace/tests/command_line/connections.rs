@@ -44,7 +44,7 @@ fn open(pair: &Pair, number: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
 fn wait_for_owners(limiter: &Limiter, open: usize) -> Result<()> {
     let mut told = Value::Null;
     wait_for(|| {
-        told = limiter.ask(json!({"command": "connections", "count": 20}))?;
+        told = limiter.ask(&json!({"connections": {"count": 20}}))?;
         let owners = told["owners"].as_array().context("no owners")?;
         // The daemon looks once a second, also between two of them.
         Ok(owners.len() == 2 && owners.iter().all(|owner| owner["open"] == open))

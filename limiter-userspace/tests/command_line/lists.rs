@@ -84,8 +84,8 @@ impl Feeding {
 
     /// Returns the only list's status.
     pub(crate) fn list(&self) -> Result<Value> {
-        let request = json!({"command": "lists"});
-        let lists = self.pinned.limiter.read(request, &["lists"])?;
+        let request = json!("lists");
+        let lists = self.pinned.limiter.read(&request, &["lists"])?;
         Ok(lists[0].clone())
     }
 

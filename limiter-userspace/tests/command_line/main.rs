@@ -221,7 +221,7 @@ fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
 
 /// Returns what `limiter bans` lists, as the daemon tells it.
 fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
-    let answer = limiter.ask(json!({"command": "bans"}))?;
+    let answer = limiter.ask(&json!({"bans": {}}))?;
     ensure!(
         answer["next"].is_null(),
         "one answer does not have all bans"

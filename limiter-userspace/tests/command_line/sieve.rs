@@ -55,8 +55,8 @@ pub(crate) fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> 
 
 /// Returns what `limiter sieve NAME` shows, or `limiter sieve`, as the daemon tells it.
 fn sieves(pinned: &Pinned, name: Option<&str>) -> Result<Value> {
-    let request = json!({"command": "sieves", "name": name});
-    pinned.limiter.ask(request)
+    let request = json!({"sieves": {"name": name}});
+    pinned.limiter.ask(&request)
 }
 
 fn pressure(pinned: &Pinned) -> Result<Value> {

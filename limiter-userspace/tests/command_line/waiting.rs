@@ -100,7 +100,7 @@ impl Scene {
 fn known(limiter: &Limiter) -> Result<(Value, Vec<String>, Value)> {
     let explained = limiter.explain(SOURCE)?;
     let bans = banned(limiter)?;
-    let sieve = limiter.ask(json!({"command": "sieves", "name": "main"}))?;
+    let sieve = limiter.ask(&json!({"sieves": {"name": "main"}}))?;
     let entries = sieve[0]["lists"].as_array().context("lists")?.iter();
     let entries = entries.map(|list| list["entries"].clone()).collect();
     let limits = explained["limits"].as_array().context("limits")?;

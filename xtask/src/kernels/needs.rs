@@ -5,13 +5,14 @@ use anyhow::{Result, ensure};
 use crate::{architecture::Architecture, emulator::Emulator};
 
 /// Programs of this machine, each with its Debian package.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("busybox", "busybox-static"),
     ("dpkg-deb", "dpkg"),
     ("ip", "iproute2"),
     ("ldd", "libc-bin"),
+    ("setpriv", "util-linux"),
     ("strip", "binutils"),
 ];
 

@@ -34,7 +34,7 @@ fn start(configuration: &str) -> Result<(Pair, Limiter)> {
 /// Returns the standing of an address and why it has it, as the daemon tells for `limiter known` and
 /// `limiter explain`, which must agree.
 fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
-    let known = limiter.ask(json!({"command": "known-source", "address": address}))?;
+    let known = limiter.ask(&json!({"known-source": {"address": address}}))?;
     let explained = &limiter.explain(address)?["standing"];
     let word = |told: &Value, field: &str| {
         let word = told[field].as_str().map(ToOwned::to_owned);

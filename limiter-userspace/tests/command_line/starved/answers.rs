@@ -35,10 +35,10 @@ fn silent_clients_of_the_control_socket_keep_nobody_waiting() -> Result<()> {
     allow(&pinned, 256)?;
     let _silent = say(&pinned, 300, b"")?;
     assert_answers(&pinned)?;
-    let _stuck = say(&pinned, 300, b"{\"version\":2,")?;
+    let _stuck = say(&pinned, 300, b"{\"version\":3,")?;
     assert_answers(&pinned)?;
     // As many as the daemon answers at once, none of which reads the answer.
-    let _deaf = say(&pinned, 16, b"{\"version\":2,\"command\":\"policy\"}\n")?;
+    let _deaf = say(&pinned, 16, b"{\"version\":3,\"body\":\"policy\"}\n")?;
     assert_answers(&pinned)
 }
 

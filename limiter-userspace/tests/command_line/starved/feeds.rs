@@ -63,7 +63,7 @@ impl Feeding {
 
     /// Returns why the feed's former content is kept, or `None` if it is not.
     fn kept_old(&self) -> Result<Option<String>> {
-        let lists = self.pinned.limiter.ask(json!({"command": "lists"}))?;
+        let lists = self.pinned.limiter.ask(&json!("lists"))?;
         Ok(lists[0]["files"][0]["kept_old"].as_str().map(str::to_owned))
     }
 }

@@ -121,15 +121,13 @@ fn configuration_at(
     )
 }
 
-/// Returns a node's answer to a request, without a process of the command line: tests ask often.
-fn ask(node: &Limiter, request: Request) -> Result<Value> {
-    let mut answer = serde_json::to_value(client::ask(&node.socket(), request)?)?;
-    Ok(answer["content"].take())
+fn ask(node: &Limiter, request: &Request) -> Result<Value> {
+    node.ask(&serde_json::to_value(request)?)
 }
 
 /// Returns what `limiter fleet status --json` shows.
 fn status(node: &Limiter) -> Result<Value> {
-    ask(node, Request::Fleet)
+    ask(node, &Request::Fleet)
 }
 
 /// Waits until a node's status is as it should be.

@@ -82,7 +82,7 @@ fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Ch
 /// Returns whether a node pushes a policy.
 fn is_pushing(node: &Limiter) -> bool {
     // It refuses to tell of a push if there was none.
-    ask(node, Request::PushStatus).is_ok_and(|status| status["over"] == false)
+    ask(node, &Request::PushStatus).is_ok_and(|status| status["over"] == false)
 }
 
 fn begin(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {

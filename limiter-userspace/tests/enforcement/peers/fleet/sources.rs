@@ -93,7 +93,7 @@ fn client(last: u8) -> String {
 /// Returns what a node knows of an address.
 fn known(node: &Limiter, address: &str) -> Result<Value> {
     let address = address.parse()?;
-    ask(node, Request::KnownSource { address })
+    ask(node, &Request::KnownSource { address })
 }
 
 /// Waits until a node knows an address so; returns how long that took.
