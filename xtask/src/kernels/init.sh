@@ -84,12 +84,12 @@ share() {
 export LIMITER_DIFFERENTIAL_POLICIES=1
 
 # The verifier's budget, and verdicts of the kernel beside native ones. bpftool is missing here.
-share engines 0 1 --skip bpftool object:: differential::
+share engines 0 1 --skip bpftool object:: kernel_and_native_agree_and_do
 # shellcheck disable=SC2154 # As above.
 if [ "$limiter_parts" -gt 0 ]; then
     # Skips what needs two CPUs, or more time than emulation has, and what has run.
     share engines "$limiter_part" "$limiter_parts" --skip object:: --skip contention \
-        --skip properties --skip differential --skip flood --skip sixty
+        --skip properties --skip kernel_and_native_agree_and_do --skip flood --skip sixty
     # Many a machine's own kernel has no VLAN interfaces.
     share stack "$limiter_part" "$limiter_parts" with_vlan_interfaces beside_the_frame
 fi
