@@ -52,7 +52,7 @@ impl Kind {
     fn of(program: &TestProgram) -> Self {
         match program.name().as_str() {
             "alone" => Self::Alone,
-            "command_line" | "enforcement" => Self::Daemons,
+            "command_line" | "enforcement" | "stack" | "torture" => Self::Daemons,
             _ => Self::Computing,
         }
     }

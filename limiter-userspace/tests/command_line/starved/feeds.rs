@@ -72,16 +72,21 @@ impl Feeding {
 fn write_and_lease(path: &Path, text: &str) -> Result<File> {
     fs::write(path, text)?;
     let file = File::options().write(true).open(path)?;
-    for (command, argument) in [
-        // SIGIO would end this process; it ignores SIGURG.
-        (F_SETSIG, libc::SIGURG),
-        (libc::F_SETLEASE, libc::F_WRLCK),
-    ] {
+    let set = |command, argument: libc::c_int| {
         // SAFETY: both commands take a number.
-        if unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } != 0 {
-            return Err(io::Error::last_os_error()).context("cannot take a lease");
+        match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
-    }
+    };
+    // SIGIO would end this process; it ignores SIGURG.
+    set(F_SETSIG, libc::SIGURG)?;
+    // A process that another test starts has the file open, too, until its program begins.
+    wait_for(|| match set(libc::F_SETLEASE, libc::F_WRLCK) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        result => Ok(result.map(|()| true)?),
+    })
+    .context("cannot take a lease")?;
     Ok(file)
 }
 
