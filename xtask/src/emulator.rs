@@ -7,8 +7,8 @@ use std::{path::PathBuf, process::Command};
 use crate::{architecture::Architecture, unpacked::Unpacked};
 
 /// The programs that a machine runs beside ours. busybox's own `setpriv` cannot have a process end with
-/// its parent.
-pub(crate) const PROGRAMS: [&str; 3] = ["busybox", "ip", "setpriv"];
+/// its parent, and its `nsenter` runs busybox's own `ip`.
+pub(crate) const PROGRAMS: [&str; 4] = ["busybox", "ip", "nsenter", "setpriv"];
 
 /// The emulator of an architecture's machines.
 #[derive(Clone, Copy, Debug)]

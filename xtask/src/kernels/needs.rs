@@ -5,13 +5,14 @@ use anyhow::{Result, ensure};
 use crate::{architecture::Architecture, emulator::Emulator};
 
 /// Programs of this machine, each with its Debian package.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("busybox", "busybox-static"),
     ("dpkg-deb", "dpkg"),
     ("ip", "iproute2"),
     ("ldd", "libc-bin"),
+    ("nsenter", "util-linux"),
     ("setpriv", "util-linux"),
     ("strip", "binutils"),
 ];
