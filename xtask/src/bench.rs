@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         setup::ensure_for_benchmark()?;
     }
     let mut cargo = command::cargo("build");
-    cargo.args(["--package", "bench", "--release"]);
+    // Native engines are measured as packages have them.
+    cargo.args(["--package", "bench", "--profile", "dist"]);
     let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;
     let mut command = Command::new(&bench);
     if arguments.quick {
