@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(built) = &built {
         steps.run("tests alone", || suite::run_alone(built, &mut results))?;
     }
-    // The others mostly wait.
+    // Tests with daemons mostly wait.
     let shipped = Beside::start(&clippy_as_shipped());
     let fuzzers = fuzz::build_command().and_then(|command| Beside::start(&command));
     if let Some(built) = &built {

@@ -164,3 +164,26 @@ fn broken(path: &Path, patience: Duration) -> impl Fn(io::Error) -> ClientError 
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_another_version_and_other_texts_are_told_apart() {
+        let is_read = |line: &str| matches!(parse(line), Ok(Answer::Detaching));
+        assert!(is_read(r#"{"version":3,"body":"detaching"}"#));
+        let refused = |line: &str| parse(line).unwrap_err();
+        for line in [
+            r#"{"version":2,"answer":"error","content":"not a request"}"#,
+            r#"{"version":4,"body":"detaching"}"#,
+        ] {
+            assert!(
+                refused(line).starts_with("it answered in version "),
+                "{line}"
+            );
+        }
+        assert!(refused(r#"{"version":3,"body":"unheard-of"}"#).contains("unheard-of"));
+        assert!(refused("HTTP/1.1 400 Bad Request").contains("expected value"));
+    }
+}
