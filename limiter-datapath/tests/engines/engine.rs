@@ -19,6 +19,7 @@ use limiter_common::{
     judged::Packet,
     limit::{FIRST_CUSTOM_ID, LimitId},
     name_hash::NameKeys,
+    offender::{RECORDS_BURST, RECORDS_PER_SECOND},
     owner::BucketKey,
     packet::{Asked, Facts, Frame as _, TcpState, parse},
     policy::{classify, with_overrides},
@@ -48,7 +49,7 @@ use limiter_policy::{
     policy::{CompiledPolicy, DnsName, Limit, Match, Policy, SieveSizes},
 };
 use nix::{
-    sched::{CpuSet, sched_setaffinity},
+    sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity},
     unistd::Pid,
 };
 
@@ -112,11 +113,17 @@ fn compiled(policy: &Policy) -> CompiledPolicy {
     CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles")
 }
 
-/// Keeps the thread on one CPU.
+/// Keeps the thread on the CPU that it runs on.
 pub(crate) fn stay_on_one_cpu() -> nix::Result<()> {
     let mut cpus = CpuSet::new();
-    cpus.set(0)?;
+    cpus.set(sched_getcpu()?)?;
     sched_setaffinity(Pid::from_raw(0), &cpus)
+}
+
+fn stays_on_one_cpu() -> bool {
+    let cpus = sched_getaffinity(Pid::from_raw(0)).expect("any thread may ask");
+    let is_allowed = |cpu: &usize| cpus.is_set(*cpu).unwrap_or_default();
+    (0..CpuSet::count()).filter(is_allowed).count() == 1
 }
 
 /// The same policy in memory and in the kernel.
@@ -524,6 +531,11 @@ impl Engines {
     /// must agree.
     pub(crate) fn verdict(&mut self, offset_ns: u64, frame: &[u8]) -> Verdict {
         let now = START + offset_ns;
+        let allowance_ns = RECORDS_BURST * 1_000_000_000 / RECORDS_PER_SECOND;
+        assert!(
+            now + allowance_ns / 2 >= self.now || stays_on_one_cpu(),
+            "time that goes back spends the records' allowance of one CPU, not of another"
+        );
         let frame_in_memory = BytesFrame(frame);
         let pipeline = Pipeline {
             clock: &FixedClock(now),

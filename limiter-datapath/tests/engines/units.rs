@@ -17,7 +17,7 @@ use limiter_policy::{
 };
 use testbed::Frame;
 
-use crate::engine::{Engines, START, apart, classified, policy};
+use crate::engine::{Engines, START, apart, classified, policy, stay_on_one_cpu};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -103,6 +103,7 @@ fn places(count: usize) -> Result<Vec<Place>> {
 
 /// All limits change at once.
 fn check(changes: &[Change]) -> Result<()> {
+    stay_on_one_cpu()?;
     let places = places(changes.len())?;
     let each = || places.iter().zip(changes);
     for store in [Store::Table, Store::Hash] {

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use super::{SECOND, STORES, address, frame, frame_to, limit};
 use crate::{
     brute_force::Exact,
-    engine::{Engines, START, policy},
+    engine::{Engines, START, policy, stay_on_one_cpu},
 };
 
 /// Makes limits of those strategies and counts in 100 seconds, for the same packets.
@@ -63,6 +63,7 @@ fn bucket(engines: &Engines, id: u16) -> Result<Option<u64>> {
 /// If one limit refuses, first or last, the others keep their tokens.
 #[test]
 fn limits_that_would_pass_a_packet_do_not_count_it() -> Result<()> {
+    stay_on_one_cpu()?;
     let both = |refusing| Strategy::ALL.map(|other| [(refusing, 2), (other, 9)]);
     for is_strict_first in [true, false] {
         let mut all: Vec<Pair> = Strategy::ALL.into_iter().flat_map(both).collect();
@@ -100,6 +101,7 @@ fn limits_that_would_pass_a_packet_do_not_count_it() -> Result<()> {
 /// This holds even if another limit refuses as well.
 #[test]
 fn a_fixed_window_counts_what_it_refuses() -> Result<()> {
+    stay_on_one_cpu()?;
     let all = Strategy::ALL.map(|other| [(Strategy::FixedWindow, 2), (other, 2)]);
     for store in STORES {
         let mut engines = Engines::with(&pairs(&all), store)?;

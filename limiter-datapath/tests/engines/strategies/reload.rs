@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_policy::policy::Limit;
 
 use super::{SECOND, STORES, frame_to, level, limit};
-use crate::engine::{Engines, apart};
+use crate::engine::{Engines, apart, stay_on_one_cpu};
 
 const WINDOWS: [Strategy; 3] = [
     Strategy::FixedWindow,
@@ -32,6 +32,7 @@ fn places(count: usize) -> Result<Vec<(u32, Vec<u8>)>> {
 /// Four packets pass under each limit, and all change at once; then exactly `left` pass, and no more until
 /// the reported time.
 fn check(changes: &[Change]) -> Result<()> {
+    stay_on_one_cpu()?;
     let places = places(changes.len())?;
     let each = || places.iter().zip(changes);
     let level = |engines: &Engines, limit_index: u32, now| {
