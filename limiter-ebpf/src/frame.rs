@@ -10,7 +10,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use limiter_common::{
-    packet::{self, Facts, Frame, Headers},
+    packet::{self, Facts, Frame, Headers, Link},
     reason::Reason,
 };
 
@@ -108,6 +108,11 @@ pub(crate) struct Mapped {
 
 impl Frame for Mapped {
     #[inline(always)]
+    fn link(&self) -> Link {
+        globals::shape().link
+    }
+
+    #[inline(always)]
     fn length(&self) -> usize {
         self.length
     }
@@ -153,6 +158,11 @@ struct Pieces {
 }
 
 impl Frame for Pieces {
+    #[inline(always)]
+    fn link(&self) -> Link {
+        globals::shape().link
+    }
+
     #[inline(always)]
     fn length(&self) -> usize {
         self.length

@@ -12,6 +12,7 @@ mod connections;
 pub mod control;
 #[expect(clippy::disallowed_methods, reason = "it runs by clocks")]
 pub mod daemon;
+pub mod fit;
 mod forwarding;
 #[cfg_attr(
     test,

@@ -1,4 +1,4 @@
-//! A tap interface: its frames come from a file and go there.
+//! A tap or tun interface: its frames come from a file and go there.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,6 +17,8 @@ const LONGEST: usize = 65_536;
 
 /// From linux/if_tun.h: the order to make an interface; one of frames, without a header of the driver's.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+const TUNSETLINK: libc::c_ulong = 0x4004_54cd;
+const TUN: libc::c_short = 0x0001;
 const TAP: libc::c_short = 0x0002;
 const WITHOUT_HEADER: libc::c_short = 0x1000;
 
@@ -31,7 +33,7 @@ struct Request {
     rest: [u8; 22],
 }
 
-/// A tap interface, which ends with it.
+/// A tap or tun interface, which ends with it.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
@@ -40,10 +42,27 @@ pub struct Tap {
 impl Tap {
     /// Makes an interface of that name in a namespace, which is up.
     pub fn new(namespace: &Namespace, name: &str) -> Result<Self> {
+        let tap = Self::make(namespace, name, TAP)?;
+        namespace.ip(&["link", "set", name, "up"])?;
+        Ok(tap)
+    }
+
+    /// Makes an interface whose frames are IP packets, of that name and with the number of a device
+    /// type (linux/if_arp.h); it is up.
+    pub fn tun(namespace: &Namespace, name: &str, device_type: libc::c_ulong) -> Result<Self> {
+        let tun = Self::make(namespace, name, TUN)?;
+        // SAFETY: the descriptor is open, and the order takes a number.
+        let result = unsafe { libc::ioctl(tun.file.as_raw_fd(), TUNSETLINK, device_type) };
+        ensure!(result == 0, io::Error::last_os_error());
+        namespace.ip(&["link", "set", name, "up"])?;
+        Ok(tun)
+    }
+
+    fn make(namespace: &Namespace, name: &str, kind: libc::c_short) -> Result<Self> {
         ensure!(name.len() < libc::IFNAMSIZ, "the name is too long");
         let mut request = Request {
             name: [0; libc::IFNAMSIZ],
-            flags: TAP | WITHOUT_HEADER,
+            flags: kind | WITHOUT_HEADER,
             rest: [0; 22],
         };
         request.name[..name.len()].copy_from_slice(name.as_bytes());
@@ -59,7 +78,6 @@ impl Tap {
             ensure!(result == 0, io::Error::last_os_error());
             Ok(file)
         })?;
-        namespace.ip(&["link", "set", name, "up"])?;
         Ok(Self { file })
     }
 

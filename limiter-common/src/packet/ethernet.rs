@@ -1,18 +1,10 @@
 //! Ethernet II and its VLAN tags.
 
-use super::Frame;
+use super::{Frame, link::Network};
 use crate::reason::Reason;
 
-/// The network protocols that limits apply to.
-pub(super) enum Network {
-    /// IPv4.
-    Ipv4,
-    /// IPv6.
-    Ipv6,
-}
-
 /// The length of the header in bytes, without tags.
-pub(super) const HEADER: usize = 14;
+const HEADER: usize = 14;
 
 const TAG: usize = 4;
 
@@ -28,22 +20,23 @@ const TYPE_8021AD: u16 = 0x88a8;
 /// bridge may.
 const TYPE_QINQ: u16 = 0x9100;
 
-/// Returns the network protocol; sets `tags` to the length of all tags.
+/// Returns the network protocol; adds to `before` the length of the header and of all tags.
 #[inline(always)]
-pub(super) fn parse<F: Frame>(frame: &F, tags: &mut usize) -> Result<Network, Reason> {
+pub(super) fn parse<F: Frame>(frame: &F, before: &mut usize) -> Result<Network, Reason> {
     let Some(_) = frame.load::<HEADER>(0) else {
         return Err(Reason::MalformedEthernet);
     };
+    *before += HEADER;
     loop {
         // The type is in the two bytes before the data that it describes.
-        let Some(kind) = frame.load::<2>(HEADER - 2 + *tags) else {
+        let Some(kind) = frame.load::<2>(*before - 2) else {
             return Err(Reason::MalformedVlan);
         };
         match u16::from_be_bytes(kind) {
-            TYPE_8021Q | TYPE_8021AD | TYPE_QINQ if *tags == MAX_TAGS * TAG => {
+            TYPE_8021Q | TYPE_8021AD | TYPE_QINQ if *before == HEADER + MAX_TAGS * TAG => {
                 return Err(Reason::MalformedVlan);
             }
-            TYPE_8021Q | TYPE_8021AD | TYPE_QINQ => *tags += TAG,
+            TYPE_8021Q | TYPE_8021AD | TYPE_QINQ => *before += TAG,
             TYPE_IPV4 => return Ok(Network::Ipv4),
             TYPE_IPV6 => return Ok(Network::Ipv6),
             _ => return Err(Reason::NotIp),

@@ -1,8 +1,16 @@
 //! Where the bytes come from.
 
+use super::Link;
+
 /// The bytes of a frame.
 pub trait Frame: Sized {
-    /// Returns the frame's length in bytes, from the Ethernet header on.
+    /// Returns the header that the frame begins with.
+    #[inline(always)]
+    fn link(&self) -> Link {
+        Link::Ethernet
+    }
+
+    /// Returns the frame's length in bytes, with all headers.
     fn length(&self) -> usize;
 
     /// Returns `N` bytes from `offset` on; `None`: the frame is too short.

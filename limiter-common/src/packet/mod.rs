@@ -6,6 +6,7 @@ mod facts;
 mod frame;
 mod ipv4;
 mod ipv6;
+mod link;
 mod payload;
 mod segment;
 mod tcp;
@@ -15,16 +16,17 @@ mod transport;
 #[cfg(not(target_arch = "bpf"))]
 use core::ops::Range;
 
-use self::payload::Payload;
 pub use self::{
     asked::Asked,
     facts::{Datagram, Facts, Transport},
     frame::Frame,
+    link::Link,
     segment::{Segment, segment},
     tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
     tcp_state::TcpState,
     transport::{PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };
+use self::{link::Network, payload::Payload};
 use crate::{address::Family, reason::Reason};
 
 /// The headers of a frame, which are all that a decision needs.
@@ -61,32 +63,29 @@ impl<F: Frame> Headers for F {
 /// The reason if the frame is not IP or is malformed.
 #[inline(always)]
 pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
-    let mut payload = Payload {
-        offset: ethernet::HEADER,
-        ..Payload::NONE
-    };
-    let untagged = parse_network(frame, facts, &mut payload)?;
+    let mut payload = Payload::NONE;
+    let packet = parse_network(frame, facts, &mut payload)?;
     if payload.later_fragment {
         return Ok(());
     }
-    let tags = frame.length() - untagged.length();
-    transport::parse(&untagged, tags, payload, facts)
+    let before = frame.length() - packet.length();
+    transport::parse(&packet, before, payload, facts)
 }
 
 /// Returns the family of the packet in a frame, and where its IP header starts; `None`: it has
 /// neither. Nothing of the packet is read.
 #[inline(always)]
 pub fn network<F: Frame>(frame: &F) -> Option<(Family, usize)> {
-    let mut tags = 0;
-    let family = match ethernet::parse(frame, &mut tags) {
-        Ok(ethernet::Network::Ipv4) => Family::V4,
-        Ok(ethernet::Network::Ipv6) => Family::V6,
+    let mut before = 0;
+    let family = match link::parse(frame, &mut before) {
+        Ok(Network::Ipv4) => Family::V4,
+        Ok(Network::Ipv6) => Family::V6,
         Err(_) => return None,
     };
-    Some((family, ethernet::HEADER + tags))
+    Some((family, before))
 }
 
-/// Does the part of [`parse`] before the transport header; returns the frame without its tags.
+/// Does the part of [`parse`] before the transport header; returns the frame from its IP header on.
 #[inline(always)]
 fn parse_network<F: Frame>(
     frame: &F,
@@ -94,15 +93,15 @@ fn parse_network<F: Frame>(
     payload: &mut Payload,
 ) -> Result<F, Reason> {
     facts.length = frame.length() as u64;
-    let mut tags = 0;
-    let network = ethernet::parse(frame, &mut tags)?;
-    let frame = frame.without_first(tags);
+    let mut before = 0;
+    let network = link::parse(frame, &mut before)?;
+    let packet = frame.without_first(before);
     match network {
-        ethernet::Network::Ipv4 => ipv4::parse(&frame, facts, payload)?,
-        ethernet::Network::Ipv6 => ipv6::parse(&frame, facts, payload)?,
+        Network::Ipv4 => ipv4::parse(&packet, facts, payload)?,
+        Network::Ipv6 => ipv6::parse(&packet, facts, payload)?,
     }
     facts.protocol = payload.protocol;
-    Ok(frame)
+    Ok(packet)
 }
 
 /// The numbers of a TCP segment (RFC 9293).
@@ -118,42 +117,36 @@ pub struct TcpNumbers {
 /// Returns the numbers of a frame's TCP segment; `None`: it has none, or they are missing.
 #[cfg(not(target_arch = "bpf"))]
 pub fn tcp_numbers<F: Frame>(frame: &F) -> Option<TcpNumbers> {
-    let mut payload = Payload {
-        offset: ethernet::HEADER,
-        ..Payload::NONE
-    };
+    let mut payload = Payload::NONE;
     let mut facts = Facts::NONE;
-    let frame = parse_network(frame, &mut facts, &mut payload).ok()?;
+    let packet = parse_network(frame, &mut facts, &mut payload).ok()?;
     if payload.later_fragment || payload.protocol != PROTOCOL_TCP {
         return None;
     }
-    let number = |offset| frame.load(offset).map(u32::from_be_bytes);
+    let number = |offset| packet.load(offset).map(u32::from_be_bytes);
     Some(TcpNumbers {
         sequence: number(payload.offset + 4)?,
         acknowledged: number(payload.offset + 8)?,
     })
 }
 
-/// Returns where the payload of a frame's TCP segment or UDP datagram is, in bytes from the Ethernet
-/// header on; `None`: it has none of these, or is malformed.
+/// Returns where the payload of a frame's TCP segment or UDP datagram is, in bytes from its
+/// start on; `None`: it has none of these, or is malformed.
 #[cfg(not(target_arch = "bpf"))]
 pub fn payload_place<F: Frame>(frame: &F) -> Option<Range<usize>> {
-    let mut payload = Payload {
-        offset: ethernet::HEADER,
-        ..Payload::NONE
-    };
+    let mut payload = Payload::NONE;
     let mut facts = Facts::NONE;
-    let untagged = parse_network(frame, &mut facts, &mut payload).ok()?;
+    let packet = parse_network(frame, &mut facts, &mut payload).ok()?;
     if payload.later_fragment {
         return None;
     }
-    let tags = frame.length() - untagged.length();
-    transport::parse(&untagged, tags, payload, &mut facts).ok()?;
+    let before = frame.length() - packet.length();
+    transport::parse(&packet, before, payload, &mut facts).ok()?;
     match payload.protocol {
         PROTOCOL_TCP => {
-            let [data_offset] = untagged.load(payload.offset + 12)?;
+            let [data_offset] = packet.load(payload.offset + 12)?;
             let header = usize::from(data_offset >> 4) * 4;
-            Some(tags + payload.offset + header..tags + payload.end)
+            Some(before + payload.offset + header..before + payload.end)
         }
         PROTOCOL_UDP => {
             let Datagram { start, length } = facts.datagram;

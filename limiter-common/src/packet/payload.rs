@@ -5,9 +5,11 @@
 pub(super) struct Payload {
     /// The IP protocol number.
     pub(super) protocol: u8,
-    /// Where it starts in the frame.
+    /// The hop limit of IPv6; 0: it is IPv4.
+    pub(super) hop_limit: u8,
+    /// Where it starts, from the IP header on.
     pub(super) offset: usize,
-    /// Where it ends in the frame, without padding.
+    /// Where it ends, from the IP header on, without padding.
     pub(super) end: usize,
     /// It is not the start of the datagram, so it has no transport header.
     pub(super) later_fragment: bool,
@@ -18,6 +20,7 @@ pub(super) struct Payload {
 impl Payload {
     pub(super) const NONE: Self = Self {
         protocol: 0,
+        hop_limit: 0,
         offset: 0,
         end: 0,
         later_fragment: false,

@@ -1,6 +1,6 @@
 //! Where a frame's TCP segment is.
 
-use super::{Frame, PROTOCOL_TCP, Payload, ethernet, parse_network};
+use super::{Frame, PROTOCOL_TCP, Payload, parse_network};
 use crate::packet::Facts;
 
 /// The TCP header without options, in bytes.
@@ -45,17 +45,14 @@ impl Segment {
 /// of one. Headers were checked when the packet was parsed.
 #[inline(always)]
 pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
-    let mut payload = Payload {
-        offset: ethernet::HEADER,
-        ..Payload::NONE
-    };
+    let mut payload = Payload::NONE;
     let mut facts = Facts::NONE;
-    let untagged = parse_network(frame, &mut facts, &mut payload).ok()?;
+    let packet = parse_network(frame, &mut facts, &mut payload).ok()?;
     if payload.later_fragment || payload.protocol != PROTOCOL_TCP {
         return None;
     }
-    let sequence = u32::from_be_bytes(untagged.load(payload.offset + 4)?);
-    let [data_offset] = untagged.load(payload.offset + 12)?;
+    let sequence = u32::from_be_bytes(packet.load(payload.offset + 4)?);
+    let [data_offset] = packet.load(payload.offset + 12)?;
     let header = (data_offset >> 4) as usize * 4;
     let length = payload.end.wrapping_sub(payload.offset);
     let is_whole = !payload.more_fragments;
@@ -63,9 +60,9 @@ pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
     if header < HEADER || length < header || is_whole && length == header {
         return None;
     }
-    let tags = frame.length() - untagged.length();
+    let before = frame.length() - packet.length();
     Some(Segment {
-        start: tags + payload.offset,
+        start: before + payload.offset,
         length,
         header,
         is_whole,

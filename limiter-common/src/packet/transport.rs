@@ -16,27 +16,31 @@ const UDP_LITE: u8 = 136;
 /// The protocols whose headers start with the source and the destination port.
 pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, PROTOCOL_UDP, DCCP, SCTP, UDP_LITE];
 
+/// The first and the last of the types of neighbour discovery.
+const ROUTER_SOLICITATION: u8 = 133;
+const REDIRECT: u8 = 137;
+
 /// RFC 792 and RFC 4443: type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER: usize = 8;
 const UDP_HEADER: usize = 8;
 const PORTS: usize = 4;
 
 /// Finds the ports and flags of a packet that has its transport header, and the content of a UDP
-/// datagram. `tags` bytes of tags come before what `frame` has.
+/// datagram. `before` bytes come before the IP header, with which `packet` begins.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
-    frame: &F,
-    tags: usize,
+    packet: &F,
+    before: usize,
     payload: Payload,
     facts: &mut Facts,
 ) -> Result<(), Reason> {
     match payload.protocol {
         PROTOCOL_TCP => {
-            tcp::parse(frame, payload, facts)?;
+            tcp::parse(packet, payload, facts)?;
             facts.transport = Transport::Tcp;
         }
         PROTOCOL_UDP => {
-            facts.datagram = parse_udp(frame, tags, payload)?;
+            facts.datagram = parse_udp(packet, before, payload)?;
             facts.transport = Transport::Ports;
         }
         DCCP | SCTP | UDP_LITE => {
@@ -49,18 +53,35 @@ pub(super) fn parse<F: Frame>(
             if matches!(protocol, ICMP | ICMPV6) && payload.offset + ICMP_HEADER > payload.end {
                 return Err(Reason::MalformedIcmp);
             }
-            facts.transport = Transport::Other;
+            facts.transport = if protocol == ICMPV6 && is_neighbor_discovery(packet, payload) {
+                Transport::NeighborDiscovery
+            } else {
+                Transport::Other
+            };
             return Ok(());
         }
     }
     let Some([source_high, source_low, destination_high, destination_low]) =
-        frame.load(payload.offset)
+        packet.load(payload.offset)
     else {
         return Err(Reason::MalformedTransport);
     };
     facts.source_port = u16::from_be_bytes([source_high, source_low]);
     facts.destination_port = u16::from_be_bytes([destination_high, destination_low]);
     Ok(())
+}
+
+/// Whether an ICMPv6 message is of neighbour discovery: hosts take it only with a hop limit that no
+/// router has lowered (RFC 4861), and in one piece (RFC 6980).
+#[inline(always)]
+fn is_neighbor_discovery<F: Frame>(packet: &F, payload: Payload) -> bool {
+    payload.hop_limit == u8::MAX
+        && !payload.more_fragments
+        // Two bytes: of one LLVM makes a comparison that the verifier does not follow.
+        && matches!(
+            packet.load(payload.offset),
+            Some([ROUTER_SOLICITATION..=REDIRECT, _])
+        )
 }
 
 /// Checks a UDP header (RFC 768), and returns where the content is. The header's length is that of the
@@ -70,8 +91,8 @@ pub(super) fn parse<F: Frame>(
     clippy::cast_possible_truncation,
     reason = "offsets in frames are below 2^32"
 )]
-fn parse_udp<F: Frame>(frame: &F, tags: usize, payload: Payload) -> Result<Datagram, Reason> {
-    let Some(length) = frame.load::<2>(payload.offset + 4) else {
+fn parse_udp<F: Frame>(packet: &F, before: usize, payload: Payload) -> Result<Datagram, Reason> {
+    let Some(length) = packet.load::<2>(payload.offset + 4) else {
         return Err(Reason::MalformedUdp);
     };
     let length = usize::from(u16::from_be_bytes(length));
@@ -84,7 +105,7 @@ fn parse_udp<F: Frame>(frame: &F, tags: usize, payload: Payload) -> Result<Datag
     let of_frame = payload.end - payload.offset;
     let length = if length < of_frame { length } else { of_frame };
     Ok(Datagram {
-        start: (tags + payload.offset + UDP_HEADER) as u32,
+        start: (before + payload.offset + UDP_HEADER) as u32,
         length: (length - UDP_HEADER) as u32,
     })
 }

@@ -5,7 +5,7 @@ use super::{Child, MOST_OTHERWISE, Otherwise};
 use crate::{
     address::Family,
     limit::{MAX_CONNECTION_LIMITS, QueueSettings},
-    packet::TcpState,
+    packet::{Link, TcpState},
     standing::{Settings, Standing},
     table::HashKey,
 };
@@ -74,6 +74,8 @@ pub struct Shape {
     pub sieve_uses: u32,
     /// 1: some limits have another strategy than GCRA.
     pub windows: u32,
+    /// The header that the interface's frames begin with.
+    pub link: Link,
     /// The fewest labels of a name in the table of names; `u64::MAX`: it has none.
     pub fewest_labels: u64,
     /// How many labels the end of a question's name has that is looked up first: the fewest, or the next more.
@@ -175,6 +177,7 @@ impl Shape {
     pub const EMPTY: Self = Self {
         limit_count: 0,
         interface: 0,
+        link: Link::Ethernet,
         malformed_pass: 0,
         matches_protocols: 0,
         matches_tcp_flags: 0,

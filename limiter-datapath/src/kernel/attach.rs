@@ -3,11 +3,13 @@
 use std::io;
 
 use jiff::Timestamp;
+use limiter_common::packet;
 use limiter_policy::config::AttachMode;
 
 use super::{
     DatapathError, ProgramHolder,
     clock::wall_clock_now,
+    instance::Device,
     interface::Interface,
     link::{AttachedMode, Link},
     log::Forwarding,
@@ -44,6 +46,8 @@ pub struct Attachment {
     pub(super) is_here: bool,
     /// The interface number, by which it finds its counters.
     pub interface_number: u32,
+    /// The header that its frames begin with.
+    pub(super) header: packet::Link,
     /// The mode in which it runs.
     pub mode: AttachedMode,
     /// Why `auto` fell back from native mode; `None`: it did not.
@@ -58,11 +62,11 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Attaches a program, which must have been made for the interface of that number.
+    /// Attaches a program, which must have been made for that device.
     pub(super) fn new(
         program: Program,
         interface: &Interface,
-        interface_number: u32,
+        device: Device,
         mode: AttachMode,
     ) -> Result<Self, DatapathError> {
         let attach = |mode| attach(&program, interface, mode);
@@ -85,7 +89,8 @@ impl Attachment {
             present: Present::Named,
             is_replaced: false,
             is_here: true,
-            interface_number,
+            interface_number: device.number,
+            header: device.link,
             mode,
             fell_back,
             since: wall_clock_now(),
@@ -107,6 +112,7 @@ impl Attachment {
             present: Present::Named,
             is_replaced: false,
             interface_number: facts.interface_number,
+            header: facts.link,
             mode: facts.mode,
             fell_back: facts.fell_back,
             since: facts.since,
@@ -139,6 +145,7 @@ impl Attachment {
             cookie,
             name: self.interface.clone(),
             interface_number: self.interface_number,
+            link: self.header,
             mode: self.mode,
             fell_back: self.fell_back.clone(),
             since: self.since,
@@ -196,6 +203,7 @@ impl Attachment {
             name: self.interface.clone(),
             index: self.index,
             mtu: 0,
+            link: Some(self.header),
             xdp_program: Some((self.program_id()?, hook)),
         })
     }

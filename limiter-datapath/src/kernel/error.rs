@@ -109,6 +109,24 @@ pub enum DatapathError {
     /// More owners would have shares of their own of limits in common than fit.
     #[error("only {0} owners can have shares of their own of limits in common")]
     NoRoomForShare(u32),
+    /// The frames of the interface begin with a header that no program here reads.
+    #[error(
+        "the frames of {interface} begin neither with an Ethernet header nor with an IP header, so \
+         limiter cannot read them: limit the interface that its packets come through"
+    )]
+    UnknownHeader {
+        /// The interface.
+        interface: String,
+    },
+    /// The policy answers packets, and the interface's frames have no header to send them back with.
+    #[error(
+        "a limit has a `deny` that answers, and no answer can be sent on {interface}, whose frames have \
+         no Ethernet header: leave `deny` out, or say `deny: drop`"
+    )]
+    NoAnswersWithoutEthernet {
+        /// The interface.
+        interface: String,
+    },
     /// The interface already has a program.
     #[error(
         "{interface} already has the XDP program {program}, and an interface runs only one, in \

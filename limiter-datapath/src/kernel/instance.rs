@@ -13,7 +13,7 @@ use aya::{
 use limiter_common::{
     answer::{MORE_BYTES, SHORTEST_FRAME, SocketFields},
     decide::Verdict,
-    packet::TcpState,
+    packet::{Link, TcpState},
     policy::Shape,
     reason::Action,
 };
@@ -54,6 +54,15 @@ pub enum Clocking {
     Test,
 }
 
+/// The device whose frames an instance decides on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Device {
+    /// The interface number.
+    pub(super) number: u32,
+    /// The header that its frames begin with.
+    pub(super) link: Link,
+}
+
 /// The pipeline for one interface: an entry, and the stages that the policy uses.
 pub struct Instance {
     ebpf: Ebpf,
@@ -70,14 +79,15 @@ impl Instance {
     pub(super) fn prepare(
         object: &[u8],
         policy: &CompiledPolicy,
-        interface_number: u32,
+        device: Device,
         settings: Settings,
         clocking: Clocking,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
         let name_keys = InMap(*policy.name_keys);
         let shape = Shape {
-            interface: interface_number,
+            interface: device.number,
+            link: device.link,
             table_lines: BucketSizes::new(settings.buckets).table_lines,
             when_full: settings.buckets.when_full as u32,
             hash_key: settings.hash_key,

@@ -20,7 +20,7 @@ use limiter_policy::{
 
 use super::{
     Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
-    named::NamedMaps as _, shared::SharedDirectory,
+    instance::Device, named::NamedMaps as _, shared::SharedDirectory,
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
@@ -149,8 +149,8 @@ fn load(
     directory: &SharedDirectory,
 ) -> Result<Instance, DatapathError> {
     let object = settings.log.object();
-    let shared = Some(directory.path());
-    let mut instance = Instance::prepare(object, policy, 0, settings, Clocking::Test, shared)?;
+    let (device, shared) = (Device::default(), Some(directory.path()));
+    let mut instance = Instance::prepare(object, policy, device, settings, Clocking::Test, shared)?;
     instance.verify()?;
     Ok(instance)
 }

@@ -7,20 +7,20 @@ use std::{
 };
 
 use jiff::Timestamp;
-use limiter_common::limit::Cost;
 use limiter_datapath::kernel::{
     Manifest,
-    interface::{self, Interface, InterfaceError, InterfaceLookup},
+    interface::{self, InterfaceError, InterfaceLookup},
     possible_cpus, wall_clock_now,
 };
 use limiter_policy::{
     config::{self, Config, Diagnostics, Pushed},
     lists::{Feeds, ListRecord},
-    policy::{CompileError, CompiledPolicy, Names, Policy, TooManyNames, Units},
+    policy::{CompileError, CompiledPolicy, Names, TooManyNames, Units},
 };
 use thiserror::Error;
 
 use super::options::Options;
+use crate::fit::{self, Misfit};
 
 /// A configuration without errors.
 pub(super) struct Candidate {
@@ -61,27 +61,9 @@ pub enum CandidateError {
     /// An interface cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// A byte limit that never lets a full-sized frame of the interface pass.
-    #[error(
-        "limit {limit} has a {field} of {burst} bytes, but {interface} carries frames of {frame} \
-         bytes (MTU {mtu}), which could then never pass: raise the {field} to at least {least}"
-    )]
-    BurstBelowFrame {
-        /// The limit.
-        limit: String,
-        /// `burst`, or `count` where a window's count is all that it admits at once.
-        field: &'static str,
-        /// Its value in bytes, the limit's or an override's.
-        burst: u64,
-        /// The interface.
-        interface: String,
-        /// Its largest frame, in bytes.
-        frame: u64,
-        /// Its MTU, in bytes.
-        mtu: u32,
-        /// The least value, in bytes: of a limit in common, a node's floor holds the frame.
-        least: u64,
-    },
+    /// The policy does not fit an interface.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
 }
 
 /// What a policy inherits from the one before it.
@@ -170,7 +152,7 @@ impl Read {
     ) -> Result<Candidate, CandidateError> {
         let lookup = interface::look(&names, ours).await?;
         for interface in &lookup.found {
-            check_bursts(&self.config.policy, interface)?;
+            fit::check(&self.config.policy, interface)?;
         }
         Ok(Candidate {
             config: self.config,
@@ -200,37 +182,4 @@ fn without_repeats(names: &[String]) -> Vec<String> {
         }
     }
     unique
-}
-
-/// Refuses a byte limit whose burst would cut off every full-sized frame of the interface: a frame
-/// larger than the burst never passes, of a limit in common one larger than a node's floor of it.
-fn check_bursts(policy: &Policy, interface: &Interface) -> Result<(), CandidateError> {
-    const ETHERNET_HEADER: u64 = 14;
-    let frame = u64::from(interface.mtu) + ETHERNET_HEADER;
-    for limit in policy
-        .limits
-        .iter()
-        .filter(|limit| limit.cost == Cost::Bytes)
-    {
-        let least = limit.floor().map_or(frame, |floor| floor.cost(frame));
-        let rates = limit.overrides.iter().map(|other| other.rate);
-        for rate in limit.default.into_iter().chain(rates) {
-            if rate.burst < least {
-                return Err(CandidateError::BurstBelowFrame {
-                    limit: limit.name.clone(),
-                    field: if limit.strategy.has_burst() {
-                        "burst"
-                    } else {
-                        "count"
-                    },
-                    burst: rate.burst,
-                    interface: interface.name.clone(),
-                    frame,
-                    mtu: interface.mtu,
-                    least,
-                });
-            }
-        }
-    }
-    Ok(())
 }

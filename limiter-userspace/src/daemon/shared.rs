@@ -83,6 +83,8 @@ pub struct Daemon {
     pub(super) cookies: CookieSecrets,
     /// Where answers are lost.
     pub(super) lost_answers: Troubles,
+    /// Interfaces that the policy in force does not fit.
+    pub(super) misfits: Troubles,
     /// Limits whose SYN cookies this host does not make.
     pub(super) syn_cookies: Troubles,
     /// How connections are counted that this host forwards.
@@ -136,6 +138,7 @@ impl Daemon {
             silence: Silence::default(),
             cookies: CookieSecrets::default(),
             lost_answers: Troubles::default(),
+            misfits: Troubles::default(),
             syn_cookies: Troubles::default(),
             forwarded: Forwarded::default(),
             pulses: Arc::default(),
@@ -231,6 +234,7 @@ impl Daemon {
             guard: self.guard.status(),
             silence: self.silence.reason(),
             lost_answers: self.lost_answers.troubles(),
+            misfits: self.misfits.troubles(),
             secrets_error: self.cookies.error(),
             syn_cookies: self.syn_cookies.troubles(),
             tracking: self.forwarded.status(),

@@ -110,6 +110,9 @@ pub struct DaemonStatus {
     pub silence: Option<String>,
     /// Why answers through an interface are lost or may be, by its name.
     pub lost_answers: BTreeMap<String, String>,
+    /// Why the policy in force does not fit an interface as it is now, by its name.
+    #[serde(default)]
+    pub misfits: BTreeMap<String, String>,
     /// Why the secrets of DNS cookies are not those of their file; `None`: they are, or none are
     /// needed.
     #[serde(default)]

@@ -50,6 +50,7 @@ pub(crate) fn status() -> Status {
             guard: GuardStatus::default(),
             silence: None,
             lost_answers: BTreeMap::new(),
+            misfits: BTreeMap::new(),
             secrets_error: None,
             syn_cookies: BTreeMap::new(),
             tracking: None,

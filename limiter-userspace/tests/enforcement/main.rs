@@ -12,6 +12,7 @@
 mod answers;
 mod built_in;
 mod connections;
+mod devices;
 mod forwarding;
 mod jumbo;
 mod own_addresses;

@@ -10,7 +10,7 @@ use aya::{
 use limiter_common::{decide::Stage, policy::Shape};
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{Clocking, Instance};
+use super::{Clocking, Device, Instance};
 use crate::kernel::{
     DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _,
@@ -61,7 +61,8 @@ impl Instance {
         settings: Settings,
     ) -> Result<Vec<VerifierCost>, DatapathError> {
         let object = settings.log.object();
-        let mut instance = Self::prepare(object, policy, 0, settings, Clocking::Kernel, None)?;
+        let device = Device::default();
+        let mut instance = Self::prepare(object, policy, device, settings, Clocking::Kernel, None)?;
         let cost = |name: &String| verifier_cost(&mut instance.ebpf, name);
         programs.iter().map(cost).collect()
     }
@@ -91,8 +92,11 @@ impl Instance {
         settings: Settings,
         clocking: Clocking,
     ) -> Result<Self, DatapathError> {
-        let mut instance =
-            Self::prepare(object, policy, interface_number, settings, clocking, None)?;
+        let device = Device {
+            number: interface_number,
+            ..Device::default()
+        };
+        let mut instance = Self::prepare(object, policy, device, settings, clocking, None)?;
         instance.verify()?;
         Ok(instance)
     }

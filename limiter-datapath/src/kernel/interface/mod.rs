@@ -7,7 +7,8 @@ use std::io;
 
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
+use limiter_common::packet::Link;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage, LinkXdp};
 use thiserror::Error;
 
 pub use self::{
@@ -25,6 +26,8 @@ pub struct Interface {
     pub index: u32,
     /// The largest network packet it carries, in bytes, without the Ethernet header.
     pub mtu: u32,
+    /// The header that its frames begin with; `None`: one that limiter cannot read.
+    pub link: Option<Link>,
     /// The id of its XDP program, and the program's hook as ip(8) names it.
     pub xdp_program: Option<(u32, &'static str)>,
 }
@@ -130,6 +133,21 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, Int
 }
 
 impl Interface {
+    /// Returns the header that its frames begin with, if programs can read them, and send answers
+    /// back if they are to.
+    pub fn link_for(&self, answers: bool) -> Result<Link, DatapathError> {
+        let interface = || self.name.clone();
+        match self.link {
+            None => Err(DatapathError::UnknownHeader {
+                interface: interface(),
+            }),
+            Some(Link::Ip) if answers => Err(DatapathError::NoAnswersWithoutEthernet {
+                interface: interface(),
+            }),
+            Some(link) => Ok(link),
+        }
+    }
+
     /// Returns what holds its program.
     #[must_use]
     pub fn holder(&self) -> ProgramHolder {
@@ -174,8 +192,19 @@ impl Interface {
             name: name?,
             index: message.header.index,
             mtu: mtu?,
+            link: link_of(message.header.link_layer_type),
             xdp_program,
         })
+    }
+}
+
+/// Returns the header that frames begin with on devices of a type, as the kernel hands them to XDP.
+const fn link_of(device: LinkLayerType) -> Option<Link> {
+    match device {
+        LinkLayerType::Ether | LinkLayerType::Loopback => Some(Link::Ethernet),
+        // tun, WireGuard and xfrm have no type.
+        LinkLayerType::None | LinkLayerType::Ppp | LinkLayerType::Rawip => Some(Link::Ip),
+        _ => None,
     }
 }
 

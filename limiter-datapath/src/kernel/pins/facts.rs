@@ -1,6 +1,7 @@
 //! What is pinned beside a link.
 
 use jiff::Timestamp;
+use limiter_common::packet::Link;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::link::AttachedMode;
@@ -17,6 +18,9 @@ pub(in crate::kernel) struct Facts {
     /// The interface number, by which it finds its counters.
     #[serde(rename = "slot")] // The name is outside the ABI: all versions read it.
     pub(in crate::kernel) interface_number: u32,
+    /// The header that its frames begin with.
+    #[serde(default)] // Versions that do not tell it attach only where that is Ethernet's.
+    pub(in crate::kernel) link: Link,
     /// The mode in which it runs.
     pub(in crate::kernel) mode: AttachedMode,
     /// Why `auto` fell back from native mode; `None`: it did not.

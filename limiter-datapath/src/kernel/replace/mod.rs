@@ -42,8 +42,8 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored, Settings,
-    handshakes, interface::Interface, kept::KeptMaps, log::Forwarding, pins::Pins,
-    program::Program,
+    handshakes, instance::Device, interface::Interface, kept::KeptMaps, log::Forwarding,
+    pins::Pins, program::Program,
 };
 use crate::state::SetDebts;
 
@@ -61,7 +61,7 @@ pub struct Prepared {
 /// A program for an interface.
 struct Made {
     interface: Interface,
-    interface_number: u32,
+    device: Device,
     program: Program,
     forwarding: Option<Forwarding>,
 }

@@ -8,8 +8,8 @@ use limiter_policy::{config::AttachMode, policy::CompiledPolicy};
 use super::{Made, Prepared};
 use crate::kernel::{
     Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
-    Settings, handshakes, interface::Interface, kept::KeptMaps, log, maps::SharedMaps,
-    named::NamedMaps as _, shared::SharedDirectory,
+    Settings, handshakes, instance::Device, interface::Interface, kept::KeptMaps, log,
+    maps::SharedMaps, named::NamedMaps as _, shared::SharedDirectory,
 };
 
 impl Datapath {
@@ -154,7 +154,11 @@ impl Datapath {
         let maps = maps.ok_or(DatapathError::NoPolicy)?;
         let reputation = kept.reputation().or_else(|| self.kept.reputation());
         let reputation = reputation.ok_or(DatapathError::NoPolicy)?;
-        let mut instance = prepare_over(maps, reputation, policy, interface_number, settings)?;
+        let device = Device {
+            number: interface_number,
+            link: interface.link_for(policy.shape.answers())?,
+        };
+        let mut instance = prepare_over(maps, reputation, policy, device, settings)?;
         let forwarding = match settings.log {
             LogLevel::Off => None,
             LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
@@ -168,7 +172,7 @@ impl Datapath {
                 index: attached.map_or(interface.index, |found| found.index),
                 ..interface.clone()
             },
-            interface_number,
+            device,
             program: instance.into_program()?,
             forwarding,
         })
@@ -179,7 +183,7 @@ impl Made {
     pub(super) fn attach(self, mode: AttachMode) -> Result<Attachment, DatapathError> {
         Ok(Attachment {
             forwarding: self.forwarding,
-            ..Attachment::new(self.program, &self.interface, self.interface_number, mode)?
+            ..Attachment::new(self.program, &self.interface, self.device, mode)?
         })
     }
 }
@@ -189,19 +193,12 @@ fn prepare_over(
     maps: &SharedMaps,
     reputation: &ReputationMaps,
     policy: &CompiledPolicy,
-    interface_number: u32,
+    device: Device,
     settings: Settings,
 ) -> Result<Instance, DatapathError> {
     let directory = SharedDirectory::new()?;
     maps.pin(directory.path())?;
     reputation.pin(directory.path())?;
     let (object, shared) = (settings.log.object(), Some(directory.path()));
-    Instance::prepare(
-        object,
-        policy,
-        interface_number,
-        settings,
-        Clocking::Kernel,
-        shared,
-    )
+    Instance::prepare(object, policy, device, settings, Clocking::Kernel, shared)
 }

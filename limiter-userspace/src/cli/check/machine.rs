@@ -2,20 +2,34 @@
 
 use std::io::{self, Write as _};
 
+use limiter_datapath::kernel::interface;
 use limiter_policy::policy::Policy;
 
 use super::super::output;
 use crate::{
+    fit,
     guard::{self, CountedPeer},
     syn_cookies,
 };
 
 /// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN
 /// cookies that it does not make. Returns the peers whom the machine asks and whose answers limits count.
-pub(super) fn look(policy: &Policy) -> anyhow::Result<Vec<CountedPeer<'_>>> {
+///
+/// # Errors
+///
+/// The policy does not fit one of `interfaces`, which may be absent.
+pub(super) fn look<'p>(
+    policy: &'p Policy,
+    interfaces: &[String],
+) -> anyhow::Result<Vec<CountedPeer<'p>>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    for interface in runtime.block_on(interface::list())? {
+        if interfaces.contains(&interface.name) {
+            fit::check(policy, &interface)?;
+        }
+    }
     for warning in runtime.block_on(guard::warnings(policy)) {
         output::warn(&warning);
     }

@@ -103,6 +103,7 @@ fn of_daemon(daemon: &DaemonStatus, status: &Status) -> Vec<String> {
     });
     let lost = daemon.lost_answers.iter();
     let lost = lost.map(|(interface, trouble)| format!("{interface}: {trouble}"));
+    let misfits = daemon.misfits.values().cloned();
     let found = found.into_iter().chain(tracking).flatten();
-    found.chain(lost).collect()
+    found.chain(lost).chain(misfits).collect()
 }

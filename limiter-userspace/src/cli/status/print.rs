@@ -67,6 +67,9 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     for (interface, trouble) in &daemon.lost_answers {
         writeln!(out, "{interface}: {trouble}")?;
     }
+    for misfit in daemon.misfits.values() {
+        writeln!(out, "{misfit}")?;
+    }
     if let Some(error) = &daemon.secrets_error {
         writeln!(out, "OLD SECRETS CHECK DNS COOKIES: {error}")?;
     }

@@ -9,7 +9,7 @@ use std::{
 
 use limiter_datapath::kernel::{
     DatapathError, NameChange, Present,
-    interface::{self, Events, InterfaceError},
+    interface::{self, Events, Interface, InterfaceError},
 };
 use thiserror::Error;
 use tokio::{
@@ -18,7 +18,10 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-use crate::daemon::{messages::log_attached, shared::Daemon};
+use crate::{
+    daemon::{messages::log_attached, shared::Daemon},
+    fit::{self, Misfit},
+};
 
 /// How often to look at the interfaces even without an event: one that could not be attached to may
 /// be free by now.
@@ -99,6 +102,33 @@ async fn observe(daemon: &Daemon, unknown: &mut Option<String>) {
     for name_change in daemon.datapath_mut().observe(&links) {
         log_name_change(&name_change);
     }
+    tell_misfits(daemon, &links);
+}
+
+/// Compares the policy in force with the limited interfaces, which may have changed; logs what it does
+/// not fit anew.
+fn tell_misfits(daemon: &Daemon, links: &[Interface]) {
+    let misfits: BTreeMap<_, _> = {
+        let datapath = daemon.datapath();
+        let is_limited = |link: &&Interface| {
+            let mut attachments = datapath.attachments().iter();
+            attachments.any(|attachment| attachment.is_on(link))
+        };
+        let policy = &datapath.manifest().policy;
+        let limited = links.iter().filter(is_limited);
+        let misfit = |link: &Interface| {
+            let misfit = fit::check(policy, link).err()?;
+            Some((link.name.clone(), misfit.to_string()))
+        };
+        limited.filter_map(misfit).collect()
+    };
+    let before = daemon.misfits.troubles();
+    for (interface, misfit) in &misfits {
+        if before.get(interface) != Some(misfit) {
+            warn!(interface, "{misfit}");
+        }
+    }
+    daemon.misfits.set(misfits);
 }
 
 fn log_name_change(name_change: &NameChange) {
@@ -165,6 +195,9 @@ enum AttachError {
     /// It cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
+    /// The policy in force does not fit it.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
     /// The kernel refused.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
@@ -176,9 +209,10 @@ enum AttachError {
 /// Attaches to an interface if it exists, or returns why not.
 async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), AttachError> {
     let found = interface::look(&[name.to_owned()], ours).await?.found;
-    if found.is_empty() {
+    let Some(interface) = found.first() else {
         return Ok(());
-    }
+    };
+    fit::check(&daemon.datapath().manifest().policy, interface)?;
     let to_attach = Arc::clone(daemon);
     let attached = spawn_blocking(move || {
         let prepared = to_attach.datapath().prepare_more(&found)?;

@@ -1,0 +1,158 @@
+//! Devices whose frames begin with an IP header, and those whose frames nothing here can read.
+
+use std::{
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+};
+
+use anyhow::Result;
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, RawSender, SERVER_INTERFACE, Tap};
+
+use crate::{PATIENCE, pair, wait};
+
+/// Device types (linux/if_arp.h): tun, WireGuard and others; PPP; a radio's frames.
+const NONE: libc::c_ulong = 0xfffe;
+const PPP: libc::c_ulong = 512;
+const RADIO: libc::c_ulong = 802;
+
+/// Bytes of the Ethernet header that [`Frame`] writes.
+const ETHERNET: usize = 14;
+
+const FIVE_EACH: &str = "limits: {Each: {id: ipAddress, cost: packets, burst: 5, count: 1, period: 1h}, \
+                         Range: {id: ipv6RangeCIDR, cost: bytes, burst: 1514, count: 1, period: 1h}}\n";
+
+const ANSWERING: &str = "limits: {Each: {id: ipAddress, cost: packets, burst: 5, count: 1, period: 1h, \
+                         deny: truncate, match: {protocol: udp, destination-port: 53}}}\n";
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_limiter");
+
+fn start(namespace: &Namespace) -> Result<Limiter> {
+    Limiter::start(Path::new(PROGRAM), namespace, FIVE_EACH, &["-i", "tun0"])
+}
+
+/// The first byte of 8.0.0.0/16 and its third and fourth are those of an ethertype of IPv4, in the
+/// place where Ethernet has it: read so, such sources are malformed.
+#[test]
+fn packets_without_an_ethernet_header_are_limited_by_their_sources() -> Result<()> {
+    for device_type in [NONE, PPP] {
+        let namespace = Namespace::new()?;
+        let mut tun = Tap::tun(&namespace, "tun0", device_type)?;
+        let limiter = start(&namespace)?;
+        for (source, destination, sent) in [
+            ("203.0.113.7", "198.51.100.1", 20),
+            ("8.0.69.0", "198.51.100.1", 20),
+            ("2001:db8:1::7", "2001:db8:2::1", 4),
+        ] {
+            let frame =
+                Frame::new(source.parse()?, destination.parse()?).udp(4321, 7, &[0; 1000])?;
+            for _ in 0..sent {
+                tun.send(&frame[ETHERNET..])?;
+            }
+        }
+        let limits = &limiter.status()?["limits"];
+        let told = |limit: &str, field: &str| limits[limit][field].as_u64();
+        // Of the IPv6 packets, of 1048 bytes each, the range has room for one.
+        assert_eq!(told("Each", "passed_packets"), Some(11), "{limits}");
+        assert_eq!(told("Each", "dropped_packets"), Some(30), "{limits}");
+        assert_eq!(told("Range", "passed_bytes"), Some(1048), "{limits}");
+        assert_eq!(told("Range", "dropped_packets"), Some(3), "{limits}");
+        assert!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_policy_that_answers_is_refused_where_no_answer_can_be_sent() -> Result<()> {
+    let namespace = Namespace::new()?;
+    let _tun = Tap::tun(&namespace, "tun0", NONE)?;
+    let limiter = start(&namespace)?;
+    limiter.configure(ANSWERING)?;
+    let refused = limiter.command(&["reload"]).output()?;
+    let told = String::from_utf8(refused.stderr)?;
+    assert!(!refused.status.success());
+    assert!(told.contains("no answer can be sent on tun0"), "{told}");
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
+
+#[test]
+fn a_device_whose_frames_cannot_be_read_is_refused() -> Result<()> {
+    let namespace = Namespace::new()?;
+    let _tun = Tap::tun(&namespace, "tun0", NONE)?;
+    let _radio = Tap::tun(&namespace, "radio0", RADIO)?;
+    let limiter = start(&namespace)?;
+    limiter.configure(&format!("interfaces: [radio0]\n{FIVE_EACH}"))?;
+    for task in ["check", "run"] {
+        let mut command = namespace.command(PROGRAM);
+        command.args([task, "-c"]).arg(limiter.configuration());
+        let refused = command.output()?;
+        let told = String::from_utf8(refused.stderr)?;
+        assert!(!refused.status.success(), "{command:?}");
+        assert!(told.contains("the frames of radio0"), "{command:?}: {told}");
+    }
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// A frame larger than the burst never passes, whether the limit or the frame was there first.
+#[test]
+fn an_mtu_above_a_burst_is_told() -> Result<()> {
+    const BYTES: &str =
+        "limits: {Bytes: {id: ipAddress, cost: bytes, burst: 2000, count: 2000, period: 1s}}\n";
+    let pair = pair()?;
+    let limiter = crate::start(&pair, BYTES)?;
+    let told = || {
+        Ok(limiter
+            .show(&["status"])?
+            .contains("limit Bytes has a burst of 2000 bytes"))
+    };
+    let is_healthy = || {
+        anyhow::Ok(
+            limiter
+                .command(&["status", "--check"])
+                .output()?
+                .status
+                .success(),
+        )
+    };
+    assert!(!told()? && is_healthy()?);
+    let set_mtu = |mtu| {
+        pair.server
+            .ip(&["link", "set", SERVER_INTERFACE, "mtu", mtu])
+    };
+    set_mtu("9000")?;
+    wait(told)?;
+    assert!(!is_healthy()?);
+    limiter.wait_for_log("server0 carries frames of 9014 bytes")?;
+    set_mtu("1500")?;
+    wait(|| Ok(!told()?))?;
+    assert!(is_healthy()?);
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Hosts find each other although the limit has nothing left for any other packet of ICMPv6.
+#[test]
+fn a_spent_limit_on_icmpv6_does_not_end_ipv6() -> Result<()> {
+    const ICMPV6: &str = "limits: {All: {id: total, cost: packets, match: {protocol: icmpv6}, burst: 1, count: 1, period: 1h}}\n";
+    let pair = pair()?;
+    let address: SocketAddr = "[fd77::1]:7000".parse()?;
+    let listener = pair.server.enter(|| Ok(TcpListener::bind(address)?))?;
+    let limiter = crate::start(&pair, ICMPV6)?;
+    let ping = Frame::new("fd77:1:1::1".parse()?, "fd77::1".parse()?).echo(b"hello")?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![ping; 3000])?;
+    let has_dropped = || {
+        let limits = &limiter.status()?["limits"];
+        Ok(limits["All"]["dropped_packets"].as_u64() >= Some(2999))
+    };
+    wait(has_dropped)?;
+    for namespace in [&pair.client, &pair.server] {
+        namespace.ip(&["-6", "neigh", "flush", "all"])?;
+    }
+    let _client = pair
+        .client
+        .enter(|| Ok(TcpStream::connect_timeout(&address, PATIENCE)?))?;
+    listener.accept()?;
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
