@@ -202,6 +202,7 @@ impl Attachment {
         Some(Interface {
             name: self.interface.clone(),
             index: self.index,
+            other_names: Vec::new(),
             mtu: 0,
             link: Some(self.header),
             xdp_program: Some((self.program_id()?, hook)),

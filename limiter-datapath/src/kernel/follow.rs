@@ -40,13 +40,14 @@ impl Attachment {
     /// Compares it with the interfaces that exist. `names`: the interfaces that are to be limited.
     fn observe(&mut self, links: &[Interface], names: &[String]) {
         let own = links.iter().find(|link| self.is_on(link));
-        if let Some(own) = own.filter(|own| names.contains(&own.name)) {
-            self.set_interface(own.name.clone());
+        let meant = own.and_then(|own| names.iter().find(|name| own.is_called(name)));
+        if let Some(name) = meant {
+            self.set_interface(name.clone());
         }
         let mut others = links.iter().filter(|link| !self.is_on(link));
-        self.is_replaced = others.any(|link| link.name == self.interface);
+        self.is_replaced = others.any(|link| link.is_called(&self.interface));
         self.present = match own {
-            Some(own) if own.name == self.interface => Present::Named,
+            Some(own) if own.is_called(&self.interface) => Present::Named,
             Some(own) => Present::Renamed(own.name.clone()),
             None => Present::Elsewhere,
         };

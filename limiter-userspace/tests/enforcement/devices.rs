@@ -156,3 +156,47 @@ fn a_spent_limit_on_icmpv6_does_not_end_ipv6() -> Result<()> {
     assert!(limiter.stop()?.success());
     Ok(())
 }
+
+#[test]
+fn an_interface_goes_by_its_other_names() -> Result<()> {
+    const OTHER: &str = "enp3s0f0np0";
+    let pair = pair()?;
+    let named = [
+        "link",
+        "property",
+        "add",
+        "dev",
+        SERVER_INTERFACE,
+        "altname",
+        OTHER,
+    ];
+    pair.server.ip(&named)?;
+    let program = Path::new(PROGRAM);
+    let limiter = Limiter::start(program, &pair.server, FIVE_EACH, &["-i", OTHER])?;
+    let interfaces = &limiter.status()?["interfaces"];
+    assert_eq!(interfaces[0]["name"], OTHER, "{interfaces}");
+    assert_eq!(interfaces[0]["attached"], true, "{interfaces}");
+    limiter.configure(&format!(
+        "interfaces: [{OTHER}, {SERVER_INTERFACE}]\n{FIVE_EACH}"
+    ))?;
+    let mut twice = pair.server.command(PROGRAM);
+    twice.args(["run", "-c"]).arg(limiter.configuration());
+    let refused = twice.output()?;
+    let told = String::from_utf8(refused.stderr)?;
+    assert!(
+        !refused.status.success() && told.contains("one interface"),
+        "{told}"
+    );
+    // It stays the one that is meant, whatever else changes.
+    pair.server
+        .ip(&["link", "set", SERVER_INTERFACE, "mtu", "1400"])?;
+    assert!(
+        limiter
+            .command(&["status", "--check"])
+            .output()?
+            .status
+            .success()
+    );
+    assert!(limiter.stop()?.success());
+    Ok(())
+}

@@ -8,7 +8,7 @@ use std::io;
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
 use limiter_common::packet::Link;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage, LinkXdp};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage, LinkXdp, Prop};
 use thiserror::Error;
 
 pub use self::{
@@ -22,6 +22,8 @@ use super::{DatapathError, ProgramHolder, stages::is_entry};
 pub struct Interface {
     /// Its name.
     pub name: String,
+    /// Its alternative names (`ip link property`).
+    pub other_names: Vec<String>,
     /// Its index.
     pub index: u32,
     /// The largest network packet it carries, in bytes, without the Ethernet header.
@@ -43,6 +45,9 @@ pub enum InterfaceError {
         /// The names of all interfaces.
         others: Vec<String>,
     },
+    /// Two names are of one interface.
+    #[error("'{0}' and '{1}' are names of one interface: name it once")]
+    Same(String, String),
     /// A netlink socket cannot be opened.
     #[error("cannot ask the kernel for its interfaces: {0}")]
     Netlink(#[source] io::Error),
@@ -111,10 +116,14 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, Int
         ..InterfaceLookup::default()
     };
     for name in names {
-        let Some(found) = all.iter().find(|found| found.name == *name) else {
+        let Some(found) = all.iter().find(|found| found.is_called(name)) else {
             lookup.missing.push(name.clone());
             continue;
         };
+        let mut before = lookup.found.iter();
+        if let Some(same) = before.find(|same| same.index == found.index) {
+            return Err(InterfaceError::Same(same.name.clone(), name.clone()));
+        }
         match found.xdp_program {
             Some((id, hook)) if !ours.contains(&id) => {
                 let (program, holder) = describe_program(id);
@@ -126,13 +135,23 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, Int
                 }
                 .into());
             }
-            _ => lookup.found.push(found.clone()),
+            // Under the name by which it is meant.
+            _ => lookup.found.push(Interface {
+                name: name.clone(),
+                ..found.clone()
+            }),
         }
     }
     Ok(lookup)
 }
 
 impl Interface {
+    /// Whether this is one of its names.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.other_names.iter().any(|other| other == name)
+    }
+
     /// Returns the header that its frames begin with, if programs can read them, and send answers
     /// back if they are to.
     pub fn link_for(&self, answers: bool) -> Result<Link, DatapathError> {
@@ -176,11 +195,15 @@ impl Interface {
     /// as its wireless network, and does not describe it.
     fn described_by(message: &LinkMessage) -> Option<Self> {
         let mut name = None;
+        let mut other_names = Vec::new();
         let mut mtu = None;
         let mut xdp_program = None;
         for attribute in &message.attributes {
             match attribute {
                 LinkAttribute::IfName(told) => name = Some(told.clone()),
+                LinkAttribute::PropList(properties) => {
+                    other_names.extend(properties.iter().filter_map(other_name));
+                }
                 LinkAttribute::Mtu(told) => mtu = Some(*told),
                 LinkAttribute::Xdp(attributes) => {
                     xdp_program = attributes.iter().find_map(program_at);
@@ -190,11 +213,19 @@ impl Interface {
         }
         Some(Self {
             name: name?,
+            other_names,
             index: message.header.index,
             mtu: mtu?,
             link: link_of(message.header.link_layer_type),
             xdp_program,
         })
+    }
+}
+
+fn other_name(property: &Prop) -> Option<String> {
+    match property {
+        Prop::AltIfName(name) => Some(name.clone()),
+        _ => None,
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn look<'p>(
         .enable_all()
         .build()?;
     for interface in runtime.block_on(interface::list())? {
-        if interfaces.contains(&interface.name) {
+        if interfaces.iter().any(|name| interface.is_called(name)) {
             fit::check(policy, &interface)?;
         }
     }
