@@ -19,6 +19,7 @@ use super::{
 use crate::{
     lists::{self, Bounds, Feeds, Format, ListSource, ReadContext, WhenStale},
     policy::List,
+    share::Share,
 };
 
 const NAME: &str = "name";
@@ -29,8 +30,9 @@ const MAX_AGE: &str = "max-age";
 const WHEN_STALE: &str = "when-stale";
 const MAX_COVERAGE: &str = "max-coverage";
 const MAX_GROWTH: &str = "max-growth";
+const MAX_LOSS: &str = "max-loss";
 
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 9] = [
     NAME,
     CIDR,
     FILE,
@@ -39,6 +41,7 @@ const FIELDS: [&str; 8] = [
     WHEN_STALE,
     MAX_COVERAGE,
     MAX_GROWTH,
+    MAX_LOSS,
 ];
 
 /// The factor by which a feed may grow within a day.
@@ -280,19 +283,9 @@ fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
         && let Some(shares) = reader.fields(node, "a map of 'ipv4' and 'ipv6'", &["ipv4", "ipv6"])
     {
         for (family, most) in [("ipv4", &mut bounds.ipv4), ("ipv6", &mut bounds.ipv6)] {
-            let Some(node) = shares.get(family) else {
-                continue;
-            };
-            let Some(text) = reader.text(node, "a percentage such as '5%'") else {
-                continue;
-            };
-            match text.parse() {
-                Ok(share) => *most = share,
-                Err(error) => {
-                    let message = format!("invalid {MAX_COVERAGE} '{text}', {error}");
-                    reader.error(node.at, message);
-                }
-            }
+            let share = shares.get(family);
+            let share = share.and_then(|node| read_share(reader, node, MAX_COVERAGE));
+            *most = share.unwrap_or(*most);
         }
     }
     if let Some(node) = of_files(reader, fields, MAX_GROWTH) {
@@ -303,7 +296,21 @@ fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
             factor.and_then(|factor| u32::try_from(factor).ok())
         };
     }
+    let loss = of_files(reader, fields, MAX_LOSS);
+    let loss = loss.and_then(|node| read_share(reader, node, MAX_LOSS));
+    bounds.loss = loss.unwrap_or(bounds.loss);
     bounds
+}
+
+fn read_share<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, field: &str) -> Option<Share> {
+    let text = reader.text(node, "a percentage such as '5%'")?;
+    match text.parse() {
+        Ok(share) => Some(share),
+        Err(error) => {
+            reader.error(node.at, format!("invalid {field} '{text}', {error}"));
+            None
+        }
+    }
 }
 
 /// Returns a field about the files. Notes a missing `file`.

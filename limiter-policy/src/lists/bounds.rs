@@ -1,15 +1,17 @@
 //! The bounds of a list's feeds. A feed's author decides which addresses are blocked or excluded;
 //! the configuration decides how many that may be.
 
+use std::fmt;
+
 use ipnet::IpNet;
 use jiff::{SignedDuration, Timestamp};
 use limiter_common::address::Family;
 use serde::{Deserialize, Serialize};
 
 use super::coverage::Coverage;
-use crate::share::Share;
+use crate::{share::Share, text};
 
-/// How much of each family the feeds of a list may cover, and by how much one may grow.
+/// How much of each family the feeds of a list may cover, and by how much one may grow or shrink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// The share of all IPv4 addresses.
@@ -18,6 +20,9 @@ pub struct Bounds {
     pub ipv6: Share,
     /// The factor by which a feed may grow within a day; `None`: any.
     pub growth: Option<u32>,
+    /// The share of its prefixes that a feed may lose at once.
+    #[serde(default = "Bounds::default_loss")] // A manifest of an older limiter has none.
+    pub loss: Share,
 }
 
 /// For comparison: 14 % of IPv4 is not routed; the registries hold 2 % of IPv6.
@@ -27,6 +32,7 @@ impl Default for Bounds {
             ipv4: Share::from_millionths(200_000),
             ipv6: Share::from_millionths(1_000),
             growth: Some(2),
+            loss: Self::default_loss(),
         }
     }
 }
@@ -61,6 +67,9 @@ const SMALL: Coverage = Coverage {
     ipv6_64s: 1 << 32,
 };
 
+/// A feed of so many prefixes may lose all: bans of one's own come and go.
+const FEW: u64 = 100;
+
 impl Bounds {
     /// Checks what a feed covers, or all feeds of a list together.
     ///
@@ -81,8 +90,27 @@ impl Bounds {
         Ok(())
     }
 
-    /// Checks a feed's growth.
-    pub(super) fn check_growth(&self, from: Coverage, to: Coverage) -> Result<(), Growth> {
+    /// Checks by how much a feed has grown since the baseline, and shrunk since its last content,
+    /// in prefixes.
+    pub(super) fn check_change(
+        &self,
+        (baseline, covers): (Coverage, Coverage),
+        (before, prefixes): (u64, u64),
+    ) -> Result<(), Change> {
+        self.check_growth(baseline, covers)?;
+        let lost = u128::from(before.saturating_sub(prefixes));
+        let most = u128::from(before) * u128::from(self.loss.millionths());
+        if before > FEW && lost * u128::from(Share::WHOLE.millionths()) > most {
+            return Err(Change::Loss {
+                from: before,
+                to: prefixes,
+                most: self.loss,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_growth(&self, from: Coverage, to: Coverage) -> Result<(), Change> {
         let Some(factor) = self.growth else {
             return Ok(());
         };
@@ -90,7 +118,7 @@ impl Bounds {
             let (from, to) = (from.in_family(family), to.in_family(family));
             let most = from.saturating_mul(factor.into());
             if to > most.max(SMALL.in_family(family)) {
-                return Err(Growth {
+                return Err(Change::Growth {
                     family,
                     from,
                     to,
@@ -99,6 +127,11 @@ impl Bounds {
             }
         }
         Ok(())
+    }
+
+    /// Catches a file of which half is written; published feeds lose less from one day to the next.
+    const fn default_loss() -> Share {
+        Share::from_millionths(300_000)
     }
 }
 
@@ -124,17 +157,59 @@ impl Excess {
     }
 }
 
-/// A feed has grown by more than it may.
+/// A feed has changed by more than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Growth {
-    /// The family.
-    pub family: Family,
-    /// What it covered before: IPv4 addresses, or IPv6 /64s.
-    pub from: u64,
-    /// What it covers now.
-    pub to: u64,
-    /// The factor by which it may grow.
-    pub factor: u32,
+pub enum Change {
+    /// It has grown.
+    Growth {
+        /// The family in which it has.
+        family: Family,
+        /// What it covered before: IPv4 addresses, or IPv6 /64s.
+        from: u64,
+        /// What it covers now.
+        to: u64,
+        /// The factor by which it may grow.
+        factor: u32,
+    },
+    /// It has shrunk.
+    Loss {
+        /// How many prefixes it had.
+        from: u64,
+        /// How many it has now.
+        to: u64,
+        /// The share of them that it may lose.
+        most: Share,
+    },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Growth {
+                family,
+                from,
+                to,
+                factor,
+            } => {
+                let unit = match family {
+                    Family::V4 => "IPv4 addresses",
+                    Family::V6 => "IPv6 /64s",
+                };
+                let (from, to) = (text::count(from), text::count(to));
+                write!(
+                    formatter,
+                    "grow from {from} to {to} {unit}, more than {factor}-fold within a day"
+                )
+            }
+            Self::Loss { from, to, most } => {
+                let (from, to) = (text::count(from), text::count(to));
+                write!(
+                    formatter,
+                    "shrink from {from} to {to} prefixes, by more than {most}"
+                )
+            }
+        }
+    }
 }
 
 /// Returns what feeds cover beyond the list's own prefixes in the configuration.

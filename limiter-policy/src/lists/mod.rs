@@ -18,7 +18,7 @@ mod status;
 use std::collections::BTreeMap;
 
 pub use self::{
-    bounds::{Baseline, Bounds, Excess, Growth},
+    bounds::{Baseline, Bounds, Change, Excess},
     coverage::Coverage,
     feed::{Content, MOST_PREFIXES, ParseError, parse},
     findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UsedBy},

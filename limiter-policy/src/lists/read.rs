@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use limiter_common::address::Family;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Baseline, Coverage, Excess, Feed, FeedReport, Growth, ListSource,
+    Baseline, Change, Coverage, Excess, Feed, FeedReport, ListSource,
     bounds::beyond_own,
     feed::{self, Content, ParseError},
 };
@@ -63,20 +62,16 @@ pub enum Refusal {
     /// All feeds of the list together cover too much.
     #[error("is refused: with it, the list's feeds cover {}", excess(.0))]
     TooWideTogether(Excess),
-    /// It has grown too fast: an operator must look at it.
+    /// It has changed by too much: an operator must look at it.
     #[error(
-        "is held back: it would grow from {} to {} {}, more than {}-fold within a day; if this is \
-         right, accept it with `limiter lists accept {list} --digest {digest}`",
-        text::count(growth.from),
-        text::count(growth.to),
-        unit(growth.family),
-        growth.factor
+        "is held back: it would {change}; if this is right, accept it with `limiter lists accept \
+         {list} --digest {digest}`"
     )]
-    Grown {
+    HeldBack {
         /// The list.
         list: String,
-        /// The growth.
-        growth: Growth,
+        /// The change.
+        change: Change,
         /// The content's SHA-256, as `sha256sum` prints it.
         digest: String,
     },
@@ -90,19 +85,12 @@ fn excess(excess: &Excess) -> String {
     )
 }
 
-const fn unit(family: Family) -> &'static str {
-    match family {
-        Family::V4 => "IPv4 addresses",
-        Family::V6 => "IPv6 /64s",
-    }
-}
-
 /// When files are read, and which contents were accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadContext<'a> {
     /// The time.
     pub now: Timestamp,
-    /// The digests of contents that may grow by any factor.
+    /// The digests of contents that may change by any amount.
     pub accepted: &'a [String],
 }
 
@@ -153,7 +141,7 @@ fn instead(path: &Path, old: Option<&Feed>, refusal: Refusal) -> Result<Feed, Fe
     let mut feed = old.clone();
     feed.report.kept_old = Some(refusal.to_string());
     feed.report.held = match refusal {
-        Refusal::Grown { digest, .. } => Some(digest),
+        Refusal::HeldBack { digest, .. } => Some(digest),
         _ => None,
     };
     Ok(feed)
@@ -190,7 +178,8 @@ fn read_anew(
         .check_coverage(beyond)
         .map_err(Refusal::TooWide)?;
     let covers = Coverage::of(&prefixes);
-    let baseline = baseline(source, &file.bytes, covers, old, context)?;
+    let count = prefixes.len() as u64;
+    let baseline = baseline(source, &file.bytes, (covers, count), old, context)?;
     let modified = file
         .modified
         .and_then(|time| Timestamp::try_from(time).ok());
@@ -202,6 +191,7 @@ fn read_anew(
             bad,
             first_bad,
             modified,
+            prefixes: count,
             covers,
             baseline,
             kept_old: None,
@@ -211,11 +201,12 @@ fn read_anew(
     })
 }
 
-/// Returns the baseline of a file that now covers this much, unless it has grown too much.
+/// Returns the baseline of a file that now covers this much in so many prefixes, unless it has
+/// changed by too much.
 fn baseline(
     source: &ListSource,
     bytes: &[u8],
-    covers: Coverage,
+    (covers, prefixes): (Coverage, u64),
     old: Option<&Feed>,
     context: ReadContext<'_>,
 ) -> Result<Baseline, Refusal> {
@@ -223,20 +214,27 @@ fn baseline(
         covers,
         since: context.now,
     };
-    let Some(old) = old else {
+    let Some(FeedReport {
+        baseline,
+        covers: covered,
+        prefixes: before,
+        ..
+    }) = old.map(|old| &old.report)
+    else {
         return Ok(from_here);
     };
-    let baseline = old.report.baseline.next(old.report.covers, context.now);
-    let Err(growth) = source.bounds.check_growth(baseline.covers, covers) else {
+    let baseline = baseline.next(*covered, context.now);
+    let (covers, prefixes) = ((baseline.covers, covers), (*before, prefixes));
+    let Err(change) = source.bounds.check_change(covers, prefixes) else {
         return Ok(baseline);
     };
     let digest = format!("{:x}", Sha256::digest(bytes));
     if context.accepted.contains(&digest) {
         return Ok(from_here);
     }
-    Err(Refusal::Grown {
+    Err(Refusal::HeldBack {
         list: source.name.clone(),
-        growth,
+        change,
         digest,
     })
 }

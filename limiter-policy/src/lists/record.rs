@@ -75,6 +75,7 @@ impl ListRecord {
                 bad: 0,
                 first_bad: Vec::new(),
                 modified: None,
+                prefixes: 0,
                 covers,
                 baseline: Baseline {
                     covers,

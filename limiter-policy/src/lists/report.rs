@@ -33,6 +33,9 @@ pub struct FeedReport {
     pub first_bad: Vec<BadLine>,
     /// When the file was last changed; `None`: the system does not know.
     pub modified: Option<Timestamp>,
+    /// How many prefixes it comes to, after merging; 0: unknown.
+    #[serde(default)] // A manifest of an older limiter does not have it.
+    pub prefixes: u64,
     /// How much it covers.
     pub covers: Coverage,
     /// What its growth is measured from.

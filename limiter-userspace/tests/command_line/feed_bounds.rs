@@ -84,6 +84,36 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
     wait_for(|| Ok(feeding.generation()? == 3))
 }
 
+/// A writer of a file in place was stopped half-way. A restart knows what the file had, besides what
+/// others of its list have.
+#[test]
+fn a_feed_that_is_half_written_waits_until_it_is_accepted() -> Result<()> {
+    let lines = |number: u8| {
+        let mut text = String::new();
+        for last in (0..number).step_by(2) {
+            _ = writeln!(text, "10.77.0.{last}\n10.78.0.{last}");
+        }
+        text
+    };
+    let mut feeding = Feeding::start(&lines(200), hours(0), "", &[])?;
+    fs::write(feeding.feeds.path("bad"), lines(100))?;
+    let held = "is held back: it would shrink from 200 to 100 prefixes, by more than 30%; …";
+    let is_held = |feeding: &Feeding| -> Result<bool> {
+        let kept = feeding.list()?["files"][0]["kept_old"].clone();
+        Ok(kept.as_str().is_some_and(|kept| matches(kept, held)))
+    };
+    wait_for(|| is_held(&feeding))?;
+    feeding.assert_logged(1, &format!("…WARN…list bad: … {held}"))?;
+    feeding.pinned.limiter.kill()?;
+    feeding.pinned.restart_with(&[])?;
+    wait_for(|| is_held(&feeding))?;
+    ensure!(feeding.is_blocked("10.78.0.198")?);
+    feeding.pinned.limiter.show(&["lists", "accept", "bad"])?;
+    ensure!(!feeding.is_blocked("10.78.0.198")? && feeding.is_blocked("10.78.0.98")?);
+    ensure!(feeding.list()?["state"] == "ok");
+    Ok(())
+}
+
 /// The digest must match the file at the time of acceptance.
 #[test]
 fn a_feed_that_is_swapped_after_it_was_looked_at() -> Result<()> {

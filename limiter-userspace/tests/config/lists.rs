@@ -169,6 +169,8 @@ fn what_is_wrong_with_lists() {
   - {{name: f, file: [x, x], when-stale: report}}
   - {{name: g, cird: 192.0.2.1, max-age: 1h, max_age: 2h, file: []}}
   - 192.0.2.0/24
+  - {{name: h, cidr: 192.0.2.1, max-loss: 30%}}
+  - {{name: i, file: x, max-loss: off, max-growth: 1, max-coverage: {{ipv4: 101%}}}}
 "
         ),
         &[
@@ -200,6 +202,13 @@ fn what_is_wrong_with_lists() {
             "12:45: duplicate 'max-age', first at 12:32",
             "12:64: no files: name at least one",
             "13:5: expected a list with 'name' and 'cidr' or 'file', found the text '192.0.2.0/24'",
+            "14:42: 'max-loss' has no effect without 'file'",
+            "15:21: the file 'x' cannot be read: No such file or directory (os error 2)",
+            "15:34: invalid max-loss 'off', expected a percentage from '0%' to '100%', with at most \
+             four decimals, such as '0.5%'",
+            "15:51: invalid max-growth '1', must be from 2 to 1000",
+            "15:75: invalid max-coverage '101%', expected a percentage from '0%' to '100%', with at \
+             most four decimals, such as '0.5%'",
         ],
     );
 }

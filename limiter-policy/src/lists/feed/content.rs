@@ -51,6 +51,9 @@ pub enum ParseError {
         text::family(*.0)
     )]
     Everything(Family),
+    /// It is JSON, but no feed; what it is, and what to do.
+    #[error("expected CrowdSec's decisions, found {0}")]
+    ForeignJson(String),
     /// It is not the expected JSON document.
     #[error("line {line}, column {column}: {message}")]
     Json {

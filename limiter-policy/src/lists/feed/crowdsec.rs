@@ -12,8 +12,12 @@ use serde_json::value::RawValue;
 use super::{
     ParseError,
     entries::{Entries, shown},
+    foreign,
     items::{FieldItems, Items},
 };
+
+/// How many fields of another document are looked at, to name it.
+const MOST_NAMED: usize = 16;
 
 #[derive(Deserialize)]
 struct Decision<'a> {
@@ -45,28 +49,48 @@ impl Decision<'_> {
 }
 
 /// Reads the decisions of a list or of the alerts in a list, or the new ones of a stream. The
-/// service's answer to an unauthorized request is an object, too.
+/// service's answer to an unauthorized request is an object, too, and so is JSON of other origin.
 pub(super) fn read(bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let mut document = serde_json::Deserializer::from_slice(bytes);
+    let mut others = Vec::new();
+    let each = |item: &RawValue| add_item(item, bytes, entries);
     let read = if bytes.trim_ascii_start().starts_with(b"{") {
-        let each = |item| add_item(item, bytes, entries);
-        FieldItems("new", each).deserialize(&mut document)
+        let others = |name| {
+            if others.len() < MOST_NAMED {
+                others.push(name);
+            }
+        };
+        let field = "new";
+        FieldItems {
+            field,
+            each,
+            others,
+        }
+        .deserialize(&mut document)
     } else {
-        Items(|item| add_item(item, bytes, entries)).deserialize(&mut document)
+        Items(each).deserialize(&mut document).map(|()| true)
     };
     entries.room()?;
-    read.and_then(|()| document.end())
-        .map_err(|error| invalid(&error))
+    let are_decisions = read
+        .and_then(|found| document.end().map(|()| found))
+        .map_err(|error| invalid(&error))?;
+    if are_decisions {
+        Ok(())
+    } else {
+        Err(ParseError::ForeignJson(foreign::found(&others)))
+    }
 }
 
 /// Adds a decision, or an alert's decisions.
 fn add_item(item: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let mut alert = serde_json::Deserializer::from_str(item.get());
     let each = |decision| add(decision, bytes, entries);
-    if FieldItems("decisions", each)
-        .deserialize(&mut alert)
-        .is_ok()
-    {
+    let decisions = FieldItems {
+        field: "decisions",
+        each,
+        others: drop,
+    };
+    if let Ok(true) = decisions.deserialize(&mut alert) {
         return Ok(());
     }
     entries.room()?;

@@ -48,11 +48,27 @@ impl Entries {
     ///
     /// The error.
     pub(super) fn add(&mut self, text: &str) -> Result<(), String> {
-        let read = match text.split_once('-') {
-            Some((first, last)) => range(first.trim(), last.trim()),
-            None => prefix(text).map(Span::from),
-        };
-        let span = read.map_err(|why| format!("invalid entry '{}', {why}", shown(text)))?;
+        match text.split_once('-') {
+            Some((first, last)) => self.add_range(first.trim(), last.trim()),
+            None => self.add_read(prefix(text).map(Span::from), || text.to_owned()),
+        }
+    }
+
+    /// Adds the addresses from a first to a last.
+    ///
+    /// # Errors
+    ///
+    /// The error.
+    pub(super) fn add_range(&mut self, first: &str, last: &str) -> Result<(), String> {
+        self.add_read(range(first, last), || format!("{first}-{last}"))
+    }
+
+    fn add_read(
+        &mut self,
+        read: Result<Span, String>,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), String> {
+        let span = read.map_err(|why| format!("invalid entry '{}', {why}", shown(&text())))?;
         self.read += 1;
         if let Err(error) = self.spans.add(span) {
             self.full = Some(error);

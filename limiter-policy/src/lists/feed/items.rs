@@ -45,38 +45,48 @@ impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> Visitor<'d> for Items
     }
 }
 
-/// Reads the [`Items`] in a required field of an object.
-pub(super) struct FieldItems<F>(pub(super) &'static str, pub(super) F);
+/// Reads the [`Items`] in a field of an object; tells whether it has the field, and by `others` the
+/// names of the fields that are not read.
+pub(super) struct FieldItems<F, O> {
+    pub(super) field: &'static str,
+    pub(super) each: F,
+    pub(super) others: O,
+}
 
-impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> DeserializeSeed<'d> for FieldItems<F> {
-    type Value = ();
+impl<'d, F, O> DeserializeSeed<'d> for FieldItems<F, O>
+where
+    F: FnMut(&'d RawValue) -> Result<(), ParseError>,
+    O: FnMut(String),
+{
+    type Value = bool;
 
-    fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<bool, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> Visitor<'d> for FieldItems<F> {
-    type Value = ();
+impl<'d, F, O> Visitor<'d> for FieldItems<F, O>
+where
+    F: FnMut(&'d RawValue) -> Result<(), ParseError>,
+    O: FnMut(String),
+{
+    type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'d>>(mut self, mut fields: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'d>>(mut self, mut fields: A) -> Result<bool, A::Error> {
         let mut is_there = false;
         while let Some(name) = fields.next_key::<String>()? {
-            if name == self.0 {
+            if name == self.field {
                 is_there = true;
-                fields.next_value_seed(Items(&mut self.1))?;
+                fields.next_value_seed(Items(&mut self.each))?;
             } else {
+                (self.others)(name);
                 fields.next_value::<IgnoredAny>()?;
             }
         }
-        if is_there {
-            Ok(())
-        } else {
-            Err(A::Error::missing_field(self.0))
-        }
+        Ok(is_there)
     }
 }

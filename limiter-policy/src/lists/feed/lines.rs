@@ -1,5 +1,7 @@
 //! Files with at most one entry per line.
 
+use std::iter;
+
 use super::{
     content::{MAX_LINE, ParseError},
     entries::Entries,
@@ -11,7 +13,7 @@ pub(super) fn read(
     entries: &mut Entries,
     read: impl Fn(&[u8], &mut Entries) -> Result<(), String>,
 ) -> Result<(), ParseError> {
-    for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+    for (number, line) in (1..).zip(each(bytes)) {
         if line.len() > MAX_LINE {
             return Err(ParseError::LongLine(number));
         }
@@ -21,6 +23,19 @@ pub(super) fn read(
         entries.room()?;
     }
     Ok(())
+}
+
+/// Returns the lines of a file. A carriage return alone ends one, too: else a comment in the first
+/// line would be the whole file.
+pub(super) fn each(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(bytes);
+    iter::from_fn(move || {
+        let here = rest?;
+        let end = here.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let (line, after) = here.split_at(end.unwrap_or(here.len()));
+        rest = end.map(|_| after.strip_prefix(b"\r\n").unwrap_or(&after[1..]));
+        Some(line)
+    })
 }
 
 /// Returns a line as text.

@@ -4,6 +4,7 @@ mod content;
 mod crowdsec;
 mod detect;
 mod entries;
+mod foreign;
 mod ipset;
 mod items;
 mod json_lines;

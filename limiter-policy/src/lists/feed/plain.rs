@@ -1,6 +1,10 @@
-//! An address, a prefix or a range per line, with comments after `#` or `;`.
+//! An address, a prefix or a range per line, with comments after `#` or `;`. Columns after a tab do
+//! not count, but for an address in the second: it ends the range that the first begins.
 //!
-//! `FireHOL`'s netsets, Tor's exits, and Spamhaus DROP, which has a record's number after `;`.
+//! `FireHOL`'s netsets, Tor's exits, Spamhaus DROP, which has a record's number after `;`, and
+//! `DShield`'s block list: `192.0.2.0<tab>192.0.2.255<tab>24<tab>2011<tab>…`.
+
+use std::net::IpAddr;
 
 use super::{entries::Entries, lines};
 
@@ -11,5 +15,13 @@ pub(super) fn read(line: &[u8], entries: &mut Entries) -> Result<(), String> {
     if entry.is_empty() {
         return Ok(());
     }
-    entries.add(lines::text(entry)?)
+    let mut columns = entry.split(|byte| *byte == b'\t').map(<[u8]>::trim_ascii);
+    let first = lines::text(columns.next().unwrap_or_default())?;
+    // A hyphen between tabs is a range's, or says that the column has nothing.
+    let second = columns.find(|column| *column != b"-");
+    let second = second.and_then(|column| str::from_utf8(column).ok());
+    match second.filter(|column| column.parse::<IpAddr>().is_ok()) {
+        Some(last) => entries.add_range(first, last),
+        None => entries.add(first),
+    }
 }

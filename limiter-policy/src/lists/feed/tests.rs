@@ -250,7 +250,8 @@ fn what_is_no_feed_is_refused() {
     refused(
         br#"{"message": "access forbidden"}"#,
         Format::Auto,
-        "line 1, column 31: expected CrowdSec's decisions: missing field `new`",
+        "expected CrowdSec's decisions, found a JSON object with 'message': write its addresses \
+         one a line",
     );
     refused(
         b"[{\"id\": 1,\n \"type\": ",
@@ -262,6 +263,86 @@ fn what_is_no_feed_is_refused() {
         Format::CrowdSec,
         "line 1, column 5: expected CrowdSec's decisions: invalid type: floating point `192.0`, \
          expected a sequence",
+    );
+}
+
+#[test]
+fn json_of_other_publishers_is_named() {
+    let check = |text: &str, expected: &str| {
+        let expected = format!("expected CrowdSec's decisions, found {expected}");
+        refused(text.as_bytes(), Format::Auto, &expected);
+        refused(text.as_bytes(), Format::CrowdSec, &expected);
+    };
+    check(
+        "{\n  \"syncToken\": \"1763629245\",\n  \"createDate\": \"2026-11-20-09-40-45\",\n  \
+         \"prefixes\": [{\"ip_prefix\": \"192.0.2.0/24\", \"region\": \"eu-south-2\"}],\n  \
+         \"ipv6_prefixes\": []\n}",
+        "AWS's ip-ranges.json: write its addresses one a line, with `jq -r '.prefixes[].ip_prefix, \
+         .ipv6_prefixes[].ipv6_prefix'`",
+    );
+    check(
+        r#"{"syncToken":"1","creationTime":"2026-11-20","prefixes":[{"ipv4Prefix":"192.0.2.0/24"}]}"#,
+        "Google's list of prefixes: write its addresses one a line, with `jq -r '.prefixes[] | \
+         .ipv4Prefix // .ipv6Prefix'`",
+    );
+    check(
+        r#"{"meta":{"generatedAt":"2026-11-20"},"data":[{"ipAddress":"192.0.2.1"}]}"#,
+        "AbuseIPDB's blacklist: write its addresses one a line, with `jq -r '.data[].ipAddress'`",
+    );
+    check(
+        r#"{"a\u001b":1,"b":2,"c":3,"d":4,"e":5}"#,
+        "a JSON object with 'a\\u{1b}', 'b', 'c', 'd', …: write its addresses one a line",
+    );
+    check("{}", "an empty JSON object: write its addresses one a line");
+}
+
+/// A comment in the first line is not the whole file.
+#[test]
+fn lines_may_end_in_carriage_returns() {
+    let prefixes = &["192.0.2.1/32", "192.0.2.3/32"];
+    for end in ["\n", "\r", "\r\n"] {
+        let text = ["# a feed", "192.0.2.1", "", "what?", "192.0.2.3 # two", ""].join(end);
+        let bad = "4: invalid entry 'what?', expected an address, prefix or range, such as \
+                   '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'";
+        check(&text, Format::Plain, prefixes, &[bad]);
+        let text = ["create s hash:ip", "add s 192.0.2.1", "add s 192.0.2.3"].join(end);
+        check(&text, Format::Ipset, prefixes, &[]);
+        let text = [r#"{"cidr":"192.0.2.1"}"#, r#"{"cidr":"192.0.2.3"}"#].join(end);
+        check(&text, Format::JsonLines, prefixes, &[]);
+        check(&format!("null{end}"), Format::CrowdSec, &[], &[]);
+    }
+}
+
+#[test]
+fn columns_after_tabs() {
+    // DShield's block list, and what scores addresses.
+    let text = "# start\tend\tnetmask\tattacks\n192.0.2.0\t192.0.2.255\t24\t2011\tA-NET\tXY\n\
+                198.51.100.1\t87\t2026-11-20\n203.0.113.0/25\tbot-net\n2001:db8::\t2001:db8::f\n\
+                198.51.100.8\t-\t198.51.100.9\n198.51.100.7\t-\tscanner\n";
+    check(
+        text,
+        Format::Plain,
+        &[
+            "192.0.2.0/24",
+            "198.51.100.1/32",
+            "203.0.113.0/25",
+            "2001:db8::/124",
+            "198.51.100.8/31",
+            "198.51.100.7/32",
+        ],
+        &[],
+    );
+    // Two addresses that are no range are not taken for one.
+    let text = "192.0.2.9\t192.0.2.1\n192.0.2.0/28\t192.0.2.255\n192.0.2.1\n";
+    check(
+        text,
+        Format::Plain,
+        &["192.0.2.1/32"],
+        &[
+            "1: invalid entry '192.0.2.9-192.0.2.1', the range ends before it begins",
+            "2: invalid entry '192.0.2.0/28-192.0.2.255', a range must go from one address to \
+             another",
+        ],
     );
 }
 

@@ -1,4 +1,4 @@
-use std::fs;
+use std::{fmt::Write as _, fs, net::Ipv4Addr};
 
 use ipnet::IpNet;
 use jiff::SignedDuration;
@@ -290,6 +290,49 @@ fn how_a_feed_that_is_held_back_is_told() {
              2-fold within a day; if this is right, accept it with `limiter lists accept bad \
              --digest 9b4e456139331a2ec582ecfbc9ccf436bd32b34742440d649f0f086b0ea84df0`",
         ),
+    );
+}
+
+/// Half of a file, as while it is written in place, or when a download broke off.
+#[test]
+fn a_feed_that_shrinks_too_fast_is_held_back() {
+    let lines = |number: u32| {
+        let mut text = "# addresses that never touch\n".to_owned();
+        for number in 0..number {
+            writeln!(text, "{}", Ipv4Addr::from(number * 2)).expect("a text grows");
+        }
+        text
+    };
+    let mut scene = Scene::new(&[&lines(1000)]);
+    scene.renew(&[]);
+    let held = "is held back: it would shrink from 1 000 to 699 prefixes, by more than 30%; if this \
+                is right, accept it with `limiter lists accept bad --digest ";
+    scene.check(&lines(699), Some(held));
+    // Nobody accepts it by waiting.
+    scene.pass(240);
+    scene.check(&lines(699), Some(held));
+    scene.check(
+        "# nobody\n",
+        Some("is held back: it would shrink from 1 000 to 0"),
+    );
+    scene.check(&lines(700), None);
+    // The last content counts.
+    scene.check(&lines(490), None);
+    scene.write(0, &lines(10));
+    scene.renew(&[]);
+    let digest = scene.feeds[0].report.held.clone().expect("a digest");
+    assert_eq!(scene.renew(&[digest]), [None]);
+    scene.check(&lines(1000), None);
+    scene.source.bounds.loss = "100%".parse().unwrap();
+    scene.check("# nobody\n", None);
+    // Few prefixes may all go.
+    scene.source.bounds.loss = "0%".parse().unwrap();
+    scene.check(&lines(100), None);
+    scene.check("# nobody\n", None);
+    scene.check(&lines(101), None);
+    scene.check(
+        &lines(100),
+        Some("is held back: it would shrink from 101 to 100"),
     );
 }
 

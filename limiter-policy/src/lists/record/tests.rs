@@ -11,6 +11,7 @@ fn report(path: &str, hours: Option<i64>, kept_old: bool) -> FeedReport {
         bad: 2,
         first_bad: Vec::new(),
         modified: hours.map(at),
+        prefixes: 1,
         covers: Coverage::default(),
         baseline: Baseline {
             covers: Coverage::default(),

@@ -33,7 +33,7 @@ enum ListsCommand {
     /// Show which lists contain an address or a prefix, and what they do to it
     Test(test::TestArgs),
 
-    /// Put in force the feeds of a list that were held back because they grew too fast
+    /// Put in force the feeds of a list that were held back because they grew or shrank too fast
     Accept(accept::AcceptArgs),
 }
 

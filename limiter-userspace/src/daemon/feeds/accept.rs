@@ -1,5 +1,5 @@
-//! Puts feeds in force that were held back, because they had grown too fast, once an operator has
-//! looked at them.
+//! Puts feeds in force that were held back, because they had grown or shrunk too fast, once an
+//! operator has looked at them.
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -120,7 +120,7 @@ impl FeedKeeper {
     }
 
     /// Does the same, while nobody else changes the policy. Contents with one of these digests may
-    /// have grown by any amount.
+    /// have changed by any amount.
     async fn renew_alone(&mut self, daemon: &Arc<Daemon>, accepted: Vec<String>) {
         let (records, lists) = {
             let datapath = daemon.datapath();
