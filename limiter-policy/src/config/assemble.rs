@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
+use ipnet::Ipv6Net;
 use limiter_common::{
     limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NameKind, NamedBy},
     reason::Action,
@@ -50,6 +51,7 @@ pub(super) struct Parts<'l> {
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
     pub(super) never_ban: ListNames,
+    pub(super) nat64: Vec<Ipv6Net>,
     /// `None`: the file has no such section.
     pub(super) standing: Option<standing::Section>,
     /// `None`: the file has no such section.
@@ -148,6 +150,7 @@ pub(super) fn policy(
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),
         never_ban: parts.never_ban.to_names(),
+        nat64: parts.nat64,
         standing: (parts.standing.as_ref()).map(standing::Section::to_settings),
         answers: parts.answers,
         dns_cookies: parts.dns_cookies,

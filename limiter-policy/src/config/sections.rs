@@ -34,6 +34,7 @@ const LISTS: &str = "lists";
 const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
 const NEVER_BAN: &str = "never-ban";
+const NAT64: &str = "nat64";
 const IP_REP: &str = "ip-rep";
 const STANDING: &str = "standing";
 const ANSWERS: &str = "answers";
@@ -55,7 +56,7 @@ const PAGE: &str = "page";
 const CONTROL: &str = "control";
 const FLEET: &str = "fleet";
 
-const SECTIONS: [&str; 29] = [
+const SECTIONS: [&str; 30] = [
     LIMITS,
     SELECTOR,
     OVERRIDES,
@@ -64,6 +65,7 @@ const SECTIONS: [&str; 29] = [
     EXCLUDE,
     BLOCK,
     NEVER_BAN,
+    NAT64,
     IP_REP,
     STANDING,
     ANSWERS,
@@ -103,7 +105,7 @@ const JOINED: Sections = Sections {
 };
 
 /// The sections that a node may take from another: none about a host, or with secrets of it.
-pub(super) const OF_ALL: [&str; 18] = [
+pub(super) const OF_ALL: [&str; 19] = [
     LIMITS,
     SELECTOR,
     OVERRIDES,
@@ -112,6 +114,7 @@ pub(super) const OF_ALL: [&str; 18] = [
     EXCLUDE,
     BLOCK,
     NEVER_BAN,
+    NAT64,
     IP_REP,
     STANDING,
     ANSWERS,
@@ -173,6 +176,7 @@ pub(super) fn read(
         exclude,
         block,
         never_ban,
+        nat64: setting(&mut reader, &fields, NAT64, settings::read_nat64),
         standing,
         answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
         dns_cookies,
@@ -188,9 +192,7 @@ pub(super) fn read(
         subscribers_missing: fields.is_missing(SUBSCRIBERS),
         ip_rep: ip_rep.unwrap_or_else(IpRep::unreadable),
         bans: fields.get(BANS).is_some(),
-        malformed: fields.get(MALFORMED).map_or(Action::Drop, |node| {
-            settings::read_malformed(&mut reader, node)
-        }),
+        malformed: malformed(&mut reader, &fields),
         own_connections: own_connections(&mut reader, &fields),
         connections: connections(&mut reader, &fields),
         until_known,
@@ -321,6 +323,12 @@ fn read_selectors<'n>(
     if read.is_none() {
         limits.lack_some();
     }
+}
+
+/// Reads what becomes of malformed packets.
+fn malformed<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Action {
+    let node = fields.get(MALFORMED);
+    node.map_or(Action::Drop, |node| settings::read_malformed(reader, node))
 }
 
 /// Reads what becomes of packets of connections that the host began.

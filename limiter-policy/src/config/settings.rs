@@ -1,4 +1,4 @@
-//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `own-connections`,
+//! The sections that are not limits: `interfaces`, `mode`, `malformed`, `nat64`, `own-connections`,
 //! `connections`, `state`, `metrics`, `control`.
 
 use std::{
@@ -6,15 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ipnet::{IpNet, Ipv6Net};
 use limiter_common::reason::Action;
 use serde::{Deserialize, Serialize};
 
 use super::{
     listen,
     node::Node,
+    prefix,
     reader::{Reader, Seen},
 };
-use crate::policy::{CountedConnections, OwnConnections};
+use crate::policy::{CountedConnections, NAT64_LENGTHS, OwnConnections};
 
 /// How the program is attached to an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +119,36 @@ pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> 
 pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Action {
     let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
     reader.choice(node, "action", known).unwrap_or(Action::Drop)
+}
+
+/// Reads `nat64`: the prefixes of a site's translators.
+pub(super) fn read_nat64<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Ipv6Net> {
+    let mut seen = Seen::default();
+    let mut prefixes = Vec::new();
+    for item in reader.one_or_more(node, "prefixes") {
+        let Some(prefix) = prefix::read(reader, item, "nat64") else {
+            continue;
+        };
+        // A translator leaves bits 64 to 71 clear.
+        let is_translator = |prefix: &Ipv6Net| {
+            NAT64_LENGTHS.contains(&prefix.prefix_len()) && prefix.network().octets()[8] == 0
+        };
+        match prefix {
+            IpNet::V6(prefix) if is_translator(&prefix) => {
+                if seen.is_first(reader, prefix, item.at, || format!("prefix '{prefix}'")) {
+                    prefixes.push(prefix);
+                }
+            }
+            _ => {
+                let message = format!(
+                    "invalid nat64 '{prefix}', expected a translator's prefix: IPv6, of 32, 40, 48, \
+                     56, 64 or 96 bits, of which bits 64 to 71 are 0 (RFC 6052)"
+                );
+                reader.error(item.at, message);
+            }
+        }
+    }
+    prefixes
 }
 
 /// Reads `own-connections`.

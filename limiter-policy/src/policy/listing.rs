@@ -4,34 +4,46 @@ use std::{fmt, net::IpAddr};
 
 use ipnet::IpNet;
 
-use super::{Limit, List, Policy};
+use super::{Embedding, Limit, List, Policy, embedded};
 use crate::text;
 
-/// A prefix that no limit bans, and an operator only by force.
+/// Why no limit bans a prefix, and an operator only by force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NeverBanned {
-    /// The list's name.
-    list: String,
-    /// The prefix that was asked for.
-    asked: IpNet,
-    /// The list's prefix with some of its addresses.
-    listed: IpNet,
+pub enum NeverBanned {
+    /// A list forbids it.
+    Listed {
+        /// The list's name.
+        list: String,
+        /// The prefix that was asked for.
+        asked: IpNet,
+        /// The list's prefix with some of its addresses.
+        listed: IpNet,
+    },
+    /// Many owners have its addresses.
+    Embedded(Embedding),
 }
 
 /// Says why.
 impl fmt::Display for NeverBanned {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            list,
-            asked,
-            listed,
-        } = self;
-        if listed.contains(asked) {
-            write!(formatter, "it is")?;
-        } else {
-            write!(formatter, "{} in it is", text::short(*listed))?;
+        match self {
+            Self::Listed {
+                list,
+                asked,
+                listed,
+            } => {
+                if listed.contains(asked) {
+                    write!(formatter, "it is")?;
+                } else {
+                    write!(formatter, "{} in it is", text::short(*listed))?;
+                }
+                write!(formatter, " on the list {list}, under `never-ban`")
+            }
+            Self::Embedded(Embedding { name, prefix }) => write!(
+                formatter,
+                "each address of {prefix} is another IPv4 host's ({name})"
+            ),
         }
-        write!(formatter, " on the list {list}, under `never-ban`")
     }
 }
 
@@ -66,18 +78,21 @@ impl Policy {
         self.listing(&self.exclude, &self.block, address)
     }
 
-    /// Returns the first list under `never-ban` with some of a prefix's addresses; `None`: none.
+    /// Returns why a prefix must not be banned: the first list under `never-ban` with some of its
+    /// addresses, or the translators whose addresses it has, each of another owner; `None`: it may be
+    /// banned.
     #[must_use]
     pub fn never_banned(&self, asked: IpNet) -> Option<NeverBanned> {
         let mut lists = self.never_ban.iter().filter_map(|name| self.list(name));
-        lists.find_map(|list| {
+        let listed = lists.find_map(|list| {
             let listed = list.meeting(asked)?;
-            Some(NeverBanned {
+            Some(NeverBanned::Listed {
                 list: list.name.clone(),
                 asked,
                 listed,
             })
-        })
+        });
+        listed.or_else(|| embedded::among(&self.nat64, asked).map(NeverBanned::Embedded))
     }
 
     /// Returns what the lists that a limit names say about an address. It applies only if

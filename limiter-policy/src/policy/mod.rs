@@ -15,6 +15,7 @@ mod digest;
 mod dns_cookies;
 mod dns_match;
 mod dns_name;
+mod embedded;
 mod exempt;
 mod forgeable;
 mod implied;
@@ -42,7 +43,7 @@ mod uses;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use limiter_common::{
     limit::{NameKind, NamedBy},
     reason::Action,
@@ -63,6 +64,7 @@ pub use self::{
     dns_cookies::DnsCookies,
     dns_match::DnsMatch,
     dns_name::{DnsName, InvalidDnsName, NamePattern},
+    embedded::{Embedding, embedding_of},
     forgeable::Forgeable,
     implied::Implied,
     known_names::KnownNames,
@@ -88,7 +90,7 @@ pub use self::{
     until_known::UntilKnown,
     uses::{ListUse, Overlap, Purpose},
 };
-pub(crate) use self::{limit::most_bits, overridden_name::named_by};
+pub(crate) use self::{embedded::NAT64_LENGTHS, limit::most_bits, overridden_name::named_by};
 
 /// A whole configuration of limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +129,9 @@ pub struct Policy {
     /// The names of the lists whose addresses are never banned, but limited like any other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never_ban: Vec<String>,
+    /// The prefixes in which this site's translators put IPv4 addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nat64: Vec<Ipv6Net>,
     /// How sources get their standing, where a limit uses it; `None`: by the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<StandingSettings>,
@@ -163,6 +168,7 @@ impl From<Vec<Limit>> for Policy {
             exclude: Vec::new(),
             block: Vec::new(),
             never_ban: Vec::new(),
+            nat64: Vec::new(),
             standing: None,
             answers: None,
             dns_cookies: None,

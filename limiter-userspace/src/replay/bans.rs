@@ -72,7 +72,7 @@ pub(super) struct AutomaticBans {
     more: u64,
     /// How many were not made, by limit, because the offender was not proven.
     not_proven: BTreeMap<LimitId, u64>,
-    /// The policy's lists under `never-ban`, whose addresses no limit bans.
+    /// What of the policy says whom no limit bans.
     never: Policy,
 }
 
@@ -97,6 +97,7 @@ impl AutomaticBans {
             never: Policy {
                 lists: policy.lists.clone(),
                 never_ban: policy.never_ban.clone(),
+                nat64: policy.nat64.clone(),
                 ..Policy::from(Vec::new())
             },
         })

@@ -8,12 +8,14 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
+    net::IpAddr,
 };
 
 use limiter_common::{
     address::{Address, Family},
     limit::{Cost, IPV4_RANGE, IPV6_RANGE},
 };
+use limiter_policy::policy::embedding_of;
 
 /// The most sources of a record.
 pub(super) const MOST_SOURCES: usize = 1 << 16;
@@ -270,11 +272,13 @@ impl<H: BuildHasher> Record<H> {
     }
 }
 
-/// Returns the range that an address is kept or forgotten with.
-const fn range_of(address: Address) -> Address {
-    address.masked(match address.family {
-        Family::V4 => IPV4_RANGE,
-        Family::V6 => IPV6_RANGE,
+/// Returns the range that an address is kept or forgotten with. Where IPv6 addresses have IPv4 ones at
+/// their end, that is an IPv4 range: the hosts of a larger one are of many owners.
+fn range_of(address: Address) -> Address {
+    address.masked(match IpAddr::from(address) {
+        IpAddr::V4(_) => IPV4_RANGE,
+        IpAddr::V6(address) if embedding_of(address).is_some() => 128 - (32 - IPV4_RANGE),
+        IpAddr::V6(_) => IPV6_RANGE,
     })
 }
 
@@ -370,6 +374,18 @@ mod tests {
         let most = usize::try_from(MOST_ADDRESSES + 1 + MOST_NETWORKS + 1).unwrap();
         assert!(record.sources().len() <= most, "{}", record.sources().len());
         assert_eq!(packets(&record), 400_000);
+    }
+
+    /// They would be one source, whose needs no address has.
+    #[test]
+    fn ipv4_clients_in_one_ipv6_network_are_many_sources() {
+        let mut record = record(MOST_ENTRIES);
+        for n in 0..20_000_u32 {
+            let [a, b, c, d] = n.to_be_bytes();
+            let high = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0];
+            record.add(Address::v6(high, [0, 0, 0, 0, a + 192, b, c, d]), 0, PACKET);
+        }
+        assert_eq!((record.one_in(), record.sources().len()), (1, 20_000));
     }
 
     /// Times that go to and fro never share a slot until there is one alone.

@@ -56,7 +56,7 @@ fn what_a_reload_and_a_restart_would_change() -> Result<()> {
         json!({
             "reload": {
                 "limits": [], "subscribers": [], "sieves": [], "malformed": null,
-                "lists": [], "exclude": null, "block": null, "never_ban": null, "standing": null, "answers": null,
+                "lists": [], "exclude": null, "block": null, "never_ban": null, "nat64": null, "standing": null, "answers": null,
                 "dns_cookies": null, "zones": null, "public_suffixes": null,
                 "server_names": null, "own_connections": null, "until_known": null, "known_names": null, "connections": null,
             },

@@ -37,14 +37,14 @@ fn a_file_that_is_no_configuration() {
         "- a\n",
         &[
             "1:1: expected a map with the sections limits, selector, overrides, subscribers, lists, exclude, \
-             block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet, found a list",
+             block, never-ban, nat64, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet, found a list",
         ],
     );
     check(
         "limits",
         &[
             "1:1: expected a map with the sections limits, selector, overrides, subscribers, lists, exclude, \
-             block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet, found the text 'limits'",
+             block, never-ban, nat64, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet, found the text 'limits'",
         ],
     );
 }
@@ -158,7 +158,7 @@ fn one_error_is_one_line_whatever_it_quotes() {
         "\"a\\nb\\e[31m\": 1\n",
         &[
             "1:1: unknown field 'a\\nb\\u{1b}[31m', must be one of limits, selector, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet",
+             lists, exclude, block, never-ban, nat64, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet",
         ],
     );
 }

@@ -10,9 +10,9 @@ fn names() {
             "1:1: unknown field 'limit', did you mean 'limits'?",
             "2:1: unknown field 'modes', did you mean 'mode'?",
             "3:1: unknown field 'xyz', must be one of limits, selector, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet",
+             lists, exclude, block, never-ban, nat64, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet",
             "4:1: unknown field '5', must be one of limits, selector, overrides, subscribers, \
-             lists, exclude, block, never-ban, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet",
+             lists, exclude, block, never-ban, nat64, ip-rep, standing, answers, dns-cookies, zones, public-suffixes, server-names, interfaces, mode, malformed, own-connections, connections, names, buckets, offenders, bans, state, metrics, page, control, fleet",
             "5:1: expected a name, found nothing",
             "6:1: expected a name, found a list",
         ],

@@ -21,6 +21,30 @@ fn what_is_left_out_has_defaults() {
 }
 
 #[test]
+fn prefixes_of_translators() {
+    let check =
+        |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);
+    check(
+        "nat64: ['64:ff9b:1:7::/96', '2001:db8::/32', '2001:db8:1:2::/64']",
+        &[],
+    );
+    let expected = "expected a translator's prefix: IPv6, of 32, 40, 48, 56, 64 or 96 bits, of which \
+                    bits 64 to 71 are 0 (RFC 6052)";
+    check(
+        "nat64: ['2001:db8::/64', 192.0.2.0/24, '2001:db8::/63', '2001:db8:0:0:100::/96', \
+         '2001:db8::/64', x]",
+        &[
+            &format!("1:26: invalid nat64 '192.0.2.0/24', {expected}"),
+            &format!("1:40: invalid nat64 '2001:db8::/63', {expected}"),
+            &format!("1:57: invalid nat64 '2001:db8:0:0:100::/96', {expected}"),
+            "1:82: duplicate prefix '2001:db8::/64', first at 1:9",
+            "1:99: invalid nat64 'x', expected an address or prefix, such as '192.0.2.0/24' or \
+             '2001:db8::1'",
+        ],
+    );
+}
+
+#[test]
 fn settings() {
     let check =
         |settings: &str, expected: &[&str]| check(&format!("{settings}\n{LIMIT}"), expected);

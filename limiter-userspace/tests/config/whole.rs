@@ -106,6 +106,7 @@ overrides:
             exclude: vec![],
             block: vec![],
             never_ban: vec![],
+            nat64: vec![],
             standing: None,
             answers: None,
             dns_cookies: None,

@@ -128,6 +128,36 @@ fn ranges() -> Result<()> {
     Ok(())
 }
 
+/// IPv4 clients behind translators share a /64 and nothing else: none is banned for the others. One that
+/// is dropped enough is banned by itself.
+#[test]
+fn ipv4_clients_in_ipv6_are_no_range() -> Result<()> {
+    let config = format!("nat64: '2001:db8:64::/96'\n{CONFIG}");
+    let networks = [
+        ("64:ff9b::c000:20", 0),
+        ("2001:db8:64::c000:20", 1),
+        ("2001:0:c000:201::", 2),
+        // 6to4: one site.
+        ("2002:c000:201::", 3),
+    ];
+    let mut streams = Vec::new();
+    for (network, after) in networks {
+        for host in 1..=4 {
+            streams.push(stream(
+                &format!("{network}{host}"),
+                after * 3_000,
+                1_000,
+                30,
+            )?);
+        }
+    }
+    streams.push(stream("64:ff9b::c000:301", 12_000, 700, 100)?);
+    let found = bans(&summary(&replayed(&config, &streams, &["--json"])?)?)?;
+    let found: Vec<&str> = found.iter().map(|ban| ban.1.as_str()).collect();
+    assert_eq!(found, ["2002:c000:201::/64", "64:ff9b::c000:301"]);
+    Ok(())
+}
+
 #[test]
 fn what_would_be_banned() -> Result<()> {
     let observing = CONFIG.replace("range-after: 4", "mode: observe");

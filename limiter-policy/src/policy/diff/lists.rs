@@ -62,10 +62,11 @@ fn without(prefixes: &[IpNet], others: &[IpNet]) -> Vec<IpNet> {
 
 impl ListNamesDiff {
     /// Returns the difference; `None`: there is none.
-    pub(super) fn between(old: &[String], new: &[String]) -> Option<Self> {
+    pub(super) fn between<T: PartialEq + ToString>(old: &[T], new: &[T]) -> Option<Self> {
+        let texts = |all: &[T]| all.iter().map(ToString::to_string).collect();
         (old != new).then(|| Self {
-            old: old.to_vec(),
-            new: new.to_vec(),
+            old: texts(old),
+            new: texts(new),
         })
     }
 }

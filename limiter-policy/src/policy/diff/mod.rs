@@ -67,6 +67,8 @@ pub struct Diff {
     pub block: Option<ListNamesDiff>,
     /// Which lists' addresses are never banned; `None`: the same.
     pub never_ban: Option<ListNamesDiff>,
+    /// In which prefixes translators put IPv4 addresses; `None`: the same.
+    pub nat64: Option<ListNamesDiff>,
     /// How sources get their standing; `None`: the same.
     pub standing: Option<StandingDiff>,
     /// How many answers are sent; `None`: the same.
@@ -319,6 +321,7 @@ impl Diff {
             exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
             block: ListNamesDiff::between(&old.block, &new.block),
             never_ban: ListNamesDiff::between(&old.never_ban, &new.never_ban),
+            nat64: ListNamesDiff::between(&old.nat64, &new.nat64),
             standing: StandingDiff::between(old, new),
             answers: AnswersDiff::between(old, new),
             dns_cookies: DnsCookiesDiff::between(old, new),
@@ -344,6 +347,7 @@ impl Diff {
             exclude,
             block,
             never_ban,
+            nat64,
             standing,
             answers,
             dns_cookies,
@@ -363,6 +367,7 @@ impl Diff {
             && exclude.is_none()
             && block.is_none()
             && never_ban.is_none()
+            && nat64.is_none()
             && standing.is_none()
             && answers.is_none()
             && dns_cookies.is_none()

@@ -54,6 +54,7 @@ impl Display for Diff {
             ("exclude", &self.exclude),
             ("block", &self.block),
             ("never-ban", &self.never_ban),
+            ("nat64", &self.nat64),
         ] {
             if let Some(ListNamesDiff { old, new }) = names {
                 let names = format!("{field}: {} → {}", list_names(old), list_names(new));

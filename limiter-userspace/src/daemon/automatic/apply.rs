@@ -63,7 +63,7 @@ pub(super) fn apply(
 pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
     daemon.with_bans(|datapath, bans| {
         let policy = &datapath.manifest().policy;
-        if policy.never_ban.is_empty() {
+        if policy.never_ban.is_empty() && policy.nat64.is_empty() {
             return Ok(());
         }
         // Other nodes may have other policies.
@@ -74,7 +74,7 @@ pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
         if lifted > 0 {
             info!(
                 lifted,
-                "automatic bans that `never-ban` forbids were lifted (bans: {lifted})"
+                "automatic bans that `never-ban` or `nat64` forbids were lifted (bans: {lifted})"
             );
         }
         Ok(())

@@ -44,6 +44,7 @@ fn lists_and_their_uses() {
             policy.exclude = vec!["us".to_owned()];
             policy.limits[0].block = vec!["us".to_owned()];
             policy.never_ban = vec!["us".to_owned()];
+            policy.nat64 = vec!["2001:db8:64::/96".parse().unwrap()];
         },
         &[
             "changed  limit Web",
@@ -53,6 +54,7 @@ fn lists_and_their_uses() {
             "         prefixes  +2 −0",
             "changed  exclude: none → us",
             "changed  never-ban: none → us",
+            "changed  nat64: none → 2001:db8:64::/96",
         ],
     );
     let old = Policy {

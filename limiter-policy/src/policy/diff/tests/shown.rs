@@ -74,6 +74,7 @@ fn as_json() {
             "exclude": null,
             "block": {"old": [], "new": ["us"]},
             "never_ban": null,
+            "nat64": null,
             "standing": null,
             "answers": null,
             "dns_cookies": null,
