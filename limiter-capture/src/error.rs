@@ -16,8 +16,11 @@ pub enum CaptureError {
     /// It does not start like a capture.
     #[error("not a capture: neither pcap nor pcapng")]
     Foreign,
-    /// Its frames are not Ethernet.
-    #[error("the capture's link type is {0}: only Ethernet (1) can be replayed")]
+    /// Its frames are of a link that is not read.
+    #[error(
+        "the capture's link type is {0}: only Ethernet (1), cooked (113, 276) and raw IP (101, 228, \
+         229) can be read"
+    )]
     LinkType(u32),
     /// It ends in the middle of a structure.
     #[error("the capture is cut short: it ends at byte {0}, inside a {1}")]

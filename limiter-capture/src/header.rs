@@ -1,13 +1,13 @@
 //! What both formats say of a packet, and what a replay takes.
 
+use super::link::Link;
+
 /// The longest frame in bytes: libpcap's bound for Ethernet, and small enough to allocate.
 pub(super) const MAX_CAPTURED: u32 = 262_144;
-
-/// `LINKTYPE_ETHERNET` in libpcap's registry.
-pub(super) const ETHERNET: u32 = 1;
 
 /// The fields of a packet's header, apart from its bytes.
 pub(super) struct Header {
     pub(super) time_ns: i128,
     pub(super) original_length: u32,
+    pub(super) link: Link,
 }

@@ -1,4 +1,4 @@
-//! Reads pcap and pcapng captures of Ethernet as a stream.
+//! Reads pcap and pcapng captures of Ethernet, or of what becomes Ethernet, as a stream.
 //!
 //! Captures come from anywhere. Nothing here depends on a kernel, a policy or a machine, so the most
 //! that a hostile capture can do is end with an error.
@@ -26,6 +26,7 @@ mod error;
 mod frame;
 mod header;
 mod input;
+mod link;
 mod pcap;
 mod pcapng;
 
@@ -85,12 +86,15 @@ impl<R: Read> Capture<R> {
             Format::Pcap(pcap) => pcap.next(&mut self.input, &mut self.data)?,
             Format::Pcapng(pcapng) => pcapng.next(&mut self.input, &mut self.data)?,
         };
-        Ok(header.map(|header| Packet {
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let length = (header.link).make_ethernet(&mut self.data, header.original_length);
+        Ok(Some(Packet {
             time_ns: header.time_ns,
             frame: CapturedFrame {
                 data: &self.data,
-                // Some tools write 0 for a length they do not know.
-                length: self.data.len().max(header.original_length as usize),
+                length,
             },
         }))
     }
@@ -166,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn only_packets_of_ethernet_interfaces_can_be_replayed() {
+    fn packets_of_an_unknown_link_are_refused() {
         let mut other = INTERFACE;
-        other[8] = 113;
+        other[8] = 105;
         // An interface without packets does no harm.
         let bytes = [&SECTION[..], &INTERFACE, &other].concat();
         assert!(matches!(count(&bytes), (0, None)));
@@ -179,7 +183,7 @@ mod tests {
         let bytes = [&bytes[..], &packet].concat();
         assert!(matches!(
             count(&bytes),
-            (0, Some(CaptureError::LinkType(113)))
+            (0, Some(CaptureError::LinkType(105)))
         ));
         // A new section counts its interfaces anew.
         let bytes = [

@@ -5,8 +5,9 @@ use std::io::Read;
 use super::{
     CaptureError,
     byte_order::ByteOrder,
-    header::{ETHERNET, Header, MAX_CAPTURED},
+    header::{Header, MAX_CAPTURED},
     input::Input,
+    link::Link,
 };
 
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
@@ -20,6 +21,7 @@ const NS_PER_SECOND: i128 = 1_000_000_000;
 pub(super) struct Pcap {
     order: ByteOrder,
     ns_per_fraction: i128,
+    link: Link,
 }
 
 impl Pcap {
@@ -38,12 +40,11 @@ impl Pcap {
         let header: [u8; 20] = input.array("file header")?;
         // Version, time zone, accuracy and snapshot length are not needed.
         let [_, _, _, _, link_type] = order.words(&header);
-        if link_type & LINK_TYPE != ETHERNET {
-            return Err(CaptureError::LinkType(link_type & LINK_TYPE));
-        }
+        let link_type = link_type & LINK_TYPE;
         Ok(Self {
             order,
             ns_per_fraction,
+            link: Link::new(link_type).ok_or(CaptureError::LinkType(link_type))?,
         })
     }
 
@@ -64,6 +65,7 @@ impl Pcap {
             time_ns: i128::from(seconds) * NS_PER_SECOND
                 + i128::from(fraction) * self.ns_per_fraction,
             original_length,
+            link: self.link,
         }))
     }
 }

@@ -5,8 +5,9 @@ use std::io::Read;
 use super::{
     CaptureError,
     byte_order::ByteOrder,
-    header::{ETHERNET, Header, MAX_CAPTURED},
+    header::{Header, MAX_CAPTURED},
     input::Input,
+    link::Link,
 };
 
 /// The same in both byte orders.
@@ -227,7 +228,7 @@ impl Pcapng {
         } else {
             interface
         };
-        let interface = self.interface_of(input, interface)?;
+        let (interface, link) = self.interface_of(input, interface)?;
         let units = i128::from(time_high) << 32 | i128::from(time_low);
         let time_ns = interface.unit.ns(units) + interface.offset_ns;
         if captured > MAX_CAPTURED || captured > room {
@@ -238,6 +239,7 @@ impl Pcapng {
         let header = Header {
             time_ns,
             original_length,
+            link,
         };
         Ok((header, PACKET_HEADER + captured))
     }
@@ -254,7 +256,8 @@ impl Pcapng {
         };
         let original_length = self.order.u32(input.array("packet header")?);
         // The block has no captured length: it is the original one, cut to the snapshot length.
-        let snapshot_length = match self.interface_of(input, 0)?.snapshot_length {
+        let (interface, link) = self.interface_of(input, 0)?;
+        let snapshot_length = match interface.snapshot_length {
             0 => u32::MAX,
             length => length,
         };
@@ -266,6 +269,7 @@ impl Pcapng {
         let header = Header {
             time_ns: self.last_time_ns,
             original_length,
+            link,
         };
         Ok((header, 4 + captured))
     }
@@ -274,14 +278,14 @@ impl Pcapng {
         &self,
         input: &Input<R>,
         index: u32,
-    ) -> Result<&Interface, CaptureError> {
-        match self.interfaces.get(index as usize) {
-            None => Err(input.damaged("a packet is of an interface that was not described")),
-            Some(interface) if interface.link_type != ETHERNET => {
-                Err(CaptureError::LinkType(interface.link_type))
-            }
-            Some(interface) => Ok(interface),
-        }
+    ) -> Result<(&Interface, Link), CaptureError> {
+        let Some(interface) = self.interfaces.get(index as usize) else {
+            return Err(input.damaged("a packet is of an interface that was not described"));
+        };
+        // An interface of another type without packets does no harm.
+        let link = Link::new(interface.link_type);
+        let link = link.ok_or(CaptureError::LinkType(interface.link_type))?;
+        Ok((interface, link))
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Format {
     pub big_endian: bool,
     /// Whether times are in nanoseconds instead of microseconds.
     pub nanoseconds: bool,
-    /// 1 is Ethernet.
+    /// By libpcap's registry: 1 is Ethernet.
     pub link_type: u16,
 }
 

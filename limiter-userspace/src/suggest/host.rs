@@ -86,20 +86,19 @@ impl Host {
     ) -> Self {
         let mut ends: HashMap<Hardware, Seen> = HashMap::new();
         for (frame, facts) in frames {
-            let (Some(to), Some(from)) = addresses(&frame) else {
-                continue;
-            };
+            let (to, from) = addresses(&frame);
             let serves = facts.as_ref().map_or(0, asks);
-            let sender = ends.entry(from).or_default();
-            sender.frames += 1;
-            sender.serves -= serves;
-            sender.sources.extend(facts.map(|facts| facts.source));
-            if to == from || to[0] & GROUP != 0 {
-                continue;
+            if let Some(from) = from {
+                let sender = ends.entry(from).or_default();
+                sender.frames += 1;
+                sender.serves -= serves;
+                sender.sources.extend(facts.map(|facts| facts.source));
             }
-            let receiver = ends.entry(to).or_default();
-            receiver.frames += 1;
-            receiver.serves += serves;
+            if let Some(to) = to.filter(|to| Some(*to) != from && to[0] & GROUP == 0) {
+                let receiver = ends.entry(to).or_default();
+                receiver.frames += 1;
+                receiver.serves += serves;
+            }
         }
         let most = ends.values().map(|seen| seen.frames).max().unwrap_or(0);
         // Broadcasts of others have neither end.
@@ -122,9 +121,11 @@ impl Host {
     }
 }
 
-/// Returns the Ethernet addresses of the receiver and the sender.
+/// Returns the Ethernet addresses of the receiver and the sender; `None`: the frame does not tell. No
+/// card has the address 0, which captures of other links leave.
 fn addresses(frame: &CapturedFrame<'_>) -> (Option<Hardware>, Option<Hardware>) {
-    (frame.load(0), frame.load(6))
+    let known = |address: &Hardware| *address != Hardware::default();
+    (frame.load(0).filter(known), frame.load(6).filter(known))
 }
 
 /// Returns the IP address that a packet is sent to.
@@ -209,6 +210,17 @@ mod tests {
         assert_eq!(found(&both[..2]), Host::Hardware(HOST));
         assert_eq!(found(&both[..1]), Host::Hardware(HOST));
         assert_eq!(found(&both[1..2]), Host::Hardware(HOST));
+        // Captures of other links do not tell one end, or either.
+        let cooked = |data: &Vec<u8>, end: usize| {
+            let mut data = data.clone();
+            data[end..end + 6].fill(0);
+            data
+        };
+        let known: Vec<_> = (both.iter().zip([6, 0].iter().cycle()))
+            .map(|(data, end)| cooked(data, *end))
+            .collect();
+        assert_eq!(found(&known), Host::Hardware(HOST));
+        assert_eq!(found(&[cooked(&known[0], 0)]), Host::Unknown);
         assert_eq!(found(&[]), Host::Unknown);
         assert_eq!(found(&[vec![0; 5]]), Host::Unknown);
     }

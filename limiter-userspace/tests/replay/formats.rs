@@ -54,6 +54,36 @@ fn all_formats_are_read_alike() -> Result<()> {
     Ok(())
 }
 
+/// As `tcpdump -i any` writes them, or on a tunnel: they lack the Ethernet header, but are decided alike.
+#[test]
+fn captures_of_other_links_are_read_alike() -> Result<()> {
+    const ETHERNET: usize = 14;
+    const COOKED: [u8; 16] = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 9, 0, 0, 0x86, 0xdd];
+    const COOKED_2: [u8; 20] = [
+        0x86, 0xdd, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 9, 0, 0,
+    ];
+    let packets = packets()?;
+    let config = "limits: {BytesPerIPAddress: {burst: 2000, count: 1, period: 1h}}\n";
+    let expected = replay(config, &PCAP.write(&packets), false, &["--json"])?.stdout;
+    for (link_type, header) in [(101, &[][..]), (229, &[]), (113, &COOKED), (276, &COOKED_2)] {
+        let packets = packets.iter().map(|packet| {
+            let data = [header, &packet.data[ETHERNET..]].concat();
+            Packet::whole(packet.time_ns, data)
+        });
+        let packets: Vec<_> = packets.collect();
+        for container in [Container::Pcap, Container::Pcapng] {
+            let format = Format {
+                container,
+                link_type,
+                ..PCAP
+            };
+            let replayed = replay(config, &format.write(&packets), false, &["--json"])?;
+            assert_eq!(replayed.stdout, expected, "{format:?}: {}", replayed.stderr);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn compressed_captures_are_read_alike() -> Result<()> {
     let capture = PCAP.write(&packets()?);

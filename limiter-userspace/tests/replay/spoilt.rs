@@ -69,10 +69,11 @@ fn other_link_types_are_refused() -> Result<()> {
     let packets = [Packet::whole(0, frame(1)?)];
     for (format, read) in [(PCAP, None), (PCAPNG, Some(0))] {
         let format = Format {
-            link_type: 101,
+            link_type: 105,
             ..format
         };
-        let expected = "the capture's link type is 101: only Ethernet (1) can be replayed";
+        let expected = "the capture's link type is 105: only Ethernet (1), cooked (113, 276) and raw \
+                        IP (101, 228, 229) can be read";
         let (found, error) = fails(&format.write(&packets))?;
         assert_eq!(found, read);
         assert!(error.ends_with(expected), "{error}");
