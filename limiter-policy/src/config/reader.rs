@@ -118,14 +118,22 @@ impl<'n, 'p> Reader<'n, 'p> {
 
     /// Reads any scalar but null as text, as it is written.
     pub(super) fn text(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n str> {
-        let text = match node.value {
-            Value::Null => None,
-            _ => self.scalar(node),
-        };
-        if text.is_none() {
-            self.unexpected(node, expected);
+        let written = self.scalar(node);
+        match (&node.value, written) {
+            (Value::Null, Some(word)) if word.eq_ignore_ascii_case("null") => {
+                let message = format!(
+                    "expected {expected}, found '{word}', by which YAML means nothing: put it in \
+                     quotes"
+                );
+                self.error(node.at, message);
+                None
+            }
+            (Value::Null, _) | (_, None) => {
+                self.unexpected(node, expected);
+                None
+            }
+            (_, text) => text,
         }
-        text
     }
 
     /// Reads a whole number above 0, at most `i64::MAX` as in Boulder.

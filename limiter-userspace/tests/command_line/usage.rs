@@ -161,7 +161,7 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
     let told = [
         "…bad.yaml:2:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'? …",
         "…bad.yaml:3:30: invalid burst '100', …",
-        "…bad.yaml:3:42: invalid count '0', must be > 0",
+        "…bad.yaml:3:42: invalid count '0', must be > 0: to refuse everybody, use 'block'",
     ];
     assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
     let mut run = Command::new(BINARY);

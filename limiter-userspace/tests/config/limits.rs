@@ -33,7 +33,7 @@ fn names() {
              BytesPerIPv6Range, NewConnectionsPerIPAddress, NewConnectionsPerIPv6Range, \
              PacketsPerIPv4Range, BytesPerIPv4Range, NewConnectionsPerIPv4Range, \
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
-            "4:30: invalid burst '0', must be > 0",
+            "4:30: invalid burst '0', must be > 0: to refuse everybody, use 'block'",
             "4:55: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, scope, strategy, mode, prefix-length, \
              exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
         ],
@@ -43,6 +43,28 @@ fn names() {
         &[
             "3:1: duplicate 'mode', first at 2:1",
             "4:1: duplicate 'limits', first at 1:1",
+        ],
+    );
+}
+
+/// YAML's words for nothing are no texts, unless quoted.
+#[test]
+fn names_that_mean_nothing() {
+    let limits = |name: &str| {
+        let rate = "burst: 1, count: 1, period: 1s";
+        format!(
+            "limits:\n  PacketsPerIPAddress: {{{rate}}}\n  {name}: {{id: total, cost: packets, {rate}}}\n"
+        )
+    };
+    check(
+        &limits("Null"),
+        &["3:3: expected a name, found 'Null', by which YAML means nothing: put it in quotes"],
+    );
+    check(&limits("'Null'"), &[]);
+    check(
+        &format!("{LIMIT}lists: [{{name: null, cidr: 192.0.2.1}}]\n"),
+        &[
+            "2:16: expected a list's name, found 'null', by which YAML means nothing: put it in quotes",
         ],
     );
 }

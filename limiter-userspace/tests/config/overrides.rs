@@ -55,7 +55,7 @@ fn overrides_as_a_map() {
             "3:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'?",
             "4:3: invalid id '', expected an IPv4 or IPv6 address or prefix, such as '192.0.2.1' \
              or '2001:db8::/64'",
-            "5:41: invalid burst '0', must be > 0",
+            "5:41: invalid burst '0', must be > 0: to refuse everybody, use 'block'",
             "7:3: duplicate id '2001:DB8:0::1' of PacketsPerIPAddress, first at 6:3",
             "8:3: duplicate 'PacketsPerIPAddress:10.0.0.1', first at 5:3",
             "9:3: missing field 'burst'",
@@ -270,7 +270,8 @@ fn any_name_may_be_in_limits_that_cannot_be_read() {
         let yaml = format!("{limits}\n{overrides}");
         load(&[("limiter.yaml", yaml.as_bytes()), ("l.yml", b"Own: [\n")]).unwrap_err()
     };
-    let burst = "limiter.yaml:3:18: invalid burst '0', must be > 0";
+    let burst =
+        "limiter.yaml:3:18: invalid burst '0', must be > 0: to refuse everybody, use 'block'";
     assert_eq!(
         errors("limit: {}"),
         [

@@ -42,6 +42,27 @@ fn a_rate_in_one_text() {
     }
 }
 
+/// A burst of some frames would leave TCP half of the rate.
+#[test]
+fn rates_in_bits() {
+    let check = |content: &str, burst: u64, count: u64, period_ns: u64| {
+        let limits = limits(&format!("limits: {{BytesPerIPAddress: {{{content}}}}}"));
+        let found: Vec<_> = limits.iter().filter_map(|limit| limit.default).collect();
+        assert_eq!(found, [rate(burst, count, period_ns)], "{content}");
+    };
+    check("rate: 100Mbit/s", 6_250_000, 12_500_000, SECOND);
+    check("rate: 100 mbit per second", 6_250_000, 12_500_000, SECOND);
+    check("rate: 10Mbit/s, burst: 16k", 16_000, 1_250_000, SECOND);
+    check("rate: 6Gbit/minute", 6_250_000, 750_000_000, MINUTE);
+    check("rate: 12345bit/s", 1_514, 1_543, SECOND);
+    check(
+        "rate: 1Mbit/s, strategy: fixed-window",
+        125_000,
+        125_000,
+        SECOND,
+    );
+}
+
 #[test]
 fn texts_that_are_no_rates() {
     let expected = "expected a rate, such as '10/minute' or '100 per 2 hours'";
@@ -67,7 +88,16 @@ fn texts_that_are_no_rates() {
             7,
             "invalid rate '-1/second', must be > 0",
         ),
-        ("rate: 0/second", 7, "invalid rate '0/second', must be > 0"),
+        (
+            "rate: 0/second",
+            7,
+            "invalid rate '0/second', must be > 0: to refuse everybody, use 'block'",
+        ),
+        (
+            "rate: 100Mbit/s",
+            7,
+            "invalid rate '100Mbit/s', bits are for 'cost: bytes' alone",
+        ),
         (
             "rate: 1/0 hours",
             9,
@@ -158,13 +188,16 @@ fn a_text_says_all_of_it() {
     );
     check_rate(
         "burst: 0, rate: 1/second",
-        &[(8, "invalid burst '0', must be > 0")],
+        &[(
+            8,
+            "invalid burst '0', must be > 0: to refuse everybody, use 'block'",
+        )],
     );
     check_rate(
         "burst: 9, rate: 1/second; 10/minute",
         &[(
             1,
-            "'burst' is ambiguous beside 2 rates: leave it out, and each rate's count is its burst",
+            "'burst' is ambiguous beside 2 rates: leave it out, and each rate has its own",
         )],
     );
     check_rate(

@@ -24,7 +24,10 @@ fn rates() {
         (
             "burst: 0, count: -1, period: 0s",
             &[
-                (8, "invalid burst '0', must be > 0"),
+                (
+                    8,
+                    "invalid burst '0', must be > 0: to refuse everybody, use 'block'",
+                ),
                 (18, "invalid count '-1', must be > 0"),
                 (30, "invalid period '0s', must be > 0"),
             ],

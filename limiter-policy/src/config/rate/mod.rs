@@ -153,9 +153,9 @@ fn long<'n>(
         [name] => reader.error(owner, format!("missing field {name}")),
         names => reader.error(owner, format!("missing fields {}", names.join(", "))),
     }
-    let mut positive = |name| reader.positive(fields.get(name)?, name);
-    let burst = has_burst.then(|| positive(BURST)).flatten();
-    let count = positive(COUNT);
+    let mut tokens = |name| tokens(reader, fields.get(name)?, name);
+    let burst = has_burst.then(|| tokens(BURST)).flatten();
+    let count = tokens(COUNT);
     let period_ns = fields.get(PERIOD).and_then(|node| period(reader, node));
     let wrong = bounds::wrong_parts(context, burst, count, period_ns);
     note_wrong(reader, fields, &wrong, None);
@@ -205,11 +205,10 @@ fn short<'n>(
         .filter(|_| context.strategy.is_some_and(Strategy::has_burst));
     let burst = match given {
         None => None,
-        Some((_, node)) if rates.len() == 1 => Some(reader.positive(node, BURST)?),
+        Some((_, node)) if rates.len() == 1 => Some(tokens(reader, node, BURST)?),
         Some((name, _)) => {
             let message = format!(
-                "'{BURST}' is ambiguous beside {} rates: leave it out, and each rate's count is \
-                 its {BURST}",
+                "'{BURST}' is ambiguous beside {} rates: leave it out, and each rate has its own",
                 rates.len()
             );
             reader.error(name.at, message);
@@ -219,19 +218,54 @@ fn short<'n>(
     let mut all_fit = true;
     let mut found = Vec::with_capacity(rates.len());
     for written in rates {
+        let position = reader.within(node, written.offset);
+        if written.in_bits && context.cost.is_some_and(|cost| cost != Cost::Bytes) {
+            let message = format!(
+                "invalid {RATE} '{}', bits are for 'cost: bytes' alone",
+                written.text
+            );
+            reader.error(position, message);
+            all_fit = false;
+            continue;
+        }
+        let of_its_own = match context.strategy {
+            Some(strategy) if written.in_bits && strategy.has_burst() => half_a_second(&written),
+            _ => written.count,
+        };
         let rate = Rate {
-            burst: burst.unwrap_or(written.count),
+            burst: burst.unwrap_or(of_its_own),
             count: written.count,
             period_ns: written.period_ns,
         };
         let (burst, count, period) = (Some(rate.burst), Some(rate.count), Some(rate.period_ns));
         let wrong = bounds::wrong_parts(context, burst, count, period);
         all_fit &= wrong.is_empty();
-        let position = reader.within(node, written.offset);
         note_wrong(reader, fields, &wrong, Some((written.text, position)));
         found.push(rate);
     }
     all_fit.then_some(found)
+}
+
+/// Returns the burst of a rate in bits: what comes in half a second, and at least the longest frame.
+/// TCP sends a window at once, so with a burst of some frames it gets half of the rate.
+fn half_a_second(rate: &text::Written<'_>) -> u64 {
+    const HALF_A_SECOND_NS: u128 = 500_000_000;
+    let period_ns = u128::from(rate.period_ns.max(1));
+    let bytes = u128::from(rate.count) * HALF_A_SECOND_NS / period_ns;
+    u64::try_from(bytes).unwrap_or(u64::MAX).max(LARGEST_FRAME)
+}
+
+/// Reads a number of tokens.
+fn tokens<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, name: &str) -> Option<u64> {
+    if matches!(node.value, Value::Unsigned(0)) {
+        let written = reader.scalar(node).unwrap_or_default();
+        reader.error(
+            node.at,
+            format!("invalid {name} '{written}', {}", text::ZERO),
+        );
+        return None;
+    }
+    reader.positive(node, name)
 }
 
 /// Notes the wrong parts of a rate: at the part's own field if it has one, otherwise at the rate's

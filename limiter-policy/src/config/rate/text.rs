@@ -1,6 +1,6 @@
 //! Rates as a text, in the notation of the Python library `limits`: `10/minute`, `100 per 2 hours`,
 //! or several: `2/second; 10/minute`; with the short units of durations, and `k`, `M` and `G`, too:
-//! `10k/s`.
+//! `10k/s`. For bytes also in bits: `100Mbit/s`.
 
 use super::super::{multiple, nearest};
 use crate::{policy::Rate, text};
@@ -36,6 +36,17 @@ const DAY_NS: u64 = 86_400 * SECOND_NS;
 /// The separators between two rates.
 const SEPARATORS: [char; 3] = [',', ';', '|'];
 
+/// Units of bits, as networks count: a thousand is 1000.
+const BITS: [(&str, u64); 4] = [
+    ("bit", 1),
+    ("kbit", 1_000),
+    ("Mbit", 1_000_000),
+    ("Gbit", 1_000_000_000),
+];
+
+/// Why a count is not 0.
+pub(super) const ZERO: &str = "must be > 0: to refuse everybody, use 'block'";
+
 /// The largest count, as in Boulder.
 const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 
@@ -46,8 +57,10 @@ pub(super) struct Written<'t> {
     pub(super) text: &'t str,
     /// The offset in the whole text, in bytes, where it begins.
     pub(super) offset: usize,
-    /// How many tokens.
+    /// How many tokens; bytes if it is in bits.
     pub(super) count: u64,
+    /// Whether it is written in bits.
+    pub(super) in_bits: bool,
     /// In how many nanoseconds; `u64::MAX` means that many or more.
     pub(super) period_ns: u64,
 }
@@ -85,10 +98,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
                 scanner.rate()
             };
             match rate {
-                Ok((count, period_ns)) => Ok(Written {
+                Ok((count, in_bits, period_ns)) => Ok(Written {
                     text: part,
                     offset,
                     count,
+                    in_bits,
                     period_ns,
                 }),
                 Err((offset, why)) => Err(InvalidRate {
@@ -134,9 +148,9 @@ struct Scanner<'t> {
 type Wrong = (usize, String);
 
 impl<'t> Scanner<'t> {
-    /// Reads the rate's count and period.
-    fn rate(&mut self) -> Result<(u64, u64), Wrong> {
-        let count = self.count()?;
+    /// Reads the rate's count, whether it is in bits, and its period.
+    fn rate(&mut self) -> Result<(u64, bool, u64), Wrong> {
+        let (count, in_bits) = self.count()?;
         self.blanks();
         if !self.take("/") && !self.take("per") {
             return self.wrong("expected '/' or 'per' after the number, as in '10/minute'");
@@ -149,19 +163,44 @@ impl<'t> Scanner<'t> {
         if !self.rest.is_empty() {
             return self.wrong("expected ',', ';' or '|' before another rate");
         }
-        Ok((count, multiple.saturating_mul(unit_ns)))
+        Ok((count, in_bits, multiple.saturating_mul(unit_ns)))
     }
 
-    fn count(&mut self) -> Result<u64, Wrong> {
+    /// Reads a count, and whether it is in bits. It is in bytes then, rounded down.
+    fn count(&mut self) -> Result<(u64, bool), Wrong> {
         let (at, number) = (self.offset, self.number());
         if number.is_empty() {
             return self.wrong("expected a rate, such as '10/minute' or '100 per 2 hours'");
         }
-        let number = digits(number).map_err(|why| (at, why))?;
-        match number.saturating_mul(self.multiple_of()) {
-            count if count > MAX_COUNT => Err((at, format!("must be at most {MAX_COUNT}"))),
-            count => Ok(count),
+        if number.bytes().all(|byte| byte == b'0') {
+            return Err((at, ZERO.to_owned()));
         }
+        let number = digits(number).map_err(|why| (at, why))?;
+        let bits = self.bits();
+        let count = match bits {
+            Some(bits) => {
+                let bytes = u128::from(number) * u128::from(bits) / 8;
+                u64::try_from(bytes).unwrap_or(u64::MAX)
+            }
+            None => number.saturating_mul(self.multiple_of()),
+        };
+        match count {
+            0 => Err((at, "must be at least 8bit: a byte".to_owned())),
+            count if count > MAX_COUNT => Err((at, format!("must be at most {MAX_COUNT}"))),
+            count => Ok((count, bits.is_some())),
+        }
+    }
+
+    /// Takes a unit of bits, if it comes next, and returns how many it is.
+    fn bits(&mut self) -> Option<u64> {
+        let word = self.rest.trim_start();
+        let end = word.find(|character: char| !character.is_alphabetic());
+        let (word, rest) = word.split_at(end.unwrap_or(word.len()));
+        let mut units = BITS.iter();
+        let (_, bits) = units.find(|(name, _)| name.eq_ignore_ascii_case(word))?;
+        self.offset += self.rest.len() - rest.len();
+        self.rest = rest;
+        Some(*bits)
     }
 
     /// Takes a letter that multiplies the number before it, and returns by what it does.

@@ -85,7 +85,8 @@ fn what_the_library_refuses() {
         "must be a whole number, such as 250 or 10k",
     );
     check_error("-1/second", 0, "-1/second", "must be > 0");
-    check_error("1/day; 0/second", 7, "0/second", "must be > 0");
+    check_error("1/day; 0/second", 7, "0/second", ZERO);
+    check_error("7bit/s", 0, "7bit/s", "must be at least 8bit: a byte");
     check_error(
         "1/0 seconds",
         2,
