@@ -171,22 +171,22 @@ fn an_interface_goes_by_its_other_names() -> Result<()> {
         OTHER,
     ];
     pair.server.ip(&named)?;
-    let program = Path::new(PROGRAM);
-    let limiter = Limiter::start(program, &pair.server, FIVE_EACH, &["-i", OTHER])?;
+    let configuration = format!("interfaces: {OTHER}\n{FIVE_EACH}");
+    let limiter = Limiter::start(Path::new(PROGRAM), &pair.server, &configuration, &[])?;
     let interfaces = &limiter.status()?["interfaces"];
     assert_eq!(interfaces[0]["name"], OTHER, "{interfaces}");
     assert_eq!(interfaces[0]["attached"], true, "{interfaces}");
     limiter.configure(&format!(
         "interfaces: [{OTHER}, {SERVER_INTERFACE}]\n{FIVE_EACH}"
     ))?;
-    let mut twice = pair.server.command(PROGRAM);
-    twice.args(["run", "-c"]).arg(limiter.configuration());
-    let refused = twice.output()?;
+    let refused = limiter.command(&["reload"]).output()?;
     let told = String::from_utf8(refused.stderr)?;
     assert!(
         !refused.status.success() && told.contains("one interface"),
         "{told}"
     );
+    limiter.configure(&configuration)?;
+    limiter.show(&["reload"])?;
     // It stays the one that is meant, whatever else changes.
     pair.server
         .ip(&["link", "set", SERVER_INTERFACE, "mtu", "1400"])?;
