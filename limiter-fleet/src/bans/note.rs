@@ -17,7 +17,7 @@ const LONGEST_MS: u64 = 100 * 365 * 24 * 3_600_000;
 const MOST_REASON: usize = 88;
 
 /// The most characters of an origin's name.
-const MOST_ORIGIN: usize = 16;
+const MOST_ORIGIN: usize = 64;
 
 /// The most bytes of a limit's name that goes from node to node.
 const MOST_LIMIT: usize = 128;
@@ -252,8 +252,9 @@ mod tests {
         check(Ok(()), |_| {});
         check(Err(WrongNote::Origin), |note| note.id.origin = "Ops".into());
         check(Err(WrongNote::Origin), |note| {
-            note.id.origin = "x".repeat(17).into();
+            note.id.origin = "x".repeat(65).into();
         });
+        check(Ok(()), |note| note.id.origin = "x".repeat(64).into());
         check(Err(WrongNote::Origin), |note| {
             note.id.origin = "automatic".into();
         });

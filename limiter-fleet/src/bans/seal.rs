@@ -120,7 +120,7 @@ mod tests {
                 prefix: "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff/128"
                     .parse()
                     .unwrap(),
-                origin: "o".repeat(16).into(),
+                origin: "o".repeat(64).into(),
             },
             stamp: Stamp {
                 ms: u64::MAX,

@@ -6,11 +6,11 @@ use limiter_common::ban::{Ban, BanText};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The most characters of a name.
-const MOST: usize = 16;
+/// The most characters of a name. A ban keeps it beside the reason, which has the rest of the room.
+const MOST: usize = 64;
 
-/// Who made a ban: a limit (`automatic`), the `operator`, or a program or person by a name such as
-/// `fail2ban`.
+/// Who made a ban: a limit (`automatic`), the `operator`, or a program, a jail of fail2ban's or a
+/// person by its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Origin(Cow<'static, str>);
@@ -35,9 +35,6 @@ impl Origin {
 
     /// CrowdSec, whose decisions come in its JSON.
     pub const CROWDSEC: Self = Self(Cow::Borrowed("crowdsec"));
-
-    /// fail2ban, by its action.
-    pub const FAIL2BAN: Self = Self(Cow::Borrowed("fail2ban"));
 
     /// Returns the origin of a ban.
     #[must_use]
@@ -98,7 +95,10 @@ impl Default for Origin {
 impl TryFrom<String> for Origin {
     type Error = InvalidOrigin;
 
-    fn try_from(name: String) -> Result<Self, InvalidOrigin> {
+    /// Capitals become small letters: fail2ban hands over the names of its jails, some of which have
+    /// them, and two names that differ only so would look like one.
+    fn try_from(mut name: String) -> Result<Self, InvalidOrigin> {
+        name.make_ascii_lowercase();
         let length = name.chars().count();
         if !(1..=MOST).contains(&length) {
             return Err(InvalidOrigin::Length(length));
@@ -139,21 +139,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_and_plain() {
+    fn names_are_plain_and_have_at_most_64_characters() {
         for name in [
             "operator",
             "automatic",
-            "fail2ban",
+            "sshd",
             "9",
             "a-b_c.d",
-            "sixteen-letters-",
+            &"x".repeat(64),
         ] {
             assert_eq!(name.parse::<Origin>().unwrap().as_str(), name);
         }
+        let capitals = "WordPress".parse::<Origin>().unwrap();
+        assert_eq!(capitals.as_str(), "wordpress");
         for (name, expected) in [
             ("", InvalidOrigin::Length(0)),
-            ("seventeen-letters", InvalidOrigin::Length(17)),
-            ("Fail2ban", InvalidOrigin::Characters),
+            (&"x".repeat(65), InvalidOrigin::Length(65)),
             ("-x", InvalidOrigin::Characters),
             ("two words", InvalidOrigin::Characters),
             ("é", InvalidOrigin::Characters),
@@ -172,11 +173,12 @@ mod tests {
             limit,
             text: origin.text("why"),
         };
-        let named = "night-shift".parse::<Origin>().unwrap();
+        let named = |name: &str| name.parse::<Origin>().unwrap();
         let all = [
             (Origin::OPERATOR, Ban::BY_HAND),
-            (Origin::FAIL2BAN, Ban::BY_HAND),
-            (named, Ban::BY_HAND),
+            (Origin::CROWDSEC, Ban::BY_HAND),
+            (named("night-shift"), Ban::BY_HAND),
+            (named(&"x".repeat(MOST)), Ban::BY_HAND),
             (Origin::AUTOMATIC, 7),
         ];
         for (origin, limit) in &all {

@@ -30,7 +30,7 @@ pub(in crate::cli) struct BansArgs {
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
     prefix: Option<IpNet>,
 
-    /// Only the bans of this origin, such as fail2ban, automatic or operator
+    /// Only the bans of this origin, such as sshd (a jail of fail2ban's), automatic or operator
     #[arg(long, value_name = "NAME")]
     origin: Option<Origin>,
 

@@ -24,8 +24,8 @@ pub(in crate::cli) struct Terms {
     #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
     pub(in crate::cli) reason: BanReason,
 
-    /// Who bans, such as fail2ban, and alone has these bans replaced or, in a stream, lifted;
-    /// without it, the operator, and crowdsec for its decisions
+    /// Who bans, such as sshd (a jail of fail2ban's), and alone has these bans replaced or, in a
+    /// stream, lifted; without it, the operator, and crowdsec for its decisions
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) origin: Option<Origin>,
 }

@@ -35,8 +35,8 @@ pub(in crate::cli) struct UnbanArgs {
     #[arg(long)]
     all: bool,
 
-    /// Lift only the bans of this origin, such as fail2ban, automatic or operator; without it,
-    /// everybody's
+    /// Lift only the bans of this origin, such as sshd (a jail of fail2ban's), automatic or operator;
+    /// without it, everybody's
     #[arg(long, value_name = "NAME")]
     origin: Option<Origin>,
 

@@ -10,9 +10,7 @@ pub enum Maker {
     Operator,
     /// CrowdSec.
     CrowdSec,
-    /// fail2ban.
-    Fail2ban,
-    /// Somebody by another name.
+    /// Another name, such as that of one of fail2ban's jails.
     Other,
     /// The limit of this interned id.
     Limit(u16),
@@ -20,10 +18,10 @@ pub enum Maker {
 
 impl Maker {
     /// All but limits.
-    pub const BY_HAND: [Self; 4] = [Self::Operator, Self::CrowdSec, Self::Fail2ban, Self::Other];
+    pub const BY_HAND: [Self; 3] = [Self::Operator, Self::CrowdSec, Self::Other];
 
     /// All names.
-    pub const NAMES: [&str; 5] = ["operator", "crowdsec", "fail2ban", "other", "automatic"];
+    pub const NAMES: [&str; 4] = ["operator", "crowdsec", "other", "automatic"];
 
     /// Returns who made a ban.
     pub(super) fn of(ban: &Ban) -> Self {
@@ -48,7 +46,6 @@ impl Maker {
         match self {
             Self::Operator => "operator",
             Self::CrowdSec => "crowdsec",
-            Self::Fail2ban => "fail2ban",
             Self::Other => "other",
             Self::Limit(_) => "automatic",
         }
@@ -76,8 +73,7 @@ mod tests {
         for (origin, limit, expected) in [
             ("operator", Ban::BY_HAND, Maker::Operator),
             ("crowdsec", Ban::BY_HAND, Maker::CrowdSec),
-            ("fail2ban", Ban::BY_HAND, Maker::Fail2ban),
-            ("night-shift", Ban::BY_HAND, Maker::Other),
+            ("sshd", Ban::BY_HAND, Maker::Other),
             ("other", Ban::BY_HAND, Maker::Other),
             ("automatic", 7, Maker::Limit(7)),
         ] {

@@ -202,7 +202,7 @@ fn metrics_tell_how_many() -> Result<()> {
     for line in [
         "limiter_bans{family=\"ipv4\",origin=\"operator\"} 1",
         "limiter_bans{family=\"ipv6\",origin=\"operator\"} 0",
-        "limiter_bans{family=\"ipv4\",origin=\"fail2ban\"} 0",
+        "limiter_bans{family=\"ipv4\",origin=\"other\"} 0",
         "limiter_bans_capacity 524288",
         "limiter_bans_made_total{limit=\"\",origin=\"operator\"} 4",
         "limiter_bans_lifted_total{limit=\"\",origin=\"operator\"} 1",
@@ -230,12 +230,12 @@ fn wrong_usage() -> Result<()> {
             "one line of text",
         ),
         (
-            &["ban", "192.0.2.1", "--origin", "Fail2ban"],
+            &["ban", "192.0.2.1", "--origin", "night shift"],
             "an origin has only a-z, 0-9, '-', '_' and '.'",
         ),
         (
             &["unban", "192.0.2.1", "--origin", ""],
-            "1 to 16 characters",
+            "1 to 64 characters",
         ),
         (&["unban", "--origin", "fail2ban"], "<ADDRESS|PREFIX|--all>"),
         (&["unban"], "<ADDRESS|PREFIX|--all>"),

@@ -88,6 +88,17 @@ pub(super) fn fonts() -> String {
     format!("<fontconfig>{}</fontconfig>", places.collect::<String>())
 }
 
+/// Returns the path of a package's configuration.
+pub(super) fn etc(name: &str) -> Result<PathBuf> {
+    let mut places = [PathBuf::from("/etc")]
+        .into_iter()
+        .chain(unpacked(&["etc"]));
+    let found = places.find(|place| place.join(name).is_dir());
+    let place =
+        found.with_context(|| format!("/etc/{name} is missing: run `cargo xtask setup`"))?;
+    Ok(place.join(name))
+}
+
 /// Returns a program's path.
 pub(super) fn find(name: &str) -> Result<PathBuf> {
     let paths = env::var_os("PATH").unwrap_or_default();

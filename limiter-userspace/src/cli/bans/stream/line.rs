@@ -68,7 +68,7 @@ mod tests {
         Terms {
             length: BanLength { ns: Some(60) },
             reason: BanReason::try_from("the stream's".to_owned()).unwrap(),
-            origin: Some(Origin::FAIL2BAN),
+            origin: Some(Origin::CROWDSEC),
         }
     }
 
@@ -79,13 +79,13 @@ mod tests {
                 prefix: prefix.parse().unwrap(),
                 for_ns,
                 reason: BanReason::try_from(reason.to_owned()).unwrap(),
-                origin: Origin::FAIL2BAN,
+                origin: Origin::CROWDSEC,
             }))
         };
         let unban = |prefix: &str| {
             Ok(BanChange::Unban(UnbanRequest {
                 prefix: prefix.parse().unwrap(),
-                origin: Some(Origin::FAIL2BAN),
+                origin: Some(Origin::CROWDSEC),
             }))
         };
         let error = |text: &str| Err(text.to_owned());

@@ -308,16 +308,10 @@ fn bans_are_counted_by_who_made_them() {
     assert_eq!(counts.done(Maker::Operator), by_hand);
     assert_eq!(counts.done(Maker::Limit(7)), by_limit);
     assert_eq!(counts.done(Maker::Limit(8)), BansDone::default());
-    assert_eq!(counts.done(Maker::Fail2ban).made, 1);
     let others = counts.done(Maker::Other);
-    assert_eq!((others.made, others.ended), (1, 1));
+    assert_eq!((others.made, others.ended), (2, 1));
     assert_eq!(store.holding(), [2, 0]);
-    for (name, held) in [
-        ("automatic", 1),
-        ("fail2ban", 1),
-        ("operator", 0),
-        ("other", 0),
-    ] {
+    for (name, held) in [("automatic", 1), ("operator", 0), ("other", 1)] {
         assert_eq!(counts.holding(name), [held, 0], "{name}");
     }
 }

@@ -1,143 +1,322 @@
 //! fail2ban, with `dist/fail2ban/limiter.conf`.
 
 use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
     fs::{self, File},
     io::Write as _,
-    path::Path,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
-    time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
 use jiff::Timestamp;
+use serde_json::Value;
 use testbed::{Limiter, Pair};
 
 use super::{
-    BOTH, ONE, PACE, PATIENCE, Process, assert_both_ban, assert_operator_lifts_all, dist,
-    is_banned, start, wait_for_bans,
+    BOTH, ONE, Process, assert_both_ban, assert_operator_lifts_all, bans, dist, is_banned, start,
+    wait_for_bans,
 };
 use crate::{
     pair,
     peers::{binary, program, succeed},
+    wait,
 };
 
-/// Writes a configuration with one jail, which bans after one failure for ten minutes.
-fn configure(directory: &Path) -> Result<()> {
-    let place = directory.display();
-    for part in ["action.d", "filter.d"] {
-        fs::create_dir(directory.join(part))?;
+/// fail2ban with its stock configuration, the packaged action, and a log for each jail.
+struct Fail2ban<'t> {
+    pair: &'t Pair,
+    directory: tempfile::TempDir,
+    /// It ends before the directory.
+    server: Option<Process>,
+}
+
+impl Drop for Fail2ban<'_> {
+    fn drop(&mut self) {
+        self.server = None;
     }
-    fs::write(
-        directory.join("fail2ban.conf"),
-        format!(
-            "[Definition]
-loglevel = INFO
+}
+
+impl<'t> Fail2ban<'t> {
+    /// Starts jails with these names, options and kinds of origin, and waits until they run.
+    fn start(
+        pair: &'t Pair,
+        limiter: &Limiter,
+        jails: &[&str],
+        options: &str,
+        origin: &str,
+    ) -> Result<Self> {
+        let fail2ban = Self {
+            pair,
+            directory: tempfile::tempdir()?,
+            server: None,
+        };
+        fail2ban.configure(jails, options, origin)?;
+        fail2ban.run(limiter, jails)
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn configure(&self, jails: &[&str], options: &str, origin: &str) -> Result<()> {
+        let place = self.path().display();
+        let stock = program::etc("fail2ban")?;
+        succeed(Command::new("cp").arg("-rT").arg(stock).arg(self.path()))?;
+        let action = self.path().join("action.d/limiter.conf");
+        fs::copy(dist("fail2ban/limiter.conf"), action)?;
+        // Notes what fail2ban calls.
+        let program = self.path().join("limiter");
+        let calls = self.path().join("calls");
+        let binary = binary().display();
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" >>{}\nexec {binary} \"$@\"\n",
+            calls.display()
+        );
+        File::create(calls)?;
+        fs::write(&program, script)?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+        let filter = "[Definition]\nfailregex = ^ failure of <HOST>$\n";
+        let program = program.display();
+        for (file, content) in [
+            ("filter.d/test.conf", filter.to_owned()),
+            (
+                "action.d/limiter.local",
+                format!("[Init]\nlimiter = {program}\n{origin}\n"),
+            ),
+            (
+                "fail2ban.local",
+                format!(
+                    "[Definition]
 logtarget = {place}/fail2ban.log
-syslogsocket = auto
 socket = {place}/socket
 pidfile = {place}/pid
-dbfile = None
-dbmaxmatches = 10
-dbpurgeage = 1d
-allowipv6 = auto
+dbfile = {place}/database
 "
-        ),
-    )?;
-    fs::write(
-        directory.join("jail.conf"),
-        format!(
-            "[of-the-test]
+                ),
+            ),
+        ] {
+            fs::write(self.path().join(file), content)?;
+        }
+        // Debian's, which would start another jail.
+        fs::remove_dir_all(self.path().join("jail.d"))?;
+        let mut local = "[DEFAULT]\nbanaction = limiter\nbanaction_allports = limiter\n".to_owned();
+        for jail in jails {
+            File::create(self.log(jail))?;
+            let own = match *jail {
+                // Its section in the stock configuration names an action.
+                "xinetd-fail" => "banaction = limiter\n",
+                _ => "",
+            };
+            write!(
+                local,
+                "[{jail}]
 enabled = true
 backend = polling
 filter = test
-logpath = {place}/log
+logpath = {}
 maxretry = 1
 findtime = 600
-bantime = 600
 usedns = no
-action = limiter[limiter={}]
+ignorecommand =
+{own}{options}
 ",
-            binary().display()
-        ),
-    )?;
-    let filter = "[Definition]\nfailregex = ^ failure of <HOST>$\n";
-    fs::write(directory.join("filter.d/test.conf"), filter)?;
-    let action = directory.join("action.d/limiter.conf");
-    fs::copy(dist("fail2ban/limiter.conf"), action)?;
-    File::create(directory.join("log"))?;
-    Ok(())
-}
-
-/// Returns a command that runs one of fail2ban's programs.
-fn fail2ban(pair: &Pair, directory: &Path, name: &str) -> Result<Command> {
-    let mut command = program::python(&pair.server, name)?;
-    command.arg("-c").arg(directory);
-    command.arg("-s").arg(directory.join("socket"));
-    command.arg("-p").arg(directory.join("pid"));
-    Ok(command)
-}
-
-/// Starts it, and waits until its jail runs.
-fn run(pair: &Pair, directory: &Path, limiter: &Limiter) -> Result<Process> {
-    let mut server = fail2ban(pair, directory, "fail2ban-server")?;
-    let output = File::create(directory.join("output"))?;
-    server.args(["-f", "start"]).stdin(Stdio::null());
-    server.stdout(output.try_clone()?).stderr(output);
-    server.env("LIMITER_SOCKET", limiter.socket());
-    let mut server = Process(server.spawn().context("cannot run fail2ban-server")?);
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let mut client = fail2ban(pair, directory, "fail2ban-client")?;
-        let answer = client.args(["status", "of-the-test"]).output()?;
-        if answer.status.success() {
-            return Ok(server);
+                self.log(jail).display()
+            )?;
         }
-        let ended = server.0.try_wait()?;
-        if ended.is_some() || Instant::now() > deadline {
-            let output = fs::read_to_string(directory.join("output"))?;
-            bail!("fail2ban does not run ({ended:?}): {answer:?}\n{output}");
+        fs::write(self.path().join("jail.local"), local)?;
+        Ok(())
+    }
+
+    fn log(&self, jail: &str) -> PathBuf {
+        self.path().join(format!("log-of-{jail}"))
+    }
+
+    /// Returns a command that runs one of its programs.
+    fn command(&self, name: &str) -> Result<Command> {
+        let mut command = program::python(&self.pair.server, name)?;
+        command.arg("-c").arg(self.path());
+        command.arg("-s").arg(self.path().join("socket"));
+        command.arg("-p").arg(self.path().join("pid"));
+        Ok(command)
+    }
+
+    fn run(mut self, limiter: &Limiter, jails: &[&str]) -> Result<Self> {
+        let mut server = self.command("fail2ban-server")?;
+        let output = File::create(self.path().join("output"))?;
+        server.args(["-f", "start"]).stdin(Stdio::null());
+        server.stdout(output.try_clone()?).stderr(output);
+        server.env("LIMITER_SOCKET", limiter.socket());
+        let mut server = Process(server.spawn().context("cannot run fail2ban-server")?);
+        wait(|| {
+            let said = self.said()?;
+            if let Some(ended) = server.0.try_wait()? {
+                let output = fs::read_to_string(self.path().join("output"))?;
+                bail!("fail2ban has ended ({ended}): {output}\n{said}");
+            }
+            Ok(said.matches("started").count() >= jails.len())
+        })?;
+        self.server = Some(server);
+        Ok(self)
+    }
+
+    /// Returns what it logged.
+    fn said(&self) -> Result<String> {
+        let log = self.path().join("fail2ban.log");
+        if log.exists() {
+            Ok(fs::read_to_string(log)?)
+        } else {
+            Ok(String::new())
         }
-        thread::sleep(PACE);
+    }
+
+    /// Returns its calls of a subcommand of the limiter.
+    fn calls(&self, subcommand: &str) -> Result<Vec<String>> {
+        let calls = fs::read_to_string(self.path().join("calls"))?;
+        let calls = calls
+            .lines()
+            .filter(|call| call.starts_with(&format!("{subcommand} ")));
+        Ok(calls.map(ToOwned::to_owned).collect())
+    }
+
+    /// Has a jail see a failure of each address.
+    fn fail(&self, jail: &str, addresses: &[&str]) -> Result<()> {
+        let mut log = File::options().append(true).open(self.log(jail))?;
+        for address in addresses {
+            let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+            writeln!(log, "{now} failure of {address}")?;
+        }
+        Ok(())
+    }
+
+    fn unban(&self, jail: &str, address: &str) -> Result<()> {
+        let mut client = self.command("fail2ban-client")?;
+        succeed(client.args(["set", jail, "unbanip", address])).map(drop)
+    }
+
+    /// Stops it as its service does.
+    fn stop(&self) -> Result<()> {
+        succeed(self.command("fail2ban-client")?.arg("stop")).map(drop)
     }
 }
 
+/// The short ban of one jail ends or is lifted, and the long one of another holds.
 #[test]
 fn fail2ban_lifts_its_own_bans() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair)?;
-    let directory = tempfile::tempdir()?;
-    let place = directory.path();
-    configure(place)?;
-    let _server = run(&pair, place, &limiter)?;
+    let jails = ["sshd", "recidive"];
+    let fail2ban = Fail2ban::start(&pair, &limiter, &jails, "bantime = 600", "")?;
     limiter.show(&["ban", BOTH, "--for", "1h"])?;
 
-    let mut log = File::options().append(true).open(place.join("log"))?;
-    for address in [BOTH, ONE] {
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
-        writeln!(log, "{now} failure of {address}")?;
-    }
-    wait_for_bans(&limiter, "fail2ban", &[BOTH, ONE])?;
-    assert_both_ban(&limiter, "fail2ban")?;
+    fail2ban.fail("sshd", &[BOTH, ONE])?;
+    wait_for_bans(&limiter, "sshd", &[BOTH, ONE])?;
+    assert_both_ban(&limiter, "sshd")?;
     let shown = limiter.show(&["bans", ONE])?;
-    ensure!(shown.contains("of-the-test"), "{shown}");
+    ensure!(shown.contains("fail2ban, failures: 1"), "{shown}");
+    fail2ban.fail("recidive", &[ONE])?;
+    wait_for_bans(&limiter, "recidive", &[ONE])?;
     ensure!(is_banned(&pair, &limiter, ONE)?);
 
-    let unban = |address: &str| {
-        let mut client = fail2ban(&pair, place, "fail2ban-client")?;
-        succeed(client.args(["set", "of-the-test", "unbanip", address]))
-    };
-    unban(BOTH)?;
-    wait_for_bans(&limiter, "fail2ban", &[ONE])?;
+    fail2ban.unban("sshd", BOTH)?;
+    wait_for_bans(&limiter, "sshd", &[ONE])?;
     ensure!(is_banned(&pair, &limiter, BOTH)?);
-    unban(ONE)?;
-    wait_for_bans(&limiter, "fail2ban", &[])?;
+    fail2ban.unban("sshd", ONE)?;
+    wait_for_bans(&limiter, "sshd", &[])?;
+    ensure!(is_banned(&pair, &limiter, ONE)?);
+    fail2ban.unban("recidive", ONE)?;
+    wait_for_bans(&limiter, "recidive", &[])?;
     ensure!(!is_banned(&pair, &limiter, ONE)?);
 
-    writeln!(log, "{:.0} failure of {BOTH}", Timestamp::now())?;
-    wait_for_bans(&limiter, "fail2ban", &[BOTH])?;
-    assert_operator_lifts_all(&limiter, "operator, fail2ban")?;
+    fail2ban.fail("sshd", &[BOTH])?;
+    wait_for_bans(&limiter, "sshd", &[BOTH])?;
+    assert_operator_lifts_all(&limiter, "operator, sshd")?;
     ensure!(!is_banned(&pair, &limiter, BOTH)?);
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// A second ban is made as long as the first, and then prolonged: at once if it is at most five
+/// seconds longer, otherwise up to ten seconds later.
+#[test]
+fn fail2ban_prolongs_the_bans_of_repeated_offenders() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    let options = "bantime = 4\nbantime.increment = true\nbantime.multipliers = 1 2";
+    // A name for each node, as in a fleet.
+    let origin = "origin = <name>.<sh-hostname>";
+    let fail2ban = Fail2ban::start(&pair, &limiter, &["sshd"], options, origin)?;
+    let mut failures = 0;
+    wait(|| {
+        // Again, since fail2ban remembers no ban that was over before it looked.
+        if fail2ban.said()?.matches(&format!("Unban {ONE}")).count() == failures {
+            fail2ban.fail("sshd", &[ONE])?;
+            failures += 1;
+        }
+        let shown = limiter.show(&["bans", "--json"])?;
+        let list: Value = serde_json::from_str(&shown)?;
+        let Some(ban) = list["bans"].get(0) else {
+            return Ok(false);
+        };
+        let origin = ban["origin"].as_str().context("an origin")?;
+        ensure!(origin.starts_with("sshd."), "{origin}");
+        let time = |field: &str| anyhow::Ok(ban[field].as_str().context("a time")?.parse()?);
+        let (since, until): (Timestamp, Timestamp) = (time("since")?, time("until")?);
+        // Sometimes fail2ban knows the longer time before it bans, and prolongs all the same.
+        let is_prolonged = fail2ban.calls("ban")?.len() > failures;
+        Ok(is_prolonged && until.duration_since(since).as_secs() >= 6)
+    })?;
+    ensure!(is_banned(&pair, &limiter, ONE)?);
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Each jail of the stock configuration bans by its name, and lifts all of its bans at once when
+/// fail2ban stops.
+#[test]
+fn the_stock_jails_ban_by_their_names_and_flush_as_one() -> Result<()> {
+    let stock = fs::read_to_string(program::etc("fail2ban")?.join("jail.conf"))?;
+    let sections = stock
+        .lines()
+        .filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
+    let jails: Vec<_> = sections
+        .filter(|section| !["INCLUDES", "DEFAULT"].contains(section))
+        .collect();
+    ensure!(jails.contains(&"apache-fakegooglebot") && jails.len() > 80);
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    let fail2ban = Fail2ban::start(&pair, &limiter, &jails, "bantime = 600", "")?;
+    limiter.show(&["ban", BOTH])?;
+    for (number, jail) in jails.iter().enumerate() {
+        fail2ban.fail(jail, &[&format!("198.18.0.{number}")])?;
+    }
+    fail2ban.fail("sshd", &["198.18.1.1", "198.18.1.2"])?;
+    wait(|| {
+        let said = fail2ban.said()?;
+        ensure!(!said.contains("ERROR"), "{said}");
+        let made = bans(&limiter, &[])?;
+        // Some jails have an action for TCP and another for UDP, with a name for each.
+        let of = |jail: &str| {
+            let made = made.iter().map(|(origin, _)| origin);
+            made.filter(|origin| *origin == jail || **origin == format!("{jail}-tcp"))
+                .count()
+        };
+        Ok(jails.iter().all(|jail| of(jail) > 0) && of("sshd") == 3)
+    })?;
+
+    fail2ban.stop()?;
+    let operators = [("operator".to_owned(), format!("{BOTH}/32"))];
+    assert_eq!(bans(&limiter, &[])?, operators);
+    let made = fail2ban.calls("ban")?;
+    let origins = made.iter().filter_map(|call| call.split(' ').next_back());
+    let origins: BTreeSet<_> = origins.collect();
+    let expected = origins.iter();
+    let expected = expected.map(|origin| format!("unban --all --origin {origin}"));
+    let mut flushed = fail2ban.calls("unban")?;
+    flushed.sort_unstable();
+    ensure!(flushed.iter().cloned().eq(expected), "{flushed:?}");
     ensure!(limiter.stop()?.success());
     Ok(())
 }
