@@ -1,4 +1,4 @@
-//! Addresses and prefixes as files spell them.
+//! Addresses and prefixes as files spell them, and as programs and people do.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -136,6 +136,40 @@ impl Written {
     }
 }
 
+/// A prefix as it was meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meant {
+    /// The prefix; of an address, that of full length.
+    pub prefix: IpNet,
+    /// Whether a file would have to spell it otherwise.
+    pub is_corrected: bool,
+}
+
+/// Reads an address or a prefix that a program hands over or a person asks about.
+///
+/// Programs write an IPv4 client of a server for both families as IPv4-mapped, and a network by the
+/// address of an interface in it. To refuse that would leave an attacker without a ban; to take a
+/// mapped address as IPv6 would answer about an address that no packet has. A file of the
+/// configuration is read by [`Written`]: its author is there to correct it.
+pub fn meant(text: &str) -> Result<Meant, Invalid> {
+    let corrected = |prefix| Meant {
+        prefix,
+        is_corrected: true,
+    };
+    match Written::parse(text).and_then(Written::prefix) {
+        Ok(prefix) => Ok(Meant {
+            prefix,
+            is_corrected: false,
+        }),
+        Err(Invalid::HostBits(prefix)) => Ok(corrected(prefix)),
+        // A shorter prefix stands for no IPv4 one.
+        Err(Invalid::Ipv4Mapped(ipv4)) if ipv4.contains('/') == text.contains('/') => {
+            Ok(corrected(meant(&ipv4)?.prefix))
+        }
+        Err(invalid) => Err(invalid),
+    }
+}
+
 const fn bits(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 32,
@@ -178,4 +212,42 @@ fn has_leading_zeros(text: &str) -> bool {
         && numbers
             .iter()
             .any(|number| number.len() > 1 && number.starts_with('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_as_programs_hand_them_over() {
+        for (text, prefix, is_corrected) in [
+            ("192.0.2.1", "192.0.2.1/32", false),
+            ("2001:db8::/48", "2001:db8::/48", false),
+            ("0.0.0.0/0", "0.0.0.0/0", false),
+            ("::ffff:203.0.113.5", "203.0.113.5/32", true),
+            ("::ffff:cb00:7105", "203.0.113.5/32", true),
+            ("::ffff:203.0.113.5/128", "203.0.113.5/32", true),
+            ("::ffff:203.0.113.5/120", "203.0.113.0/24", true),
+            ("::ffff:0:0/96", "0.0.0.0/0", true),
+            ("172.20.5.7/16", "172.20.0.0/16", true),
+            ("2001:db8:9:9::5/64", "2001:db8:9:9::/64", true),
+        ] {
+            let expected = Meant {
+                prefix: prefix.parse().unwrap(),
+                is_corrected,
+            };
+            assert_eq!(meant(text).unwrap(), expected, "{text}");
+        }
+        for text in [
+            "",
+            "eth0",
+            "::ffff:192.0.2.1/64",
+            "::ffff:192.0.2.1/129",
+            "192.0.2.1/33",
+            "192.0.2.01",
+            "fe80::1%eth0",
+        ] {
+            assert!(meant(text).is_err(), "{text}");
+        }
+    }
 }

@@ -19,6 +19,6 @@ mod tally;
 pub use self::{
     beat::{Beat, StreamPlace},
     map::{BanMap, Entry, MOST_HELD, Merged},
-    note::{BanId, BanNote, MOST_AHEAD_MS, Said, Stamp, WrongNote},
+    note::{BanId, BanNote, LONGEST_MS, MOST_AHEAD_MS, Said, Stamp, WrongNote},
     seal::{BanSeal, MOST_BAN_NOTES},
 };

@@ -11,7 +11,7 @@ use crate::{Name, name::is_word};
 pub const MOST_AHEAD_MS: u64 = 60_000;
 
 /// The longest time until a ban with an end ends, in milliseconds: a hundred years.
-const LONGEST_MS: u64 = 100 * 365 * 24 * 3_600_000;
+pub const LONGEST_MS: u64 = 100 * 365 * 24 * 3_600_000;
 
 /// The most bytes of a reason, as a node's own bans have.
 const MOST_REASON: usize = 88;

@@ -15,7 +15,7 @@ use clap::{
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 use limiter_policy::policy::{AskedFor, DnsName, Question};
 
-use super::parse;
+use super::parse::{self, Noted};
 use crate::control::DEFAULT_SOCKET;
 
 /// The configuration that a command reads, unless it or the environment names another.
@@ -78,23 +78,24 @@ pub(super) struct ToArgs {
     /// The destination of the address's packets, which matters to limits with the id destination;
     /// without it, each of this host's own addresses
     #[arg(long, value_name = "DESTINATION", value_parser = parse::address)]
-    to: Option<IpAddr>,
+    to: Option<Noted<IpAddr>>,
 }
 
 impl ToArgs {
     /// Returns the destination of packets from an address.
     pub(super) fn of(&self, address: IpAddr) -> anyhow::Result<Option<IpAddr>> {
-        if let Some(to) = self.to
+        let to = self.to.as_ref().map(Noted::told);
+        if let Some(to) = to
             && to.is_ipv4() != address.is_ipv4()
         {
             bail!("no packet goes from {address} to {to}: give two IPv4 or two IPv6 addresses");
         }
-        Ok(self.to)
+        Ok(to)
     }
 
     /// Returns the destination of packets from several addresses, of which there is none.
     pub(super) fn of_several(&self) -> anyhow::Result<Option<IpAddr>> {
-        if let Some(to) = self.to {
+        if let Some(Noted { value: to, .. }) = self.to {
             bail!("--to {to} is for one address: name an address in place of a prefix or --all");
         }
         Ok(None)

@@ -19,7 +19,7 @@ use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
     lists::consequences,
     output::print_json,
-    parse,
+    parse::{self, Noted},
     render::{ago, at_least, duration, hits},
     sieve, standing,
 };
@@ -29,7 +29,7 @@ use crate::protocol::{Answer, Explanation, LastDrop, Request, dropper};
 pub(super) struct ExplainArgs {
     /// The IPv4 or IPv6 address
     #[arg(value_parser = parse::address)]
-    address: IpAddr,
+    address: Noted<IpAddr>,
 
     #[command(flatten)]
     to: ToArgs,
@@ -45,8 +45,9 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
-    let to = args.to.of(args.address)?;
-    let explanation = fetch(&args.read, args.address, to, args.asked.of())?;
+    let address = args.address.told();
+    let to = args.to.of(address)?;
+    let explanation = fetch(&args.read, address, to, args.asked.of())?;
     if args.output.json {
         print_json(&explanation)
     } else {

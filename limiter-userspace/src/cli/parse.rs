@@ -1,42 +1,102 @@
 //! Parses what several commands are given.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    fmt,
+    io::{self, Write as _},
+    net::IpAddr,
+    time::Duration,
+};
 
 use ipnet::IpNet;
 use limiter_policy::{
     config::duration,
     policy::DnsMatch,
-    prefix::{Invalid, Written},
+    prefix::meant,
+    text::{one_line, short},
 };
 
-/// Parses an address or a prefix.
-pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
-    const EXPECTED: &str = "an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
-    let prefix = Written::parse(text).and_then(Written::prefix);
-    prefix.map_err(|error| error.why(EXPECTED))
+/// A value that a program hands over or a person asks about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Noted<T> {
+    pub(super) value: T,
+    /// What was read otherwise than it was written; `None`: nothing.
+    pub(super) note: Option<String>,
 }
 
-/// Parses an address or a prefix. An IPv4-mapped one is the IPv4 address that it stands for: so a
-/// server that listens for both families sees its IPv4 clients.
-pub(super) fn client(text: &str) -> Result<IpNet, String> {
-    match Written::parse(text) {
-        // A shorter prefix stands for no IPv4 one.
-        Err(Invalid::Ipv4Mapped(ipv4)) if ipv4.contains('/') == text.contains('/') => prefix(&ipv4),
-        _ => prefix(text),
+impl<T> Noted<T> {
+    /// Takes a value as it was written.
+    pub(super) const fn plain(value: T) -> Self {
+        Self { value, note: None }
     }
+
+    /// Takes what was written as another value, which it shows as `meant`.
+    pub(super) fn corrected(value: T, text: &str, meant: impl fmt::Display) -> Self {
+        Self {
+            value,
+            note: Some(format!("'{text}' is read as {meant}")),
+        }
+    }
+
+    pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> Noted<U> {
+        Noted {
+            value: into(self.value),
+            note: self.note,
+        }
+    }
+
+    /// Joins two parts of what was written.
+    pub(super) fn and<U>(self, other: Noted<U>) -> Noted<(T, U)> {
+        let notes = self.note.into_iter().chain(other.note);
+        Noted {
+            value: (self.value, other.value),
+            note: notes.reduce(|all, note| format!("{all}; {note}")),
+        }
+    }
+}
+
+impl<T: Clone> Noted<T> {
+    /// Returns the value, after a line on stderr if it was read otherwise than it was written.
+    pub(super) fn told(&self) -> T {
+        if let Some(note) = &self.note {
+            // If stderr is gone, nobody is left to tell.
+            let _ = writeln!(io::stderr(), "{}", one_line(note));
+        }
+        self.value.clone()
+    }
+}
+
+/// Returns the values, after a line on stderr for each that was read otherwise than it was written.
+pub(super) fn all_told<T: Clone>(all: &[Noted<T>]) -> Vec<T> {
+    all.iter().map(Noted::told).collect()
+}
+
+/// Parses an address or a prefix.
+pub(super) fn prefix(text: &str) -> Result<Noted<IpNet>, String> {
+    read(
+        text,
+        "an address or a prefix, such as 192.0.2.1 or 2001:db8::/48",
+    )
 }
 
 /// Parses an address.
-pub(super) fn address(text: &str) -> Result<IpAddr, String> {
+pub(super) fn address(text: &str) -> Result<Noted<IpAddr>, String> {
     const EXPECTED: &str = "one address, such as 192.0.2.1 or 2001:db8::1";
-    let prefix = Written::parse(text).and_then(Written::prefix);
-    match prefix {
-        Ok(prefix) if !text.contains('/') => Ok(prefix.addr()),
-        Ok(_) | Err(Invalid::HostBits(_)) => Err(format!(
+    let prefix = read(text, EXPECTED)?;
+    if prefix.value.prefix_len() < prefix.value.max_prefix_len() {
+        return Err(format!(
             "expected {EXPECTED}; `limiter bans` and `limiter lists test` take a prefix, too"
-        )),
-        Err(error) => Err(error.why(EXPECTED)),
+        ));
     }
+    Ok(prefix.map(|prefix| prefix.addr()))
+}
+
+fn read(text: &str, expected: &str) -> Result<Noted<IpNet>, String> {
+    let meant = meant(text).map_err(|error| error.why(expected))?;
+    Ok(if meant.is_corrected {
+        Noted::corrected(meant.prefix, text, short(meant.prefix))
+    } else {
+        Noted::plain(meant.prefix)
+    })
 }
 
 /// Parses a type of DNS questions.
@@ -64,18 +124,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_of_servers_for_both_families() {
-        for (text, expected) in [
-            ("192.0.2.1", "192.0.2.1/32"),
-            ("::ffff:192.0.2.1", "192.0.2.1/32"),
-            ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
-            ("2001:db8::1", "2001:db8::1/128"),
+    fn a_note_says_what_was_read_otherwise() {
+        for (text, expected, note) in [
+            ("192.0.2.1", "192.0.2.1/32", None),
+            (
+                "::ffff:192.0.2.1",
+                "192.0.2.1/32",
+                Some("'::ffff:192.0.2.1' is read as 192.0.2.1"),
+            ),
+            (
+                "192.0.2.1/24",
+                "192.0.2.0/24",
+                Some("'192.0.2.1/24' is read as 192.0.2.0/24"),
+            ),
         ] {
-            assert_eq!(client(text), Ok(expected.parse().unwrap()), "{text}");
+            let read = prefix(text).unwrap();
+            assert_eq!(read.value, expected.parse().unwrap());
+            assert_eq!(read.note.as_deref(), note);
         }
-        for text in ["", "::ffff:192.0.2.1/120", "::ffff:192.0.2.1/64", "lobby"] {
-            client(text).unwrap_err();
-        }
+        let both = prefix("::1/8")
+            .unwrap()
+            .and(address("::ffff:1.2.3.4").unwrap());
+        let expected = "'::1/8' is read as ::/8; '::ffff:1.2.3.4' is read as 1.2.3.4";
+        assert_eq!(both.note.as_deref(), Some(expected));
     }
 
     #[test]
@@ -101,7 +172,13 @@ mod tests {
     #[test]
     fn one_address() {
         for text in ["192.0.2.1", "2001:db8::1", "::"] {
-            assert_eq!(address(text), Ok(text.parse().unwrap()));
+            assert_eq!(address(text), Ok(Noted::plain(text.parse().unwrap())));
+        }
+        for text in ["192.0.2.1/32", "::ffff:192.0.2.1", "::ffff:192.0.2.1/128"] {
+            assert_eq!(
+                address(text).unwrap().value,
+                "192.0.2.1".parse::<IpAddr>().unwrap()
+            );
         }
         let expected = "expected one address, such as 192.0.2.1 or 2001:db8::1";
         for text in ["", "eth0", "192.0.2.300"] {
@@ -109,17 +186,10 @@ mod tests {
         }
         let too_long = "the prefix length of an IPv4 address is at most 32";
         assert_eq!(address("192.0.2.1/33"), Err(too_long.to_owned()));
-        for text in [
-            "192.0.2.0/24",
-            "192.0.2.1/24",
-            "2001:db8::/48",
-            "192.0.2.1/32",
-        ] {
+        for text in ["192.0.2.0/24", "192.0.2.1/24", "2001:db8::/48"] {
             let expected =
                 format!("{expected}; `limiter bans` and `limiter lists test` take a prefix, too");
             assert_eq!(address(text), Err(expected), "{text}");
         }
-        let mapped = address("::ffff:192.0.2.1").unwrap_err();
-        assert!(mapped.ends_with("did you mean '192.0.2.1'?"), "{mapped}");
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
-    parse,
+    parse::{self, Noted},
     refill::refill,
 };
 use crate::protocol::{RefundQuery, Request};
@@ -17,7 +17,7 @@ pub(super) struct RefundArgs {
     /// bucket of the name for all sources together
     #[arg(value_parser = parse::address)]
     #[arg(required_unless_present_any = ["dns_name", "server_name"])]
-    address: Option<IpAddr>,
+    address: Option<Noted<IpAddr>>,
 
     /// The limit that gives tokens back
     #[arg(long, value_name = "NAME")]
@@ -42,9 +42,10 @@ pub(super) struct RefundArgs {
 }
 
 pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
+    let address = args.address.as_ref().map(Noted::told);
     let query = RefundQuery {
-        address: args.address,
-        to: match args.address {
+        address,
+        to: match address {
             Some(address) => args.to.of(address)?,
             None => args.to.of_several()?,
         },

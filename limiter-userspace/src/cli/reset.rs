@@ -1,13 +1,11 @@
 //! `limiter reset`.
 
-use std::net::IpAddr;
-
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 
 use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
-    parse,
+    parse::{self, Noted},
     refill::refill,
 };
 use crate::protocol::{BucketSelector, Request, ResetQuery};
@@ -20,7 +18,7 @@ pub(super) struct ResetArgs {
     /// `limiter explain` shows them, including those it shares with others. It may be left out with
     /// --dns-name or --server-name, for the buckets of the name for all sources together
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
-    whose: Option<BucketSelector>,
+    whose: Option<Noted<BucketSelector>>,
 
     /// Everybody's buckets
     #[arg(long, conflicts_with_all = ["whose", "dns_name", "server_name"])]
@@ -43,17 +41,20 @@ pub(super) struct ResetArgs {
     output: OutputArgs,
 }
 
-fn parse_whose(text: &str) -> Result<BucketSelector, String> {
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(BucketSelector::Address(address));
-    }
-    parse::prefix(text).map(BucketSelector::Prefix)
+fn parse_whose(text: &str) -> Result<Noted<BucketSelector>, String> {
+    Ok(parse::prefix(text)?.map(|prefix| {
+        if text.contains('/') {
+            BucketSelector::Prefix(prefix)
+        } else {
+            BucketSelector::Address(prefix.addr())
+        }
+    }))
 }
 
 pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
     // The arguments require an address, a name or `--all`.
     let whose = match args.whose {
-        Some(whose) => whose,
+        Some(whose) => whose.told(),
         None if args.all => BucketSelector::All,
         None => BucketSelector::Name,
     };
@@ -83,16 +84,15 @@ mod tests {
     #[test]
     fn whose_buckets() {
         let check = |text: &str, expected: Result<BucketSelector, &str>| {
-            assert_eq!(parse_whose(text), expected.map_err(ToOwned::to_owned));
+            let read = parse_whose(text).map(|whose| whose.value);
+            assert_eq!(read, expected.map_err(ToOwned::to_owned), "{text}");
         };
-        let address = BucketSelector::Address("192.0.2.1".parse().unwrap());
-        check("192.0.2.1", Ok(address));
-        let prefix = BucketSelector::Prefix("2001:db8::/48".parse().unwrap());
-        check("2001:db8::/48", Ok(prefix));
-        check(
-            "192.0.2.1/24",
-            Err("must have no host bits set, did you mean '192.0.2.0/24'?"),
-        );
+        let address = || Ok(BucketSelector::Address("192.0.2.1".parse().unwrap()));
+        check("192.0.2.1", address());
+        check("::ffff:192.0.2.1", address());
+        let prefix = |text: &str| Ok(BucketSelector::Prefix(text.parse().unwrap()));
+        check("2001:db8::/48", prefix("2001:db8::/48"));
+        check("192.0.2.1/24", prefix("192.0.2.0/24"));
         for text in ["", "eth0", "192.0.2"] {
             check(
                 text,

@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
-use limiter_policy::policy::bans::Origin;
+use limiter_policy::{policy::bans::Origin, prefix::meant};
 use serde::Deserialize;
 
 use crate::protocol::{Grouping, bans::BansQuery};
@@ -42,7 +41,7 @@ impl BansAsked {
     pub(super) fn query(&self) -> Option<BansQuery> {
         let prefix = match self.prefix.trim() {
             "" => None,
-            text => Some(prefix(text)?),
+            text => Some(meant(text).ok()?.prefix),
         };
         let origin = match self.origin.trim() {
             "" => None,
@@ -56,16 +55,18 @@ impl BansAsked {
     }
 }
 
-/// Reads an address or a prefix.
-fn prefix(text: &str) -> Option<IpNet> {
-    let address = text.parse::<IpAddr>().map(IpNet::from).ok();
-    address.or_else(|| text.parse::<IpNet>().ok().map(|prefix| prefix.trunc()))
-}
-
 /// Selects an address.
 #[derive(Deserialize)]
 pub(super) struct ExplainAsked {
     pub(super) address: String,
+}
+
+impl ExplainAsked {
+    /// Returns the address; `None`: it is none.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        let prefix = meant(self.address.trim()).ok()?.prefix;
+        (prefix.prefix_len() == prefix.max_prefix_len()).then(|| prefix.addr())
+    }
 }
 
 /// Selects a part of the history.
@@ -82,4 +83,36 @@ pub(super) enum Window {
     Minutes,
     /// A day by minute.
     Day,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mapped address taken as IPv6 would be answered with no limit and no ban.
+    #[test]
+    fn addresses_are_read_as_they_are_meant() {
+        let explain = |address: &str| {
+            let address = address.to_owned();
+            ExplainAsked { address }.address()
+        };
+        let expected = "192.0.2.1".parse().ok();
+        for text in ["192.0.2.1", " ::ffff:192.0.2.1 ", "192.0.2.1/32"] {
+            assert_eq!(explain(text), expected, "{text}");
+        }
+        for text in ["", "192.0.2.0/24", "eth0"] {
+            assert_eq!(explain(text), None, "{text}");
+        }
+        let prefix = |text: &str| {
+            let asked = BansAsked {
+                prefix: text.to_owned(),
+                ..BansAsked::default()
+            };
+            asked.query().and_then(|query| query.prefix)
+        };
+        let expected = "192.0.2.0/24".parse().ok();
+        for text in ["192.0.2.7/24", "::ffff:192.0.2.7/120"] {
+            assert_eq!(prefix(text), expected, "{text}");
+        }
+    }
 }

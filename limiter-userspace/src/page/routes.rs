@@ -158,7 +158,7 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) ->
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
-    let Ok(address) = asked.address.trim().parse() else {
+    let Some(address) = asked.address() else {
         let text = "Enter an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1.";
         return told(StatusCode::BAD_REQUEST, text);
     };

@@ -31,7 +31,7 @@ fn wrong_usage_is_exit_code_2() -> Result<()> {
         &["completions", "tcsh"],
         &["explain", "not-an-address"],
         &["know"],
-        &["know", "192.0.2.1/24"],
+        &["know", "192.0.2.1/33"],
         &["know", "192.0.2.1", "--for", "1s"],
         &["know", "192.0.2.1", "--stdin"],
         &["forget"],

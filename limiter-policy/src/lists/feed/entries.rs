@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     lists::{Format, report::BadLine},
-    prefix::Written,
+    prefix::{Written, meant},
     text,
 };
 
@@ -42,7 +42,8 @@ impl Entries {
         }
     }
 
-    /// Adds an entry: an address, a prefix or a range. A prefix's host bits are ignored.
+    /// Adds an entry: an address, a prefix or a range. A prefix's host bits are ignored, and
+    /// IPv4-mapped addresses are IPv4.
     ///
     /// # Errors
     ///
@@ -115,12 +116,11 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 fn prefix(text: &str) -> Result<IpNet, String> {
-    let written = written(text)?;
-    let length = written.length.unwrap_or(written.bits());
-    written
-        .around(length)
-        .filter(|prefix| prefix.prefix_len() > 0)
-        .ok_or_else(every_address)
+    let prefix = meant(text).map_err(|error| error.why(EXPECTED))?.prefix;
+    if prefix.prefix_len() == 0 {
+        return Err(every_address());
+    }
+    Ok(prefix)
 }
 
 fn range(first: &str, last: &str) -> Result<Span, String> {

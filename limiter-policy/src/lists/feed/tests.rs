@@ -141,11 +141,11 @@ fn bad_lines_are_located() {
 }
 
 #[test]
-fn host_bits_do_not_count() {
+fn addresses_are_read_as_programs_write_them() {
     check(
-        "192.0.2.77/24\n2001:db8::1/32\n",
+        "192.0.2.77/24\n2001:db8::1/32\n::ffff:203.0.113.5\n",
         Format::Plain,
-        &["192.0.2.0/24", "2001:db8::/32"],
+        &["192.0.2.0/24", "203.0.113.5/32", "2001:db8::/32"],
         &[],
     );
 }

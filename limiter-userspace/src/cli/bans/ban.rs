@@ -16,6 +16,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
+        parse::{Noted, all_told},
         render::duration,
     },
     guard,
@@ -31,7 +32,7 @@ pub(in crate::cli) struct BanArgs {
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]
-    prefixes: Vec<IpNet>,
+    prefixes: Vec<Noted<IpNet>>,
 
     /// Read a stream of bans from stdin: lines `ADDRESS|PREFIX [DURATION] [REASON]`, with
     /// `-ADDRESS` to lift the origin's ban; or CrowdSec decisions in JSON
@@ -56,8 +57,10 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     if args.stdin {
         return stream::stream(&args.read, &args.terms, args.force, args.output.json);
     }
-    let changed = make(&args.read, &args.prefixes, &args.terms, args.force)?;
-    let banned = args.prefixes.iter().zip(&changed.outcomes);
+    let prefixes = all_told(&args.prefixes);
+    let for_ns = args.terms.length.told().ns;
+    let changed = make(&args.read, &prefixes, &args.terms, args.force)?;
+    let banned = prefixes.iter().zip(&changed.outcomes);
     if args.output.json {
         let bans = banned.map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
         print_json(&json!({
@@ -67,7 +70,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     } else {
         let mut out = io::stdout();
         for (prefix, outcome) in banned {
-            if let Some(line) = line(*prefix, outcome, args.terms.length.ns) {
+            if let Some(line) = line(*prefix, outcome, for_ns) {
                 writeln!(out, "{line}")?;
             }
         }
@@ -75,7 +78,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
             writeln!(out, "{ENDS_WITH_DAEMON}")?;
         }
     }
-    none_is_refused(&args.prefixes, &changed)
+    none_is_refused(&prefixes, &changed)
 }
 
 /// Bans one prefix as the command does, unless that takes force; says what came of it.
@@ -88,7 +91,7 @@ pub(in crate::cli) fn ban_one(
     none_is_refused(&[prefix], &changed)?;
     let lines = changed.outcomes.iter();
     let mut lines: Vec<_> = lines
-        .filter_map(|outcome| line(prefix, outcome, terms.length.ns))
+        .filter_map(|outcome| line(prefix, outcome, terms.length.value.ns))
         .collect();
     if changed.ends_with_daemon {
         lines.push(ENDS_WITH_DAEMON.to_owned());
@@ -105,7 +108,7 @@ fn make(
     let request = |prefix| {
         BanChange::Ban(BanRequest {
             prefix,
-            for_ns: terms.length.ns,
+            for_ns: terms.length.value.ns,
             reason: terms.reason.clone(),
             origin: terms.origin.clone().unwrap_or_default(),
         })

@@ -12,10 +12,10 @@ use ipnet::IpNet;
 use limiter_policy::{policy::bans::Origin, text::short};
 use serde::Serialize;
 
-use super::parse;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
+        parse::{self, Noted},
         render::{GAP, count, counted, duration, terminal_width},
     },
     protocol::{
@@ -28,7 +28,7 @@ use crate::{
 pub(in crate::cli) struct BansArgs {
     /// Only the bans that contain this address or prefix or lie within it
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
-    prefix: Option<IpNet>,
+    prefix: Option<Noted<IpNet>>,
 
     /// Only the bans of this origin, such as sshd (a jail of fail2ban's), automatic or operator
     #[arg(long, value_name = "NAME")]
@@ -57,7 +57,8 @@ struct List {
 }
 
 pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
-    let (capacity, bans) = fetch(&args.read, args.prefix, args.origin.as_ref())?;
+    let prefix = args.prefix.as_ref().map(Noted::told);
+    let (capacity, bans) = fetch(&args.read, prefix, args.origin.as_ref())?;
     let mut list = List {
         capacity,
         found: bans.len(),

@@ -1,22 +1,29 @@
 //! Parses the parts of a ban from the command line or a stream.
 
 use ipnet::IpNet;
-use limiter_policy::config::duration;
+use limiter_fleet::bans::LONGEST_MS;
+use limiter_policy::config::duration::{self, InvalidDuration};
 
-pub(super) use crate::cli::parse::prefix;
-use crate::protocol::bans::BanReason;
+use crate::{
+    cli::parse::{Noted, prefix},
+    protocol::bans::BanReason,
+};
+
+/// From this time on, in nanoseconds, a ban is for ever: programs say so by a number that is the
+/// largest they have, and no node of a fleet believes in an end that is further off.
+const FOR_EVER_NS: u64 = LONGEST_MS * 1_000_000;
 
 /// Parses an address or a prefix that may be banned.
-pub(in crate::cli) fn bannable(text: &str) -> Result<IpNet, String> {
+pub(in crate::cli) fn bannable(text: &str) -> Result<Noted<IpNet>, String> {
     let prefix = prefix(text)?;
-    if prefix.prefix_len() == 0 {
+    if prefix.value.prefix_len() == 0 {
         return Err("it would ban everybody".to_owned());
     }
     Ok(prefix)
 }
 
 /// Parses a prefix from a stream. Errors quote the text, because the user does not see the line.
-pub(super) fn streamed(text: &str) -> Result<IpNet, String> {
+pub(super) fn streamed(text: &str) -> Result<Noted<IpNet>, String> {
     bannable(text).map_err(|error| format!("invalid '{text}': {error}"))
 }
 
@@ -33,13 +40,23 @@ pub(in crate::cli) struct BanLength {
 }
 
 /// Parses how long a ban lasts.
-pub(in crate::cli) fn length(text: &str) -> Result<BanLength, String> {
+pub(in crate::cli) fn length(text: &str) -> Result<Noted<BanLength>, String> {
     if is_for_ever(text) {
-        return Ok(BanLength::default());
+        return Ok(Noted::default());
     }
+    limited(text).map_err(|error| error.to_string())
+}
+
+/// Parses how long a ban lasts that has an end, or one too far away.
+pub(super) fn limited(text: &str) -> Result<Noted<BanLength>, InvalidDuration> {
     match duration::parse(text) {
-        Ok(ns) => Ok(BanLength { ns: Some(ns) }),
-        Err(error) => Err(error.to_string()),
+        Ok(ns) if ns < FOR_EVER_NS => Ok(Noted::plain(BanLength { ns: Some(ns) })),
+        Ok(_) | Err(InvalidDuration::TooLong) => Ok(Noted::corrected(
+            BanLength::default(),
+            text,
+            "for ever, as are a hundred years and more",
+        )),
+        Err(error) => Err(error),
     }
 }
 
@@ -57,26 +74,20 @@ mod tests {
         let check = |text: &str, expected: Result<&str, &str>| {
             let expected = expected.map(|text| text.parse::<IpNet>().unwrap());
             assert_eq!(
-                bannable(text),
+                bannable(text).map(|prefix| prefix.value),
                 expected.map_err(ToOwned::to_owned),
                 "{text}"
             );
         };
         check("192.0.2.7", Ok("192.0.2.7/32"));
         check("2001:db8::/48", Ok("2001:db8::/48"));
-        check(
-            "192.0.2.7/24",
-            Err("must have no host bits set, did you mean '192.0.2.0/24'?"),
-        );
-        // No packet has such a source, so the ban would have no effect.
-        check(
-            "::ffff:192.0.2.1",
-            Err("which stands for an IPv4 address, did you mean '192.0.2.1'?"),
-        );
-        check("0.0.0.0/0", Err("it would ban everybody"));
-        check("::/0", Err("it would ban everybody"));
+        check("172.20.5.7/16", Ok("172.20.0.0/16"));
+        check("::ffff:192.0.2.1", Ok("192.0.2.1/32"));
+        for text in ["0.0.0.0/0", "::/0", "192.0.2.7/0", "::ffff:0:0/96"] {
+            check(text, Err("it would ban everybody"));
+        }
         // A query may name all of IPv6.
-        assert_eq!(prefix("::/0"), Ok("::/0".parse().unwrap()));
+        assert_eq!(prefix("::/0"), Ok(Noted::plain("::/0".parse().unwrap())));
         for text in ["", "[2001:db8::1]", "eth0", "192.0.2", "192.0.2.1-9"] {
             let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
             check(text, Err(expected));
@@ -85,12 +96,23 @@ mod tests {
 
     #[test]
     fn lengths() {
-        let day = BanLength {
-            ns: Some(86_400_000_000_000),
-        };
-        assert_eq!(length("1d"), Ok(day));
+        let for_ever = Noted::default();
+        for (text, ns) in [
+            ("1d", 86_400_000_000_000),
+            ("876000h", FOR_EVER_NS),
+            ("3153599999s", FOR_EVER_NS - 1_000_000_000),
+        ] {
+            let expected = (ns < FOR_EVER_NS).then_some(ns);
+            assert_eq!(length(text).unwrap().value.ns, expected, "{text}");
+        }
         for text in ["-1", "-1s"] {
-            assert_eq!(length(text), Ok(BanLength::default()));
+            assert_eq!(length(text), Ok(for_ever.clone()));
+        }
+        for text in ["140737488355327s", &format!("{}w", "9".repeat(50))] {
+            let read = length(text).unwrap();
+            assert_eq!(read.value, for_ever.value);
+            let note = format!("'{text}' is read as for ever, as are a hundred years and more");
+            assert_eq!(read.note, Some(note));
         }
         for text in ["-2", "-1m", "0", "-1 s"] {
             assert!(length(text).is_err(), "{text}");

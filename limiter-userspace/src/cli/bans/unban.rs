@@ -19,6 +19,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
+        parse::{Noted, all_told},
         render::counted,
     },
     protocol::bans::{BanChange, BanChanges, BanOutcome, UnbanRequest},
@@ -29,7 +30,7 @@ use crate::{
 pub(in crate::cli) struct UnbanArgs {
     /// The addresses and prefixes to unban, as `limiter bans` shows them
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::bannable)]
-    prefixes: Vec<IpNet>,
+    prefixes: Vec<Noted<IpNet>>,
 
     /// Lift all bans
     #[arg(long)]
@@ -51,8 +52,9 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
     if args.all {
         return unban_all(args);
     }
-    let outcomes = lift(&args.read, &args.prefixes, args.origin.as_ref())?;
-    let lifted = args.prefixes.iter().zip(&outcomes);
+    let prefixes = all_told(&args.prefixes);
+    let outcomes = lift(&args.read, &prefixes, args.origin.as_ref())?;
+    let lifted = prefixes.iter().zip(&outcomes);
     if args.output.json {
         let bans = lifted.map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
         print_json(&json!({"bans": bans.collect::<Vec<_>>()}))?;
@@ -66,7 +68,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
         // What else bans it was not to be lifted, and each line says so.
         return Ok(());
     }
-    none_is_still_banned(&args.prefixes, &outcomes)
+    none_is_still_banned(&prefixes, &outcomes)
 }
 
 /// Lifts everybody's bans of one prefix as the command does, and says what came of it.
@@ -144,7 +146,9 @@ fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String 
             };
             (none, still_by, still_in)
         }
-        BanOutcome::Banned { .. } | BanOutcome::Refused { .. } => return String::new(),
+        BanOutcome::Banned { .. } | BanOutcome::Refused { .. } => {
+            return String::new();
+        }
     };
     if !still_by.is_empty() {
         let _ = write!(line, "; it is still banned by {}", Origin::list(still_by));

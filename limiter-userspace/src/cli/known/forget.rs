@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
-        parse::client,
+        parse::{self, Noted, all_told},
         render::count,
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -22,8 +22,8 @@ use crate::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ForgetArgs {
     /// The addresses and prefixes to forget, of any length
-    #[arg(value_name = "ADDRESS|PREFIX", value_parser = client, required = true)]
-    prefixes: Vec<IpNet>,
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix, required = true)]
+    prefixes: Vec<Noted<IpNet>>,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -33,13 +33,14 @@ pub(in crate::cli) struct ForgetArgs {
 }
 
 pub(in crate::cli) fn forget(args: &ForgetArgs) -> anyhow::Result<()> {
-    let changes = args.prefixes.iter().copied().map(KnownChange::Forget);
+    let prefixes = all_told(&args.prefixes);
+    let changes = prefixes.iter().copied().map(KnownChange::Forget);
     let wanted = KnownChanges {
         changes: changes.collect(),
         together: true,
     };
     let outcomes = change(&args.read, &wanted)?.outcomes;
-    let each = || args.prefixes.iter().zip(&outcomes);
+    let each = || prefixes.iter().zip(&outcomes);
     if args.output.json {
         let told = each().map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
         print_json(&json!({"known": told.collect::<Vec<_>>()}))?;

@@ -17,7 +17,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
-        parse::client,
+        parse::{Noted, all_told, prefix},
         render::{count, duration},
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -28,11 +28,11 @@ pub(in crate::cli) struct KnowArgs {
     /// The addresses and prefixes to vouch for
     #[arg(
         value_name = "ADDRESS|PREFIX",
-        value_parser = client,
+        value_parser = prefix,
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]
-    prefixes: Vec<IpNet>,
+    prefixes: Vec<Noted<IpNet>>,
 
     /// Read a stream from stdin: lines `ADDRESS|PREFIX [DURATION]`, with `-ADDRESS` to forget
     #[arg(long)]
@@ -62,7 +62,7 @@ pub(in crate::cli) fn know(args: &KnowArgs) -> anyhow::Result<()> {
     let for_ns = args.for_ns;
     let request = |prefix| KnownChange::Know { prefix, for_ns };
     let wanted = KnownChanges {
-        changes: args.prefixes.iter().copied().map(request).collect(),
+        changes: all_told(&args.prefixes).into_iter().map(request).collect(),
         together: true,
     };
     let changed = change(&args.read, &wanted)?;

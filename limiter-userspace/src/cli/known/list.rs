@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::print_json,
-        parse::address,
+        parse::{self, Noted},
     },
     protocol::{
         Answer, Request,
@@ -24,8 +24,8 @@ use crate::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct KnownArgs {
     /// Show what is known of the source of this address
-    #[arg(value_name = "ADDRESS", value_parser = address, conflicts_with = "limit")]
-    address: Option<IpAddr>,
+    #[arg(value_name = "ADDRESS", value_parser = parse::address, conflicts_with = "limit")]
+    address: Option<Noted<IpAddr>>,
 
     /// Show at most this many of the newest, up to 100000
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = shown)]
@@ -46,7 +46,7 @@ fn shown(text: &str) -> Result<usize, String> {
 
 pub(in crate::cli) fn known(args: &KnownArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    if let Some(address) = args.address {
+    if let Some(address) = args.address.as_ref().map(Noted::told) {
         let request = Request::KnownSource { address };
         let Answer::KnownSource(source) = args.read.ask(&request)? else {
             bail!("the daemon gave an unexpected answer");

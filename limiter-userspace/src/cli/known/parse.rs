@@ -2,7 +2,10 @@
 
 use limiter_policy::config::duration;
 
-use crate::cli::{parse::client, stream::lines::word};
+use crate::cli::{
+    parse::{self, Noted},
+    stream::lines::word,
+};
 use crate::protocol::known::KnownChange;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -21,9 +24,10 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 
 /// Parses a line of a stream that is neither empty nor a comment: `ADDRESS|PREFIX [DURATION]`
 /// vouches, `-ADDRESS|PREFIX` forgets.
-pub(super) fn line(line: &str, for_ns: u64) -> Result<KnownChange, String> {
+pub(super) fn line(line: &str, for_ns: u64) -> Result<Noted<KnownChange>, String> {
     // The user does not see the line.
-    let prefix = |text: &str| client(text).map_err(|error| format!("invalid '{text}': {error}"));
+    let prefix =
+        |text: &str| parse::prefix(text).map_err(|error| format!("invalid '{text}': {error}"));
     let (whom, rest) = word(line);
     let (length, more) = word(rest);
     let nothing_follows = |what: &str, rest: &str| match rest {
@@ -32,7 +36,7 @@ pub(super) fn line(line: &str, for_ns: u64) -> Result<KnownChange, String> {
     };
     if let Some(whom) = whom.strip_prefix('-') {
         nothing_follows("the address to forget", rest)?;
-        return Ok(KnownChange::Forget(prefix(whom)?));
+        return Ok(prefix(whom)?.map(KnownChange::Forget));
     }
     nothing_follows("the duration", more)?;
     let for_ns = match length {
@@ -41,10 +45,7 @@ pub(super) fn line(line: &str, for_ns: u64) -> Result<KnownChange, String> {
             duration_ns(length).map_err(|error| format!("invalid duration '{length}': {error}"))?
         }
     };
-    Ok(KnownChange::Know {
-        prefix: prefix(whom)?,
-        for_ns,
-    })
+    Ok(prefix(whom)?.map(|prefix| KnownChange::Know { prefix, for_ns }))
 }
 
 #[cfg(test)]
@@ -75,6 +76,7 @@ mod tests {
             ("192.0.2.1", know("192.0.2.1/32", 60)),
             ("192.0.2.1 10s", know("192.0.2.1/32", 10 * SECOND_NS)),
             ("::ffff:192.0.2.1", know("192.0.2.1/32", 60)),
+            ("192.0.2.1/24", know("192.0.2.0/24", 60)),
             (
                 "2001:db8::/64\t1d",
                 know("2001:db8::/64", 86_400 * SECOND_NS),
@@ -85,7 +87,7 @@ mod tests {
             ),
         ];
         for (text, expected) in rows {
-            assert_eq!(line(text, 60), expected, "{text}");
+            assert_eq!(line(text, 60).map(|line| line.value), expected, "{text}");
         }
         let rows = [
             (
@@ -100,10 +102,6 @@ mod tests {
             (
                 "-192.0.2.1 10s",
                 "nothing may follow the address to forget, but '10s' does",
-            ),
-            (
-                "192.0.2.1/24",
-                "invalid '192.0.2.1/24': must have no host bits set, did you mean '192.0.2.0/24'?",
             ),
             ("lobby", "invalid 'lobby': expected an address or a prefix"),
         ];

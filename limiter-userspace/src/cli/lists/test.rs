@@ -1,9 +1,6 @@
 //! `limiter lists test`.
 
-use std::{
-    io::{self, Write as _},
-    net::IpAddr,
-};
+use std::io::{self, Write as _};
 
 use clap::Args;
 use ipnet::IpNet;
@@ -14,6 +11,7 @@ use super::{source::SourceArgs, words::consequences};
 use crate::{
     cli::{
         output::print_json,
+        parse::{self, Noted},
         render::{count, counted, table},
     },
     protocol::{Answer, Request},
@@ -22,28 +20,11 @@ use crate::{
 #[derive(Debug, Args)]
 pub(super) struct TestArgs {
     /// An IPv4 or IPv6 address, or a prefix
-    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_asked)]
-    asked: IpNet,
+    #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
+    asked: Noted<IpNet>,
 
     #[command(flatten)]
     source: SourceArgs,
-}
-
-fn parse_asked(text: &str) -> Result<IpNet, String> {
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(address.into());
-    }
-    let prefix: IpNet = text.parse().map_err(|_| {
-        "expected an address, such as 192.0.2.1, or a prefix, such as 192.0.2.0/24".to_owned()
-    })?;
-    if prefix.trunc() == prefix {
-        Ok(prefix)
-    } else {
-        Err(format!(
-            "must have no host bits set, did you mean '{}'?",
-            prefix.trunc()
-        ))
-    }
 }
 
 /// The answer in JSON.
@@ -56,7 +37,7 @@ struct Tested<'f> {
 }
 
 pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
-    let asked = args.asked;
+    let asked = args.asked.told();
     let findings = args.source.ask(
         &Request::TestLists { asked },
         |config| config.policy.findings(asked),

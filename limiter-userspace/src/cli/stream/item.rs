@@ -2,10 +2,14 @@
 
 use std::{fmt, sync::mpsc::SyncSender};
 
+use crate::cli::parse::Noted;
+
 /// An item of a stream of changes.
 pub(in crate::cli) enum Item<C> {
     /// A change, and the line or decision that asked for it.
     Change(ItemNumber, C),
+    /// A line or decision that was read otherwise than it was written, and how.
+    Note(ItemNumber, String),
     /// A line or decision that cannot be applied, and why.
     Bad(ItemNumber, String),
     /// A decision that asks for no change.
@@ -37,6 +41,17 @@ pub(in crate::cli) struct Ended;
 pub(in crate::cli) struct Sink<C>(pub(in crate::cli) SyncSender<Item<C>>);
 
 impl<C> Sink<C> {
+    pub(in crate::cli) fn put_change(
+        &self,
+        number: ItemNumber,
+        change: Noted<C>,
+    ) -> Result<(), Ended> {
+        if let Some(note) = change.note {
+            self.put(Item::Note(number, note))?;
+        }
+        self.put(Item::Change(number, change.value))
+    }
+
     pub(in crate::cli) fn put(&self, item: Item<C>) -> Result<(), Ended> {
         self.0.send(item).map_err(|_| Ended)
     }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, Read as _};
 
 use super::item::{Ended, Item, ItemNumber, Sink};
+use crate::cli::parse::Noted;
 
 /// The longest line, in bytes.
 const LONGEST: u64 = 4_096;
@@ -10,7 +11,7 @@ const LONGEST: u64 = 4_096;
 /// Reads changes line by line. Empty lines and comments, which start with `#`, ask for nothing.
 pub(in crate::cli) fn read<C>(
     input: &mut impl BufRead,
-    parse: impl Fn(&str) -> Result<C, String>,
+    parse: impl Fn(&str) -> Result<Noted<C>, String>,
     sink: &Sink<C>,
 ) -> Result<(), Ended> {
     let mut bytes = Vec::new();
@@ -39,7 +40,7 @@ pub(in crate::cli) fn read<C>(
             Err(_) => Err("not valid UTF-8".to_owned()),
         };
         match parsed {
-            Ok(change) => sink.put(Item::Change(item_number, change))?,
+            Ok(change) => sink.put_change(item_number, change)?,
             Err(error) => sink.put(Item::Bad(item_number, error))?,
         }
     }
@@ -64,15 +65,17 @@ mod tests {
     fn lines_are_counted_and_comments_ask_for_nothing() {
         let (sender, items) = sync_channel(9);
         let long = "x".repeat(5_000);
-        let input = format!("one\n\n  # nobody\n\ttwo more \n{long}\nbad\nlast");
+        let input = format!("one\n\n  # nobody\n\ttwo more \n{long}\nbad\nodd\nlast");
         let parse = |text: &str| match text {
             "bad" => Err("it is bad".to_owned()),
-            text => Ok(text.to_owned()),
+            "odd" => Ok(Noted::corrected("even".to_owned(), "odd", "even")),
+            text => Ok(Noted::plain(text.to_owned())),
         };
         assert!(read(&mut input.as_bytes(), parse, &Sink(sender)).is_ok());
         let items = items.iter().map(|item| match item {
             Item::Change(number, change) => format!("{number}: {change}"),
             Item::Bad(number, error) => format!("{number}: {error}!"),
+            Item::Note(number, note) => format!("{number}: {note}."),
             Item::Skipped | Item::Broken(_) => "neither is here".to_owned(),
         });
         let expected = [
@@ -80,7 +83,9 @@ mod tests {
             "line 4: two more",
             "line 5: longer than 4096 bytes!",
             "line 6: it is bad!",
-            "line 7: last",
+            "line 7: 'odd' is read as even.",
+            "line 7: even",
+            "line 8: last",
         ];
         assert!(items.eq(expected));
     }

@@ -111,6 +111,7 @@ impl<A: Applier> Applying<A> {
                         item_numbers.push(item_number);
                         changes.push(change);
                     }
+                    Item::Note(item_number, note) => self.say(item_number, &note),
                     Item::Bad(item_number, error) => {
                         gathered += 1;
                         self.applier.count_bad();

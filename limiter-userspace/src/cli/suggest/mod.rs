@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::print_json,
-    parse::prefix,
+    parse::{Noted, all_told, prefix},
 };
 use crate::suggest::{self, Host, Margin, Observed, Observer, Service, Suggestion};
 
@@ -100,7 +100,7 @@ pub(super) struct SuggestArgs {
         value_parser = prefix,
         conflicts_with_all = ["interface", "running"]
     )]
-    host: Vec<IpNet>,
+    host: Vec<Noted<IpNet>>,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -141,7 +141,7 @@ pub(super) fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
     if args.running {
         return counters::judge(&args.read, most_dropped, args.output.json);
     }
-    let host = (!args.host.is_empty()).then(|| Host::Addresses(args.host.clone()));
+    let host = (!args.host.is_empty()).then(|| Host::Addresses(all_told(&args.host)));
     match (&args.capture, &args.interface, &args.check) {
         (Some(capture), _, Some(file)) => {
             check::check(file, capture, host, most_dropped, args.output.json)

@@ -69,7 +69,9 @@ pub(super) enum Wanted {
 impl Asked {
     /// Asks whether to ban what `dropper` drops.
     pub(super) fn ban(prefix: IpNet, dropper: &str) -> Result<Self, String> {
-        let prefix = bannable(&short(prefix)).map_err(|error| format!("{prefix}: {error}"))?;
+        let prefix = bannable(&short(prefix))
+            .map_err(|error| format!("{prefix}: {error}"))?
+            .value;
         let mut reason = format!("dropped by {dropper}");
         reason.truncate(reason.floor_char_boundary(MAX_TEXT));
         Ok(Self::Ban(Banning {
@@ -195,7 +197,7 @@ impl fmt::Display for Wanted {
             Self::Ban(prefix, terms) => {
                 let prefix = short(*prefix);
                 write!(formatter, "Ban {prefix} as the operator: ")?;
-                match terms.length.ns {
+                match terms.length.value.ns {
                     Some(ns) => {
                         let length = duration(ns);
                         write!(formatter, "its packets are dropped for {length}.")
@@ -251,14 +253,14 @@ mod tests {
         asked.next_field();
         typed(&mut asked, ", é");
         let after = terms(&asked);
-        assert_eq!(after.length.ns, Some(600_000_000_000));
+        assert_eq!(after.length.value.ns, Some(600_000_000_000));
         assert_eq!(after.reason.as_str(), "dropped by DnsQueries, é");
         asked.next_field();
         asked.pop();
         asked.pop();
         asked.pop();
         typed(&mut asked, "-1");
-        assert_eq!(terms(&asked).length.ns, None);
+        assert_eq!(terms(&asked).length.value.ns, None);
     }
 
     #[test]

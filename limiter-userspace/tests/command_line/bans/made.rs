@@ -13,6 +13,7 @@ use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, start, told};
 use crate::{
     BINARY, GOOD, assert_fails,
     pinned::{Pinned, assert_metric, metrics},
+    streams::feed,
     succeed, text, wait_for,
 };
 
@@ -67,6 +68,66 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
     let shown = limiter.show(&["unban", "--all"])?;
     ensure!(shown == "1 ban lifted\n", "{shown}");
     ensure!(!is_banned(&pair, &limiter, "198.51.100.7")?);
+    Ok(())
+}
+
+/// A program has nobody who would write it otherwise.
+#[test]
+fn addresses_and_times_are_read_as_programs_write_them() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    let told = |arguments: &[&str], note: &str, answer: &str| {
+        let output = succeed(&mut limiter.command(arguments))?;
+        ensure!(text(&output.stderr)? == format!("{note}\n"), "{output:?}");
+        let answered = text(&output.stdout)?;
+        ensure!(answered.contains(answer), "{answered}");
+        Ok(())
+    };
+    let mapped = &format!("::ffff:{CLIENT}");
+    let is_read = &format!("'{mapped}' is read as {CLIENT}");
+    told(&["reset", mapped], is_read, &format!("  {CLIENT}  "))?;
+    told(&["ban", mapped], is_read, &format!("{CLIENT} is banned"))?;
+    ensure!(is_banned(&pair, &limiter, CLIENT)?);
+    told(&["explain", mapped], is_read, "BANNED by an operator")?;
+    told(&["bans", mapped], is_read, CLIENT)?;
+    let lifted = format!("the ban of {CLIENT} is lifted");
+    told(&["unban", mapped], is_read, &lifted)?;
+
+    let time = "140737488355327s";
+    let for_ever = format!("'{time}' is read as for ever, as are a hundred years and more");
+    told(
+        &["ban", "172.20.5.7/16", "--for", time],
+        &format!("'172.20.5.7/16' is read as 172.20.0.0/16\n{for_ever}"),
+        "172.20.0.0/16 is banned until it is lifted",
+    )?;
+
+    let decision = json!({
+        "type": "ban", "scope": "Range", "value": "2001:db8:9:9::5/64", "duration": time,
+    });
+    for (input, item, prefix) in [
+        (
+            "fd77:0:1::5/48 140737488355327s\n",
+            "line 1",
+            "fd77:0:1::/48",
+        ),
+        (
+            &json!([decision]).to_string(),
+            "decision 1",
+            "2001:db8:9:9::/64",
+        ),
+    ] {
+        let output = feed(&mut limiter.command(&["ban", "--stdin"]), input)?;
+        ensure!(output.status.success(), "{output:?}");
+        let note = text(&output.stderr)?;
+        let start = format!("{item}: '");
+        ensure!(
+            note.starts_with(&start) && note.ends_with(&format!("{for_ever}\n")),
+            "{note}"
+        );
+        let bans = limiter.show(&["bans", "--json", prefix])?;
+        let ends = [(prefix.to_owned(), json!(null))];
+        assert_eq!(super::told(&bans, "until")?, ends);
+    }
     Ok(())
 }
 
@@ -218,9 +279,9 @@ fn wrong_usage() -> Result<()> {
     for (arguments, expected) in [
         (&["ban"][..], "<ADDRESS|PREFIX>"),
         (&["ban", "--stdin", "192.0.2.1"], "cannot be used with"),
-        (&["ban", "192.0.2.1/24"], "did you mean '192.0.2.0/24'?"),
         (&["ban", "::/0"], "it would ban everybody"),
-        (&["ban", "::ffff:192.0.2.1"], "did you mean '192.0.2.1'?"),
+        (&["ban", "192.0.2.1/0"], "it would ban everybody"),
+        (&["ban", "::ffff:192.0.2.1/64"], "did you mean '192.0.2.1'?"),
         (&["ban", "192.0.2.1", "--for", "-5m"], "must be > 0"),
         (&["ban", "192.0.2.1", "--for", "10"], "its unit is missing"),
         (&["ban", "192.0.2.1", "--for", "-2"], "its unit is missing"),

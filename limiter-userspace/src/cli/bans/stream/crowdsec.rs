@@ -5,15 +5,13 @@
 
 use std::io::BufRead;
 
-use limiter_policy::{
-    config::duration::{self, InvalidDuration},
-    policy::bans::Origin,
-};
+use limiter_policy::{config::duration::InvalidDuration, policy::bans::Origin, text::one_line};
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
     cli::{
         bans::{parse, terms::Terms},
+        parse::Noted,
         stream::item::{Ended, Item, ItemNumber, Sink},
     },
     protocol::bans::{BanChange, BanReason, BanRequest, UnbanRequest},
@@ -115,18 +113,21 @@ impl Reader<'_> {
             };
             self.number += 1;
             let item_number = ItemNumber::Decision(self.number);
-            self.sink.put(match changed {
-                Ok(Some(change)) => Item::Change(item_number, change),
-                Ok(None) => Item::Skipped,
-                Err(error) => Item::Bad(item_number, error),
-            })?;
+            match changed {
+                Ok(Some(change)) => self.sink.put_change(item_number, change)?,
+                Ok(None) => self.sink.put(Item::Skipped)?,
+                Err(error) => self.sink.put(Item::Bad(item_number, error))?,
+            }
         }
         Ok(())
     }
 }
 
-/// Converts a decision; `None` if it is not a ban of addresses, is simulated, or has expired.
-fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<BanChange>, String> {
+/// A decision; `None`: it is not a ban of addresses, is simulated, or has expired.
+type Read = Result<Option<Noted<BanChange>>, String>;
+
+/// Converts a decision.
+fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
     let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
     let scope = decision.scope.as_str();
     let is_ban = is(&decision.kind, "ban") && !decision.simulated;
@@ -136,25 +137,29 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Result<Option<B
     let prefix = parse::streamed(&decision.value)?;
     let origin = terms.origin.clone().unwrap_or(Origin::CROWDSEC);
     if matches!(action, Action::Del) {
-        return Ok(Some(BanChange::Unban(UnbanRequest {
-            prefix,
-            origin: Some(origin),
+        return Ok(Some(prefix.map(|prefix| {
+            BanChange::Unban(UnbanRequest {
+                prefix,
+                origin: Some(origin),
+            })
         })));
     }
-    let for_ns = match decision.duration.as_deref().map(duration::parse) {
-        None => terms.length.ns,
-        Some(Ok(ns)) => Some(ns),
+    let length = match decision.duration.as_deref().map(parse::limited) {
+        None => Noted::plain(terms.length.value),
+        Some(Ok(length)) => length,
         Some(Err(InvalidDuration::NotPositive)) => return Ok(None),
         Some(Err(error)) => return Err(error.to_string()),
     };
     let reason = match &decision.scenario {
-        Some(scenario) => BanReason::cut(scenario).map_err(|error| error.to_string())?,
+        Some(scenario) => BanReason::cut(&one_line(scenario)).map_err(|error| error.to_string())?,
         None => terms.reason.clone(),
     };
-    Ok(Some(BanChange::Ban(BanRequest {
-        prefix,
-        for_ns,
-        reason,
-        origin,
+    Ok(Some(prefix.and(length).map(|(prefix, length)| {
+        BanChange::Ban(BanRequest {
+            prefix,
+            for_ns: length.ns,
+            reason,
+            origin,
+        })
     })))
 }

@@ -4,13 +4,14 @@
 use crate::{
     cli::{
         bans::{parse, terms::Terms},
+        parse::Noted,
         stream::lines::word,
     },
     protocol::bans::{BanChange, BanRequest, UnbanRequest},
 };
 
 /// Parses a line that is neither empty nor a comment.
-pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
+pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, String> {
     let origin = terms.origin.clone().unwrap_or_default();
     let (whom, rest) = word(line);
     let lifted = match whom.strip_prefix('-') {
@@ -21,9 +22,11 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
     if let Some((whom, rest)) = lifted {
         let prefix = parse::streamed(whom)?;
         return if rest.is_empty() {
-            Ok(BanChange::Unban(UnbanRequest {
-                prefix,
-                origin: Some(origin),
+            Ok(prefix.map(|prefix| {
+                BanChange::Unban(UnbanRequest {
+                    prefix,
+                    origin: Some(origin),
+                })
             }))
         } else {
             Err(format!(
@@ -42,18 +45,20 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<BanChange, String> {
             .map_err(|error| format!("invalid duration '{duration}': {error}"))?;
         (length, after)
     } else {
-        (terms.length, rest)
+        (Noted::plain(terms.length.value), rest)
     };
     let reason = if reason.is_empty() {
         terms.reason.clone()
     } else {
         parse::reason(reason)?
     };
-    Ok(BanChange::Ban(BanRequest {
-        prefix,
-        for_ns: length.ns,
-        reason,
-        origin,
+    Ok(prefix.and(length).map(|(prefix, length)| {
+        BanChange::Ban(BanRequest {
+            prefix,
+            for_ns: length.ns,
+            reason,
+            origin,
+        })
     }))
 }
 
@@ -66,7 +71,7 @@ mod tests {
 
     fn terms() -> Terms {
         Terms {
-            length: BanLength { ns: Some(60) },
+            length: Noted::plain(BanLength { ns: Some(60) }),
             reason: BanReason::try_from("the stream's".to_owned()).unwrap(),
             origin: Some(Origin::CROWDSEC),
         }
@@ -121,12 +126,10 @@ mod tests {
                 error("nothing may follow the address to unban, but '10s' does"),
             ),
             (
-                "192.0.2.1/24",
-                error(
-                    "invalid '192.0.2.1/24': must have no host bits set, did you mean \
-                     '192.0.2.0/24'?",
-                ),
+                "192.0.2.1/24 140737488355327s",
+                ban("192.0.2.0/24", None, "the stream's"),
             ),
+            ("-::ffff:192.0.2.1", unban("192.0.2.1/32")),
             (
                 "0.0.0.0/0",
                 error("invalid '0.0.0.0/0': it would ban everybody"),
@@ -140,7 +143,8 @@ mod tests {
             ),
         ];
         for (line, expected) in rows {
-            assert_eq!(parse(line, &terms()), expected, "{line}");
+            let read = parse(line, &terms()).map(|change| change.value);
+            assert_eq!(read, expected, "{line}");
         }
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn stream(
     force: bool,
     json: bool,
 ) -> anyhow::Result<()> {
+    terms.length.told();
     let terms = terms.clone();
     let applier = BanApplier {
         read,
