@@ -1,11 +1,6 @@
 //! Parses what several commands are given.
 
-use std::{
-    fmt,
-    io::{self, Write as _},
-    net::IpAddr,
-    time::Duration,
-};
+use std::{fmt, net::IpAddr, time::Duration};
 
 use ipnet::IpNet;
 use limiter_policy::{
@@ -14,6 +9,8 @@ use limiter_policy::{
     prefix::meant,
     text::{one_line, short},
 };
+
+use super::output::warn;
 
 /// A value that a program hands over or a person asks about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,17 +52,16 @@ impl<T> Noted<T> {
 }
 
 impl<T: Clone> Noted<T> {
-    /// Returns the value, after a line on stderr if it was read otherwise than it was written.
+    /// Returns the value, after a warning if it was read otherwise than it was written.
     pub(super) fn told(&self) -> T {
         if let Some(note) = &self.note {
-            // If stderr is gone, nobody is left to tell.
-            let _ = writeln!(io::stderr(), "{}", one_line(note));
+            warn(&one_line(note));
         }
         self.value.clone()
     }
 }
 
-/// Returns the values, after a line on stderr for each that was read otherwise than it was written.
+/// Returns the values, after a warning for each that was read otherwise than it was written.
 pub(super) fn all_told<T: Clone>(all: &[Noted<T>]) -> Vec<T> {
     all.iter().map(Noted::told).collect()
 }

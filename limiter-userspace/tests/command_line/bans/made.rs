@@ -84,12 +84,14 @@ fn addresses_and_times_are_read_as_programs_write_them() -> Result<()> {
         Ok(())
     };
     let mapped = &format!("::ffff:{CLIENT}");
-    let is_read = &format!("'{mapped}' is read as {CLIENT}");
+    let is_read = &format!("warning: '{mapped}' is read as {CLIENT}");
     told(&["reset", mapped], is_read, &format!("  {CLIENT}  "))?;
     told(&["ban", mapped], is_read, &format!("{CLIENT} is banned"))?;
     ensure!(is_banned(&pair, &limiter, CLIENT)?);
     told(&["explain", mapped], is_read, "BANNED by an operator")?;
     told(&["bans", mapped], is_read, CLIENT)?;
+    let object = json!({"level": "warning", "message": format!("'{mapped}' is read as {CLIENT}")});
+    told(&["bans", mapped, "--json"], &object.to_string(), CLIENT)?;
     let lifted = format!("the ban of {CLIENT} is lifted");
     told(&["unban", mapped], is_read, &lifted)?;
 
@@ -97,7 +99,7 @@ fn addresses_and_times_are_read_as_programs_write_them() -> Result<()> {
     let for_ever = format!("'{time}' is read as for ever, as are a hundred years and more");
     told(
         &["ban", "172.20.5.7/16", "--for", time],
-        &format!("'172.20.5.7/16' is read as 172.20.0.0/16\n{for_ever}"),
+        &format!("warning: '172.20.5.7/16' is read as 172.20.0.0/16\nwarning: {for_ever}"),
         "172.20.0.0/16 is banned until it is lifted",
     )?;
 
