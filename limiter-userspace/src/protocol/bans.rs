@@ -62,6 +62,10 @@ pub struct BanRequest {
     pub reason: BanReason,
     /// Who bans; not [`Origin::AUTOMATIC`].
     pub origin: Origin,
+    /// Whether a ban of the origin stays that ends no earlier, since the origin has several reasons
+    /// to ban the prefix, each with an end of its own.
+    #[serde(default)]
+    pub keeps_longer: bool,
 }
 
 /// Bans to lift.
@@ -101,6 +105,8 @@ pub enum BanOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_place_of: Option<IpNet>,
     },
+    /// A ban of the origin stays, as [`BanRequest::keeps_longer`] asks.
+    Outlasted,
     /// Bans of the prefix itself were lifted.
     Lifted {
         /// Their origins.

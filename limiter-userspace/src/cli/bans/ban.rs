@@ -111,6 +111,7 @@ fn make(
             for_ns: terms.length.value.ns,
             reason: terms.reason.clone(),
             origin: terms.origin.clone().unwrap_or_default(),
+            keeps_longer: false,
         })
     };
     let wanted = BanChanges {

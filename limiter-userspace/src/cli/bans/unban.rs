@@ -146,7 +146,7 @@ fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String 
             };
             (none, still_by, still_in)
         }
-        BanOutcome::Banned { .. } | BanOutcome::Refused { .. } => {
+        BanOutcome::Banned { .. } | BanOutcome::Outlasted | BanOutcome::Refused { .. } => {
             return String::new();
         }
     };

@@ -264,8 +264,14 @@ fn ban(
         reason: request.reason.clone(),
         by: By::Origin(request.origin.clone()),
     };
-    match bans.ban(&new) {
-        Ok(banned) => Ok(BanOutcome::Banned {
+    let made = if request.keeps_longer {
+        bans.lengthen(&new)
+    } else {
+        bans.ban(&new).map(Some)
+    };
+    match made {
+        Ok(None) => Ok(BanOutcome::Outlasted),
+        Ok(Some(banned)) => Ok(BanOutcome::Banned {
             times: banned.ban.times,
             replaced: banned.replaced.is_some(),
             outlasted_by: banned.outlasted_by.as_ref().map(Origin::of),

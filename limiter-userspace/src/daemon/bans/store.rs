@@ -244,6 +244,16 @@ impl<T: BanTable> Bans<'_, T> {
         })
     }
 
+    /// Bans a prefix unless its origin has a ban of it that ends no earlier; `None`: it has.
+    pub(in crate::daemon) fn lengthen(&mut self, new: &NewBan) -> Result<Option<Banned>, BanError> {
+        let first = new.first(self.now_ns)?;
+        let mut present = self.remembered(new.prefix)?.into_iter();
+        if present.any(|own| own.is_of_origin_of(&first) && own.until_ns >= first.until_ns) {
+            return Ok(None);
+        }
+        self.ban(new).map(Some)
+    }
+
     /// Lifts the bans of exactly this prefix, or an origin's, and forgets how often it was banned.
     /// Returns those that held.
     pub(in crate::daemon) fn unban(

@@ -111,6 +111,43 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     Ok(())
 }
 
+/// CrowdSec has a decision for each scenario that an address matches.
+#[test]
+fn the_longest_decision_about_an_address_holds() -> Result<()> {
+    let pair = pair()?;
+    let limiter = start(&pair)?;
+    let decision = |value: &str, duration: &str| {
+        json!({
+            "type": "ban", "scope": "Ip", "value": value, "duration": duration,
+            "scenario": format!("for {duration}\n"),
+        })
+    };
+    let pull = json!({
+        "new": [
+            decision(CLIENT, "4h"), decision(CLIENT, "10m"), decision(CLIENT, "4h"),
+            decision(NEIGHBOUR, "10m"), decision(&format!("::ffff:{NEIGHBOUR}"), "4h"),
+        ],
+        "deleted": null,
+    });
+    let later = json!({"new": [decision(CLIENT, "1m")], "deleted": null});
+    let output = stream(&limiter, &format!("{pull}\n{later}\n"))?;
+    ensure!(output.status.success(), "{output:?}");
+    let counts = "banned 2, lifted 0, refused 0, bad 0, skipped 4";
+    assert_eq!(summary(&output)?, counts);
+    let note = format!("decision 5: '::ffff:{NEIGHBOUR}' is read as {NEIGHBOUR}\n");
+    assert_eq!(text(&output.stderr)?, note);
+    let bans = limiter.show(&["bans", "--json"])?;
+    for (field, value) in [("reason", json!("for 4h\\n")), ("times", json!(1))] {
+        let expected = [CLIENT, NEIGHBOUR].map(|address| (format!("{address}/32"), value.clone()));
+        assert_eq!(told(&bans, field)?, expected);
+    }
+    // A person may shorten a ban.
+    limiter.show(&["ban", CLIENT, "--origin", "crowdsec", "--for", "1m"])?;
+    let bans = limiter.show(&["bans", CLIENT, "--json"])?;
+    assert_eq!(told(&bans, "times")?[0].1, 2);
+    Ok(())
+}
+
 /// In the formats of its streaming API, of `cscli decisions list -o json` and of its custom
 /// bouncer.
 #[test]

@@ -20,7 +20,8 @@ pub(super) struct Counts {
     pub(super) refused: u64,
     /// Lines or decisions that could not be parsed.
     pub(super) bad: u64,
-    /// Decisions that are not bans of addresses or ranges, or have expired.
+    /// Decisions that are not bans of addresses or ranges, have expired, or end no later than
+    /// another of the same prefix.
     pub(super) skipped: u64,
 }
 
@@ -30,6 +31,7 @@ impl Counts {
             BanOutcome::Banned { .. } => self.banned += 1,
             BanOutcome::Lifted { .. } => self.lifted += 1,
             BanOutcome::NotBanned { .. } => self.not_banned += 1,
+            BanOutcome::Outlasted => self.skipped += 1,
             BanOutcome::Refused { .. } => self.refused += 1,
         }
     }

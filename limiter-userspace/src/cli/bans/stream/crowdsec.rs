@@ -3,7 +3,7 @@
 //! list -o json`; and single decisions with an action, as the custom bouncer feeds them to a
 //! command.
 
-use std::io::BufRead;
+use std::{cmp::Reverse, io::BufRead};
 
 use limiter_policy::{config::duration::InvalidDuration, policy::bans::Origin, text::one_line};
 use serde::{Deserialize, de::IgnoredAny};
@@ -98,12 +98,34 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    /// Reads entries; `action` applies to decisions without one of their own.
+    /// Applies entries; `action` applies to decisions without one of their own.
+    ///
+    /// The longest come first: then a shorter one for the same prefix changes nothing, and is not
+    /// counted as one more ban.
     fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), Ended> {
+        let mut decisions = Vec::new();
+        self.collect(entries, action, &mut decisions);
+        decisions.sort_by_key(|(_, change)| Reverse(lasts_ns(change)));
+        for (item_number, change) in decisions {
+            match change {
+                Ok(Some(change)) => self.sink.put_change(item_number, change)?,
+                Ok(None) => self.sink.put(Item::Skipped)?,
+                Err(error) => self.sink.put(Item::Bad(item_number, error))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn collect(
+        &mut self,
+        entries: Vec<Entry>,
+        action: Action,
+        decisions: &mut Vec<(ItemNumber, Read)>,
+    ) {
         for entry in entries {
-            let changed = match entry {
-                Entry::Alert { decisions } => {
-                    self.all(decisions, action)?;
+            let change = match entry {
+                Entry::Alert { decisions: more } => {
+                    self.collect(more, action, decisions);
                     continue;
                 }
                 Entry::Decision(decision) => {
@@ -112,14 +134,19 @@ impl Reader<'_> {
                 Entry::Other(_) => Err("a decision needs a value, a scope and a type".to_owned()),
             };
             self.number += 1;
-            let item_number = ItemNumber::Decision(self.number);
-            match changed {
-                Ok(Some(change)) => self.sink.put_change(item_number, change)?,
-                Ok(None) => self.sink.put(Item::Skipped)?,
-                Err(error) => self.sink.put(Item::Bad(item_number, error))?,
-            }
+            decisions.push((ItemNumber::Decision(self.number), change));
         }
-        Ok(())
+    }
+}
+
+/// Returns how long a decision bans, in nanoseconds; [`u64::MAX`]: until it is lifted.
+fn lasts_ns(change: &Read) -> u64 {
+    match change {
+        Ok(Some(Noted {
+            value: BanChange::Ban(request),
+            ..
+        })) => request.for_ns.unwrap_or(u64::MAX),
+        _ => 0,
     }
 }
 
@@ -160,6 +187,7 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
             for_ns: length.ns,
             reason,
             origin,
+            keeps_longer: true,
         })
     })))
 }

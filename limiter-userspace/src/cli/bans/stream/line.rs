@@ -58,6 +58,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, Strin
             for_ns: length.ns,
             reason,
             origin,
+            keeps_longer: false,
         })
     }))
 }
@@ -85,6 +86,7 @@ mod tests {
                 for_ns,
                 reason: BanReason::try_from(reason.to_owned()).unwrap(),
                 origin: Origin::CROWDSEC,
+                keeps_longer: false,
             }))
         };
         let unban = |prefix: &str| {

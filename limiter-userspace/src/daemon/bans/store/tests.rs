@@ -5,7 +5,7 @@ use std::{
 };
 
 use limiter_common::{
-    ban::{self, BannedAs, LENGTH_WORDS},
+    ban::{self, BannedAs, FOREVER, LENGTH_WORDS},
     limit::LimitId,
 };
 use proptest::prelude::*;
@@ -442,6 +442,28 @@ fn an_origin_lengthens_and_shortens_its_own_ban() {
         standing(&table),
         expected([("operator", 120), ("fail2ban", 105)])
     );
+}
+
+#[test]
+fn a_ban_may_be_lengthened_only() {
+    let (table, mut store) = (Memory::default(), BanStore::default());
+    let mut bans = store.open(&table, 100 * SECOND).unwrap();
+    bans.ban(&new_by("operator", prefix_of_test(), Some(90)))
+        .unwrap();
+    for (seconds, is_made) in [
+        (Some(10), true),
+        (Some(10), false),
+        (Some(9), false),
+        (Some(20), true),
+        (None, true),
+        (None, false),
+    ] {
+        let new = new_by("crowdsec", prefix_of_test(), seconds);
+        let made = bans.lengthen(&new).unwrap();
+        assert_eq!(made.is_some(), is_made, "{seconds:?}");
+    }
+    let lasting = bans.remembered(prefix_of_test()).unwrap()[0];
+    assert_eq!((lasting.until_ns, lasting.times), (FOREVER, 3));
 }
 
 #[test]
