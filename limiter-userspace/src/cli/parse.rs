@@ -16,7 +16,7 @@ use super::output::warn;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Noted<T> {
     pub(super) value: T,
-    /// What was read otherwise than it was written; `None`: nothing.
+    /// How its reading differs from its spelling; `None`: it does not.
     pub(super) note: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl<T> Noted<T> {
         Self { value, note: None }
     }
 
-    /// Takes what was written as another value, which it shows as `meant`.
+    /// Notes that a text means something else, which is shown as `meant`.
     pub(super) fn corrected(value: T, text: &str, meant: impl fmt::Display) -> Self {
         Self {
             value,
@@ -41,7 +41,7 @@ impl<T> Noted<T> {
         }
     }
 
-    /// Joins two parts of what was written.
+    /// Joins two parts of a text, with the notes of both.
     pub(super) fn and<U>(self, other: Noted<U>) -> Noted<(T, U)> {
         let notes = self.note.into_iter().chain(other.note);
         Noted {
@@ -52,7 +52,7 @@ impl<T> Noted<T> {
 }
 
 impl<T: Clone> Noted<T> {
-    /// Returns the value, after a warning if it was read otherwise than it was written.
+    /// Warns of a corrected value, so that the user sees which address the answer is about.
     pub(super) fn told(&self) -> T {
         if let Some(note) = &self.note {
             warn(&one_line(note));
@@ -61,7 +61,7 @@ impl<T: Clone> Noted<T> {
     }
 }
 
-/// Returns the values, after a warning for each that was read otherwise than it was written.
+/// Warns of each corrected value.
 pub(super) fn all_told<T: Clone>(all: &[Noted<T>]) -> Vec<T> {
     all.iter().map(Noted::told).collect()
 }

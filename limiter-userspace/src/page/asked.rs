@@ -62,7 +62,7 @@ pub(super) struct ExplainAsked {
 }
 
 impl ExplainAsked {
-    /// Returns the address; `None`: it is none.
+    /// `None`: it is no address.
     pub(super) fn address(&self) -> Option<IpAddr> {
         let prefix = meant(self.address.trim()).ok()?.prefix;
         (prefix.prefix_len() == prefix.max_prefix_len()).then(|| prefix.addr())

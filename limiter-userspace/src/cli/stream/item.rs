@@ -8,7 +8,7 @@ use crate::cli::parse::Noted;
 pub(in crate::cli) enum Item<C> {
     /// A change, and the line or decision that asked for it.
     Change(ItemNumber, C),
-    /// A line or decision that was read otherwise than it was written, and how.
+    /// A line or decision whose reading differs from its spelling, and how.
     Note(ItemNumber, String),
     /// A line or decision that cannot be applied, and why.
     Bad(ItemNumber, String),

@@ -71,7 +71,7 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
     Ok(())
 }
 
-/// A program has nobody who would write it otherwise.
+/// A program cannot correct its spelling: an error would leave the address without a ban.
 #[test]
 fn addresses_and_times_are_read_as_programs_write_them() -> Result<()> {
     let pair = pair()?;

@@ -40,7 +40,7 @@ impl Drop for Fail2ban<'_> {
 }
 
 impl<'t> Fail2ban<'t> {
-    /// Starts jails with these names, options and kinds of origin, and waits until they run.
+    /// Starts jails, and waits until they run. `origin` may set another origin than the package.
     fn start(
         pair: &'t Pair,
         limiter: &Limiter,
@@ -67,7 +67,7 @@ impl<'t> Fail2ban<'t> {
         succeed(Command::new("cp").arg("-rT").arg(stock).arg(self.path()))?;
         let action = self.path().join("action.d/limiter.conf");
         fs::copy(dist("fail2ban/limiter.conf"), action)?;
-        // Notes what fail2ban calls.
+        // Logs fail2ban's calls.
         let program = self.path().join("limiter");
         let calls = self.path().join("calls");
         let binary = binary().display();
@@ -162,7 +162,6 @@ ignorecommand =
         Ok(self)
     }
 
-    /// Returns what it logged.
     fn said(&self) -> Result<String> {
         let log = self.path().join("fail2ban.log");
         if log.exists() {
