@@ -1,7 +1,15 @@
 //! Ethernet II and its VLAN tags.
 
-use super::{Frame, link::Network};
+use super::Frame;
 use crate::reason::Reason;
+
+/// The network protocols that limits apply to.
+pub(super) enum Network {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
 
 /// The length of the header in bytes, without tags.
 const HEADER: usize = 14;

@@ -26,7 +26,7 @@ pub use self::{
     tcp_state::TcpState,
     transport::{PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };
-use self::{link::Network, payload::Payload};
+use self::{ethernet::Network, payload::Payload};
 use crate::{address::Family, reason::Reason};
 
 /// The headers of a frame, which are all that a decision needs.
@@ -77,12 +77,26 @@ pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
 #[inline(always)]
 pub fn network<F: Frame>(frame: &F) -> Option<(Family, usize)> {
     let mut before = 0;
-    let family = match link::parse(frame, &mut before) {
+    let family = match parse_link(frame, &mut before) {
         Ok(Network::Ipv4) => Family::V4,
         Ok(Network::Ipv6) => Family::V6,
         Err(_) => return None,
     };
     Some((family, before))
+}
+
+/// Returns the network protocol; adds to `before` the length of all that comes before its header.
+#[inline(always)]
+fn parse_link<F: Frame>(frame: &F, before: &mut usize) -> Result<Network, Reason> {
+    match frame.link() {
+        Link::Ethernet => ethernet::parse(frame, before),
+        // Two bytes: of one LLVM makes a comparison that the verifier does not follow.
+        Link::Ip => match frame.load(0) {
+            Some([first, _]) if first >> 4 == 4 => Ok(Network::Ipv4),
+            Some([first, _]) if first >> 4 == 6 => Ok(Network::Ipv6),
+            _ => Err(Reason::NotIp),
+        },
+    }
 }
 
 /// Does the part of [`parse`] before the transport header; returns the frame from its IP header on.
@@ -94,7 +108,7 @@ fn parse_network<F: Frame>(
 ) -> Result<F, Reason> {
     facts.length = frame.length() as u64;
     let mut before = 0;
-    let network = link::parse(frame, &mut before)?;
+    let network = parse_link(frame, &mut before)?;
     let packet = frame.without_first(before);
     match network {
         Network::Ipv4 => ipv4::parse(&packet, facts, payload)?,
