@@ -5,7 +5,7 @@ use super::{Verdict, Workspace};
 use crate::{
     ban::BannedAs,
     clock::Clock,
-    packet::{Facts, Headers, Transport},
+    packet::{Facts, Headers},
     policy::{Class, Tables, classify, matching},
     reason::Reason,
     reputation::Reputation,
@@ -64,10 +64,7 @@ where
         return Entered::Banned;
     }
     let matched = matching(tables, &facts, class);
-    if matched == 0
-        && (tables.shape().sieve_uses == 0
-            || matches!(facts.transport, Transport::NeighborDiscovery))
-    {
+    if matched == 0 && tables.shape().sieve_uses == 0 {
         return decided(Reason::Unlimited);
     }
     workspace.begin(facts, *class, clock.now(), matched);

@@ -87,9 +87,6 @@ pub enum Transport {
     UnknownProtocol,
     /// It has no ports.
     Other,
-    /// It is of IPv6's neighbour discovery (RFC 4861), which comes from the same link alone: routers
-    /// lower the hop limit. IPv6 ends without it, so limits do not count it.
-    NeighborDiscovery,
     /// It has ports, and is not TCP.
     Ports,
     /// It is TCP.

@@ -16,10 +16,6 @@ const UDP_LITE: u8 = 136;
 /// The protocols whose headers start with the source and the destination port.
 pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, PROTOCOL_UDP, DCCP, SCTP, UDP_LITE];
 
-/// The first and the last of the types of neighbour discovery.
-const ROUTER_SOLICITATION: u8 = 133;
-const REDIRECT: u8 = 137;
-
 /// RFC 792 and RFC 4443: type, code, checksum, and four bytes that depend on the type.
 const ICMP_HEADER: usize = 8;
 const UDP_HEADER: usize = 8;
@@ -53,11 +49,7 @@ pub(super) fn parse<F: Frame>(
             if matches!(protocol, ICMP | ICMPV6) && payload.offset + ICMP_HEADER > payload.end {
                 return Err(Reason::MalformedIcmp);
             }
-            facts.transport = if protocol == ICMPV6 && is_neighbor_discovery(packet, payload) {
-                Transport::NeighborDiscovery
-            } else {
-                Transport::Other
-            };
+            facts.transport = Transport::Other;
             return Ok(());
         }
     }
@@ -69,19 +61,6 @@ pub(super) fn parse<F: Frame>(
     facts.source_port = u16::from_be_bytes([source_high, source_low]);
     facts.destination_port = u16::from_be_bytes([destination_high, destination_low]);
     Ok(())
-}
-
-/// Whether an ICMPv6 message is of neighbour discovery: hosts take it only with a hop limit that no
-/// router has lowered (RFC 4861), and in one piece (RFC 6980).
-#[inline(always)]
-fn is_neighbor_discovery<F: Frame>(packet: &F, payload: Payload) -> bool {
-    payload.hop_limit == u8::MAX
-        && !payload.more_fragments
-        // Two bytes: of one LLVM makes a comparison that the verifier does not follow.
-        && matches!(
-            packet.load(payload.offset),
-            Some([ROUTER_SOLICITATION..=REDIRECT, _])
-        )
 }
 
 /// Checks a UDP header (RFC 768), and returns where the content is. The header's length is that of the

@@ -47,7 +47,6 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
             set_of_number(tables, Masks::TCP_FLAGS + u32::from(facts.tcp_flags))
         }
         Transport::Tcp => u64::MAX,
-        Transport::NeighborDiscovery => return 0,
         _ => shape.without_tcp,
     };
     let (sources, destinations) = (

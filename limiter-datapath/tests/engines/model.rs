@@ -156,9 +156,6 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     {
         return false;
     }
-    if facts.transport == Transport::NeighborDiscovery {
-        return false;
-    }
     if !wanted.tcp_states.is_empty() && facts.transport != Transport::Tcp {
         return false;
     }
