@@ -241,6 +241,10 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
         (destination.high, destination.low)
     );
     let ports = (facts.source_port, facts.destination_port);
+    let hop_limit = match &other.net {
+        Some(LaxNetSlice::Ipv6(ip)) => Some(ip.header().hop_limit()),
+        _ => None,
+    };
     // It accepts fewer extension headers, each in its place, and finds nothing behind others.
     match (&other.transport, &other.stop_err) {
         (Some(TransportSlice::Tcp(tcp)), _) => {
@@ -253,9 +257,16 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
             assert_eq!(facts.transport, Transport::Ports);
             assert_eq!(ports, (udp.source_port(), udp.destination_port()));
         }
-        (Some(TransportSlice::Icmpv4(_) | TransportSlice::Icmpv6(_)), _) => {
+        (Some(TransportSlice::Icmpv6(message)), _) => {
             assert_eq!(facts.transport, Transport::Other);
+            let on_link = if hop_limit == Some(255) {
+                message.type_u8()
+            } else {
+                0
+            };
+            assert_eq!(facts.on_link_type, on_link);
         }
+        (Some(TransportSlice::Icmpv4(_)), _) => assert_eq!(facts.transport, Transport::Other),
         (None, Some((error, Layer::TcpHeader))) => panic!("no TCP header: {error}"),
         // Other protocols have only a number.
         _ => {}

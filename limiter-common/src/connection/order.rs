@@ -71,6 +71,7 @@ impl Ends {
             transport: Transport::Tcp,
             protocol: PROTOCOL_TCP,
             tcp_flags: FLAG_SYN,
+            on_link_type: 0,
         }
     }
 

@@ -30,6 +30,9 @@ pub struct Facts {
     pub protocol: u8,
     /// The flags of a TCP segment (RFC 9293, byte 13 of the header); else 0.
     pub tcp_flags: u8,
+    /// The type of an ICMPv6 message from the same link, as no router has lowered its hop limit (RFC
+    /// 4861); else 0.
+    pub on_link_type: u8,
 }
 
 const _: () = assert!(size_of::<Facts>() == 24 + 4 * 8 + 8, "no padding");
@@ -47,6 +50,7 @@ impl Facts {
         transport: Transport::Unknown,
         protocol: 0,
         tcp_flags: 0,
+        on_link_type: 0,
     };
 
     #[inline(always)]
@@ -77,7 +81,7 @@ impl Datagram {
 
 /// How much of a packet's transport header is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
+#[repr(u8)]
 pub enum Transport {
     /// Only the protocol is known: a later fragment of IPv4, which the network stack reassembles
     /// only with those of the same protocol.

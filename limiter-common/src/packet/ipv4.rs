@@ -35,6 +35,7 @@ pub(super) fn parse<F: Frame>(
     ]));
     *payload = Payload {
         protocol: header[9],
+        hop_limit: 0,
         offset: offset + header_length,
         end: offset + total_length,
         later_fragment: fragment & FRAGMENT_OFFSET != 0,

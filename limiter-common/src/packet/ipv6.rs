@@ -53,6 +53,7 @@ pub(super) fn parse<F: Frame>(
     facts.set_destination(Address::v6(high, low));
     *payload = Payload {
         protocol: start[6],
+        hop_limit: start[7],
         offset: offset + HEADER,
         end,
         later_fragment: false,

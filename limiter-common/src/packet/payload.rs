@@ -5,6 +5,8 @@
 pub(super) struct Payload {
     /// The IP protocol number.
     pub(super) protocol: u8,
+    /// The hop limit of IPv6; 0: it is IPv4.
+    pub(super) hop_limit: u8,
     /// Where it starts, from the IP header on.
     pub(super) offset: usize,
     /// Where it ends, from the IP header on, without padding.
@@ -18,6 +20,7 @@ pub(super) struct Payload {
 impl Payload {
     pub(super) const NONE: Self = Self {
         protocol: 0,
+        hop_limit: 0,
         offset: 0,
         end: 0,
         later_fragment: false,

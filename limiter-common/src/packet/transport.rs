@@ -50,6 +50,13 @@ pub(super) fn parse<F: Frame>(
                 return Err(Reason::MalformedIcmp);
             }
             facts.transport = Transport::Other;
+            if protocol == ICMPV6 {
+                // Two bytes: of one LLVM makes a comparison that the verifier does not follow.
+                let Some([message, _]) = packet.load(payload.offset) else {
+                    return Err(Reason::MalformedIcmp);
+                };
+                facts.on_link_type = message & ones_if_unlowered(payload.hop_limit);
+            }
             return Ok(());
         }
     }
@@ -61,6 +68,18 @@ pub(super) fn parse<F: Frame>(
     facts.source_port = u16::from_be_bytes([source_high, source_low]);
     facts.destination_port = u16::from_be_bytes([destination_high, destination_low]);
     Ok(())
+}
+
+/// Returns 255 for a hop limit that no router has lowered, else 0; without a branch, behind which the
+/// verifier would walk the rest once more.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "it is a mask of eight bits"
+)]
+const fn ones_if_unlowered(hop_limit: u8) -> u8 {
+    let lowered_by = (u8::MAX - hop_limit) as u64;
+    (lowered_by.wrapping_sub(1) >> 8) as u8
 }
 
 /// Checks a UDP header (RFC 768), and returns where the content is. The header's length is that of the

@@ -6,6 +6,10 @@ use crate::{
     packet::{Facts, Transport},
 };
 
+/// The first and the last of the types of neighbour discovery.
+const ROUTER_SOLICITATION: u8 = 133;
+const REDIRECT: u8 = 137;
+
 /// Returns the limits that count a packet whose source is of `class`, as bits by limit index.
 #[inline(always)]
 pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
@@ -54,6 +58,11 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
         shape.start(Dimension::DestinationPort),
     );
     if matches!(facts.transport, Transport::Other) {
+        // IPv6 ends without neighbour discovery (RFC 4861), which limits would drop once a flood of
+        // pings has used them up.
+        if matches!(facts.on_link_type, ROUTER_SOLICITATION..=REDIRECT) {
+            return 0;
+        }
         limits &= shape.without_ports;
     } else {
         limits &= by_value(tables, sources, 0, facts.source_port.into());

@@ -336,3 +336,22 @@ fn later_fragments() -> Result<()> {
     // The match needs nothing of the transport header, so there is nothing to ignore.
     check(&matching(ignored(&Match::default())), &all, &[])
 }
+
+/// Types 133 to 137 with the hop limit that only the link's own hosts can send are counted by no limit;
+/// whatever else is ICMPv6 is.
+#[test]
+fn neighbour_discovery_is_never_counted() -> Result<()> {
+    const HOP_LIMIT: usize = 14 + 7;
+    const TYPE: usize = 14 + 40;
+    let echo = frame("fe80::1", "ff02::1:ff00:1")?.echo(b"12345678")?;
+    let message = |kind, hop_limit| {
+        let mut frame = echo.clone();
+        frame[TYPE] = kind;
+        frame[HOP_LIMIT] = hop_limit;
+        frame
+    };
+    let discovery: Vec<_> = (133..=137).map(|kind| message(kind, 255)).collect();
+    let others = [(132, 255), (138, 255), (128, 255), (133, 254), (137, 1)];
+    let others: Vec<_> = others.map(|(kind, hop)| message(kind, hop)).into();
+    check(&matching(Match::default()), &others, &discovery)
+}

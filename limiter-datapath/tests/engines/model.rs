@@ -156,6 +156,9 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     {
         return false;
     }
+    if (133..=137).contains(&facts.on_link_type) {
+        return false;
+    }
     if !wanted.tcp_states.is_empty() && facts.transport != Transport::Tcp {
         return false;
     }

@@ -1,11 +1,14 @@
 //! Devices whose frames begin with an IP header, and those whose frames nothing here can read.
 
-use std::path::Path;
+use std::{
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+};
 
 use anyhow::Result;
-use testbed::{Frame, Limiter, Namespace, SERVER_INTERFACE, Tap};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, RawSender, SERVER_INTERFACE, Tap};
 
-use crate::{pair, wait};
+use crate::{PATIENCE, pair, wait};
 
 /// Device types (linux/if_arp.h): tun, WireGuard and others; PPP; a radio's frames.
 const NONE: libc::c_ulong = 0xfffe;
@@ -124,6 +127,32 @@ fn an_mtu_above_a_burst_is_told() -> Result<()> {
     set_mtu("1500")?;
     wait(|| Ok(!told()?))?;
     assert!(is_healthy()?);
+    assert!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// Hosts find each other although the limit has nothing left for any other packet of ICMPv6.
+#[test]
+fn a_spent_limit_on_icmpv6_does_not_end_ipv6() -> Result<()> {
+    const ICMPV6: &str = "limits: {All: {id: total, cost: packets, match: {protocol: icmpv6}, burst: 1, count: 1, period: 1h}}\n";
+    let pair = pair()?;
+    let address: SocketAddr = "[fd77::1]:7000".parse()?;
+    let listener = pair.server.enter(|| Ok(TcpListener::bind(address)?))?;
+    let limiter = crate::start(&pair, ICMPV6)?;
+    let ping = Frame::new("fd77:1:1::1".parse()?, "fd77::1".parse()?).echo(b"hello")?;
+    RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![ping; 3000])?;
+    let has_dropped = || {
+        let limits = &limiter.status()?["limits"];
+        Ok(limits["All"]["dropped_packets"].as_u64() >= Some(2999))
+    };
+    wait(has_dropped)?;
+    for namespace in [&pair.client, &pair.server] {
+        namespace.ip(&["-6", "neigh", "flush", "all"])?;
+    }
+    let _client = pair
+        .client
+        .enter(|| Ok(TcpStream::connect_timeout(&address, PATIENCE)?))?;
+    listener.accept()?;
     assert!(limiter.stop()?.success());
     Ok(())
 }
