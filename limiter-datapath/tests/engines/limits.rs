@@ -338,7 +338,7 @@ fn later_fragments() -> Result<()> {
 }
 
 /// Types 133 to 137 with the hop limit that only the link's own hosts can send are counted by no limit;
-/// whatever else is ICMPv6 is.
+/// all other messages of ICMPv6 are.
 #[test]
 fn neighbour_discovery_is_never_counted() -> Result<()> {
     const HOP_LIMIT: usize = 14 + 7;

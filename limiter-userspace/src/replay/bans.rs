@@ -72,7 +72,7 @@ pub(super) struct AutomaticBans {
     more: u64,
     /// How many were not made, by limit, because the offender was not proven.
     not_proven: BTreeMap<LimitId, u64>,
-    /// What of the policy says whom no limit bans.
+    /// The parts of the policy that keep limits from banning a source.
     never: Policy,
 }
 

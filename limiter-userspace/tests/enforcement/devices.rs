@@ -1,4 +1,4 @@
-//! Devices whose frames begin with an IP header, and those whose frames nothing here can read.
+//! Devices whose frames begin with an IP header, and devices of unreadable frames.
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
@@ -187,7 +187,7 @@ fn an_interface_goes_by_its_other_names() -> Result<()> {
     );
     limiter.configure(&configuration)?;
     limiter.show(&["reload"])?;
-    // It stays the one that is meant, whatever else changes.
+    // A change of the interface does not take its meant name away.
     pair.server
         .ip(&["link", "set", SERVER_INTERFACE, "mtu", "1400"])?;
     assert!(

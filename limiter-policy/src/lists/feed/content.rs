@@ -51,7 +51,7 @@ pub enum ParseError {
         text::family(*.0)
     )]
     Everything(Family),
-    /// It is JSON, but no feed; what it is, and what to do.
+    /// It is JSON, but no feed: its name, and the way to make a feed of it.
     #[error("expected CrowdSec's decisions, found {0}")]
     ForeignJson(String),
     /// It is not the expected JSON document.

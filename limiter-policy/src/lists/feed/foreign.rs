@@ -8,7 +8,7 @@ struct Document {
     name: &'static str,
     /// Fields that tell it from others.
     fields: &'static [&'static str],
-    /// What makes `jq` write its addresses, one a line.
+    /// The filter by which `jq` writes its addresses, one a line.
     filter: &'static str,
 }
 
