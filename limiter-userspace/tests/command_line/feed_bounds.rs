@@ -84,8 +84,8 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
     wait_for(|| Ok(feeding.generation()? == 3))
 }
 
-/// A writer of a file in place was stopped half-way. A restart knows what the file had, besides what
-/// others of its list have.
+/// A writer of a file in place was stopped half-way. A restart knows the former size of this file, apart
+/// from the other files of its list.
 #[test]
 fn a_feed_that_is_half_written_waits_until_it_is_accepted() -> Result<()> {
     let lines = |number: u8| {
