@@ -77,6 +77,15 @@ pub(super) const HELP: [(&str, &str); 15] = [
 pub(super) const HINTS: &str =
     "q quit  ? help  v view  e explain  b ban  u unban  s sort  / filter  g group";
 
+/// Returns the keys that an event reports. A terminal sends Alt and a key as Esc and that key, so
+/// Esc with another key soon after it reads as Alt: `top` has no use for Alt, and takes both keys.
+pub(super) fn apart(key: KeyEvent) -> impl Iterator<Item = KeyEvent> {
+    let is_alt = key.modifiers.contains(KeyModifiers::ALT);
+    let escape = is_alt.then_some(KeyEvent::from(KeyCode::Esc));
+    let modifiers = key.modifiers - KeyModifiers::ALT;
+    escape.into_iter().chain([KeyEvent { modifiers, ..key }])
+}
+
 /// Returns the action of a key, if it has one.
 pub(super) fn action(key: KeyEvent, front: Front) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
@@ -183,6 +192,17 @@ mod tests {
         for (_, what) in HELP {
             assert!(12 + what.chars().count() <= 58, "{what}");
         }
+    }
+
+    #[test]
+    fn escape_and_the_key_after_it_are_two_keys() {
+        let keys = |code, modifiers| -> Vec<_> { apart(KeyEvent::new(code, modifiers)).collect() };
+        let [escape, ban] = [KeyCode::Esc, KeyCode::Char('b')].map(KeyEvent::from);
+        assert_eq!(keys(ban.code, KeyModifiers::NONE), [ban]);
+        assert_eq!(keys(ban.code, KeyModifiers::ALT), [escape, ban]);
+        let quit = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        let both = KeyModifiers::ALT | KeyModifiers::CONTROL;
+        assert_eq!(keys(quit.code, both), [escape, quit]);
     }
 
     #[test]

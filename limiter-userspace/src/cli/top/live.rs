@@ -80,9 +80,10 @@ async fn answer<T>(asking: &mut Option<JoinHandle<anyhow::Result<T>>>) -> anyhow
 
 /// Applies the action of a key; other events only cause a redraw.
 fn press(model: &mut Model, event: &Event) -> ControlFlow<()> {
-    let key = event.as_key_press_event();
-    match key.and_then(|key| keys::action(key, model.front())) {
-        Some(action) => model.apply(action),
-        None => ControlFlow::Continue(()),
+    for key in event.as_key_press_event().into_iter().flat_map(keys::apart) {
+        if let Some(action) = keys::action(key, model.front()) {
+            model.apply(action)?;
+        }
     }
+    ControlFlow::Continue(())
 }
