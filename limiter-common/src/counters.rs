@@ -73,11 +73,14 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts one frame of `length` bytes.
+    /// That of a frame of one packet, with `length` bytes.
+    #[must_use]
     #[inline(always)]
-    pub fn add(&mut self, length: u64) {
-        self.packets = self.packets.wrapping_add(1);
-        self.bytes = self.bytes.wrapping_add(length);
+    pub const fn of_frame(length: u64) -> Self {
+        Self {
+            packets: 1,
+            bytes: length,
+        }
     }
 
     const fn without(self, part: Self) -> Self {
@@ -89,6 +92,7 @@ impl Traffic {
 }
 
 impl core::ops::AddAssign for Traffic {
+    #[inline(always)]
     fn add_assign(&mut self, other: Self) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);

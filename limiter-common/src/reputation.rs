@@ -9,6 +9,7 @@ use crate::{
         queue::{Flow, QueueSettings, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
+    counters::Traffic,
     judged::Packet,
     policy::{Shape, Tables},
     server_name,
@@ -24,8 +25,8 @@ pub trait Reputation {
     /// Returns the ban of the source, or of a range that contains it, that holds now.
     fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs;
 
-    /// Counts a packet, whose frame has `length` bytes, that the ban of this prefix drops.
-    fn count_hit(&self, key: &BanKey, length: u64);
+    /// Counts traffic that the ban of this prefix drops.
+    fn count_hit(&self, key: &BanKey, traffic: Traffic);
 
     /// Scores a packet in the sieves that are under pressure; returns whether one of them drops it,
     /// and then sets the verdict. Not called under a policy that uses no sieve.
@@ -127,7 +128,7 @@ impl Reputation for () {
     }
 
     #[inline(always)]
-    fn count_hit(&self, _key: &BanKey, _length: u64) {}
+    fn count_hit(&self, _key: &BanKey, _traffic: Traffic) {}
 
     #[inline(always)]
     fn sift<T: Tables>(&self, _tables: &T, _packet: &Packet, _verdict: &mut Verdict) -> bool {

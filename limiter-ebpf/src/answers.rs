@@ -207,7 +207,7 @@ impl Written {
         {
             let length = u64::from(self.exchange.link_length()) + self.length as u64;
             // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
-            unsafe { (*counter).add(length) };
+            unsafe { *counter += Traffic::of_frame(length) };
         }
     }
 }

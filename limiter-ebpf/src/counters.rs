@@ -25,30 +25,35 @@ static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, { LIMIT_COUNTERS as usize }> = P
 static STANDING_TRAFFIC: PerCpuArray<LimitTraffic, { STANDING_COUNTERS as usize }> =
     PerCpuArray::new();
 
-/// Counts a frame of `length` bytes under its reason, and under the limits that passed or dropped
-/// it.
+/// Counts a frame under its reason, and under the limits that passed or dropped it.
 #[inline(always)]
-pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
+pub(crate) fn count(carried: Traffic, verdict: &Verdict, action: Action) {
     let shape = MapTables.shape();
     let index = shape.interface * REASON_COUNT + verdict.reason as u32;
     if let Some(counter) = REASON_TRAFFIC.get_ptr_mut(index) {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
-        unsafe { (*counter).add(length) };
+        unsafe { *counter += carried };
     }
     match action {
         Action::Pass => {
-            count_passed(length, verdict.matched, verdict.would_drop);
+            count_passed(carried, verdict.matched, verdict.would_drop);
             if shape.reserving_anything() != 0 && verdict.standing().is_some() {
                 let standing = verdict.standing_number();
-                limiter_count_standing(length, verdict.matched, verdict.would_drop, standing);
+                limiter_count_standing(
+                    carried.packets,
+                    carried.bytes,
+                    verdict.matched,
+                    verdict.would_drop,
+                    standing,
+                );
             }
         }
         Action::Drop => {
             if let Some(limit_index) = verdict.denied_by() {
-                of_limit(limit_index, |traffic| traffic.dropped.add(length));
+                of_limit(limit_index, |traffic| traffic.dropped += carried);
                 if shape.reserving_anything() & 1 << (limit_index & 63) != 0 {
                     of_standing(limit_index, verdict.standing_number(), |traffic| {
-                        traffic.dropped.add(length);
+                        traffic.dropped += carried;
                     });
                 }
             }
@@ -58,12 +63,12 @@ pub(crate) fn count(length: u64, verdict: &Verdict, action: Action) {
 
 /// Counts a packet that passed under the limits in `matched`.
 #[inline(always)]
-fn count_passed(length: u64, matched: u64, would_drop: u64) {
+fn count_passed(carried: Traffic, matched: u64, would_drop: u64) {
     for limit_index in limit_indices() {
         let bit = 1u64 << (limit_index & 63);
         if matched & bit != 0 {
             of_limit(limit_index, |traffic| {
-                passed(traffic, length, would_drop & bit != 0);
+                passed(traffic, carried, would_drop & bit != 0);
             });
         }
     }
@@ -76,7 +81,8 @@ fn count_passed(length: u64, matched: u64, would_drop: u64) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_count_standing(
-    length: u64,
+    packets: u64,
+    bytes: u64,
     matched: u64,
     would_drop: u64,
     standing: u32,
@@ -86,11 +92,12 @@ extern "C" fn limiter_count_standing(
     if matched == 0 {
         return 0;
     }
+    let carried = Traffic { packets, bytes };
     for limit_index in limit_indices() {
         let bit = 1u64 << (limit_index & 63);
         if matched & bit != 0 {
             of_standing(limit_index, standing, |traffic| {
-                passed(traffic, length, would_drop & bit != 0);
+                passed(traffic, carried, would_drop & bit != 0);
             });
         }
     }
@@ -106,11 +113,11 @@ fn limit_indices() -> impl Iterator<Item = u32> {
 
 /// Counts a packet that passed; `would_drop`: only because the limit does no more than observe.
 #[inline(always)]
-fn passed(traffic: &mut LimitTraffic, length: u64, would_drop: bool) {
+fn passed(traffic: &mut LimitTraffic, carried: Traffic, would_drop: bool) {
     if would_drop {
-        traffic.would_drop.add(length);
+        traffic.would_drop += carried;
     } else {
-        traffic.passed.add(length);
+        traffic.passed += carried;
     }
 }
 

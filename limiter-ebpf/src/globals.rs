@@ -4,7 +4,12 @@
 use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
-use limiter_common::{answer::SocketFields, name_hash::NameKeys, policy::Shape};
+use limiter_common::{
+    answer::SocketFields,
+    name_hash::NameKeys,
+    packet::superframe::{AfterVerification, SuperframeFields},
+    policy::Shape,
+};
 
 /// The shape of the policy.
 #[unsafe(no_mangle)]
@@ -22,6 +27,10 @@ static NAME_KEYS: NameKeys = NameKeys::NONE;
 /// to the map `TRIAL_VERDICT`.
 #[unsafe(no_mangle)]
 pub(crate) static ON_TRIAL: Global<u8> = Global::new(0);
+
+/// 1: programs may read the kernel's memory.
+#[unsafe(no_mangle)]
+pub(crate) static READS_KERNEL: Global<u8> = Global::new(0);
 
 /// 0: no offenders are recorded.
 #[unsafe(no_mangle)]
@@ -65,19 +74,27 @@ pub(crate) fn forgotten(mut address: usize) -> usize {
     address
 }
 
-/// A word that is always 0, which the verifier does not know, because its section is writable.
+/// What the verifier does not know, because its section is writable; the loader finds it as the only
+/// static there.
 #[unsafe(no_mangle)]
-static ZERO: Unknown = Unknown(UnsafeCell::new(0));
+static UNKNOWN: Unknown = Unknown(UnsafeCell::new(AfterVerification::NONE));
 
 #[repr(transparent)]
-struct Unknown(UnsafeCell<u64>);
+struct Unknown(UnsafeCell<AfterVerification>);
 
-// SAFETY: nobody ever writes to it.
+// SAFETY: no program writes to it; the loader writes aligned words.
 unsafe impl Sync for Unknown {}
 
 /// Returns 0, which neither LLVM nor the verifier knows.
 #[inline(always)]
 pub(crate) fn zero() -> u64 {
     // SAFETY: the word is valid and nobody writes to it. Volatile, so that it is read.
-    unsafe { ZERO.0.get().read_volatile() }
+    unsafe { (&raw const (*UNKNOWN.0.get()).zero).read_volatile() }
+}
+
+/// Returns how superframes are counted.
+#[inline(always)]
+pub(crate) fn superframes() -> *const SuperframeFields {
+    // SAFETY: the static is valid; this takes an address.
+    unsafe { &raw const (*UNKNOWN.0.get()).superframes }
 }

@@ -31,12 +31,14 @@ mod server_names;
 mod socket;
 mod stages;
 mod standing;
+mod superframes;
 mod tables;
 mod tcp_state;
 mod trial;
 
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{
+    counters::Traffic,
     decide::{Entered, Stage, Verdict},
     limit::MAX_LIMITS,
     policy::Tables as _,
@@ -81,20 +83,20 @@ fn limiter_order(context: XdpContext) -> u32 {
 #[inline(always)]
 fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     bench::draw_source(context);
-    let frame = XdpFrame::<FRAGS>::new(context);
+    let frame = XdpFrame::<FRAGS>::arrived(context);
     let Some(workspace) = buckets::workspace() else {
         // Never happens: the map has this element for each CPU.
         let verdict = Verdict::without_limits(Reason::BucketUnavailable);
-        return finish(context, frame.length(), &verdict);
+        return finish(context, frame.carried(), &verdict);
     };
     // The entry charges nothing, whatever the strategies of the limits are.
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
-        Entered::Decided(verdict) => finish(context, frame.length(), &verdict),
-        Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, frame.length()),
+        Entered::Decided(verdict) => finish(context, frame.carried(), &verdict),
+        Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, frame.carried()),
         Entered::Undecided => {
             match Stage::first(tables::MapTables.shape(), workspace.verdict().matched) {
-                Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.length()),
-                None => finish(context, frame.length(), workspace.verdict()),
+                Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.carried()),
+                None => finish(context, frame.carried(), workspace.verdict()),
             }
         }
     }
@@ -102,10 +104,10 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
 
 /// Ends the pipeline: counts the frame under its verdict, and returns the action.
 #[inline(always)]
-fn finish(context: &XdpContext, frame_length: u64, verdict: &Verdict) -> u32 {
+fn finish(context: &XdpContext, carried: Traffic, verdict: &Verdict) -> u32 {
     // Logged before the counters' loop, for the reason that `log` gives.
     let action = log::verdict(verdict, verdict.action(&tables::MapTables));
-    counters::count(frame_length, verdict, action);
+    counters::count(carried, verdict, action);
     trial::tell(verdict);
     match action {
         Action::Pass if !bench::sinks(context) => xdp_action::XDP_PASS,

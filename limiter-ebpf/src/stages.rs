@@ -12,6 +12,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     answer::{Answer, Response},
+    counters::Traffic,
     decide::{Pipeline, Progress, STAGE_COUNT, Stage, Verdict, Workspace},
     limit::MAX_LIMITS,
     policy::Tables as _,
@@ -98,7 +99,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         // Never happens: the map has this element for each CPU.
         return finish(
             context,
-            0,
+            Traffic::default(),
             &Verdict::without_limits(Reason::BucketUnavailable),
         );
     };
@@ -155,9 +156,9 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         Progress::Cookie => Some(Stage::Cookies),
     };
     if let Some(next) = next {
-        hand_over::<FRAGS>(context, next, workspace.frame_length())
+        hand_over::<FRAGS>(context, next, workspace.traffic())
     } else {
-        finish(context, workspace.frame_length(), workspace.verdict())
+        finish(context, workspace.traffic(), workspace.verdict())
     }
 }
 
@@ -167,7 +168,7 @@ fn count_hit(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) ->
     pipeline::<false, 0>().run(Stage::Banned, workspace);
     // A constant, not the workspace's: so nothing is left of what other verdicts take.
     let verdict = Verdict::without_limits(Reason::Banned);
-    finish(context, workspace.frame_length(), &verdict)
+    finish(context, workspace.traffic(), &verdict)
 }
 
 /// Answers the workspace's packet, which is dropped, if that is possible and the limits of answers
@@ -200,7 +201,7 @@ fn answer<const FRAGS: bool>(
             workspace.verdict_mut().set_answer(Answer::Drop);
         }
     }
-    let action = finish(context, workspace.frame_length(), workspace.verdict());
+    let action = finish(context, workspace.traffic(), workspace.verdict());
     match sent {
         Some(written) => {
             written.count(workspace.verdict());
@@ -215,7 +216,7 @@ fn answer<const FRAGS: bool>(
 pub(crate) fn hand_over<const FRAGS: bool>(
     context: &XdpContext,
     stage: Stage,
-    frame_length: u64,
+    carried: Traffic,
 ) -> u32 {
     let number = stage as u32;
     // SAFETY: nothing remains that would have to be dropped.
@@ -228,5 +229,5 @@ pub(crate) fn hand_over<const FRAGS: bool>(
     }
     // The tail call returns only if the stage is missing.
     let missed = Verdict::without_limits(Reason::MissedTailCall);
-    finish(context, frame_length, &missed)
+    finish(context, carried, &missed)
 }

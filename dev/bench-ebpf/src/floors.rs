@@ -68,7 +68,7 @@ fn parse_then(context: &XdpContext, read: impl FnOnce(&Facts) -> u64) -> u32 {
     // SAFETY: the helper takes no argument and may be called anywhere.
     let now = unsafe { bpf_ktime_get_ns() };
     // Always false; it uses the time, the facts and the words read, so that none is optimised away.
-    if good == 0 || now < facts.length + read(&facts) {
+    if good == 0 || now < u64::from(facts.length) + read(&facts) {
         return pass_it(true);
     }
     drop_it()

@@ -140,7 +140,7 @@ fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
 fn parse(data: &[u8]) -> Result<Facts, Reason> {
     let mut facts = Facts::NONE;
     packet::parse(&BytesFrame(data), &mut facts)?;
-    assert_eq!(facts.length, data.len() as u64);
+    assert_eq!(facts.length as usize, data.len());
     Ok(facts)
 }
 

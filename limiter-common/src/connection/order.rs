@@ -65,6 +65,7 @@ impl Ends {
             destination_high: self.own[0],
             destination_low: self.own[1],
             length: 0,
+            packets: 1,
             datagram: Datagram::NONE,
             source_port: self.peer_port,
             destination_port: self.own_port,

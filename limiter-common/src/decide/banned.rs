@@ -20,9 +20,9 @@ where
     /// Counts the workspace's packet, which is dropped, as a hit of the ban that it has met.
     #[inline(always)]
     pub(super) fn count_hit(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let Facts { source, length, .. } = &workspace.packet.facts;
-        let key = workspace.banned_as.key(source);
-        self.reputation.count_hit(&key, *length);
+        let facts = &workspace.packet.facts;
+        let key = workspace.banned_as.key(&facts.source);
+        self.reputation.count_hit(&key, facts.traffic());
         Progress::Decided
     }
 }
@@ -34,6 +34,7 @@ impl<Location> Workspace<Location> {
         self.verdict = Verdict::without_limits(Reason::Banned);
         self.packet.facts.source = facts.source;
         self.packet.facts.length = facts.length;
+        self.packet.facts.packets = facts.packets;
         self.banned_as = banned_as;
     }
 }

@@ -56,7 +56,7 @@ where
             && u64::from(facts.destination_port) == port
             && facts.protocol == PROTOCOL_UDP
             && matches!(facts.transport, Transport::Ports)
-            && facts.length >= SHORTEST_WITH_COOKIE
+            && u64::from(facts.length) >= SHORTEST_WITH_COOKIE
     }
 
     /// Checks the cookie of the workspace's packet. If it is valid, its source is proven and decided

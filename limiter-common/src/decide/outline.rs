@@ -9,7 +9,7 @@ use crate::{
     judged::Packet,
     limit::MAX_LIMITS,
     policy::{Tables, interval_in_force, share_in_force},
-    strategy::{self, Decision},
+    strategy::{self, Decision, LargerThanBudget, Parameters, Spend, gcra::bounded_increment},
 };
 
 /// The parts of a decision that the kernel program makes separate functions: the verifier walks
@@ -115,13 +115,15 @@ pub fn prepare<T: Tables, B: Outline>(
         return NEVER;
     };
     if B::WINDOWS {
-        let Ok(spend) = parameters.spend(packet.now, cost) else {
+        let Some(spend) = spend_all(packet, parameters.spend(packet.now, cost), parameters, cost)
+        else {
             return NEVER;
         };
         plan.spend = spend;
         plan.stamp_unit = parameters.stamp_unit;
     } else {
-        let Ok(spend) = parameters.spend_gcra(packet.now, cost) else {
+        let spend = parameters.spend_gcra(packet.now, cost);
+        let Some(spend) = spend_all(packet, spend, parameters, cost) else {
             return NEVER;
         };
         plan.spend.set_gcra(&spend.gcra());
@@ -131,8 +133,9 @@ pub fn prepare<T: Tables, B: Outline>(
         let share = share_in_force(tables, limit_index, &key, cost, packet.now);
         plan.spend.map_increment(|of_whole| share.cost(of_whole));
     } else if is_moving {
+        let interval = interval_in_force(tables, limit_index, &parameters.gcra, packet.now);
         plan.spend
-            .map_increment(|of_floor| interval_in_force(tables, limit_index, of_floor, packet.now));
+            .map_increment(|_| bounded_increment(interval, cost));
     }
     let seen = buckets.find(&key, parameters.unit, search, location);
     match plan.decide(buckets, location, seen).wait {
@@ -143,6 +146,24 @@ pub fn prepare<T: Tables, B: Outline>(
             Some(parameters) => over(parameters.ns(ticks)),
             None => NEVER,
         },
+    }
+}
+
+/// Returns what a packet spends; `None`: it never passes. A superframe that costs more than a full bucket
+/// holds passes if the bucket is full, which then owes the rest: its packets could pass one by one.
+#[inline(always)]
+fn spend_all(
+    packet: &Packet,
+    spend: Result<Spend, LargerThanBudget>,
+    parameters: &Parameters,
+    cost: u64,
+) -> Option<Spend> {
+    match spend {
+        Ok(spend) => Some(spend),
+        Err(LargerThanBudget) if packet.facts.packets > 1 => {
+            parameters.spend_owing(packet.now, cost)
+        }
+        Err(LargerThanBudget) => None,
     }
 }
 

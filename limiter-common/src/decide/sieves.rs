@@ -127,7 +127,7 @@ pub fn sift_by<T: Tables, S: Sieves>(
         return previous;
     };
     let Packet { facts, now, .. } = packet;
-    sieves.count(used.pressure, |traffic| traffic.arrived.add(facts.length));
+    sieves.count(used.pressure, |traffic| traffic.arrived += facts.traffic());
     let above = sieves.pressure(used.pressure, *now);
     if above == 0 || used.sieve == SieveUse::NO_SIEVE {
         return previous;
@@ -150,9 +150,9 @@ pub fn sift_by<T: Tables, S: Sieves>(
             traffic.contended = traffic.contended.wrapping_add(1);
         }
         if drops && list == PERMA_BLOCK {
-            traffic.iprep_perma.add(facts.length);
+            traffic.iprep_perma += facts.traffic();
         } else if drops {
-            traffic.iprep.add(facts.length);
+            traffic.iprep += facts.traffic();
         }
     });
     if drops {

@@ -6,6 +6,7 @@ use crate::{
     bucket::Search,
     connection::Refusals,
     cookie::{CookieCheck, DnsCookie},
+    counters::Traffic,
     judged::Packet,
     limit::MAX_LIMITS,
     owner::OwnerKind,
@@ -132,11 +133,11 @@ impl<Location> Workspace<Location> {
         &mut self.verdict
     }
 
-    /// Returns the length of the packet's frame in bytes, from the Ethernet header on.
+    /// Returns the packets and the bytes that the frame carries.
     #[must_use]
     #[inline(always)]
-    pub const fn frame_length(&self) -> u64 {
-        self.packet.facts.length
+    pub const fn traffic(&self) -> Traffic {
+        self.packet.facts.traffic()
     }
 
     /// Returns the charge of the limit at an index.

@@ -1,6 +1,6 @@
 //! The facts of an IP packet.
 
-use crate::address::Address;
+use crate::{address::Address, counters::Traffic};
 
 /// What limits need to know of an IP packet.
 ///
@@ -15,8 +15,11 @@ pub struct Facts {
     pub destination_high: u64,
     /// The destination's trailing 64 bits.
     pub destination_low: u64,
-    /// The frame's length in bytes, from the Ethernet header on.
-    pub length: u64,
+    /// The frame's length in bytes, from the link's header on; of a superframe, that of the frames
+    /// that it is made of.
+    pub length: u32,
+    /// The number of packets that the frame carries: 1, or more if it is a superframe.
+    pub packets: u32,
     /// Where the content of its UDP datagram is.
     pub datagram: Datagram,
     /// The source port; 0 if there are no ports.
@@ -44,6 +47,7 @@ impl Facts {
         destination_high: 0,
         destination_low: 0,
         length: 0,
+        packets: 1,
         datagram: Datagram::NONE,
         source_port: 0,
         destination_port: 0,
@@ -52,6 +56,16 @@ impl Facts {
         tcp_flags: 0,
         on_link_type: 0,
     };
+
+    /// Returns the packets and the bytes that the frame carries.
+    #[must_use]
+    #[inline(always)]
+    pub const fn traffic(&self) -> Traffic {
+        Traffic {
+            packets: self.packets as u64,
+            bytes: self.length as u64,
+        }
+    }
 
     #[inline(always)]
     pub(super) const fn set_destination(&mut self, destination: Address) {

@@ -9,6 +9,7 @@ mod ipv6;
 mod link;
 mod payload;
 mod segment;
+pub mod superframe;
 mod tcp;
 mod tcp_state;
 mod transport;
@@ -101,12 +102,16 @@ fn parse_link<F: Frame>(frame: &F, before: &mut usize) -> Result<Network, Reason
 
 /// Does the part of [`parse`] before the transport header; returns the frame from its IP header on.
 #[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "lengths of frames are below 2^32"
+)]
 fn parse_network<F: Frame>(
     frame: &F,
     facts: &mut Facts,
     payload: &mut Payload,
 ) -> Result<F, Reason> {
-    facts.length = frame.length() as u64;
+    facts.length = frame.length() as u32;
     let mut before = 0;
     let network = parse_link(frame, &mut before)?;
     let packet = frame.without_first(before);

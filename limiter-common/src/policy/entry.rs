@@ -263,8 +263,8 @@ impl LimitEntry {
     #[inline(always)]
     pub const fn cost_of(&self, facts: &Facts) -> u64 {
         match self.cost {
-            BYTES => facts.length,
-            _ => 1,
+            BYTES => facts.length as u64,
+            _ => facts.packets as u64,
         }
     }
 }

@@ -1,25 +1,28 @@
 //! The part of a limit that is in force, if its rate moves while the policy stays.
 
 use super::Tables;
-use crate::{limit::LimitId, owner::BucketKey, strategy::gcra::Parts};
+use crate::{
+    limit::LimitId,
+    owner::BucketKey,
+    strategy::gcra::{Gcra, Parts},
+};
 
 /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, of the limit with
-/// that index, whose rate is automatic; `of_floor` is the one at its floor. A packet costs it one
-/// token, so that is its increment.
+/// that index, whose rate is automatic; `at_floor` are its parameters at its floor.
 #[inline(always)]
 pub fn interval_in_force<T: Tables>(
     tables: &T,
     limit_index: u32,
-    of_floor: u64,
+    at_floor: &Gcra,
     now_ns: u64,
 ) -> u64 {
     match tables.limit(limit_index) {
         Some(limit) => {
             let rate = tables.current_rate(LimitId(limit.id));
-            limit.interval_in_force(rate, of_floor, now_ns)
+            limit.interval_in_force(rate, at_floor.emission_interval, now_ns)
         }
         // The policy compiler rules this out.
-        None => of_floor,
+        None => at_floor.emission_interval,
     }
 }
 

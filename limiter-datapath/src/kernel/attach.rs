@@ -9,12 +9,14 @@ use limiter_policy::config::AttachMode;
 use super::{
     DatapathError, ProgramHolder,
     clock::wall_clock_now,
-    instance::Device,
-    interface::Interface,
+    instance::{Device, STATICS},
+    interface::{Interface, Kind},
     link::{AttachedMode, Link},
     log::Forwarding,
+    map,
     pins::{Facts, NetworkNamespace, PinnedInterface, PinsError},
     program::Program,
+    superframes,
 };
 
 /// Where and under what name an attachment's interface is now.
@@ -64,12 +66,12 @@ pub struct Attachment {
 impl Attachment {
     /// Attaches a program, which must have been made for that device.
     pub(super) fn new(
-        program: Program,
+        mut program: Program,
         interface: &Interface,
         device: Device,
         mode: AttachMode,
     ) -> Result<Self, DatapathError> {
-        let attach = |mode| attach(&program, interface, mode);
+        let mut attach = |mode| attach(&mut program, interface, mode);
         let (link, mode, fell_back) = match mode {
             AttachMode::Native => (attach(AttachedMode::Native)?, AttachedMode::Native, None),
             AttachMode::Generic => (attach(AttachedMode::Generic)?, AttachedMode::Generic, None),
@@ -152,6 +154,15 @@ impl Attachment {
         })
     }
 
+    /// Has a program that is to be put in place of this one's count superframes as the interface needs.
+    pub(super) fn suit(
+        &self,
+        program: &mut Program,
+        interface: &Interface,
+    ) -> Result<(), DatapathError> {
+        set_superframes(program, interface, self.mode)
+    }
+
     /// Replaces the program in one step; returns the old one, if it is known. Does nothing if the
     /// interface has vanished.
     pub(super) fn replace(&mut self, program: Program) -> Result<Option<Program>, DatapathError> {
@@ -205,16 +216,28 @@ impl Attachment {
             other_names: Vec::new(),
             mtu: 0,
             link: Some(self.header),
+            kind: Kind::Other,
             xdp_program: Some((self.program_id()?, hook)),
         })
     }
 }
 
+/// Tells a program how it counts superframes on the interface.
+fn set_superframes(
+    program: &mut Program,
+    interface: &Interface,
+    mode: AttachedMode,
+) -> Result<(), DatapathError> {
+    let known = program.count_superframes(superframes::on(interface, mode));
+    known.map_err(map::error(STATICS))
+}
+
 fn attach(
-    program: &Program,
+    program: &mut Program,
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<Link, DatapathError> {
+    set_superframes(program, interface, mode)?;
     Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => DatapathError::Occupied {
             interface: interface.name.clone(),

@@ -98,13 +98,21 @@ impl<'a> Types<'a> {
         Some(Self { types, strings })
     }
 
+    /// Returns the size of a structure in bytes; `None`: there is none of that name.
+    pub(super) fn size_of(&self, structure: &str) -> Option<u32> {
+        self.structure(structure).map(|found| found.size_or_target)
+    }
+
+    fn structure(&self, name: &str) -> Option<Type<'a>> {
+        let mut types = self.types.iter();
+        let is_meant = |found: &&Type<'_>| found.kind == STRUCT && self.has_name(found.name, name);
+        types.find(is_meant).copied()
+    }
+
     /// Returns where a structure has a field; dots lead into structures within it. `None`: it has
     /// none.
     pub(super) fn field(&self, structure: &str, path: &str) -> Option<Field> {
-        let mut types = self.types.iter();
-        let mut inside = types
-            .find(|found| found.kind == STRUCT && self.has_name(found.name, structure))
-            .copied()?;
+        let mut inside = self.structure(structure)?;
         let mut bit = 0u32;
         let mut names = path.split('.').peekable();
         while let Some(name) = names.next() {
@@ -257,6 +265,8 @@ mod tests {
             assert_eq!(field(none), None, "{none}");
         }
         assert_eq!(types.field("inner", "a"), None);
+        assert_eq!(types.size_of("outer"), Some(24));
+        assert_eq!(types.size_of("int"), None);
     }
 
     proptest! {

@@ -31,7 +31,7 @@ use super::{
     reputation::ReputationMaps,
     socket_fields,
     stages::{self, Frames, Stages},
-    tables,
+    superframes, tables,
 };
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
@@ -39,6 +39,8 @@ const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 const TRIAL_ROOM: &str = "TRIAL_ROOM";
 const TRIAL_TCP_STATE: &str = "TRIAL_TCP_STATE";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
+/// The map of the object's writable statics.
+pub(super) const STATICS: &str = ".bss";
 
 /// `XDP_DROP`, `XDP_PASS` and `XDP_TX`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;
@@ -100,6 +102,7 @@ impl Instance {
             SocketFields::UNKNOWN
         });
         let records_offenders = u8::from(settings.offenders != Offenders::OFF);
+        let reads_kernel = u8::from(superframes::are_readable());
         let on_trial = u8::from(clocking == Clocking::Test);
         let mut loader = EbpfLoader::new();
         SharedMaps::size(&mut loader, settings);
@@ -108,6 +111,7 @@ impl Instance {
             .override_global("SHAPE", &shape_in_map, true)
             .override_global("NAME_KEYS", &name_keys, true)
             .override_global("SOCKET_FIELDS", &socket_fields, true)
+            .override_global("READS_KERNEL", &reads_kernel, true)
             .override_global("ON_TRIAL", &on_trial, true)
             .override_global("RECORDS_OFFENDERS", &records_offenders, true);
         tables::size(&mut loader, policy, &policy.name_slots);
@@ -143,7 +147,10 @@ impl Instance {
     pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
         let stages = Stages::of(&self.ebpf, self.frames)?;
         let program = self.entry()?.fd().and_then(Program::of);
-        Ok(program.map_err(DatapathError::Verify)?.with_stages(stages))
+        let program = program.map_err(DatapathError::Verify)?;
+        let statics = self.ebpf.take_map(STATICS);
+        let statics = statics.ok_or(DatapathError::NoMap(STATICS))?;
+        Ok(program.with_stages(stages).with_statics(statics))
     }
 
     /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.

@@ -48,6 +48,7 @@ mod sieves;
 mod socket_fields;
 mod stages;
 mod standing;
+mod superframes;
 mod syscall;
 mod tables;
 mod trial;

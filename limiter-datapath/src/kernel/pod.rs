@@ -14,6 +14,7 @@ use limiter_common::{
     name_hash::NameKeys,
     offender::{Offender, OffenderKey, Recording},
     owner::BucketKey,
+    packet::superframe::AfterVerification,
     policy::NameSlot,
     policy::{Child, Class, LimitEntry, MOST_OTHERWISE, Node, Shape, Stretch},
     server_name::{FirstBytes, Flow, MOST_FIRST_BYTES, QuicFlow},
@@ -54,6 +55,7 @@ macro_rules! plain_bytes {
 }
 
 plain_bytes! {
+    AfterVerification: 8 + 8 * 4,
     Ban: 2 * 8 + 2 * 2 + (2 * 2 + MAX_TEXT),
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,

@@ -6,9 +6,18 @@ use std::{
     path::Path,
 };
 
-use aya::programs::{ProgramError, ProgramFd};
+use aya::{
+    maps::{Array, Map, MapError},
+    programs::{ProgramError, ProgramFd},
+};
+use limiter_common::packet::superframe::{AfterVerification, SuperframeFields};
 
-use super::{grace::wait_for_running_programs, pod::PlainBytes, stages::Stages, syscall};
+use super::{
+    grace::wait_for_running_programs,
+    pod::{InMap, PlainBytes},
+    stages::Stages,
+    syscall,
+};
 
 /// A program. The kernel keeps it and the maps it uses for as long as something holds it.
 #[derive(Debug)]
@@ -17,6 +26,8 @@ pub(super) struct Program {
     id: u32,
     /// The stages that it hands packets over to.
     stages: Option<Stages>,
+    /// The map of its writable statics, if this process has loaded it.
+    statics: Option<Map>,
 }
 
 impl Program {
@@ -30,6 +41,27 @@ impl Program {
     pub(super) fn with_stages(mut self, stages: Stages) -> Self {
         self.stages = Some(stages);
         self
+    }
+
+    /// Adds the map of its writable statics.
+    pub(super) fn with_statics(mut self, statics: Map) -> Self {
+        self.statics = Some(statics);
+        self
+    }
+
+    /// Sets how it counts superframes, if this process has loaded it.
+    pub(super) fn count_superframes(
+        &mut self,
+        superframes: SuperframeFields,
+    ) -> Result<(), MapError> {
+        let Some(statics) = &mut self.statics else {
+            return Ok(());
+        };
+        let known = AfterVerification {
+            superframes,
+            ..AfterVerification::NONE
+        };
+        Array::try_from(statics)?.set(0, InMap(known), 0)
     }
 
     /// Opens the program pinned at `path`, and its stages if any are pinned at `stages`.
@@ -54,6 +86,7 @@ impl Program {
             descriptor,
             id,
             stages,
+            statics: None,
         })
     }
 

@@ -6,7 +6,7 @@ use limiter_common::answer::SocketFields;
 
 use super::btf::{Field, Types};
 
-const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
+pub(super) const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
 
 /// The bit in the byte of a socket with what the application has set (`SOCK_RCVBUF_LOCK`).
 const BUFFER_LOCK: u32 = 2;

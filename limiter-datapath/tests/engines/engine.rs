@@ -594,15 +594,13 @@ impl Engines {
         {
             let id = self.tables.limits[limit_index as usize].id;
             let by_answer = self.by_answer.entry((id, verdict.answer() as u32));
-            by_answer.or_default().add(length);
+            *by_answer.or_default() += Traffic::of_frame(length);
         }
     }
 
     fn count(&mut self, verdict: &Verdict, length: u64) {
-        self.by_reason
-            .entry(verdict.reason)
-            .or_default()
-            .add(length);
+        let carried = Traffic::of_frame(length);
+        *self.by_reason.entry(verdict.reason).or_default() += carried;
         // A source that a list blocks for a limit is no offender, nor one that gives way, nor one
         // that has too many connections; one that a sieve drops is, even for no limit.
         let by_sieve = verdict.reason.is_of_sieve();
@@ -625,10 +623,10 @@ impl Engines {
             let mut got = LimitTraffic::default();
             match action {
                 Action::Drop if verdict.denied_by() == Some(limit_index) => {
-                    got.dropped.add(length);
+                    got.dropped += carried;
                 }
-                Action::Pass if verdict.would_drop & bit != 0 => got.would_drop.add(length),
-                Action::Pass if verdict.matched & bit != 0 => got.passed.add(length),
+                Action::Pass if verdict.would_drop & bit != 0 => got.would_drop += carried,
+                Action::Pass if verdict.matched & bit != 0 => got.passed += carried,
                 _ => {}
             }
             *self.by_limit.entry(limit.id).or_default() += got;

@@ -5,7 +5,10 @@ use aya_ebpf::{
     btf_maps::{Array, HashMap},
     macros::btf_map,
 };
-use limiter_common::ban::{Ban, BanKey, BanStore, Filter, Hits, LENGTH_WORDS};
+use limiter_common::{
+    ban::{Ban, BanKey, BanStore, Filter, Hits, LENGTH_WORDS},
+    counters::Traffic,
+};
 
 use crate::buckets::atomic;
 
@@ -36,15 +39,15 @@ static BAN_FILTER: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
 static BAN_HITS: HashMap<BanKey, Hits, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Counts a packet, whose frame has `length` bytes, that the ban of this prefix drops.
+/// Counts traffic that the ban of this prefix drops.
 #[inline(always)]
-pub(super) fn count_hit(key: &BanKey, length: u64) {
+pub(super) fn count_hit(key: &BanKey, traffic: Traffic) {
     if let Some(hits) = BAN_HITS.get_ptr_mut(key) {
         // SAFETY: an element of the map: aligned words that stay mapped, even if it is removed
         // meanwhile. Other CPUs add atomically, too.
         unsafe {
-            atomic::add(&raw mut (*hits).packets, 1);
-            atomic::add(&raw mut (*hits).bytes, length);
+            atomic::add(&raw mut (*hits).packets, traffic.packets);
+            atomic::add(&raw mut (*hits).bytes, traffic.bytes);
         }
     }
 }

@@ -12,6 +12,7 @@ use limiter_common::{
     ban::{self, BanKey, BannedAs},
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
+    counters::Traffic,
     decide::Verdict,
     judged::Packet,
     policy::{Shape, Tables},
@@ -41,8 +42,8 @@ impl Reputation for MapReputation {
     }
 
     #[inline(always)]
-    fn count_hit(&self, key: &BanKey, length: u64) {
-        bans::count_hit(key, length);
+    fn count_hit(&self, key: &BanKey, traffic: Traffic) {
+        bans::count_hit(key, traffic);
     }
 
     #[inline(always)]

@@ -149,7 +149,7 @@ impl Collector {
         let Some(followed) = self.followed.get_mut(&flow) else {
             return;
         };
-        followed.traffic.add(facts.length);
+        followed.traffic += facts.traffic();
         if payload.is_empty() {
             return;
         }

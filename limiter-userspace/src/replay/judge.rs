@@ -406,8 +406,8 @@ impl Replay {
         } = account(&self.policy, packet, limit_index)?;
         let mut parameters = *parameters;
         if self.policy.shape.is_automatic(limit_index) {
-            let of_floor = parameters.gcra.emission_interval;
-            let interval = interval_in_force(&self.policy, limit_index, of_floor, packet.now);
+            let interval =
+                interval_in_force(&self.policy, limit_index, &parameters.gcra, packet.now);
             parameters = parameters.at_interval(interval);
         }
         Some((key, parameters, cost))

@@ -88,7 +88,7 @@ impl Sources {
             last_ns: packet.t_ns,
             held: LongestHold::default(),
         });
-        followed.dropped.add(packet.length);
+        followed.dropped += Traffic::of_frame(packet.length);
         followed.first_ns = followed.first_ns.min(packet.t_ns);
         followed.last_ns = followed.last_ns.max(packet.t_ns);
         followed.held.since_ns.get_or_insert(packet.t_ns);

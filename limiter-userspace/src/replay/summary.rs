@@ -47,7 +47,8 @@ impl Summary {
 
     /// Counts a packet.
     pub fn add(&mut self, packet: &Judged) {
-        self.reasons[packet.verdict.reason as usize].add(packet.length);
+        let carried = Traffic::of_frame(packet.length);
+        self.reasons[packet.verdict.reason as usize] += carried;
         self.cut += u64::from(packet.cut);
         self.first_ns = self.first_ns.min(packet.t_ns);
         self.last_ns = self.last_ns.max(packet.t_ns);
@@ -59,27 +60,25 @@ impl Summary {
         if let Some(standing) = packet.verdict.standing() {
             let traffic = &mut self.standings[standing as usize];
             match packet.action {
-                Action::Pass => traffic.passed.add(packet.length),
-                Action::Drop => traffic.dropped.add(packet.length),
+                Action::Pass => traffic.passed += carried,
+                Action::Drop => traffic.dropped += carried,
             }
         }
         self.answered[packet.verdict.answer() as usize] += 1;
         match packet.action {
             Action::Pass => {
-                self.passed.add(packet.length);
+                self.passed += carried;
                 for limit_index in limit_indices(matched & !would_drop) {
-                    self.limits[limit_index as usize].passed.add(packet.length);
+                    self.limits[limit_index as usize].passed += carried;
                 }
                 for limit_index in limit_indices(would_drop) {
-                    self.limits[limit_index as usize]
-                        .would_drop
-                        .add(packet.length);
+                    self.limits[limit_index as usize].would_drop += carried;
                 }
             }
             Action::Drop => {
-                self.dropped.add(packet.length);
+                self.dropped += carried;
                 if let Some(limit_index) = packet.verdict.denied_by() {
-                    self.limits[limit_index as usize].dropped.add(packet.length);
+                    self.limits[limit_index as usize].dropped += carried;
                 }
             }
         }

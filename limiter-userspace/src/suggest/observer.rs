@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, convert::Infallible};
 use limiter_capture::Packet;
 use limiter_common::{
     address::Address,
-    packet::{FLAG_ACK, FLAG_SYN, Facts},
+    counters::Traffic,
+    packet::{
+        FLAG_ACK, FLAG_SYN, Facts,
+        superframe::{MOST_BEFORE_PACKET, estimated},
+    },
 };
 use serde::Serialize;
 
@@ -19,14 +23,6 @@ use super::{
 
 /// The most services; with a full record each, they take some 250 MB.
 pub(super) const MOST_SERVICES: usize = 12;
-
-/// The bytes of a frame besides its IP packet, with two VLAN tags.
-const ETHERNET: u64 = 14;
-const TAGS: u64 = 8;
-
-/// The headers of each of several segments that were put together: at least those of Ethernet, IPv4
-/// and TCP.
-const HEADERS: u64 = ETHERNET + 40;
 
 /// The address of the only source of a record of all sources together.
 const ALL: Address = Address::v4([0; 4]);
@@ -108,7 +104,7 @@ impl Observer {
     pub fn new(only: Option<Vec<Service>>, mtu: u32) -> Self {
         Self {
             only,
-            mtu: u64::from(mtu).max(HEADERS),
+            mtu: mtu.into(),
             ports: Ports::new(),
             services: BTreeMap::new(),
             ways: Ways::default(),
@@ -137,13 +133,8 @@ impl Observer {
 
     /// Returns what a frame stands for.
     fn sent(&mut self, facts: &Facts) -> Sent {
-        let length = facts.length;
-        let mut packets = 1;
-        if length > self.mtu + ETHERNET + TAGS {
-            self.ways.merged += 1;
-            packets = (length - HEADERS).div_ceil(self.mtu + ETHERNET - HEADERS);
-        }
-        let bytes = length + (packets - 1) * HEADERS;
+        let Traffic { packets, bytes } = estimated(facts.length.into(), self.mtu);
+        self.ways.merged += u64::from(packets > 1);
         let begins = facts.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         Sent {
@@ -166,7 +157,7 @@ impl Observer {
         seen.connections += u64::from(sent.connections);
         seen.longest = seen
             .longest
-            .max(facts.length.min(self.mtu + ETHERNET + TAGS));
+            .max(u64::from(facts.length).min(self.mtu + MOST_BEFORE_PACKET));
         seen.sources.add(facts.source, at_ns, sent);
         seen.total.add(ALL, at_ns, sent);
     }

@@ -24,6 +24,7 @@ mod quic_names;
 mod sent_back;
 mod shared;
 mod strategies;
+mod superframes;
 mod syn_cookies;
 mod tcp_states;
 

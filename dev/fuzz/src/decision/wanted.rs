@@ -88,7 +88,7 @@ fn of_limit(
             | Cost::Connections
             | Cost::Handshakes
             | Cost::NewNames => 1,
-            Cost::Bytes => facts.length,
+            Cost::Bytes => facts.length.into(),
         },
         parameters: Parameters::new(limit.strategy, rate.burst, rate.count, rate.period_ns)?,
     })

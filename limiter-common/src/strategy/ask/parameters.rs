@@ -1,8 +1,10 @@
 //! What a budget lets a packet spend, and how much is left of it.
 
-use crate::strategy::{LargerThanBudget, Parameters, Spend, gcra::GenericCellRate, rule::Rule};
+use crate::strategy::{
+    LargerThanBudget, Parameters, Spend, Strategy, gcra::GenericCellRate, rule::Rule,
+};
 #[cfg(not(target_arch = "bpf"))]
-use crate::strategy::{Level, NEVER, Report, Strategy, Terms, moving_window::Log, rule::Ledger};
+use crate::strategy::{Level, NEVER, Report, Terms, moving_window::Log, rule::Ledger};
 
 impl Parameters {
     /// Prepares to spend `cost` tokens at the time `now_ns`.
@@ -24,6 +26,18 @@ impl Parameters {
     #[inline(always)]
     pub fn spend_gcra(&self, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
         GenericCellRate::spend(self, now_ns, cost)
+    }
+
+    /// Prepares to spend more tokens than a full bucket holds, which a bucket of GCRA can owe; `None`: others
+    /// cannot.
+    #[must_use]
+    #[inline(always)]
+    pub fn spend_owing(&self, now_ns: u64, cost: u64) -> Option<Spend> {
+        if self.strategy() != Strategy::Gcra {
+            return None;
+        }
+        let spend = self.gcra.spend_owing(self.gcra.ticks(now_ns), cost);
+        Some(Spend::of_gcra(spend))
     }
 }
 

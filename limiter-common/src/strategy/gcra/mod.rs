@@ -66,6 +66,17 @@ pub struct Wait(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargerThanBurst;
 
+/// Returns the ticks in which `cost` tokens come back, at most [`MAX_BURST_OFFSET`].
+#[inline(always)]
+pub(crate) const fn bounded_increment(emission_interval: u64, cost: u64) -> u64 {
+    // A division, as BPF has no product of 128 bits; most packets cost one token.
+    if cost <= 1 || emission_interval <= MAX_BURST_OFFSET / cost {
+        emission_interval.wrapping_mul(cost)
+    } else {
+        MAX_BURST_OFFSET
+    }
+}
+
 impl Gcra {
     /// The parameters of no limit.
     pub const NONE: Self = Self {
@@ -155,6 +166,17 @@ impl Gcra {
             cost.wrapping_mul(self.emission_interval),
             now.saturating_add(self.burst_offset),
         ))
+    }
+
+    /// Prepares to spend more tokens than a full bucket holds, at `now` ticks: it must be full, and owes the
+    /// rest, for at most [`MAX_BURST_OFFSET`].
+    ///
+    /// The invariant: over any interval, at most `cost` + interval / emission interval is spent.
+    #[must_use]
+    #[inline(always)]
+    pub const fn spend_owing(&self, now: u64, cost: u64) -> Spend {
+        let increment = bounded_increment(self.emission_interval, cost);
+        Spend::new(now, increment, now.saturating_add(increment))
     }
 
     /// Takes a token at `now` ticks from the bucket with this TAT; returns whether it had one.

@@ -8,7 +8,9 @@ use std::io;
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
 use limiter_common::packet::Link;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage, LinkXdp, Prop};
+use rtnetlink::packet_route::link::{
+    InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop,
+};
 use thiserror::Error;
 
 pub use self::{
@@ -30,8 +32,19 @@ pub struct Interface {
     pub mtu: u32,
     /// The header that its frames begin with; `None`: one that limiter cannot read.
     pub link: Option<Link>,
+    /// The kind of device.
+    pub kind: Kind,
     /// The id of its XDP program, and the program's hook as ip(8) names it.
     pub xdp_program: Option<(u32, &'static str)>,
+}
+
+/// The kind of a device, as far as it matters to programs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A tun or tap device: what a process or a virtual machine sends.
+    Tun,
+    /// Another.
+    Other,
 }
 
 /// An interface cannot be used.
@@ -197,6 +210,7 @@ impl Interface {
         let mut name = None;
         let mut other_names = Vec::new();
         let mut mtu = None;
+        let mut kind = Kind::Other;
         let mut xdp_program = None;
         for attribute in &message.attributes {
             match attribute {
@@ -205,6 +219,9 @@ impl Interface {
                     other_names.extend(properties.iter().filter_map(other_name));
                 }
                 LinkAttribute::Mtu(told) => mtu = Some(*told),
+                LinkAttribute::LinkInfo(infos) => {
+                    kind = infos.iter().find_map(kind_of).unwrap_or(kind);
+                }
                 LinkAttribute::Xdp(attributes) => {
                     xdp_program = attributes.iter().find_map(program_at);
                 }
@@ -217,8 +234,16 @@ impl Interface {
             index: message.header.index,
             mtu: mtu?,
             link: link_of(message.header.link_layer_type),
+            kind,
             xdp_program,
         })
+    }
+}
+
+const fn kind_of(info: &LinkInfo) -> Option<Kind> {
+    match info {
+        LinkInfo::Kind(InfoKind::Tun) => Some(Kind::Tun),
+        _ => None,
     }
 }
 

@@ -116,7 +116,9 @@ impl Datapath {
             let Some(made) = successors.remove(&attachment.link.id()) else {
                 continue;
             };
-            match attachment.replace(made.program) {
+            let mut program = made.program;
+            let suited = attachment.suit(&mut program, &made.interface);
+            match suited.and_then(|()| attachment.replace(program)) {
                 Ok(old) => {
                     attachment.forwarding = made.forwarding;
                     names.push((index, made.interface.name));

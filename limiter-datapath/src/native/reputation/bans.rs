@@ -2,7 +2,10 @@
 
 use std::{cell::RefCell, collections::HashMap};
 
-use limiter_common::ban::{BanKey, BanStore, Hits, LENGTH_WORDS};
+use limiter_common::{
+    ban::{BanKey, BanStore, Hits, LENGTH_WORDS},
+    counters::Traffic,
+};
 
 /// Bans without a capacity, and what they have dropped.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +36,9 @@ impl MemoryBans {
         self.hits.borrow().get(key).copied().unwrap_or_default()
     }
 
-    pub(super) fn count_hit(&self, key: &BanKey, bytes: u64) {
-        *self.hits.borrow_mut().entry(*key).or_default() += Hits { packets: 1, bytes };
+    pub(super) fn count_hit(&self, key: &BanKey, traffic: Traffic) {
+        let Traffic { packets, bytes } = traffic;
+        *self.hits.borrow_mut().entry(*key).or_default() += Hits { packets, bytes };
     }
 }
 

@@ -20,6 +20,7 @@ use limiter_common::{
         queue::{self, Flow, QueueSettings, Queues as _, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
+    counters::Traffic,
     decide::{self, Verdict},
     judged::Packet,
     known_names,
@@ -75,8 +76,8 @@ impl Reputation for MemoryReputation {
         }
     }
 
-    fn count_hit(&self, key: &BanKey, length: u64) {
-        self.bans.count_hit(key, length);
+    fn count_hit(&self, key: &BanKey, traffic: Traffic) {
+        self.bans.count_hit(key, traffic);
     }
 
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {

@@ -11,6 +11,7 @@ use limiter_common::{
     ban::{BanKey, BannedAs},
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
+    counters::Traffic,
     decide::{Pipeline, Verdict, Workspace},
     judged::Packet,
     limit::IdFormat,
@@ -42,8 +43,8 @@ impl Reputation for Known {
         ().banned_as(source, clock)
     }
 
-    fn count_hit(&self, key: &BanKey, length: u64) {
-        ().count_hit(key, length);
+    fn count_hit(&self, key: &BanKey, traffic: Traffic) {
+        ().count_hit(key, traffic);
     }
 
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {

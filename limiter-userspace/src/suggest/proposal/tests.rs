@@ -26,7 +26,7 @@ fn observe(queries: &[Query]) -> Observed {
     for (at_ns, source, length) in queries {
         let facts = Facts {
             source: *source,
-            length: *length,
+            length: u32::try_from(*length).unwrap(),
             destination_port: 53,
             transport: Transport::Ports,
             protocol: Match::UDP,

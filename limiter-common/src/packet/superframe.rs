@@ -1,0 +1,174 @@
+//! Superframes (GRO, GSO, TSO): one frame that stands for many packets, with the headers of the
+//! first. The network stack sees them, and XDP in generic mode; drivers' programs run before packets
+//! are merged.
+
+use crate::counters::Traffic;
+
+/// The headers that every packet of a superframe has at least, in bytes: Ethernet, IPv4 and UDP.
+const LEAST_HEADERS: u64 = 14 + 20 + 8;
+
+/// The headers of a packet of TCP over IPv4 without options, in bytes, behind an Ethernet header.
+const TCP_HEADERS: u64 = ETHERNET + 20 + 20;
+const ETHERNET: u64 = 14;
+
+/// An Ethernet header and two VLAN tags, in bytes.
+pub const MOST_BEFORE_PACKET: u64 = ETHERNET + 2 * 4;
+
+/// How a program learns how many packets a frame stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Superframes {
+    /// There are none: each frame is one packet.
+    #[default]
+    None,
+    /// The kernel has noted it beside the frame.
+    Noted,
+    /// Only by the frame's length.
+    Estimated,
+}
+
+/// Where the kernel notes how many packets a frame stands for, and what the interface's frames need.
+/// Offsets are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct SuperframeFields {
+    /// The number of a [`Superframes`].
+    pub are: u32,
+    /// The interface's MTU in bytes.
+    pub mtu: u32,
+    /// In `struct xdp_buff`: the address where the buffer starts, of eight bytes.
+    pub hard_start: u32,
+    /// In `struct xdp_buff`: the buffer's size with `struct skb_shared_info`, of four bytes.
+    pub frame_size: u32,
+    /// The size of `struct skb_shared_info`, with which the buffer ends.
+    pub shared_info: u32,
+    /// In `struct skb_shared_info`: the payload of each packet but the last, of two bytes.
+    pub gso_size: u32,
+    /// In `struct skb_shared_info`: the number of packets, of two bytes; 0: not known.
+    pub gso_segments: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+impl SuperframeFields {
+    /// Those of an interface without superframes.
+    pub const NONE: Self = Self {
+        are: Superframes::None as u32,
+        mtu: 0,
+        hard_start: 0,
+        frame_size: 0,
+        shared_info: 0,
+        gso_size: 0,
+        gso_segments: 0,
+        reserved: 0,
+    };
+}
+
+/// What a program gets to know after it was verified, at its attachment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct AfterVerification {
+    /// Always 0.
+    pub zero: u64,
+    /// How superframes are counted.
+    pub superframes: SuperframeFields,
+}
+
+impl AfterVerification {
+    /// That of a program that is not attached.
+    pub const NONE: Self = Self {
+        zero: 0,
+        superframes: SuperframeFields::NONE,
+    };
+}
+
+/// Returns what a frame of `length` bytes carries, by the kernel's notes: the payload of each packet
+/// in bytes, 0: it is one packet; and their number, 0: not known. Repeated headers count.
+#[must_use]
+#[inline(always)]
+pub const fn noted(length: u64, gso_size: u64, gso_segments: u64) -> Traffic {
+    if gso_size == 0 || gso_segments == 1 {
+        return Traffic::of_frame(length);
+    }
+    let packets = if gso_segments == 0 {
+        length.saturating_sub(TCP_HEADERS).div_ceil(gso_size)
+    } else {
+        gso_segments
+    };
+    // What is left are headers, if the last packet is full; less, if not. Both factors have 32 bits.
+    let headers = length.saturating_sub(packets.wrapping_mul(gso_size));
+    of_packets(length, packets, headers)
+}
+
+/// Returns what a frame of `length` bytes carries if its packets are of TCP and fill the MTU.
+#[must_use]
+#[inline(always)]
+pub const fn estimated(length: u64, mtu: u64) -> Traffic {
+    if length <= mtu + MOST_BEFORE_PACKET || mtu + ETHERNET <= TCP_HEADERS {
+        return Traffic::of_frame(length);
+    }
+    let packets = (length - TCP_HEADERS).div_ceil(mtu + ETHERNET - TCP_HEADERS);
+    of_packets(length, packets, TCP_HEADERS)
+}
+
+#[inline(always)]
+const fn of_packets(length: u64, packets: u64, headers: u64) -> Traffic {
+    let packets = if packets == 0 { 1 } else { packets };
+    let headers = if headers < LEAST_HEADERS {
+        LEAST_HEADERS
+    } else {
+        headers
+    };
+    Traffic {
+        packets,
+        bytes: length + (packets - 1) * headers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn carries(packets: u64, bytes: u64) -> Traffic {
+        Traffic { packets, bytes }
+    }
+
+    #[test]
+    fn what_the_kernel_has_noted_counts() {
+        assert_eq!(noted(1514, 0, 0), carries(1, 1514));
+        assert_eq!(noted(1514, 1448, 1), carries(1, 1514));
+        // 45 packets of 1448 bytes and 66 bytes of headers.
+        assert_eq!(noted(66 + 45 * 1448, 1448, 45), carries(45, 45 * 1514));
+        // The last packet has a byte: the headers are between the least and their own.
+        assert_eq!(
+            noted(66 + 44 * 1448 + 1, 1448, 45),
+            carries(45, 66 + 44 * 1448 + 1 + 44 * 42)
+        );
+        // From a virtual machine, which does not say how many.
+        assert_eq!(noted(54 + 3 * 1000, 1000, 0), carries(3, 3 * 1054));
+        // As small as a sender can make them.
+        assert_eq!(noted(66 + 64, 1, 64), carries(64, 64 * 67));
+    }
+
+    #[test]
+    fn nothing_that_is_noted_overflows() {
+        for length in [0, 14, 65_535, u32::MAX.into()] {
+            for size in [0, 1, u16::MAX.into()] {
+                for segments in [0, 1, u16::MAX.into()] {
+                    let found = noted(length, size, segments);
+                    assert!(found.packets >= 1 && found.bytes >= length, "{found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packets_that_fill_the_mtu_are_estimated() {
+        assert_eq!(estimated(1514, 1500), carries(1, 1514));
+        assert_eq!(estimated(1522, 1500), carries(1, 1522));
+        assert_eq!(estimated(54 + 2 * 1460, 1500), carries(2, 2 * 1514));
+        assert_eq!(estimated(54 + 2 * 1460 + 1, 1500).packets, 3);
+        assert_eq!(estimated(9000, 0), carries(1, 9000));
+        assert_eq!(estimated(9000, 40), carries(1, 9000));
+    }
+}

@@ -1,0 +1,77 @@
+//! How many packets a frame carries.
+
+use aya_ebpf::{bindings::xdp_md, helpers::bpf_probe_read_kernel, programs::XdpContext};
+use limiter_common::{
+    counters::Traffic,
+    packet::superframe::{SuperframeFields, Superframes, estimated, noted},
+};
+
+use crate::globals;
+
+/// No field is further from the start of its structure: a mask, because the verifier bounds offsets.
+const MOST_OFFSET: usize = 0xff;
+
+/// A function returns packets and bytes in one word: the packets from this bit on.
+const PACKETS: u32 = 40;
+
+/// Returns the packets and the bytes that a frame of `length` bytes carries.
+#[inline(always)]
+pub(crate) fn carried(context: &XdpContext, length: usize) -> Traffic {
+    let fields = globals::superframes();
+    // SAFETY: the fields are valid; volatile, for the loader may write meanwhile.
+    let are = unsafe { (&raw const (*fields).are).read_volatile() };
+    if are == Superframes::None as u32 {
+        return Traffic::of_frame(length as u64);
+    }
+    let word = limiter_carried(context.ctx, length);
+    Traffic {
+        packets: word >> PACKETS,
+        bytes: word & ((1 << PACKETS) - 1),
+    }
+}
+
+/// Returns what the frame carries in one word.
+///
+/// It is a global function of the BPF object: the verifier walks it once, and not the code behind it once
+/// for each of its ends.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
+    // SAFETY: the fields are valid; volatile, for the loader may write meanwhile.
+    let fields = unsafe { globals::superframes().read_volatile() };
+    let length = length as u64;
+    let noted = if globals::READS_KERNEL.load() != 0 && fields.are == Superframes::Noted as u32 {
+        read(context, &fields, length)
+    } else {
+        None
+    };
+    let Traffic { packets, bytes } = match noted {
+        Some(noted) => noted,
+        None => estimated(length, fields.mtu.into()),
+    };
+    packets << PACKETS | bytes
+}
+
+/// Reads what the kernel has noted: in generic mode, the buffer that the context is about ends with the
+/// notes of the socket buffer. `None`: they cannot be read.
+#[inline(always)]
+fn read(context: *mut xdp_md, fields: &SuperframeFields, length: u64) -> Option<Traffic> {
+    let buffer = context.cast_const().cast::<u8>();
+    let in_buffer = |offset: u32| buffer.wrapping_add(offset as usize & MOST_OFFSET);
+    let start = value::<u64>(in_buffer(fields.hard_start))?;
+    let size = value::<u32>(in_buffer(fields.frame_size))?;
+    let end = start.wrapping_add(size.into());
+    let info = end.wrapping_sub(fields.shared_info.into());
+    let in_info =
+        |offset: u32| core::ptr::with_exposed_provenance(info.wrapping_add(offset.into()) as usize);
+    let gso_size = value::<u16>(in_info(fields.gso_size))?;
+    let gso_segments = value::<u16>(in_info(fields.gso_segments))?;
+    Some(noted(length, gso_size.into(), gso_segments.into()))
+}
+
+/// Reads a value from the kernel's memory; `None`: nothing is there.
+#[inline(always)]
+fn value<T>(address: *const u8) -> Option<T> {
+    // SAFETY: the helper checks the address; any bytes are a valid number.
+    unsafe { bpf_probe_read_kernel(address.cast::<T>()) }.ok()
+}
