@@ -27,8 +27,6 @@ const GOOD: u32 = u32::MAX;
 pub(crate) struct XdpFrame<'c, const FRAGS: bool> {
     context: &'c XdpContext,
     length: usize,
-    /// What it carries.
-    carried: Traffic,
 }
 
 impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
@@ -44,22 +42,7 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
         } else {
             mapped(context)
         };
-        let carried = Traffic::of_frame(length as u64);
-        Self {
-            context,
-            length,
-            carried,
-        }
-    }
-
-    /// Does the same where the packets are counted that it carries.
-    #[inline(always)]
-    pub(crate) fn arrived(context: &'c XdpContext) -> Self {
-        let frame = Self::new(context);
-        Self {
-            carried: superframes::carried(context, frame.length),
-            ..frame
-        }
+        Self { context, length }
     }
 
     /// Returns the first piece.
@@ -88,22 +71,6 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
     pub(crate) const fn length(&self) -> u64 {
         self.length as u64
     }
-
-    /// Returns the packets and the bytes that it carries.
-    #[inline(always)]
-    pub(crate) const fn carried(&self) -> Traffic {
-        self.carried
-    }
-
-    #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a frame is shorter than 2^32 bytes, with all headers that it stands for"
-    )]
-    const fn tell(&self, facts: &mut Facts) {
-        facts.packets = self.carried.packets as u32;
-        facts.length = self.carried.bytes as u32;
-    }
 }
 
 /// Returns the length of the first piece in bytes.
@@ -115,9 +82,7 @@ fn mapped(context: &XdpContext) -> usize {
 impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
     #[inline(always)]
     fn parse(&self, facts: &mut Facts) -> Result<(), Reason> {
-        let parsed = packet::parse(&self.first(), facts);
-        self.tell(facts);
-        parsed
+        packet::parse(&self.first(), facts)
     }
 
     #[inline(always)]
@@ -125,12 +90,24 @@ impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
         if !FRAGS || self.length <= mapped(self.context) {
             return None;
         }
-        let parsed = limiter_parse_pieces(self.context.ctx, self.length, facts);
-        self.tell(facts);
-        Some(match parsed {
-            GOOD => Ok(()),
-            number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
-        })
+        Some(
+            match limiter_parse_pieces(self.context.ctx, self.length, facts) {
+                GOOD => Ok(()),
+                number => Err(Reason::of_number(number).unwrap_or(Reason::MalformedEthernet)),
+            },
+        )
+    }
+
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a frame is shorter than 2^32 bytes, with all headers that it stands for"
+    )]
+    fn count_packets(&self, facts: &mut Facts) {
+        if let Some(Traffic { packets, bytes }) = superframes::carried(self.context, self.length) {
+            facts.packets = packets as u32;
+            facts.length = bytes as u32;
+        }
     }
 }
 

@@ -83,20 +83,21 @@ fn limiter_order(context: XdpContext) -> u32 {
 #[inline(always)]
 fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     bench::draw_source(context);
-    let frame = XdpFrame::<FRAGS>::arrived(context);
+    let frame = XdpFrame::<FRAGS>::new(context);
+    let carried = Traffic::of_frame(frame.length());
     let Some(workspace) = buckets::workspace() else {
         // Never happens: the map has this element for each CPU.
         let verdict = Verdict::without_limits(Reason::BucketUnavailable);
-        return finish(context, frame.carried(), &verdict);
+        return finish(context, carried, &verdict);
     };
     // The entry charges nothing, whatever the strategies of the limits are.
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
-        Entered::Decided(verdict) => finish(context, frame.carried(), &verdict),
-        Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, frame.carried()),
+        Entered::Decided(verdict) => finish(context, carried, &verdict),
+        Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, workspace.traffic()),
         Entered::Undecided => {
             match Stage::first(tables::MapTables.shape(), workspace.verdict().matched) {
-                Some(stage) => stages::hand_over::<FRAGS>(context, stage, frame.carried()),
-                None => finish(context, frame.carried(), workspace.verdict()),
+                Some(stage) => stages::hand_over::<FRAGS>(context, stage, workspace.traffic()),
+                None => finish(context, workspace.traffic(), workspace.verdict()),
             }
         }
     }

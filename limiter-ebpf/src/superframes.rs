@@ -14,20 +14,20 @@ const MOST_OFFSET: usize = 0xff;
 /// A function returns packets and bytes in one word: the packets from this bit on.
 const PACKETS: u32 = 40;
 
-/// Returns the packets and the bytes that a frame of `length` bytes carries.
+/// Returns the packets and the bytes that a frame of `length` bytes carries; `None`: it is one packet.
 #[inline(always)]
-pub(crate) fn carried(context: &XdpContext, length: usize) -> Traffic {
+pub(crate) fn carried(context: &XdpContext, length: usize) -> Option<Traffic> {
     let fields = globals::superframes();
     // SAFETY: the fields are valid; volatile, for the loader may write meanwhile.
     let are = unsafe { (&raw const (*fields).are).read_volatile() };
     if are == Superframes::None as u32 {
-        return Traffic::of_frame(length as u64);
+        return None;
     }
     let word = limiter_carried(context.ctx, length);
-    Traffic {
+    Some(Traffic {
         packets: word >> PACKETS,
         bytes: word & ((1 << PACKETS) - 1),
-    }
+    })
 }
 
 /// Returns what the frame carries in one word.

@@ -61,6 +61,7 @@ where
     let banned_as = reputation.banned_as(&facts.source, clock);
     if banned_as != BannedAs::NOT {
         workspace.meet_ban(&facts, banned_as);
+        headers.count_packets(&mut workspace.packet.facts);
         return Entered::Banned;
     }
     let matched = matching(tables, &facts, class);
@@ -79,5 +80,8 @@ where
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
         return Entered::Decided(workspace.verdict);
     }
+    // Last, and in memory that the verifier does not track: it would walk the rest once for each way to
+    // count.
+    headers.count_packets(&mut workspace.packet.facts);
     Entered::Undecided
 }

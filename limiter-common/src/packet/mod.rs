@@ -45,6 +45,10 @@ pub trait Headers {
     fn parse_all(&self, _facts: &mut Facts) -> Option<Result<(), Reason>> {
         None
     }
+
+    /// Counts the packets of `facts`, which were parsed, if the frame may be a superframe.
+    #[inline(always)]
+    fn count_packets(&self, _facts: &mut Facts) {}
 }
 
 impl<F: Frame> Headers for F {
