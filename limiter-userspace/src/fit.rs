@@ -1,7 +1,10 @@
 //! Whether a policy can do on an interface as it says.
 
 use limiter_common::{limit::Cost, packet::Link};
-use limiter_datapath::kernel::{DatapathError, interface::Interface};
+use limiter_datapath::kernel::{
+    DatapathError,
+    interface::{Interface, Kind},
+};
 use limiter_policy::policy::Policy;
 use thiserror::Error;
 
@@ -13,6 +16,26 @@ pub enum Misfit {
     /// The datapath cannot read its frames, or cannot answer them.
     #[error(transparent)]
     Frames(#[from] DatapathError),
+    /// No frame arrives where programs would see it.
+    #[error(
+        "no frame would be limited on {interface}: it gets its frames from traffic control, behind all XDP \
+         programs; name the interface on which they arrive"
+    )]
+    NoFrames {
+        /// The interface.
+        interface: String,
+    },
+    /// Two limited interfaces get the same frames.
+    #[error(
+        "frames that arrive on {lower} arrive on {upper}, too, which is above it, and would be counted twice: \
+         name one of them"
+    )]
+    Stacked {
+        /// The interface on which they arrive first.
+        lower: String,
+        /// The interface on which they arrive next.
+        upper: String,
+    },
     /// A byte limit never lets a full-sized frame of the interface pass.
     #[error(
         "limit {limit} has a {field} of {burst} bytes, but {interface} carries frames of {frame} \
@@ -36,10 +59,57 @@ pub enum Misfit {
     },
 }
 
-/// Refuses a policy that does not fit an interface.
-pub fn check(policy: &Policy, interface: &Interface) -> Result<(), Misfit> {
+/// Refuses a policy that does not fit an interface, one of `limited` among `all`.
+pub fn check(
+    policy: &Policy,
+    interface: &Interface,
+    limited: &[&Interface],
+    all: &[Interface],
+) -> Result<(), Misfit> {
     let link = interface.link_for(policy.answers_in_use().is_some())?;
+    if interface.kind == Kind::Ifb {
+        return Err(Misfit::NoFrames {
+            interface: interface.name.clone(),
+        });
+    }
+    if let Some(upper) = limited.iter().find(|upper| interface.is_below(upper, all)) {
+        return Err(Misfit::Stacked {
+            lower: interface.name.clone(),
+            upper: upper.name.clone(),
+        });
+    }
     check_bursts(policy, interface, link)
+}
+
+/// The most ports that a notice names.
+const MOST_PORTS: usize = 4;
+
+/// Returns a notice of frames that an interface among `all` forwards and the program there does not see;
+/// `None`: there are none.
+#[must_use]
+pub fn unseen(interface: &Interface, all: &[Interface]) -> Option<String> {
+    if interface.kind != Kind::Bridge {
+        return None;
+    }
+    let is_port = |port: &&Interface| port.controller == Some(interface.index);
+    let ports: Vec<_> = all.iter().filter(is_port).map(|port| &*port.name).collect();
+    let more = if ports.len() > MOST_PORTS {
+        ", …"
+    } else {
+        ""
+    };
+    let instead = match ports.as_slice() {
+        [] => "once it has ports, name these instead".to_owned(),
+        ports => {
+            let first: Vec<_> = ports.iter().copied().take(MOST_PORTS).collect();
+            format!("name its ports instead ({}{more})", first.join(", "))
+        }
+    };
+    let name = &interface.name;
+    Some(format!(
+        "{name} is a bridge: limits see only the frames to this host there, not those that it forwards to \
+         containers and virtual machines; to limit these, {instead}"
+    ))
 }
 
 /// Refuses a byte limit whose burst would cut off every full-sized frame of the interface: a frame

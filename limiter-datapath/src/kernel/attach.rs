@@ -217,6 +217,8 @@ impl Attachment {
             mtu: 0,
             link: Some(self.header),
             kind: Kind::Other,
+            controller: None,
+            lower: None,
             xdp_program: Some((self.program_id()?, hook)),
         })
     }
@@ -239,6 +241,10 @@ fn attach(
 ) -> Result<Link, DatapathError> {
     set_superframes(program, interface, mode)?;
     Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
+        // It has no program itself (net/core/dev.c: dev_xdp_attach).
+        Some(libc::EEXIST) if interface.xdp_program.is_none() => DatapathError::ProgramAbove {
+            interface: interface.name.clone(),
+        },
         Some(libc::EBUSY | libc::EEXIST) => DatapathError::Occupied {
             interface: interface.name.clone(),
             program: "of another process".to_owned(),

@@ -143,6 +143,16 @@ pub enum DatapathError {
         /// The program's hook as ip(8) names it; ip detaches nothing if given the wrong one.
         hook: &'static str,
     },
+    /// A device above the interface has a program.
+    #[error(
+        "cannot attach to {interface}: the kernel allows no program below another, and a device above \
+         {interface} has one (its bridge or bond, a VLAN, a macvlan, perhaps in a container's network \
+         namespace): detach that one, or limit that device instead"
+    )]
+    ProgramAbove {
+        /// The interface.
+        interface: String,
+    },
     /// The driver has no native XDP.
     #[error(
         "{interface} cannot run XDP in native mode ({reason}): use `--mode generic`, or \

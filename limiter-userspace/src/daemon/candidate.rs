@@ -151,8 +151,9 @@ impl Read {
         ours: &[u32],
     ) -> Result<Candidate, CandidateError> {
         let lookup = interface::look(&names, ours).await?;
+        let limited: Vec<_> = lookup.found.iter().collect();
         for interface in &lookup.found {
-            fit::check(&self.config.policy, interface)?;
+            fit::check(&self.config.policy, interface, &limited, &lookup.all)?;
         }
         Ok(Candidate {
             config: self.config,

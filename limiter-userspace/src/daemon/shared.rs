@@ -85,6 +85,8 @@ pub struct Daemon {
     pub(super) lost_answers: Troubles,
     /// Interfaces that the policy in force does not fit.
     pub(super) misfits: Troubles,
+    /// Of which frames the program on an interface does not see those that it forwards, by its name.
+    pub(super) unseen: Troubles,
     /// Limits whose SYN cookies this host does not make.
     pub(super) syn_cookies: Troubles,
     /// How connections are counted that this host forwards.
@@ -139,6 +141,7 @@ impl Daemon {
             cookies: CookieSecrets::default(),
             lost_answers: Troubles::default(),
             misfits: Troubles::default(),
+            unseen: Troubles::default(),
             syn_cookies: Troubles::default(),
             forwarded: Forwarded::default(),
             pulses: Arc::default(),
@@ -235,6 +238,7 @@ impl Daemon {
             silence: self.silence.reason(),
             lost_answers: self.lost_answers.troubles(),
             misfits: self.misfits.troubles(),
+            unseen: self.unseen.troubles(),
             secrets_error: self.cookies.error(),
             syn_cookies: self.syn_cookies.troubles(),
             tracking: self.forwarded.status(),

@@ -113,6 +113,9 @@ pub struct DaemonStatus {
     /// Why the policy in force does not fit an interface as it is now, by its name.
     #[serde(default)]
     pub misfits: BTreeMap<String, String>,
+    /// Which frames of an interface no limit sees, by its name.
+    #[serde(default)]
+    pub unseen: BTreeMap<String, String>,
     /// Why the secrets of DNS cookies are not those of their file; `None`: they are, or none are
     /// needed.
     #[serde(default)]

@@ -51,6 +51,7 @@ pub(crate) fn status() -> Status {
             silence: None,
             lost_answers: BTreeMap::new(),
             misfits: BTreeMap::new(),
+            unseen: BTreeMap::new(),
             secrets_error: None,
             syn_cookies: BTreeMap::new(),
             tracking: None,

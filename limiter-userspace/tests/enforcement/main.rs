@@ -23,6 +23,7 @@ mod pressure;
 mod quic_names;
 mod sent_back;
 mod shared;
+mod stacked;
 mod strategies;
 mod superframes;
 mod syn_cookies;

@@ -21,7 +21,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub enum LinkEvent {
     /// It was created, or came from another network namespace.
     Appeared(Interface),
-    /// Its MTU or its XDP program has changed. The kernel does not report programs that come and go
+    /// Its MTU, its place above or below others, or its XDP program has changed. The kernel does not report programs that come and go
     /// with a BPF link, as ours do.
     Changed(Interface),
     /// Its name has changed.
@@ -236,7 +236,10 @@ mod tests {
                  link set port0 nomaster\n\
                  link set port0 mtu 1300\n",
             )?;
-            assert_eq!(next(&mut events).await?, "port0 has MTU 1300");
+            for (change, mtu) in [("joins", 1500), ("leaves", 1500), ("is a device", 1300)] {
+                let expected = format!("port0 has MTU {mtu}");
+                assert_eq!(next(&mut events).await?, expected, "{change}");
+            }
             Ok(())
         })
     }

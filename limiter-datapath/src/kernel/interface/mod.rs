@@ -34,6 +34,10 @@ pub struct Interface {
     pub link: Option<Link>,
     /// The kind of device.
     pub kind: Kind,
+    /// The index of the device that it is a port of: a bridge, a bond.
+    pub controller: Option<u32>,
+    /// The index of the device whose frames it takes, if that is in this network namespace.
+    pub lower: Option<u32>,
     /// The id of its XDP program, and the program's hook as ip(8) names it.
     pub xdp_program: Option<(u32, &'static str)>,
 }
@@ -43,6 +47,12 @@ pub struct Interface {
 pub enum Kind {
     /// A tun or tap device: what a process or a virtual machine sends.
     Tun,
+    /// A bridge, which forwards between its ports.
+    Bridge,
+    /// A device to which traffic control redirects frames, behind all XDP programs.
+    Ifb,
+    /// A device that takes a part of another's frames: a VLAN, macvlan, ipvlan.
+    Part,
     /// Another.
     Other,
 }
@@ -79,8 +89,8 @@ pub struct InterfaceLookup {
     pub found: Vec<Interface>,
     /// The names that no interface has.
     pub missing: Vec<String>,
-    /// The names of all interfaces.
-    pub all: Vec<String>,
+    /// All interfaces.
+    pub all: Vec<Interface>,
 }
 
 impl InterfaceLookup {
@@ -90,7 +100,7 @@ impl InterfaceLookup {
             None => Ok(()),
             Some(name) => Err(InterfaceError::Unknown {
                 name: name.clone(),
-                others: self.all.clone(),
+                others: self.all.iter().map(|found| found.name.clone()).collect(),
             }),
         }
     }
@@ -124,10 +134,7 @@ pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
 /// `ours`.
 pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, InterfaceError> {
     let all = list().await?;
-    let mut lookup = InterfaceLookup {
-        all: all.iter().map(|found| found.name.clone()).collect(),
-        ..InterfaceLookup::default()
-    };
+    let mut lookup = InterfaceLookup::default();
     for name in names {
         let Some(found) = all.iter().find(|found| found.is_called(name)) else {
             lookup.missing.push(name.clone());
@@ -155,10 +162,40 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, Int
             }),
         }
     }
+    lookup.all = all;
     Ok(lookup)
 }
 
+/// More than devices are above each other.
+const MOST_ABOVE: usize = 16;
+
 impl Interface {
+    /// Whether frames that arrive on it arrive on the other of `all`, too, which is above it: a bridge above
+    /// its port, a VLAN above its device.
+    #[must_use]
+    pub fn is_below(&self, other: &Self, all: &[Self]) -> bool {
+        // Downwards each has one lower device, or many ports.
+        let mut above = vec![self.index];
+        for _ in 0..MOST_ABOVE {
+            let is_next = |upper: &&Self| {
+                let is_port = |port: &Self| {
+                    above.contains(&port.index) && port.controller == Some(upper.index)
+                };
+                upper.lower.is_some_and(|lower| above.contains(&lower)) || all.iter().any(is_port)
+            };
+            let next: Vec<_> = all
+                .iter()
+                .filter(is_next)
+                .map(|upper| upper.index)
+                .collect();
+            if next.contains(&other.index) {
+                return true;
+            }
+            above = next;
+        }
+        false
+    }
+
     /// Whether this is one of its names.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
@@ -211,6 +248,9 @@ impl Interface {
         let mut other_names = Vec::new();
         let mut mtu = None;
         let mut kind = Kind::Other;
+        let mut controller = None;
+        let mut lower = None;
+        let mut is_lower_elsewhere = false;
         let mut xdp_program = None;
         for attribute in &message.attributes {
             match attribute {
@@ -219,6 +259,9 @@ impl Interface {
                     other_names.extend(properties.iter().filter_map(other_name));
                 }
                 LinkAttribute::Mtu(told) => mtu = Some(*told),
+                LinkAttribute::Controller(index) => controller = Some(*index),
+                LinkAttribute::Link(index) => lower = Some(*index),
+                LinkAttribute::LinkNetNsId(_) => is_lower_elsewhere = true,
                 LinkAttribute::LinkInfo(infos) => {
                     kind = infos.iter().find_map(kind_of).unwrap_or(kind);
                 }
@@ -235,16 +278,29 @@ impl Interface {
             mtu: mtu?,
             link: link_of(message.header.link_layer_type),
             kind,
+            controller,
+            // A veth has its other end there, and tunnels a device that carries them.
+            lower: lower.filter(|_| kind == Kind::Part && !is_lower_elsewhere),
             xdp_program,
         })
     }
 }
 
 const fn kind_of(info: &LinkInfo) -> Option<Kind> {
-    match info {
-        LinkInfo::Kind(InfoKind::Tun) => Some(Kind::Tun),
-        _ => None,
-    }
+    let LinkInfo::Kind(kind) = info else {
+        return None;
+    };
+    Some(match kind {
+        InfoKind::Tun => Kind::Tun,
+        InfoKind::Bridge => Kind::Bridge,
+        InfoKind::Ifb => Kind::Ifb,
+        InfoKind::Vlan
+        | InfoKind::MacVlan
+        | InfoKind::MacVtap
+        | InfoKind::IpVlan
+        | InfoKind::IpVtap => Kind::Part,
+        _ => Kind::Other,
+    })
 }
 
 fn other_name(property: &Prop) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use limiter_datapath::kernel::interface;
+use limiter_datapath::kernel::interface::{self, Interface};
 use limiter_policy::policy::Policy;
 
 use super::super::output;
@@ -26,9 +26,13 @@ pub(super) fn look<'p>(
         .enable_all()
         .build()?;
     if !interfaces.is_empty() {
-        for interface in runtime.block_on(interface::list())? {
-            if interfaces.iter().any(|name| interface.is_called(name)) {
-                fit::check(policy, &interface)?;
+        let all = runtime.block_on(interface::list())?;
+        let is_limited = |found: &&Interface| interfaces.iter().any(|name| found.is_called(name));
+        let limited: Vec<_> = all.iter().filter(is_limited).collect();
+        for interface in &limited {
+            fit::check(policy, interface, &limited, &all)?;
+            if let Some(unseen) = fit::unseen(interface, &all) {
+                output::warn(&unseen);
             }
         }
     }

@@ -67,7 +67,7 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     for (interface, trouble) in &daemon.lost_answers {
         writeln!(out, "{interface}: {trouble}")?;
     }
-    for misfit in daemon.misfits.values() {
+    for misfit in daemon.misfits.values().chain(daemon.unseen.values()) {
         writeln!(out, "{misfit}")?;
     }
     if let Some(error) = &daemon.secrets_error {

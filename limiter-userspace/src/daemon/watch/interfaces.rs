@@ -8,8 +8,8 @@ use std::{
 };
 
 use limiter_datapath::kernel::{
-    DatapathError, NameChange, Present,
-    interface::{self, Events, Interface, InterfaceError},
+    Datapath, DatapathError, NameChange, Present,
+    interface::{self, Events, Interface, InterfaceError, InterfaceLookup},
 };
 use thiserror::Error;
 use tokio::{
@@ -55,9 +55,12 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         {
             let _alone = daemon.changing.lock().await;
             log_vanished(daemon, &mut logged.vanished);
-            observe(daemon, &mut logged.unknown).await;
+            let links = observe(daemon, &mut logged.unknown).await;
             attach_appeared(daemon, &mut logged.refused).await;
             detach_replaced(daemon);
+            if let Some(links) = links {
+                tell_misfits(daemon, &links, &logged.refused);
+            }
         }
         match &mut events {
             // Whatever the event is: what counts is how things are then.
@@ -85,8 +88,8 @@ fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
     }
 }
 
-/// Compares names with the interfaces that have them, and logs what has changed.
-async fn observe(daemon: &Daemon, unknown: &mut Option<String>) {
+/// Compares names with the interfaces that have them, and logs what has changed; returns the interfaces.
+async fn observe(daemon: &Daemon, unknown: &mut Option<String>) -> Option<Vec<Interface>> {
     let links = match interface::list().await {
         Ok(links) => links,
         Err(reason) => {
@@ -95,39 +98,57 @@ async fn observe(daemon: &Daemon, unknown: &mut Option<String>) {
                 error!("cannot tell which interface has which name: {reason}");
             }
             *unknown = Some(reason);
-            return;
+            return None;
         }
     };
     *unknown = None;
     for name_change in daemon.datapath_mut().observe(&links) {
         log_name_change(&name_change);
     }
-    tell_misfits(daemon, &links);
+    Some(links)
+}
+
+/// Returns the interfaces that are limited.
+fn limited_among<'l>(links: &'l [Interface], datapath: &Datapath) -> Vec<&'l Interface> {
+    let is_limited = |link: &&Interface| {
+        let mut attachments = datapath.attachments().iter();
+        attachments.any(|attachment| attachment.is_on(link))
+    };
+    links.iter().filter(is_limited).collect()
 }
 
 /// Compares the policy in force with the limited interfaces, which may have changed; logs what it does
-/// not fit anew.
-fn tell_misfits(daemon: &Daemon, links: &[Interface]) {
-    let misfits: BTreeMap<_, _> = {
+/// not fit anew. `refused`: why others cannot be attached to, which is logged already.
+fn tell_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, String>) {
+    let (mut misfits, unseen): (BTreeMap<_, _>, BTreeMap<_, _>) = {
         let datapath = daemon.datapath();
-        let is_limited = |link: &&Interface| {
-            let mut attachments = datapath.attachments().iter();
-            attachments.any(|attachment| attachment.is_on(link))
-        };
         let policy = &datapath.manifest().policy;
-        let limited = links.iter().filter(is_limited);
-        let misfit = |link: &Interface| {
-            let misfit = fit::check(policy, link).err()?;
+        let limited = limited_among(links, &datapath);
+        let misfit = |link: &&Interface| {
+            let misfit = fit::check(policy, link, &limited, links).err()?;
             Some((link.name.clone(), misfit.to_string()))
         };
-        limited.filter_map(misfit).collect()
+        let unseen = |link: &&Interface| Some((link.name.clone(), fit::unseen(link, links)?));
+        (
+            limited.iter().filter_map(misfit).collect(),
+            limited.iter().filter_map(unseen).collect(),
+        )
     };
+    let known = daemon.unseen.troubles();
+    for (interface, unseen) in &unseen {
+        if known.get(interface) != Some(unseen) {
+            warn!(interface, "{unseen}");
+        }
+    }
+    daemon.unseen.set(unseen);
     let before = daemon.misfits.troubles();
     for (interface, misfit) in &misfits {
         if before.get(interface) != Some(misfit) {
             warn!(interface, "{misfit}");
         }
     }
+    let of_refused = refused.iter();
+    misfits.extend(of_refused.map(|(name, reason)| (name.clone(), reason.clone())));
     daemon.misfits.set(misfits);
 }
 
@@ -208,11 +229,23 @@ enum AttachError {
 
 /// Attaches to an interface if it exists, or returns why not.
 async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), AttachError> {
-    let found = interface::look(&[name.to_owned()], ours).await?.found;
+    let InterfaceLookup { found, all, .. } = interface::look(&[name.to_owned()], ours).await?;
     let Some(interface) = found.first() else {
         return Ok(());
     };
-    fit::check(&daemon.datapath().manifest().policy, interface)?;
+    {
+        let datapath = daemon.datapath();
+        let limited = limited_among(&all, &datapath);
+        fit::check(&datapath.manifest().policy, interface, &limited, &all)?;
+        // The other way round the kernel allows it, and the frames would be counted twice, too.
+        if let Some(lower) = limited.iter().find(|lower| lower.is_below(interface, &all)) {
+            return Err(Misfit::Stacked {
+                lower: lower.name.clone(),
+                upper: interface.name.clone(),
+            }
+            .into());
+        }
+    }
     let to_attach = Arc::clone(daemon);
     let attached = spawn_blocking(move || {
         let prepared = to_attach.datapath().prepare_more(&found)?;
