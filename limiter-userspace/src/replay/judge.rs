@@ -14,7 +14,7 @@ use limiter_common::{
     owner::BucketKey,
     packet::{self, Facts, Frame as _},
     policy::{LimitEntry, classify, interval_in_force, with_overrides},
-    reason::Action,
+    reason::{Action, Reason},
     sieve::SieveTraffic,
     strategy::{Parameters, Report},
 };
@@ -362,7 +362,12 @@ impl Replay {
         action: Action,
     ) -> Result<Option<Strictest>, EngineError> {
         let mut strictest: Option<Strictest> = None;
-        for limit_index in limit_indices(verdict.matched & !self.policy.shape.observing) {
+        let counting = match verdict.denied_by() {
+            // Its bucket has tokens, but none for this source.
+            Some(limit_index) if verdict.reason == Reason::Reserved => 1 << limit_index,
+            _ => verdict.matched & !self.policy.shape.observing,
+        };
+        for limit_index in limit_indices(counting) {
             let Some((key, parameters, cost)) = self.charged(packet, limit_index) else {
                 continue;
             };

@@ -8,6 +8,7 @@ mod dns_cookies;
 mod documents;
 mod engines;
 mod formats;
+mod game_server;
 mod names;
 mod plain;
 mod questions;
