@@ -8,7 +8,7 @@ use crate::{architecture::Architecture, unpacked::Unpacked};
 
 /// The programs that a machine runs beside ours. busybox's own `setpriv` cannot have a process end with
 /// its parent, and its `nsenter` runs busybox's own `ip`.
-pub(crate) const PROGRAMS: [&str; 4] = ["busybox", "ip", "nsenter", "setpriv"];
+pub(crate) const PROGRAMS: [&str; 5] = ["busybox", "ip", "nsenter", "setpriv", "wg"];
 
 /// The emulator of an architecture's machines.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Emulator {
             Architecture::Own => None,
             Architecture::Arm64 => Some(Unpacked {
                 directory: "arm64/programs",
-                packages: "busybox-static iproute2 libgcc-s1 util-linux",
+                packages: "busybox-static iproute2 libgcc-s1 util-linux wireguard-tools",
                 architecture: Architecture::Arm64,
             }),
         }
@@ -55,9 +55,13 @@ impl Emulator {
     /// Returns whether all is there.
     pub(crate) fn is_there(self) -> bool {
         let here = [self.program(), "busybox"];
+        let inside = match self.0 {
+            // What else they run is installed, as `needs` checks.
+            Architecture::Own => &["busybox", "wg"][..],
+            Architecture::Arm64 => &PROGRAMS,
+        };
         here.into_iter().all(|name| self.find(name).is_some())
-            && (self.0 == Architecture::Own
-                || PROGRAMS.iter().all(|name| self.find_inside(name).is_some()))
+            && inside.iter().all(|name| self.find_inside(name).is_some())
     }
 
     /// Returns the shell command that unpacks what is needed.
@@ -70,7 +74,10 @@ impl Emulator {
 
     const fn unpacked(self) -> Unpacked {
         let (directory, packages) = match self.0 {
-            Architecture::Own => ("kernels/emulator", "qemu-system-x86 busybox-static"),
+            Architecture::Own => (
+                "kernels/emulator",
+                "qemu-system-x86 busybox-static wireguard-tools",
+            ),
             Architecture::Arm64 => ("kernels/emulator-arm64", "qemu-system-arm busybox-static"),
         };
         Unpacked {

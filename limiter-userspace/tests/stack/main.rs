@@ -11,6 +11,7 @@
 )]
 
 mod build;
+mod devices;
 mod encapsulation;
 mod fragments;
 mod headers;

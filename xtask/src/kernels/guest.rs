@@ -29,8 +29,20 @@ limits:
   Sliding: {id: ipAddress, cost: packets, strategy: sliding-window-counter, rate: 1000/second}
 ";
 
-/// The drivers of the interfaces to attach to, and of VLANs on them.
-const DRIVERS: [&str; 2] = ["veth", "8021q"];
+/// The drivers of the interfaces to attach to.
+const DRIVERS: [&str; 11] = [
+    "veth",
+    "8021q",
+    "bonding",
+    "ip6_gre",
+    "ip6_tunnel",
+    "ip_gre",
+    "ipip",
+    "macvlan",
+    "sit",
+    "vxlan",
+    "wireguard",
+];
 
 /// The directories of arm64's libraries, and of what loads them.
 const LIBRARIES: [&str; 3] = ["lib", "lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu"];
@@ -181,6 +193,7 @@ impl Root {
             }
             lines.extend([line, "\n"]);
         }
+        self.write("drivers", &(DRIVERS.join("\n") + "\n"))?;
         self.write(modules.join("modules.dep"), &lines)
     }
 

@@ -29,12 +29,13 @@ step() {
 # The kernel itself sends router solicitations and multicast reports on interfaces that come up, so
 # there is something to count.
 interfaces() {
-    modprobe veth &&
-        ip link set lo up &&
+    while read -r driver; do
+        modprobe "$driver" || return
+    done </drivers
+    ip link set lo up &&
         ip link add s0 type veth peer name c0 &&
         ip link set s0 up &&
         ip link set c0 up &&
-        modprobe 8021q &&
         ip link add link c0 name v0 type vlan id 5 &&
         ip link delete v0
 }
@@ -96,8 +97,8 @@ if [ "$limiter_parts" -gt 0 ]; then
     # Skips what needs two CPUs, or more time than emulation has, and what has run.
     share engines "$limiter_part" "$limiter_parts" --skip object:: --skip contention \
         --skip properties --skip kernel_and_native_agree_and_do --skip flood --skip sixty
-    # Many a machine's own kernel has no VLAN interfaces.
-    share stack "$limiter_part" "$limiter_parts" with_vlan_interfaces beside_the_frame
+    # Many a machine's own kernel has no VLAN interfaces and no tunnels.
+    share stack "$limiter_part" "$limiter_parts" with_vlan_interfaces beside_the_frame devices_are
 fi
 echo "@end"
 poweroff -f

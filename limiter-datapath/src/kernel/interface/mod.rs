@@ -248,6 +248,7 @@ impl Interface {
         let mut other_names = Vec::new();
         let mut mtu = None;
         let mut kind = Kind::Other;
+        let mut peer: &[u8] = &[];
         let mut controller = None;
         let mut lower = None;
         let mut is_lower_elsewhere = false;
@@ -259,6 +260,8 @@ impl Interface {
                     other_names.extend(properties.iter().filter_map(other_name));
                 }
                 LinkAttribute::Mtu(told) => mtu = Some(*told),
+                // Of a tunnel.
+                LinkAttribute::Broadcast(address) => peer = address,
                 LinkAttribute::Controller(index) => controller = Some(*index),
                 LinkAttribute::Link(index) => lower = Some(*index),
                 LinkAttribute::LinkNetNsId(_) => is_lower_elsewhere = true,
@@ -276,7 +279,7 @@ impl Interface {
             other_names,
             index: message.header.index,
             mtu: mtu?,
-            link: link_of(message.header.link_layer_type),
+            link: link_of(message.header.link_layer_type, peer),
             kind,
             controller,
             // A veth has its other end there, and tunnels a device that carries them.
@@ -310,13 +313,30 @@ fn other_name(property: &Prop) -> Option<String> {
     }
 }
 
-/// Returns the header that frames begin with on devices of a type, as the kernel hands them to XDP.
-const fn link_of(device: LinkLayerType) -> Option<Link> {
+/// Returns the header that frames begin with on devices of a type, as the kernel hands them to XDP. `peer`:
+/// the address of a tunnel's other end, empty or zeros if it has many.
+fn link_of(device: LinkLayerType, peer: &[u8]) -> Option<Link> {
     match device {
         LinkLayerType::Ether | LinkLayerType::Loopback => Some(Link::Ethernet),
         // tun, WireGuard and xfrm have no type.
-        LinkLayerType::None | LinkLayerType::Ppp | LinkLayerType::Rawip => Some(Link::Ip),
+        LinkLayerType::None
+        | LinkLayerType::Ppp
+        | LinkLayerType::Rawip
+        | LinkLayerType::Tunnel
+        | LinkLayerType::Tunnel6
+        | LinkLayerType::Sit => Some(Link::Ip),
+        // With many peers frames begin with the outer header, which says which.
+        LinkLayerType::Ipgre | LinkLayerType::Ip6gre => is_one_peer(peer).then_some(Link::Ip),
         _ => None,
+    }
+}
+
+/// Whether the address of a tunnel's other end is that of one host.
+fn is_one_peer(peer: &[u8]) -> bool {
+    match peer.len() {
+        4 => !matches!(peer[0], 0 | 224..),
+        16 => peer.iter().any(|byte| *byte != 0) && peer[0] != 0xff,
+        _ => false,
     }
 }
 
