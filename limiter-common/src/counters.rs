@@ -1,5 +1,6 @@
 //! Counters as the kernel stores them: one set per CPU, summed by the reader.
 
+pub use crate::traffic::Traffic;
 use crate::{
     answer::Answer,
     limit::{LimitId, MAX_LIMIT_IDS},
@@ -61,43 +62,6 @@ pub const STORE_COUNTERS: u32 = 1;
 
 /// The index of the bucket store's counter of buckets that were forgotten in debt.
 pub const LOSSY_EVICTIONS: u32 = 0;
-
-/// Packets and their bytes, from the Ethernet header on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Traffic {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes of those packets.
-    pub bytes: u64,
-}
-
-impl Traffic {
-    /// That of a frame of one packet, with `length` bytes.
-    #[must_use]
-    #[inline(always)]
-    pub const fn of_frame(length: u64) -> Self {
-        Self {
-            packets: 1,
-            bytes: length,
-        }
-    }
-
-    const fn without(self, part: Self) -> Self {
-        Self {
-            packets: self.packets.saturating_sub(part.packets),
-            bytes: self.bytes.saturating_sub(part.bytes),
-        }
-    }
-}
-
-impl core::ops::AddAssign for Traffic {
-    #[inline(always)]
-    fn add_assign(&mut self, other: Self) {
-        self.packets = self.packets.wrapping_add(other.packets);
-        self.bytes = self.bytes.wrapping_add(other.bytes);
-    }
-}
 
 /// What one limit did to the packets it matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -66,5 +66,6 @@ pub mod sources;
 pub mod standing;
 pub mod strategy;
 pub mod table;
+mod traffic;
 pub mod unit;
 pub mod verdict;

@@ -1,6 +1,6 @@
 //! The facts of an IP packet.
 
-use crate::{address::Address, counters::Traffic};
+use crate::{address::Address, traffic::Traffic};
 
 /// What limits need to know of an IP packet.
 ///

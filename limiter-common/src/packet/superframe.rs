@@ -2,7 +2,7 @@
 //! first. The network stack sees them, and XDP in generic mode; drivers' programs run before packets
 //! are merged.
 
-use crate::counters::Traffic;
+use crate::traffic::Traffic;
 
 /// The headers that every packet of a superframe has at least, in bytes: Ethernet, IPv4 and UDP.
 const LEAST_HEADERS: u64 = 14 + 20 + 8;
