@@ -150,7 +150,10 @@ impl Read {
         names: Vec<String>,
         ours: &[u32],
     ) -> Result<Candidate, CandidateError> {
-        let lookup = interface::look(&names, ours).await?;
+        let lookup = interface::look(&names).await?;
+        for interface in &lookup.found {
+            interface.check_free(ours).map_err(InterfaceError::from)?;
+        }
         let limited: Vec<_> = lookup.found.iter().collect();
         for interface in &lookup.found {
             fit::check(&self.config.policy, interface, &limited, &lookup.all)?;

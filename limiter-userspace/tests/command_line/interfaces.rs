@@ -256,3 +256,39 @@ fn jumbo_frames_want_a_larger_burst() -> Result<()> {
     )?;
     assert_nothing_left(&pair, &scene.socket())
 }
+
+/// What no daemon would run is refused beforehand, too.
+#[test]
+fn check_run_and_reload_refuse_the_same_interfaces() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let property = ["property", "add", "dev", SERVER_INTERFACE, "altname"];
+    pair.server
+        .ip(&[&["link"], &property[..], &["uplink"]].concat())?;
+    let mut running = Limiter::start(
+        Path::new(BINARY),
+        &pair.server,
+        &format!("interfaces: lo\n{GOOD}"),
+        &["--metrics", "off", "--log-format", "human"],
+    )?;
+    let many: Vec<_> = (0..65).map(|number| format!("eth{number}")).collect();
+    for (interfaces, told) in [
+        (
+            many.join(", "),
+            "65 interfaces are given, but at most 64 can be served",
+        ),
+        (
+            format!("{SERVER_INTERFACE}, uplink"),
+            "'server0' and 'uplink' are names of one interface: name it once",
+        ),
+    ] {
+        let configuration = format!("interfaces: [{interfaces}]\n{GOOD}");
+        std::fs::write(scene.path("limiter.yaml"), &configuration)?;
+        let mut check = pair.server.command(BINARY);
+        check.args(["check", "-c"]).arg(scene.path("limiter.yaml"));
+        assert_fails(&mut check, &[told])?;
+        assert_fails(&mut scene.run(&pair.server, &[]), &[told])?;
+        running.configure(&configuration)?;
+        assert_fails(&mut running.command(&["reload"]), &[told])?;
+    }
+    running.check()
+}

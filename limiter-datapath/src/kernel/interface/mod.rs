@@ -7,7 +7,7 @@ use std::io;
 
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
-use limiter_common::packet::Link;
+use limiter_common::{counters::MAX_INTERFACES, packet::Link};
 use rtnetlink::packet_route::link::{
     InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop,
 };
@@ -77,9 +77,9 @@ pub enum InterfaceError {
     /// The kernel did not answer.
     #[error("the kernel did not list its interfaces: {0}")]
     Links(#[source] rtnetlink::Error),
-    /// The interface has another XDP program.
+    /// They have other XDP programs, or there are too many.
     #[error(transparent)]
-    Occupied(#[from] DatapathError),
+    Datapath(#[from] DatapathError),
 }
 
 /// The result of looking for interfaces by name.
@@ -130,9 +130,11 @@ pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
     runtime.block_on(list())
 }
 
-/// Looks for interfaces by name. Fails if one has an XDP program other than those with the ids
-/// `ours`.
-pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, InterfaceError> {
+/// Looks for interfaces by name. Fails if they cannot be limited together.
+pub async fn look(names: &[String]) -> Result<InterfaceLookup, InterfaceError> {
+    if names.len() > MAX_INTERFACES as usize {
+        return Err(DatapathError::TooManyInterfaces(names.len()).into());
+    }
     let all = list().await?;
     let mut lookup = InterfaceLookup::default();
     for name in names {
@@ -144,23 +146,11 @@ pub async fn look(names: &[String], ours: &[u32]) -> Result<InterfaceLookup, Int
         if let Some(same) = before.find(|same| same.index == found.index) {
             return Err(InterfaceError::Same(same.name.clone(), name.clone()));
         }
-        match found.xdp_program {
-            Some((id, hook)) if !ours.contains(&id) => {
-                let (program, holder) = describe_program(id);
-                return Err(DatapathError::Occupied {
-                    interface: name.clone(),
-                    program,
-                    holder,
-                    hook,
-                }
-                .into());
-            }
-            // Under the name by which it is meant.
-            _ => lookup.found.push(Interface {
-                name: name.clone(),
-                ..found.clone()
-            }),
-        }
+        // Under the name by which it is meant.
+        lookup.found.push(Interface {
+            name: name.clone(),
+            ..found.clone()
+        });
     }
     lookup.all = all;
     Ok(lookup)
@@ -200,6 +190,22 @@ impl Interface {
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.other_names.iter().any(|other| other == name)
+    }
+
+    /// Fails if it has an XDP program other than those with the ids `ours`.
+    pub fn check_free(&self, ours: &[u32]) -> Result<(), DatapathError> {
+        match self.xdp_program {
+            Some((id, hook)) if !ours.contains(&id) => {
+                let (program, holder) = describe_program(id);
+                Err(DatapathError::Occupied {
+                    interface: self.name.clone(),
+                    program,
+                    holder,
+                    hook,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the header that its frames begin with, if programs can read them, and send answers

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use limiter_datapath::kernel::interface::{self, Interface};
+use limiter_datapath::kernel::interface;
 use limiter_policy::policy::Policy;
 
 use super::super::output;
@@ -17,7 +17,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The policy does not fit one of `interfaces`, which may be absent.
+/// `interfaces`, which may be absent, cannot be limited together, or the policy does not fit one.
 pub(super) fn look<'p>(
     policy: &'p Policy,
     interfaces: &[String],
@@ -26,12 +26,11 @@ pub(super) fn look<'p>(
         .enable_all()
         .build()?;
     if !interfaces.is_empty() {
-        let all = runtime.block_on(interface::list())?;
-        let is_limited = |found: &&Interface| interfaces.iter().any(|name| found.is_called(name));
-        let limited: Vec<_> = all.iter().filter(is_limited).collect();
+        let lookup = runtime.block_on(interface::look(interfaces))?;
+        let limited: Vec<_> = lookup.found.iter().collect();
         for interface in &limited {
-            fit::check(policy, interface, &limited, &all)?;
-            if let Some(unseen) = fit::unseen(interface, &all) {
+            fit::check(policy, interface, &limited, &lookup.all)?;
+            if let Some(unseen) = fit::unseen(interface, &lookup.all) {
                 output::warn(&unseen);
             }
         }

@@ -229,10 +229,11 @@ enum AttachError {
 
 /// Attaches to an interface if it exists, or returns why not.
 async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), AttachError> {
-    let InterfaceLookup { found, all, .. } = interface::look(&[name.to_owned()], ours).await?;
+    let InterfaceLookup { found, all, .. } = interface::look(&[name.to_owned()]).await?;
     let Some(interface) = found.first() else {
         return Ok(());
     };
+    interface.check_free(ours)?;
     {
         let datapath = daemon.datapath();
         let limited = limited_among(&all, &datapath);
