@@ -9,6 +9,7 @@
 pub mod config;
 pub mod file;
 pub mod fleet;
+pub mod interface;
 pub mod lists;
 pub mod policy;
 pub mod prefix;

@@ -1,9 +1,9 @@
 //! Whether a policy can do on an interface as it says.
 
-use limiter_common::{limit::Cost, packet::Link};
+use limiter_common::{counters::MAX_INTERFACES, limit::Cost, packet::Link};
 use limiter_datapath::kernel::{
     DatapathError,
-    interface::{Interface, Kind},
+    interface::{Interface, InterfaceLookup, Kind},
 };
 use limiter_policy::policy::Policy;
 use thiserror::Error;
@@ -13,9 +13,9 @@ const ETHERNET_HEADER: u64 = 14;
 /// A policy does not fit an interface.
 #[derive(Debug, Error)]
 pub enum Misfit {
-    /// The datapath cannot read its frames, or cannot answer them.
+    /// The datapath cannot read its frames, cannot answer them, or has no room for it.
     #[error(transparent)]
-    Frames(#[from] DatapathError),
+    Datapath(#[from] DatapathError),
     /// No frame arrives where programs would see it.
     #[error(
         "no frame would be limited on {interface}: it gets its frames from traffic control, behind all XDP \
@@ -79,6 +79,59 @@ pub fn check(
         });
     }
     check_bursts(policy, interface, link)
+}
+
+/// Does the same for one that is to be limited beside those, and may be above one.
+pub fn check_beside(
+    policy: &Policy,
+    interface: &Interface,
+    limited: &[&Interface],
+    all: &[Interface],
+) -> Result<(), Misfit> {
+    check(policy, interface, limited, all)?;
+    // The other way round the kernel allows it, and the frames would be counted twice, too.
+    match limited.iter().find(|lower| lower.is_below(interface, all)) {
+        Some(lower) => Err(Misfit::Stacked {
+            lower: lower.name.clone(),
+            upper: interface.name.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Chooses, of the interfaces that only patterns select, those that can be limited beside the named ones
+/// and those `waiting`; the first come first. Also returns why the others cannot.
+#[must_use]
+pub fn choose<'l>(
+    policy: &Policy,
+    lookup: &'l InterfaceLookup,
+    waiting: usize,
+) -> (Vec<&'l Interface>, Vec<(&'l Interface, Misfit)>) {
+    let mut limited: Vec<_> = lookup.named.iter().collect();
+    let mut misfits = Vec::new();
+    for interface in &lookup.selected {
+        let fits = if limited.len() + waiting < MAX_INTERFACES as usize {
+            check_beside(policy, interface, &limited, &lookup.all)
+        } else {
+            let interface = interface.name.clone();
+            Err(DatapathError::NoRoom { interface }.into())
+        };
+        match fits {
+            Ok(()) => limited.push(interface),
+            Err(misfit) => misfits.push((interface, misfit)),
+        }
+    }
+    (limited.split_off(lookup.named.len()), misfits)
+}
+
+/// An interface that only a pattern selects is not limited.
+#[derive(Debug, Error)]
+#[error("{interface} is passed over, though a pattern selects it: {reason}")]
+pub struct PassedOver {
+    /// The interface.
+    pub interface: String,
+    /// Why it is not.
+    pub reason: String,
 }
 
 /// The most ports that a notice names.

@@ -26,6 +26,14 @@ pub enum DatapathError {
     /// There are more interfaces than blocks of counters.
     #[error("{0} interfaces are given, but at most {MAX_INTERFACES} can be served")]
     TooManyInterfaces(usize),
+    /// Other interfaces have all blocks of counters.
+    #[error(
+        "no room to limit {interface}: at most {MAX_INTERFACES} interfaces are limited at a time"
+    )]
+    NoRoom {
+        /// The interface.
+        interface: String,
+    },
     /// There are more bans than the new policy has room for.
     #[error(
         "there are {bans} bans, and `bans: {{capacity: {capacity}}}` has no room for them: raise it \

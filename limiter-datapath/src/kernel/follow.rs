@@ -4,6 +4,10 @@
 //! The interface that has the name is limited. One that had it before stays limited, whatever its
 //! name and wherever it is, until another has its name. So there is no moment without a policy, and
 //! there are never more programs than names.
+//!
+//! One that only a pattern selects is limited under its own name, as long as it is here and selected.
+
+use limiter_policy::interface::{InterfaceName, is_named, names};
 
 use super::{Attachment, Datapath, DatapathError, attach::Present, interface::Interface};
 
@@ -38,11 +42,10 @@ impl Attachment {
     }
 
     /// Compares it with the interfaces that exist. `names`: the interfaces that are to be limited.
-    fn observe(&mut self, links: &[Interface], names: &[String]) {
+    fn observe(&mut self, links: &[Interface], names: &[InterfaceName]) {
         let own = links.iter().find(|link| self.is_on(link));
-        let meant = own.and_then(|own| names.iter().find(|name| own.is_called(name)));
-        if let Some(name) = meant {
-            self.set_interface(name.clone());
+        if let Some(name) = own.and_then(|own| own.meant_name(names)) {
+            self.set_interface(name);
         }
         let mut others = links.iter().filter(|link| !self.is_on(link));
         self.is_replaced = others.any(|link| link.is_called(&self.interface));
@@ -75,15 +78,84 @@ impl Datapath {
         name_changes
     }
 
-    /// Returns the names of interfaces that should be limited and are not.
+    /// Returns the names of interfaces that should be limited and are not, whether or not they exist.
     #[must_use]
-    pub fn missing(&self) -> Vec<String> {
+    pub fn missing(&self) -> Vec<&str> {
         let is_limited = |name: &str| {
             let mut attachments = self.attachments.iter();
             attachments.any(|found| found.interface == name && found.is_attached())
         };
-        let names = self.manifest.interfaces.iter();
-        names.filter(|name| !is_limited(name)).cloned().collect()
+        let names = names(&self.manifest.interfaces);
+        names.filter(|name| !is_limited(name)).collect()
+    }
+
+    /// Returns the interfaces among `links` that should be limited and are not, under the names by which they
+    /// are meant; those that only patterns select come last, the oldest first.
+    #[must_use]
+    pub fn unlimited(&self, links: &[Interface]) -> Vec<Interface> {
+        let under = |name: String, link: &Interface| Interface {
+            name,
+            ..link.clone()
+        };
+        let missing = self.missing().into_iter().filter_map(|name| {
+            let link = links.iter().find(|link| link.is_called(name))?;
+            Some(under(name.to_owned(), link))
+        });
+        let names = &self.manifest.interfaces;
+        let is_limited = |link: &Interface| self.attachments.iter().any(|found| found.is_on(link));
+        let selected = links.iter().filter_map(|link| {
+            let name = link
+                .meant_name(names)
+                .filter(|name| !is_named(names, name))?;
+            (!is_limited(link)).then(|| under(name, link))
+        });
+        let mut selected: Vec<_> = selected.collect();
+        selected.sort_by_key(|link| link.index);
+        missing.chain(selected).collect()
+    }
+
+    /// Detaches from interfaces that patterns selected and none selects any more, since they have vanished, or
+    /// have gone elsewhere, or have other names; returns those detached. `links`: the interfaces that exist.
+    pub fn detach_unselected(
+        &mut self,
+        links: &[Interface],
+    ) -> Result<Vec<NameChange>, DatapathError> {
+        let Self {
+            manifest,
+            attachments,
+            ..
+        } = self;
+        let is_unselected = |found: &mut Attachment| {
+            let mut links = links.iter();
+            let own = links.find(|link| found.is_on(link));
+            !manifest.names(&found.interface)
+                && !own.is_some_and(|own| own.is_meant_by(&manifest.interfaces))
+        };
+        let unselected: Vec<_> = attachments.extract_if(.., is_unselected).collect();
+        let numbers = unselected.iter().map(|found| found.interface_number);
+        let numbers: Vec<_> = numbers.collect();
+        let names = &mut manifest.interface_numbers;
+        names.retain(|_, number| !numbers.contains(number));
+        let told = unselected.iter().map(Attachment::name_change).collect();
+        self.let_go(unselected)?;
+        Ok(told)
+    }
+
+    /// Gives up the numbers of interfaces that patterns select, but that could not be attached to.
+    pub fn forget_unattached(&mut self) -> Result<(), DatapathError> {
+        let Self {
+            manifest,
+            attachments,
+            ..
+        } = self;
+        let interfaces = &manifest.interfaces;
+        let is_of_none = |name: &String, _: &mut u32| {
+            let mut attachments = attachments.iter();
+            !is_named(interfaces, name) && attachments.all(|found| found.interface != *name)
+        };
+        let numbers = manifest.interface_numbers.extract_if(.., is_of_none);
+        let numbers: Vec<_> = numbers.map(|(_, number)| number).collect();
+        self.forget_interfaces(numbers)
     }
 
     /// Returns the interfaces that have the program, under the names by which they are meant.
@@ -96,10 +168,14 @@ impl Datapath {
     /// Returns the limited interfaces that `names` mean and `found` lacks under these names: they
     /// have other names, or are in another network namespace.
     #[must_use]
-    pub fn limited_elsewhere(&self, names: &[String], found: &[Interface]) -> Vec<Interface> {
+    pub fn limited_elsewhere(
+        &self,
+        names: &[InterfaceName],
+        found: &[Interface],
+    ) -> Vec<Interface> {
         let is_elsewhere = |attachment: &&Attachment| {
             let mut found = found.iter();
-            names.contains(&attachment.interface)
+            is_named(names, &attachment.interface)
                 && found.all(|found| found.name != attachment.interface && !attachment.is_on(found))
         };
         let attachments = self.attachments.iter().filter(is_elsewhere);
@@ -109,7 +185,8 @@ impl Datapath {
     /// Detaches from interfaces whose names have gone to other, limited interfaces; returns those
     /// detached.
     pub fn detach_replaced(&mut self) -> Result<Vec<NameChange>, DatapathError> {
-        let missing = self.missing();
+        let missing = self.missing().into_iter().map(str::to_owned);
+        let missing: Vec<_> = missing.collect();
         let is_superfluous =
             |found: &mut Attachment| found.is_replaced && !missing.contains(&found.interface);
         let superfluous: Vec<_> = self.attachments.extract_if(.., is_superfluous).collect();

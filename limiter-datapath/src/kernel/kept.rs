@@ -137,10 +137,7 @@ impl KeptMaps {
             return Ok(());
         }
         if !has_reputation {
-            self.reputation = Some(match &present.reputation {
-                Some(maps) => maps.renew(self.settings)?,
-                None => ReputationMaps::create(self.settings)?,
-            });
+            self.provide_reputation(present)?;
         }
         if !has_set {
             let set = match old_set {
@@ -149,6 +146,26 @@ impl KeptMaps {
             };
             self.sets.insert(key, set);
         }
+        Ok(())
+    }
+
+    /// Makes what all interfaces have in common likewise, also if there is none: bans need no interface.
+    pub(super) fn provide_common(&mut self, present: &Self) -> Result<(), DatapathError> {
+        let is_present = self.generation == present.generation;
+        let has_reputation =
+            self.reputation.is_some() || is_present && present.reputation.is_some();
+        match self.settings.buckets.scope {
+            Scope::Host => self.provide(0, present),
+            Scope::Interface if has_reputation => Ok(()),
+            Scope::Interface => self.provide_reputation(present),
+        }
+    }
+
+    fn provide_reputation(&mut self, present: &Self) -> Result<(), DatapathError> {
+        self.reputation = Some(match &present.reputation {
+            Some(maps) => maps.renew(self.settings)?,
+            None => ReputationMaps::create(self.settings)?,
+        });
         Ok(())
     }
 

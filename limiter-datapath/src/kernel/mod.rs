@@ -108,6 +108,8 @@ pub struct Datapath {
     policy: CompiledPolicy,
     kept: KeptMaps,
     attachments: Vec<Attachment>,
+    /// The interface numbers of programs that go, or come back, once a change is settled.
+    held: Vec<u32>,
     handshakes: Handshakes,
     recounting: Recounting,
     pins: Option<Pins>,
@@ -153,6 +155,7 @@ impl Datapath {
             policy: CompiledPolicy::new(&manifest.policy, possible_cpus())?,
             kept: KeptMaps::new(manifest.kept, settings),
             attachments: Vec::new(),
+            held: Vec::new(),
             handshakes: Handshakes::NONE,
             recounting: Recounting::default(),
             manifest,

@@ -88,6 +88,7 @@ use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
 use crate::{
     file,
     fleet::Fleet,
+    interface::InterfaceName,
     lists::{Feeds, ListSource},
     policy::Policy,
     secrets::Secrets,
@@ -101,7 +102,7 @@ pub struct Config {
     /// again and are not included.
     pub files: Vec<PathBuf>,
     /// The interfaces to attach to; may be empty, since the command line can name them too.
-    pub interfaces: Vec<String>,
+    pub interfaces: Vec<InterfaceName>,
     /// How to attach.
     pub mode: AttachMode,
     /// Where the state of limits is kept.

@@ -16,7 +16,10 @@ use super::{
     prefix,
     reader::{Reader, Seen},
 };
-use crate::policy::{CountedConnections, NAT64_LENGTHS, OwnConnections};
+use crate::{
+    interface::{InterfaceName, InvalidName},
+    policy::{CountedConnections, NAT64_LENGTHS, OwnConnections},
+};
 
 /// How the program is attached to an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,36 +75,29 @@ pub struct Control {
 }
 
 /// Reads `interfaces`.
-pub(super) fn read_interfaces<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
+pub(super) fn read_interfaces<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+) -> Vec<InterfaceName> {
     let mut seen = Seen::default();
     let mut names = Vec::new();
     for item in reader.one_or_more(node, "interfaces") {
         let Some(name) = reader.text(item, "an interface's name") else {
             continue;
         };
-        if !is_interface_name(name) {
-            reader.error(
-                item.at,
-                format!(
-                    "invalid interface '{name}', expected 1 to 15 bytes without '/', ':' and white \
-                     space, such as 'eth0'"
-                ),
-            );
-        } else if seen.is_first(reader, name, item.at, || format!("interface '{name}'")) {
-            names.push(name.to_owned());
+        match name.parse() {
+            Err(invalid) => {
+                let invalid: InvalidName = invalid;
+                reader.error(item.at, format!("invalid interface '{name}', {invalid}"));
+            }
+            Ok(parsed) => {
+                if seen.is_first(reader, name, item.at, || format!("interface '{name}'")) {
+                    names.push(parsed);
+                }
+            }
         }
     }
     names
-}
-
-/// Applies the kernel's rule: `dev_valid_name` in net/core/dev.c; IFNAMSIZ is 16, including the
-/// NUL.
-fn is_interface_name(name: &str) -> bool {
-    (1..16).contains(&name.len())
-        && !matches!(name, "." | "..")
-        && !name
-            .chars()
-            .any(|character| matches!(character, '/' | ':') || character.is_whitespace())
 }
 
 /// Reads `mode`.

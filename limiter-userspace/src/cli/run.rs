@@ -8,7 +8,10 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
-use limiter_policy::config::{AttachMode, duration};
+use limiter_policy::{
+    config::{AttachMode, duration},
+    interface::InterfaceName,
+};
 use tracing::{Level, error};
 
 use super::{
@@ -29,9 +32,10 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// An interface to attach to, overriding the configuration's; may be repeated
+    /// An interface to attach to, or a pattern of names such as 'vnet*', overriding the
+    /// configuration's; may be repeated
     #[arg(short, long = "interface", value_name = "NAME")]
-    interfaces: Vec<String>,
+    interfaces: Vec<InterfaceName>,
 
     /// How to attach, overriding the configuration's mode
     #[arg(long, value_enum)]
@@ -146,7 +150,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
 }
 
 /// Returns the first name that occurred before.
-fn duplicate(names: &[String]) -> Option<&String> {
+fn duplicate(names: &[InterfaceName]) -> Option<&InterfaceName> {
     let mut each = names.iter().enumerate();
     let (_, name) = each.find(|(index, name)| names[..*index].contains(name))?;
     Some(name)

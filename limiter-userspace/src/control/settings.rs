@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 
 use limiter_datapath::kernel::AttachedMode;
-use limiter_policy::config::{AttachMode, Config, Place};
+use limiter_policy::{
+    config::{AttachMode, Config, Place},
+    interface::InterfaceName,
+};
 
 use crate::protocol::{DaemonStatus, FleetBrief, InterfaceStatus, SettingDiff, Status};
 
@@ -181,12 +184,13 @@ fn difference(setting: &'static str, same: bool, old: String, new: String) -> Op
 
 /// Compares interfaces; a configuration that names none leaves them to the command line.
 fn interfaces(config: &Config, status: &Status) -> Option<SettingDiff> {
-    let old: BTreeSet<&str> = status
-        .interfaces
-        .iter()
-        .map(|it| it.name.as_str())
+    let named = status.interfaces.iter().filter(|it| !it.by_pattern);
+    let named = named.map(|it| it.name.as_str());
+    let old: BTreeSet<&str> = named
+        .chain(status.patterns.iter().map(String::as_str))
         .collect();
-    let new: BTreeSet<&str> = config.interfaces.iter().map(String::as_str).collect();
+    let new = config.interfaces.iter().map(InterfaceName::as_str);
+    let new: BTreeSet<&str> = new.collect();
     let text = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
     difference(
         "interfaces",
@@ -299,7 +303,7 @@ mod tests {
     fn settings_that_differ() {
         check(
             |config, status| {
-                config.interfaces = vec!["eth2".to_owned(), "eth1".to_owned()];
+                config.interfaces = ["eth2", "eth1"].map(|name| name.parse().unwrap()).into();
                 config.mode = AttachMode::Generic;
                 config.buckets.store = Store::Hash;
                 config.offenders.capacity = 0;

@@ -6,9 +6,11 @@ use limiter_common::{
     answer::Answer::Truncate, counters::LimitTraffic, limit::Cost, reason::Reason,
 };
 use limiter_datapath::kernel::{
-    Attachment, Datapath, DatapathError, LimitBucket, Present, SourceStanding, wall_clock_now,
+    Attachment, Datapath, DatapathError, LimitBucket, Manifest, Present, SourceStanding,
+    wall_clock_now,
 };
 use limiter_policy::{
+    interface::names,
     lists::Extents,
     policy::{AskedFor, DomainLabels, Limit, Override, Policy, QuestionNames, automatic::in_force},
 };
@@ -199,16 +201,20 @@ fn status(
         Some(daemon) => daemon.bans.store().holding(),
         None => bans::count(datapath)?,
     };
-    let never_there = manifest.interfaces.iter().filter(|name| {
+    let never_there = names(&manifest.interfaces).filter(|name| {
         let mut attachments = attachments.iter();
         attachments.all(|attachment| attachment.interface != **name)
     });
+    let patterns = manifest.interfaces.iter();
+    let patterns = patterns.filter(|name| name.is_pattern());
     Ok(Status {
+        patterns: patterns.map(ToString::to_string).collect(),
         interfaces: attachments
             .iter()
-            .map(interface_status)
+            .map(|attachment| interface_status(manifest, attachment))
+            .filter(|interface| interface.attached || !interface.by_pattern)
             .chain(never_there.map(|name| InterfaceStatus {
-                name: name.clone(),
+                name: name.to_owned(),
                 mode: None,
                 attached: false,
                 renamed: None,
@@ -216,6 +222,7 @@ fn status(
                 replaced: false,
                 since: None,
                 fell_back: None,
+                by_pattern: false,
             }))
             .collect(),
         policy: PolicyStatus {
@@ -252,7 +259,7 @@ fn status(
     })
 }
 
-fn interface_status(attachment: &Attachment) -> InterfaceStatus {
+fn interface_status(manifest: &Manifest, attachment: &Attachment) -> InterfaceStatus {
     InterfaceStatus {
         name: attachment.interface.clone(),
         mode: Some(attachment.mode.name().to_owned()),
@@ -265,6 +272,7 @@ fn interface_status(attachment: &Attachment) -> InterfaceStatus {
         replaced: attachment.is_replaced,
         since: Some(attachment.since),
         fell_back: attachment.fell_back.clone(),
+        by_pattern: !manifest.names(&attachment.interface),
     }
 }
 

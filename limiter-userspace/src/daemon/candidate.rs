@@ -9,11 +9,12 @@ use std::{
 use jiff::Timestamp;
 use limiter_datapath::kernel::{
     Manifest,
-    interface::{self, InterfaceError, InterfaceLookup},
+    interface::{self, Interface, InterfaceError, InterfaceLookup},
     possible_cpus, wall_clock_now,
 };
 use limiter_policy::{
     config::{self, Config, Diagnostics, Pushed},
+    interface::{InterfaceName, names as interface_names},
     lists::{Feeds, ListRecord},
     policy::{CompileError, CompiledPolicy, Names, TooManyNames, Units},
 };
@@ -34,9 +35,9 @@ pub(super) struct Candidate {
     /// Every name interned so far.
     pub(super) names: Names,
     pub(super) policy: CompiledPolicy,
-    /// The interfaces to limit, by name.
-    pub(super) interfaces: Vec<String>,
-    /// Which of them exist.
+    /// The interfaces to limit.
+    pub(super) interfaces: Vec<InterfaceName>,
+    /// Which of them exist; of those that only patterns select, those that the policy fits.
     pub(super) lookup: InterfaceLookup,
 }
 
@@ -131,8 +132,11 @@ impl Read {
         &self.config.files
     }
 
-    /// Returns the interfaces to limit, by name.
-    pub(super) fn interface_names(&self, options: &Options) -> Result<Vec<String>, CandidateError> {
+    /// Returns the interfaces to limit.
+    pub(super) fn interface_names(
+        &self,
+        options: &Options,
+    ) -> Result<Vec<InterfaceName>, CandidateError> {
         let names = if options.interfaces.is_empty() {
             self.config.interfaces.clone()
         } else {
@@ -147,17 +151,24 @@ impl Read {
     /// Looks for its interfaces, on which the programs with the ids `ours` may already be.
     pub(super) async fn check(
         self,
-        names: Vec<String>,
+        interfaces: Vec<InterfaceName>,
         ours: &[u32],
     ) -> Result<Candidate, CandidateError> {
-        let lookup = interface::look(&names).await?;
-        for interface in &lookup.found {
+        let mut lookup = interface::look(&interfaces).await?;
+        for interface in &lookup.named {
             interface.check_free(ours).map_err(InterfaceError::from)?;
         }
-        let limited: Vec<_> = lookup.found.iter().collect();
-        for interface in &lookup.found {
-            fit::check(&self.config.policy, interface, &limited, &lookup.all)?;
+        let named: Vec<_> = lookup.named.iter().collect();
+        for interface in &lookup.named {
+            fit::check(&self.config.policy, interface, &named, &lookup.all)?;
         }
+        // Those that are limited already stay so.
+        let is_new =
+            |found: &Interface| found.xdp_program.is_none_or(|(id, _)| !ours.contains(&id));
+        lookup.selected.sort_by_key(is_new);
+        let waiting = interface_names(&lookup.missing).count();
+        let (selected, _) = fit::choose(&self.config.policy, &lookup, waiting);
+        lookup.selected = selected.into_iter().cloned().collect();
         Ok(Candidate {
             config: self.config,
             lists: self.lists,
@@ -165,7 +176,7 @@ impl Read {
             begun_at: self.begun_at,
             names: self.names,
             policy: self.policy,
-            interfaces: names,
+            interfaces,
             lookup,
         })
     }
@@ -178,7 +189,7 @@ impl Candidate {
     }
 }
 
-fn without_repeats(names: &[String]) -> Vec<String> {
+fn without_repeats(names: &[InterfaceName]) -> Vec<InterfaceName> {
     let mut unique = Vec::with_capacity(names.len());
     for name in names {
         if !unique.contains(name) {

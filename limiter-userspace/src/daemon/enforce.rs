@@ -3,9 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use limiter_datapath::kernel::{
-    DatapathError, LogLevel, Manifest, Previous, possible_cpus, wall_clock_now,
+    DatapathError, LogLevel, Manifest, Previous, interface::Interface, possible_cpus,
+    wall_clock_now,
 };
 use limiter_policy::{
+    interface,
     lists::ListRecord,
     policy::{
         CompiledPolicy, List,
@@ -23,6 +25,7 @@ use super::{
     messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
     state::Resumed,
+    watch,
 };
 use crate::guard;
 
@@ -39,13 +42,13 @@ pub(super) async fn put_in_force(
         let names = &candidate.interfaces;
         daemon
             .datapath()
-            .limited_elsewhere(names, &candidate.lookup.found)
+            .limited_elsewhere(names, &candidate.lookup.named)
     };
-    let missing = candidate.lookup.missing.iter();
-    for name in missing.filter(|name| elsewhere.iter().all(|found| found.name != **name)) {
+    let missing = interface::names(&candidate.lookup.missing);
+    for interface in missing.filter(|name| elsewhere.iter().all(|found| found.name != **name)) {
         warn!(
-            interface = name.as_str(),
-            "{name} is not there: it is limited as soon as it appears"
+            interface,
+            "{interface} is not there: it is limited as soon as it appears"
         );
     }
     guard::warn_of(&candidate.config.policy).await;
@@ -56,7 +59,33 @@ pub(super) async fn put_in_force(
         to_apply.cookies.read(&to_apply);
         Ok::<_, DatapathError>(previous)
     });
-    let previous = previous.await??;
+    let begun_anew = conclude(daemon, previous.await??, confirmation)?;
+    // To those that patterns select, each by itself: one that refuses does not end the others.
+    Box::pin(watch::interfaces::look(daemon)).await;
+    memory::give_back();
+    Ok(begun_anew)
+}
+
+/// Ends the change to a policy that is in force, or has it wait for a `confirmation`.
+fn conclude(
+    daemon: &Arc<Daemon>,
+    previous: Previous,
+    confirmation: Option<Confirmation>,
+) -> Result<BegunAnew, ReloadError> {
+    let begun_anew = tell(daemon, &previous);
+    log_begun_anew(&begun_anew);
+    if let Some(carried) = previous.carried() {
+        log_carried(carried);
+    }
+    match confirmation {
+        Some(confirmation) => confirm::ask(daemon, previous, confirmation),
+        None => daemon.datapath_mut().settle(previous)?,
+    }
+    Ok(begun_anew)
+}
+
+/// Logs what a policy in force is attached to, and what it cannot do; returns which limits' buckets begin anew.
+fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
@@ -86,18 +115,7 @@ pub(super) async fn put_in_force(
             );
         }
     }
-    let begun_anew = diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy);
-    drop(datapath);
-    log_begun_anew(&begun_anew);
-    if let Some(carried) = previous.carried() {
-        log_carried(carried);
-    }
-    match confirmation {
-        Some(confirmation) => confirm::ask(daemon, previous, confirmation),
-        None => daemon.datapath_mut().settle(previous)?,
-    }
-    memory::give_back();
-    Ok(begun_anew)
+    diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy)
 }
 
 fn apply(
@@ -135,9 +153,18 @@ fn apply(
             names,
             units: policy.units.clone(),
         };
-        let mut interfaces = lookup.found;
+        let mut interfaces = lookup.named;
         interfaces.extend(datapath.limited_elsewhere(&manifest.interfaces, &interfaces));
-        datapath.prepare(manifest, policy, &interfaces)?
+        let mut selected = lookup.selected;
+        let is_limited = |found: &mut Interface| {
+            datapath
+                .attachments()
+                .iter()
+                .any(|other| other.is_on(found))
+        };
+        interfaces.extend(selected.extract_if(.., is_limited));
+        let expected: Vec<_> = selected.into_iter().map(|found| found.name).collect();
+        datapath.prepare(manifest, policy, &interfaces, &expected)?
     };
     if let Some(resumed) = resumed {
         resumed.restore(&prepared)?;
@@ -207,7 +234,7 @@ fn apply_lists(
         let policy =
             CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
         manifest.units = policy.units.clone();
-        datapath.prepare(manifest, policy, &datapath.limited())?
+        datapath.prepare(manifest, policy, &datapath.limited(), &[])?
     };
     Ok(daemon.datapath_mut().apply(prepared)?)
 }

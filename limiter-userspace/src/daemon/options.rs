@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use limiter_policy::config::AttachMode;
+use limiter_policy::{config::AttachMode, interface::InterfaceName};
 
 /// The options that the daemon is started with.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct Options {
     /// The configuration file.
     pub config: PathBuf,
     /// Override the configuration's interfaces, unless empty.
-    pub interfaces: Vec<String>,
+    pub interfaces: Vec<InterfaceName>,
     /// Overrides the configuration's mode.
     pub mode: Option<AttachMode>,
     /// Overrides the configuration's address for metrics; `Some(None)`: no metrics.

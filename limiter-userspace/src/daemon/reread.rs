@@ -4,6 +4,7 @@ use std::{mem, sync::Arc};
 
 use limiter_policy::{
     config::{Config, Pushed},
+    interface,
     lists::Feeds,
 };
 use tokio::task::spawn_blocking;
@@ -80,10 +81,12 @@ pub(super) async fn put(
     mut candidate: Candidate,
     confirmation: Option<Confirmation>,
 ) -> Result<Reloaded, ReloadError> {
-    let missing = candidate.lookup.missing.clone();
+    let missing = interface::names(&candidate.lookup.missing).map(str::to_owned);
+    let waiting_for = missing.collect();
     let after_restart = after_restart(daemon, &candidate.config)?;
     let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
-    let begun_anew = put_in_force(daemon, candidate, None, confirmation).await?;
+    let change = Box::pin(put_in_force(daemon, candidate, None, confirmation));
+    let begun_anew = change.await?;
     feeds.replace(daemon, read, begun_at);
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
@@ -93,7 +96,7 @@ pub(super) async fn put(
         overrides: manifest.policy.override_count(),
         begun_anew: begun_anew.limits,
         known_sources: begun_anew.known_sources,
-        waiting_for: missing,
+        waiting_for,
         after_restart,
         confirm_within_ns: daemon.history().unconfirmed_for_ns,
     })

@@ -32,6 +32,7 @@ use super::{
     state::StateKeeper,
     texts::Texts,
     troubles::Troubles,
+    watch::logged::Logged,
 };
 use crate::protocol::{
     AutomaticRate, DaemonStatus, FleetStatus, GuardStatus, History, PageStatus, ServerNamesStatus,
@@ -83,6 +84,10 @@ pub struct Daemon {
     pub(super) cookies: CookieSecrets,
     /// Where answers are lost.
     pub(super) lost_answers: Troubles,
+    /// What was logged about interfaces.
+    pub(super) logged: tokio::sync::Mutex<Logged>,
+    /// The patterns of names that no interface matches.
+    pub(super) unmatched: Mutex<Vec<String>>,
     /// Interfaces that the policy in force does not fit.
     pub(super) misfits: Troubles,
     /// Of which frames the program on an interface does not see those that it forwards, by its name.
@@ -140,6 +145,8 @@ impl Daemon {
             silence: Silence::default(),
             cookies: CookieSecrets::default(),
             lost_answers: Troubles::default(),
+            logged: tokio::sync::Mutex::default(),
+            unmatched: Mutex::default(),
             misfits: Troubles::default(),
             unseen: Troubles::default(),
             syn_cookies: Troubles::default(),
@@ -238,6 +245,9 @@ impl Daemon {
             silence: self.silence.reason(),
             lost_answers: self.lost_answers.troubles(),
             misfits: self.misfits.troubles(),
+            unmatched: (self.unmatched.lock())
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             unseen: self.unseen.troubles(),
             secrets_error: self.cookies.error(),
             syn_cookies: self.syn_cookies.troubles(),

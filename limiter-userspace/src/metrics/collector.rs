@@ -18,7 +18,8 @@ use limiter_common::{
     reason::{Action, Reason},
     standing::Standing,
 };
-use limiter_datapath::kernel::{BucketUse, Datapath, DatapathError, Recorded};
+use limiter_datapath::kernel::{Attachment, BucketUse, Datapath, DatapathError, Recorded};
+use limiter_policy::interface::names;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
@@ -194,9 +195,14 @@ fn interfaces(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Resu
         None,
         MetricType::Gauge,
     )?;
-    for name in &datapath.manifest().interfaces {
-        let labels = [("interface", name.as_str())];
-        ConstGauge::new(i64::from(!missing.contains(name)))
+    let manifest = datapath.manifest();
+    let attachments = datapath.attachments().iter();
+    let attached = attachments.filter(|found: &&Attachment| found.is_attached());
+    let attached = attached.map(|found| found.interface.as_str());
+    let selected = attached.filter(|name| !manifest.names(name));
+    for name in names(&manifest.interfaces).chain(selected) {
+        let labels = [("interface", name)];
+        ConstGauge::new(i64::from(!missing.contains(&name)))
             .encode(family.encode_family(&labels)?)?;
     }
     let mut family = encoder.encode_descriptor(
@@ -206,7 +212,7 @@ fn interfaces(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Resu
         MetricType::Gauge,
     )?;
     for attachment in datapath.attachments() {
-        if !missing.contains(&attachment.interface) {
+        if !missing.contains(&attachment.interface.as_str()) {
             let labels = [
                 ("interface", attachment.interface.as_str()),
                 ("mode", attachment.mode.name()),

@@ -27,6 +27,9 @@ use super::{
 pub struct Status {
     /// The interfaces.
     pub interfaces: Vec<InterfaceStatus>,
+    /// The patterns of names whose interfaces are limited, as long as there are such.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
     /// The policy.
     pub policy: PolicyStatus,
     /// The buckets.
@@ -113,6 +116,9 @@ pub struct DaemonStatus {
     /// Why the policy in force does not fit an interface as it is now, by its name.
     #[serde(default)]
     pub misfits: BTreeMap<String, String>,
+    /// The patterns that no interface matches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<String>,
     /// Which frames of an interface no limit sees, by its name.
     #[serde(default)]
     pub unseen: BTreeMap<String, String>,
@@ -156,6 +162,10 @@ pub struct GuardStatus {
 
 /// One interface.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of the document, and they do not exclude each other"
+)]
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
@@ -174,6 +184,9 @@ pub struct InterfaceStatus {
     pub since: Option<Timestamp>,
     /// Why native mode failed, if it was tried first.
     pub fell_back: Option<String>,
+    /// Whether only a pattern selects it, so that it is forgotten when it vanishes.
+    #[serde(default)]
+    pub by_pattern: bool,
 }
 
 /// The policy in force.

@@ -22,7 +22,9 @@ pub(crate) fn status() -> Status {
             replaced: false,
             since: Some(jiff::Timestamp::UNIX_EPOCH),
             fell_back: None,
+            by_pattern: false,
         }],
+        patterns: Vec::new(),
         policy: PolicyStatus {
             generation: 1,
             loaded_at: jiff::Timestamp::UNIX_EPOCH,
@@ -51,6 +53,7 @@ pub(crate) fn status() -> Status {
             silence: None,
             lost_answers: BTreeMap::new(),
             misfits: BTreeMap::new(),
+            unmatched: Vec::new(),
             unseen: BTreeMap::new(),
             secrets_error: None,
             syn_cookies: BTreeMap::new(),

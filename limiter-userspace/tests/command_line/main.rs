@@ -35,6 +35,7 @@ mod offenders;
 mod output;
 mod own_peers;
 mod page;
+mod patterns;
 mod pinned;
 mod pins;
 mod questions;

@@ -118,7 +118,7 @@ fn the_examples_for_servers_know_their_clients() {
 fn the_default_configuration_is_the_demonstration_s() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/limiter.yaml");
     let config = config::load(&path, Timestamp::UNIX_EPOCH).unwrap();
-    assert_eq!(config.interfaces, Vec::<String>::new());
+    assert_eq!(config.interfaces, Vec::new());
     let limit = |name: &str| {
         let mut limits = config.policy.limits.iter();
         limits.find(|limit| limit.name == name).unwrap()

@@ -168,8 +168,8 @@ fn columns_count_characters() {
     check(
         "interfaces: [\"ü\", \"日本\", a/b]\nlimits: {}",
         &[
-            "1:25: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' and white \
-             space, such as 'eth0'",
+            "1:25: invalid interface 'a/b', expected 1 to 127 bytes without '/', ':' and white \
+             space, such as 'eth0' or 'vnet*'",
             "2:9: no limits: name at least one, or leave the section out",
         ],
     );

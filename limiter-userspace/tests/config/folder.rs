@@ -63,7 +63,7 @@ fn sections_of_what_has_a_name_are_joined() {
     assert_eq!(config.policy.exclude, ["partners"]);
     assert_eq!(config.policy.never_ban, ["ours", "partners", "(never-ban)"]);
     assert_eq!(config.mode, config::AttachMode::Generic);
-    assert_eq!(config.interfaces, ["eth0"]);
+    assert_eq!(config.interfaces, ["eth0".parse().unwrap()]);
     let read: Vec<_> = config
         .files
         .iter()

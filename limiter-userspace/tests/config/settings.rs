@@ -10,7 +10,7 @@ use super::harness::{LIMIT, check, load};
 #[test]
 fn what_is_left_out_has_defaults() {
     let config = load(&[("limiter.yaml", LIMIT.as_bytes())]).unwrap();
-    assert_eq!(config.interfaces, Vec::<String>::new());
+    assert_eq!(config.interfaces, Vec::new());
     assert_eq!(config.mode, AttachMode::Auto);
     assert_eq!(config.buckets.capacity, 1_048_576);
     assert_eq!(config.buckets.store, Store::Table);
@@ -43,6 +43,10 @@ fn prefixes_of_translators() {
         ],
     );
 }
+
+/// What a name of an interface, or a pattern of such, must be.
+const NAME: &str =
+    "expected 1 to 127 bytes without '/', ':' and white space, such as 'eth0' or 'vnet*'";
 
 #[test]
 fn settings() {
@@ -130,25 +134,29 @@ fn settings() {
         &["1:13: expected an interface's name, found a mapping"],
     );
     check(
-        "interfaces: [eth0, a/b, eth0, interface-too-long, '', {}]",
+        "interfaces: [eth0, a/b, eth0, '', {}, vnet*, 'v:*', 'vnet[0-9', vnet*]",
         &[
-            "1:20: invalid interface 'a/b', expected 1 to 15 bytes without '/', ':' and white \
-             space, such as 'eth0'",
+            &format!("1:20: invalid interface 'a/b', {NAME}"),
             "1:25: duplicate interface 'eth0', first at 1:14",
-            "1:31: invalid interface 'interface-too-long', expected 1 to 15 bytes without '/', ':' \
-             and white space, such as 'eth0'",
-            "1:51: invalid interface '', expected 1 to 15 bytes without '/', ':' and white space, \
-             such as 'eth0'",
-            "1:55: expected an interface's name, found an empty mapping",
+            &format!("1:31: invalid interface '', {NAME}"),
+            "1:35: expected an interface's name, found an empty mapping",
+            &format!("1:46: invalid interface 'v:*', {NAME}"),
+            "1:53: invalid interface 'vnet[0-9', expected no '[', ']', '{', '}' or '\\': of a shell's \
+             patterns only '*' and '?' are known, such as 'vnet*'",
+            "1:65: duplicate interface 'vnet*', first at 1:39",
         ],
     );
+    let longest = "é".repeat(63);
+    check(&format!("interfaces: {longest}x"), &[]);
+    let error = format!("1:13: invalid interface '{longest}xy', {NAME}");
+    check(&format!("interfaces: {longest}xy"), &[&error]);
 }
 
 #[test]
 fn one_interface_needs_no_brackets() {
     let yaml = format!("interfaces: eth0\n{LIMIT}");
     let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
-    assert_eq!(config.interfaces, ["eth0"]);
+    assert_eq!(config.interfaces, ["eth0".parse().unwrap()]);
 }
 
 #[test]

@@ -47,7 +47,9 @@ overrides:
 ";
     let expected = Config {
         files: vec!["limiter.yaml".into(), "limiter.d".into()],
-        interfaces: vec!["eth0".to_owned(), "eth1.100".to_owned()],
+        interfaces: ["eth0", "eth1.100"]
+            .map(|name| name.parse().unwrap())
+            .into(),
         mode: AttachMode::Native,
         buckets: Buckets {
             capacity: 65_536,

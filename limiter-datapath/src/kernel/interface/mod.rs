@@ -3,11 +3,12 @@
 mod events;
 mod sent_back;
 
-use std::io;
+use std::{io, iter};
 
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
 use limiter_common::{counters::MAX_INTERFACES, packet::Link};
+use limiter_policy::interface::{self, InterfaceName};
 use rtnetlink::packet_route::link::{
     InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop,
 };
@@ -49,6 +50,8 @@ pub enum Kind {
     Tun,
     /// A bridge, which forwards between its ports.
     Bridge,
+    /// What this host sends to itself.
+    Loopback,
     /// A device to which traffic control redirects frames, behind all XDP programs.
     Ifb,
     /// A device that takes a part of another's frames: a VLAN, macvlan, ipvlan.
@@ -82,24 +85,26 @@ pub enum InterfaceError {
     Datapath(#[from] DatapathError),
 }
 
-/// The result of looking for interfaces by name.
+/// The result of looking for interfaces as an operator writes them.
 #[derive(Clone, Debug, Default)]
 pub struct InterfaceLookup {
-    /// The interfaces found, in the order of the names.
-    pub found: Vec<Interface>,
-    /// The names that no interface has.
-    pub missing: Vec<String>,
+    /// Those of the names, in their order.
+    pub named: Vec<Interface>,
+    /// Those that only patterns select, the oldest first.
+    pub selected: Vec<Interface>,
+    /// The names that no interface has, and the patterns that select none.
+    pub missing: Vec<InterfaceName>,
     /// All interfaces.
     pub all: Vec<Interface>,
 }
 
 impl InterfaceLookup {
-    /// Fails if a name is missing.
+    /// Fails if a name is missing. A pattern may select nothing yet.
     pub fn all_there(&self) -> Result<(), InterfaceError> {
-        match self.missing.first() {
+        match interface::names(&self.missing).next() {
             None => Ok(()),
             Some(name) => Err(InterfaceError::Unknown {
-                name: name.clone(),
+                name: name.to_owned(),
                 others: self.all.iter().map(|found| found.name.clone()).collect(),
             }),
         }
@@ -130,28 +135,36 @@ pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
     runtime.block_on(list())
 }
 
-/// Looks for interfaces by name. Fails if they cannot be limited together.
-pub async fn look(names: &[String]) -> Result<InterfaceLookup, InterfaceError> {
-    if names.len() > MAX_INTERFACES as usize {
-        return Err(DatapathError::TooManyInterfaces(names.len()).into());
+/// Looks for interfaces. Fails if they cannot be limited together.
+pub async fn look(names: &[InterfaceName]) -> Result<InterfaceLookup, InterfaceError> {
+    let count = interface::names(names).count();
+    if count > MAX_INTERFACES as usize {
+        return Err(DatapathError::TooManyInterfaces(count).into());
     }
     let all = list().await?;
     let mut lookup = InterfaceLookup::default();
-    for name in names {
+    for name in interface::names(names) {
         let Some(found) = all.iter().find(|found| found.is_called(name)) else {
-            lookup.missing.push(name.clone());
             continue;
         };
-        let mut before = lookup.found.iter();
+        let mut before = lookup.named.iter();
         if let Some(same) = before.find(|same| same.index == found.index) {
-            return Err(InterfaceError::Same(same.name.clone(), name.clone()));
+            return Err(InterfaceError::Same(same.name.clone(), name.to_owned()));
         }
         // Under the name by which it is meant.
-        lookup.found.push(Interface {
-            name: name.clone(),
+        lookup.named.push(Interface {
+            name: name.to_owned(),
             ..found.clone()
         });
     }
+    let is_selected = |found: &&Interface| {
+        let mut before = lookup.named.iter();
+        found.is_meant_by(names) && before.all(|before| before.index != found.index)
+    };
+    lookup.selected = all.iter().filter(is_selected).cloned().collect();
+    lookup.selected.sort_by_key(|found| found.index);
+    let is_missing = |name: &&InterfaceName| !all.iter().any(|found| found.is_one_of(name));
+    lookup.missing = names.iter().filter(is_missing).cloned().collect();
     lookup.all = all;
     Ok(lookup)
 }
@@ -190,6 +203,34 @@ impl Interface {
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.other_names.iter().any(|other| other == name)
+    }
+
+    /// Whether a name or pattern stands for it. No pattern does for the loopback device, which has what
+    /// this host sends to itself.
+    #[must_use]
+    pub fn is_one_of(&self, name: &InterfaceName) -> bool {
+        if name.is_pattern() && self.kind == Kind::Loopback {
+            return false;
+        }
+        let mut names = iter::once(&self.name).chain(&self.other_names);
+        names.any(|own| name.matches(own))
+    }
+
+    /// Whether one of these stands for it.
+    #[must_use]
+    pub fn is_meant_by(&self, names: &[InterfaceName]) -> bool {
+        names.iter().any(|name| self.is_one_of(name))
+    }
+
+    /// Returns the name by which one of these means it: that which they say or, if only a pattern selects it,
+    /// its own; `None`: none does.
+    #[must_use]
+    pub fn meant_name(&self, names: &[InterfaceName]) -> Option<String> {
+        let mut by_name = interface::names(names).filter(|name| self.is_called(name));
+        match by_name.next() {
+            Some(name) => Some(name.to_owned()),
+            None => self.is_meant_by(names).then(|| self.name.clone()),
+        }
     }
 
     /// Fails if it has an XDP program other than those with the ids `ours`.
@@ -253,7 +294,10 @@ impl Interface {
         let mut name = None;
         let mut other_names = Vec::new();
         let mut mtu = None;
-        let mut kind = Kind::Other;
+        let mut kind = match message.header.link_layer_type {
+            LinkLayerType::Loopback => Kind::Loopback,
+            _ => Kind::Other,
+        };
         let mut peer: &[u8] = &[];
         let mut controller = None;
         let mut lower = None;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use limiter_policy::{
     config::AttachMode,
+    interface::{InterfaceName, is_named},
     lists::{ListRecord, ListStatus},
     policy::{Names, Policy, Units},
 };
@@ -22,10 +23,10 @@ pub struct Manifest {
     pub kept: u64,
     /// When the policy was loaded.
     pub loaded_at: Timestamp,
-    /// The names of the interfaces that are to be limited; some may not exist.
-    pub interfaces: Vec<String>,
-    /// Their numbers, by which they find counters and buckets; also those of interfaces that do not
-    /// exist.
+    /// The interfaces that are to be limited, as the operator wrote them; some may not exist.
+    pub interfaces: Vec<InterfaceName>,
+    /// Their numbers, by which they find counters and buckets; also those of named interfaces that do
+    /// not exist.
     pub interface_numbers: BTreeMap<String, u32>,
     /// How programs are attached to them.
     pub mode: AttachMode,
@@ -58,6 +59,13 @@ impl Manifest {
             names: Names::default(),
             units: Units::default(),
         }
+    }
+
+    /// Whether an interface is to be limited by its name, whether or not it exists, and not only as long
+    /// as a pattern selects it.
+    #[must_use]
+    pub fn names(&self, interface: &str) -> bool {
+        is_named(&self.interfaces, interface)
     }
 
     /// Returns the name of the interface that a number is reserved for.

@@ -94,6 +94,7 @@ impl Datapath {
             manifest,
             kept,
             attachments,
+            held: Vec::new(),
             handshakes: Handshakes::adopt(handshakes, &pins)?,
             recounting: Recounting::default(),
             pins: Some(pins),

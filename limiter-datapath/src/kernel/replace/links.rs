@@ -104,8 +104,7 @@ impl Datapath {
         }
         self.pin(&new)?;
         let is_left = |attachment: &mut Attachment| {
-            let is_waited_for =
-                !attachment.exists() && manifest.interfaces.contains(&attachment.interface);
+            let is_waited_for = !attachment.exists() && manifest.names(&attachment.interface);
             !successors.contains_key(&attachment.link.id()) && !is_waited_for
         };
         let removed: Vec<_> = self.attachments.extract_if(.., is_left).collect();
@@ -180,13 +179,14 @@ impl Datapath {
 
     /// Clears what is left under unused `interface_numbers`: numbers of no attached interface, and
     /// of none that is waited for.
-    pub(super) fn forget_interfaces(
+    pub(in crate::kernel) fn forget_interfaces(
         &mut self,
         interface_numbers: impl IntoIterator<Item = u32>,
     ) -> Result<(), DatapathError> {
         for interface_number in interface_numbers {
             let mut attachments = self.attachments.iter();
-            if self.manifest.name_of_interface(interface_number).is_none()
+            if !self.held.contains(&interface_number)
+                && self.manifest.name_of_interface(interface_number).is_none()
                 && attachments.all(|found| found.interface_number != interface_number)
             {
                 self.reset_interface(interface_number)?;

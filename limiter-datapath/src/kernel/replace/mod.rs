@@ -204,6 +204,8 @@ impl Datapath {
                 return Err(error);
             }
         };
+        let removed = switched.removed.iter();
+        self.held = removed.map(|found| found.interface_number).collect();
         let handshakes = self.handshakes.switch(handshakes, self.pins.as_ref());
         let kept = if replaces_kept {
             Some(mem::replace(&mut self.kept, kept))

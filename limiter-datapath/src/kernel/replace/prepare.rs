@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use limiter_common::counters::MAX_INTERFACES;
-use limiter_policy::{config::AttachMode, policy::CompiledPolicy};
+use limiter_policy::{
+    config::AttachMode,
+    interface::{self, InterfaceName, is_named},
+    policy::CompiledPolicy,
+};
 
 use super::{Made, Prepared};
 use crate::kernel::{
@@ -14,15 +18,17 @@ use crate::kernel::{
 
 impl Datapath {
     /// Makes and verifies the programs of a policy for these interfaces. Also makes maps for
-    /// interfaces that do not exist yet, so that what was saved has a place from the start. Changes
-    /// nothing, except that buckets are filled whose units have lost their numbers.
+    /// interfaces that do not exist yet, and for those of the names `expected`, so that what was saved has
+    /// a place from the start. Changes nothing, except that buckets are filled whose units have lost
+    /// their numbers.
     pub fn prepare(
         &self,
         manifest: Manifest,
         policy: CompiledPolicy,
         interfaces: &[Interface],
+        expected: &[String],
     ) -> Result<Prepared, DatapathError> {
-        let mut prepared = self.prepare_programs(manifest, policy, interfaces)?;
+        let mut prepared = self.prepare_programs(manifest, policy, interfaces, expected)?;
         let reputation = prepared.kept.reputation();
         if let Some(maps) = reputation.or_else(|| self.kept.reputation()) {
             let (settings, policy) = (prepared.manifest.settings, &prepared.policy);
@@ -38,6 +44,7 @@ impl Datapath {
         manifest: Manifest,
         policy: CompiledPolicy,
         interfaces: &[Interface],
+        expected: &[String],
     ) -> Result<Prepared, DatapathError> {
         // Before the kernel learns the new units, by which these buckets would be misread.
         self.kept
@@ -63,15 +70,15 @@ impl Datapath {
             made: Vec::with_capacity(interfaces.len()),
             handshakes: Ok(None),
         };
-        let interface_numbers =
-            self.interface_numbers_for(&prepared.manifest.interfaces, interfaces)?;
+        let names = &prepared.manifest.interfaces;
+        let interface_numbers = self.interface_numbers_for(names, interfaces, expected)?;
         for interface_number in interface_numbers.values() {
             prepared.kept.provide(*interface_number, &self.kept)?;
         }
+        prepared.kept.provide_common(&self.kept)?;
         for interface in interfaces {
             let interface_number = interface_numbers.get(&interface.name).copied();
-            let interface_number =
-                interface_number.ok_or(DatapathError::TooManyInterfaces(interfaces.len()))?;
+            let interface_number = interface_number.ok_or_else(|| no_room(&interface.name))?;
             let made = self.make(&mut prepared, interface, interface_number)?;
             prepared.made.push(made);
         }
@@ -81,35 +88,44 @@ impl Datapath {
 
     /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing.
     pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<Prepared, DatapathError> {
-        self.prepare_programs(self.manifest.clone(), self.policy.clone(), interfaces)
+        self.prepare_programs(self.manifest.clone(), self.policy.clone(), interfaces, &[])
     }
 
-    /// Returns the numbers of these interfaces and of those that are only named: those that they
-    /// had, or free ones.
+    /// Returns the numbers of these interfaces, of those that are only named, and of those `expected` for
+    /// which there is room: those that they had, or free ones.
     fn interface_numbers_for(
         &self,
-        names: &[String],
+        names: &[InterfaceName],
         interfaces: &[Interface],
+        expected: &[String],
     ) -> Result<BTreeMap<String, u32>, DatapathError> {
         let mut interface_numbers = BTreeMap::new();
-        let there = interfaces.iter().map(|found| (&found.name, Some(found)));
+        let there = interfaces.iter();
+        let there = there.map(|found| (found.name.as_str(), Some(found)));
+        let absent = interface::names(names).map(|name| (name, None));
+        let wanted = expected.iter().map(|name| (name.as_str(), None));
         // Existing interfaces come first: their programs have numbers already.
-        for (name, interface) in there.chain(names.iter().map(|name| (name, None))) {
-            if !interface_numbers.contains_key(name) {
-                let interface_number =
-                    self.interface_number_for(name, interface, &interface_numbers)?;
-                interface_numbers.insert(name.clone(), interface_number);
+        for (name, interface) in there.chain(absent).chain(wanted) {
+            if interface_numbers.contains_key(name) {
+                continue;
+            }
+            match self.interface_number_for(name, interface, names, &interface_numbers) {
+                Some(number) => drop(interface_numbers.insert(name.to_owned(), number)),
+                None if expected.iter().any(|expected| expected == name) => {}
+                None => return Err(no_room(name)),
             }
         }
         Ok(interface_numbers)
     }
 
+    /// Returns the number of one of the interfaces; `None`: others have `taken` all, or wait with them.
     fn interface_number_for(
         &self,
         name: &str,
         interface: Option<&Interface>,
+        names: &[InterfaceName],
         taken: &BTreeMap<String, u32>,
-    ) -> Result<u32, DatapathError> {
+    ) -> Option<u32> {
         let is_taken =
             |interface_number: &u32| taken.values().any(|taken| taken == interface_number);
         let attached = |is_meant: &dyn Fn(&Attachment) -> bool| {
@@ -118,16 +134,21 @@ impl Datapath {
         };
         let is_unused = |interface_number: &u32| {
             !is_taken(interface_number)
+                && !self.held.contains(interface_number)
                 && self
                     .attachments
                     .iter()
                     .all(|found| found.interface_number != *interface_number)
         };
         let kept = self.manifest.interface_numbers.get(name).copied();
-        // Prefers numbers that are not reserved for another interface.
+        // Prefers numbers that are not reserved for another interface, which may be named no more.
         let is_free = |interface_number: &u32| {
             is_unused(interface_number)
                 && self.manifest.name_of_interface(*interface_number).is_none()
+        };
+        let is_given_up = |interface_number: &u32| {
+            let reserved = self.manifest.name_of_interface(*interface_number);
+            is_unused(interface_number) && !reserved.is_some_and(|name| is_named(names, name))
         };
         attached(&|found| interface.is_some_and(|interface| found.is_on(interface)))
             .or_else(|| {
@@ -136,8 +157,7 @@ impl Datapath {
             })
             .or_else(|| kept.filter(is_unused))
             .or_else(|| (0..MAX_INTERFACES).find(is_free))
-            .or_else(|| (0..MAX_INTERFACES).find(is_unused))
-            .ok_or(DatapathError::TooManyInterfaces(taken.len() + 1))
+            .or_else(|| (0..MAX_INTERFACES).find(is_given_up))
     }
 
     fn make(
@@ -176,6 +196,12 @@ impl Datapath {
             program: instance.into_program()?,
             forwarding,
         })
+    }
+}
+
+fn no_room(interface: &str) -> DatapathError {
+    DatapathError::NoRoom {
+        interface: interface.to_owned(),
     }
 }
 

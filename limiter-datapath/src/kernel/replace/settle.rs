@@ -13,6 +13,7 @@ impl Datapath {
     /// Keeps the policy in force and forgets the previous one.
     pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
         Program::retire(previous.programs.into_values());
+        self.held.clear();
         self.let_go(previous.removed)?;
         // Including the numbers of interfaces that were not attached to.
         self.forget_interfaces(previous.manifest.interface_numbers.into_values())?;
@@ -62,6 +63,7 @@ impl Datapath {
         let is_added = |found: &mut Attachment| !attached.contains_key(&found.link.id());
         let added = self.attachments.extract_if(.., is_added).collect();
         self.attachments.extend(removed);
+        self.held.clear();
         for attachment in &mut self.attachments {
             if let Some(name) = attached.get(&attachment.link.id()) {
                 attachment.set_interface(name.clone());

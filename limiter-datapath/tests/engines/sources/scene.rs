@@ -133,12 +133,12 @@ impl Scene {
             generation: present.generation + 1,
             policy: config.policy,
             // It never appears: nothing is attached to it.
-            interfaces: vec!["none".to_owned()],
+            interfaces: vec!["none".parse()?],
             ..present.clone()
         };
         let datapath = &mut self.datapath;
         self.namespace.enter(|| {
-            let prepared = datapath.prepare(manifest, policy, &[])?;
+            let prepared = datapath.prepare(manifest, policy, &[], &[])?;
             fill(&prepared)?;
             Ok(datapath.apply(prepared)?)
         })

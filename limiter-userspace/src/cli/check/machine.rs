@@ -3,11 +3,14 @@
 use std::io::{self, Write as _};
 
 use limiter_datapath::kernel::interface;
-use limiter_policy::policy::Policy;
+use limiter_policy::{
+    interface::{InterfaceName, names},
+    policy::Policy,
+};
 
 use super::super::output;
 use crate::{
-    fit,
+    fit::{self, PassedOver},
     guard::{self, CountedPeer},
     syn_cookies,
 };
@@ -20,16 +23,27 @@ use crate::{
 /// `interfaces`, which may be absent, cannot be limited together, or the policy does not fit one.
 pub(super) fn look<'p>(
     policy: &'p Policy,
-    interfaces: &[String],
+    interfaces: &[InterfaceName],
 ) -> anyhow::Result<Vec<CountedPeer<'p>>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     if !interfaces.is_empty() {
         let lookup = runtime.block_on(interface::look(interfaces))?;
-        let limited: Vec<_> = lookup.found.iter().collect();
-        for interface in &limited {
-            fit::check(policy, interface, &limited, &lookup.all)?;
+        let named: Vec<_> = lookup.named.iter().collect();
+        for interface in &named {
+            fit::check(policy, interface, &named, &lookup.all)?;
+        }
+        let waiting = names(&lookup.missing).count();
+        let (selected, misfits) = fit::choose(policy, &lookup, waiting);
+        for (interface, misfit) in misfits {
+            let passed_over = PassedOver {
+                interface: interface.name.clone(),
+                reason: misfit.to_string(),
+            };
+            output::warn(&passed_over.to_string());
+        }
+        for interface in named.iter().chain(&selected) {
             if let Some(unseen) = fit::unseen(interface, &lookup.all) {
                 output::warn(&unseen);
             }

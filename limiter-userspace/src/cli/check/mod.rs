@@ -292,7 +292,8 @@ fn print(
     let interfaces = if config.interfaces.is_empty() {
         "none named: give them with -i".to_owned()
     } else {
-        config.interfaces.join(", ")
+        let names = config.interfaces.iter().map(ToString::to_string);
+        names.collect::<Vec<_>>().join(", ")
     };
     writeln!(
         out,

@@ -120,6 +120,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     for interface in &status.interfaces {
         print_interface(out, interface)?;
     }
+    for pattern in status.daemon.iter().flat_map(|daemon| &daemon.unmatched) {
+        writeln!(out, "{pattern}: waiting for an interface of such a name")?;
+    }
     writeln!(
         out,
         "policy {}: {}, {}, loaded {:.0}",

@@ -3,13 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use limiter_datapath::kernel::{
     Datapath, DatapathError, NameChange, Present,
-    interface::{self, Events, Interface, InterfaceError, InterfaceLookup},
+    interface::{self, Events, Interface},
 };
 use thiserror::Error;
 use tokio::{
@@ -20,7 +20,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     daemon::{messages::log_attached, shared::Daemon},
-    fit::{self, Misfit},
+    fit::{self, Misfit, PassedOver},
 };
 
 /// How often to look at the interfaces even without an event: one that could not be attached to may
@@ -30,20 +30,8 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// How often to look if the kernel sends no events.
 const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Facts logged about interfaces: each once, however often they are looked at.
-#[derive(Default)]
-struct Logged {
-    /// The indices of interfaces that have vanished.
-    vanished: BTreeSet<u32>,
-    /// Why interfaces of these names cannot be attached to.
-    refused: BTreeMap<String, String>,
-    /// Why the kernel does not list the interfaces.
-    unknown: Option<String>,
-}
-
-/// Logs which interfaces vanish or change their names, and attaches to those that appear.
+/// Looks at the interfaces whenever they change.
 pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
-    let mut logged = Logged::default();
     let mut events = match Events::open().await {
         Ok(events) => Some(events),
         Err(error) => {
@@ -54,13 +42,7 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         {
             let _alone = daemon.changing.lock().await;
-            log_vanished(daemon, &mut logged.vanished);
-            let links = observe(daemon, &mut logged.unknown).await;
-            attach_appeared(daemon, &mut logged.refused).await;
-            detach_replaced(daemon);
-            if let Some(links) = links {
-                tell_misfits(daemon, &links, &logged.refused);
-            }
+            look(daemon).await;
         }
         match &mut events {
             // Whatever the event is: what counts is how things are then.
@@ -70,13 +52,29 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// Logs each interface that has vanished since the last time.
+/// Logs which interfaces have vanished or changed their names, and attaches to those that are to be limited
+/// and are not. Nobody else may change the policy meanwhile.
+pub(in crate::daemon) async fn look(daemon: &Arc<Daemon>) {
+    let mut logged = daemon.logged.lock().await;
+    log_vanished(daemon, &mut logged.vanished);
+    let Some(links) = observe(daemon, &mut logged.unknown).await else {
+        return;
+    };
+    detach_unselected(daemon, &links);
+    let links = attach_appeared(daemon, links, &mut logged.refused).await;
+    detach_replaced(daemon);
+    tell_misfits(daemon, &links, &logged.refused);
+    tell_unmatched(daemon, &links);
+}
+
+/// Logs each interface that has vanished since the last time, and is waited for.
 fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
     let datapath = daemon.datapath();
+    let manifest = datapath.manifest();
     let gone = datapath
         .attachments()
         .iter()
-        .filter(|found| !found.exists());
+        .filter(|found| !found.exists() && manifest.names(&found.interface));
     for attachment in gone {
         if known.insert(attachment.index) {
             let interface = attachment.interface.as_str();
@@ -86,6 +84,35 @@ fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
             );
         }
     }
+}
+
+/// Detaches from interfaces that no pattern selects any more.
+fn detach_unselected(daemon: &Daemon, links: &[Interface]) {
+    let detached = daemon.datapath_mut().detach_unselected(links);
+    match detached {
+        Ok(detached) => {
+            for NameChange { interface, .. } in detached {
+                info!(
+                    interface,
+                    "{interface} is gone, or has another name: it is forgotten"
+                );
+            }
+        }
+        Err(error) => error!("cannot detach from an interface that no pattern selects: {error}"),
+    }
+}
+
+/// Notes the patterns that no interface matches.
+fn tell_unmatched(daemon: &Daemon, links: &[Interface]) {
+    let unmatched = {
+        let datapath = daemon.datapath();
+        let patterns = datapath.manifest().interfaces.iter();
+        let patterns = patterns.filter(|name| name.is_pattern());
+        let unmatched = patterns.filter(|name| !links.iter().any(|link| link.is_one_of(name)));
+        unmatched.map(ToString::to_string).collect()
+    };
+    let told = daemon.unmatched.lock();
+    *told.unwrap_or_else(PoisonError::into_inner) = unmatched;
 }
 
 /// Compares names with the interfaces that have them, and logs what has changed; returns the interfaces.
@@ -182,41 +209,64 @@ fn log_name_change(name_change: &NameChange) {
     }
 }
 
-/// Attaches to interfaces that are to be limited and exist, but are not limited yet.
-async fn attach_appeared(daemon: &Arc<Daemon>, refused: &mut BTreeMap<String, String>) {
-    let (missing, ours) = {
-        let datapath = daemon.datapath();
-        (datapath.missing(), datapath.program_ids())
-    };
-    refused.retain(|name, _| missing.contains(name));
-    for name in missing {
+/// Attaches to interfaces that are to be limited and exist, but are not limited yet; returns all
+/// interfaces, as they are then.
+async fn attach_appeared(
+    daemon: &Arc<Daemon>,
+    mut links: Vec<Interface>,
+    refused: &mut BTreeMap<String, String>,
+) -> Vec<Interface> {
+    let unlimited = daemon.datapath().unlimited(&links);
+    refused.retain(|name, _| unlimited.iter().any(|found| found.name == *name));
+    for interface in unlimited {
+        let name = &interface.name;
         // An interface that has another program does not delay the others.
-        match attach(daemon, &name, &ours).await {
-            Ok(()) => {
-                refused.remove(&name);
-            }
-            Err(error) => {
-                let reason = error.to_string();
-                if refused.get(&name) == Some(&reason) {
-                    continue;
-                }
-                error!(
-                    interface = name,
-                    reason, "cannot attach to {name}, which has appeared: {reason}"
-                );
-                refused.insert(name, reason);
-            }
+        let attached = attach(daemon, &interface, &links).await;
+        // It has another program now, or has gone meanwhile.
+        if attached.is_ok() || !matches!(attached, Err(AttachError::Misfit(_))) {
+            links = interface::list().await.unwrap_or(links);
         }
+        let Err(error) = attached else {
+            refused.remove(name);
+            continue;
+        };
+        let is_named = daemon.datapath().manifest().names(name);
+        if !is_named && !links.iter().any(|link| link.index == interface.index) {
+            continue;
+        }
+        let reason = error.to_string();
+        let told = if is_named {
+            reason.clone()
+        } else {
+            let passed_over = PassedOver {
+                interface: name.clone(),
+                reason: reason.clone(),
+            };
+            passed_over.to_string()
+        };
+        if refused.get(name) == Some(&told) {
+            continue;
+        }
+        if is_named {
+            error!(
+                interface = name,
+                reason, "cannot attach to {name}, which has appeared: {reason}"
+            );
+        } else {
+            warn!(interface = name, reason, "{told}");
+        }
+        refused.insert(name.clone(), told);
     }
+    if let Err(error) = daemon.datapath_mut().forget_unattached() {
+        error!("cannot forget interfaces that are not limited: {error}");
+    }
+    links
 }
 
 /// An interface cannot be attached to.
 #[derive(Debug, Error)]
 enum AttachError {
-    /// It cannot be used.
-    #[error(transparent)]
-    Interface(#[from] InterfaceError),
-    /// The policy in force does not fit it.
+    /// The policy in force does not fit it, or it has another program.
     #[error(transparent)]
     Misfit(#[from] Misfit),
     /// The kernel refused.
@@ -227,27 +277,20 @@ enum AttachError {
     Task(#[from] JoinError),
 }
 
-/// Attaches to an interface if it exists, or returns why not.
-async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), AttachError> {
-    let InterfaceLookup { found, all, .. } = interface::look(&[name.to_owned()]).await?;
-    let Some(interface) = found.first() else {
-        return Ok(());
-    };
-    interface.check_free(ours)?;
+/// Attaches to an interface, one of `links`, or returns why not.
+async fn attach(
+    daemon: &Arc<Daemon>,
+    interface: &Interface,
+    links: &[Interface],
+) -> Result<(), AttachError> {
     {
         let datapath = daemon.datapath();
-        let limited = limited_among(&all, &datapath);
-        fit::check(&datapath.manifest().policy, interface, &limited, &all)?;
-        // The other way round the kernel allows it, and the frames would be counted twice, too.
-        if let Some(lower) = limited.iter().find(|lower| lower.is_below(interface, &all)) {
-            return Err(Misfit::Stacked {
-                lower: lower.name.clone(),
-                upper: interface.name.clone(),
-            }
-            .into());
-        }
+        let free = interface.check_free(&datapath.program_ids());
+        free.map_err(Misfit::from)?;
+        let limited = limited_among(links, &datapath);
+        fit::check_beside(&datapath.manifest().policy, interface, &limited, links)?;
     }
-    let to_attach = Arc::clone(daemon);
+    let (to_attach, found) = (Arc::clone(daemon), [interface.clone()]);
     let attached = spawn_blocking(move || {
         let prepared = to_attach.datapath().prepare_more(&found)?;
         to_attach.datapath_mut().attach_more(prepared)
@@ -258,7 +301,7 @@ async fn attach(daemon: &Arc<Daemon>, name: &str, ours: &[u32]) -> Result<(), At
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     attachments
-        .filter(|found| found.interface == name)
+        .filter(|found| found.interface == interface.name)
         .for_each(log_attached);
     Ok(())
 }

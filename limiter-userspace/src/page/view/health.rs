@@ -37,6 +37,10 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
                     dt { (interface.name) }
                     dd { (attached(interface)) }
                 }
+                @for pattern in status.daemon.iter().flat_map(|daemon| &daemon.unmatched) {
+                    dt { (pattern) }
+                    dd { "waiting for an interface of such a name" }
+                }
                 dt { "Policy" }
                 dd {
                     (status.policy.generation) ", loaded " (time(status.policy.loaded_at)) ": "
