@@ -16,9 +16,9 @@ use limiter_common::{
     strategy::{Strategy, moving_window},
 };
 use limiter_policy::policy::{
-    Deny, DnsCookies, DnsMatch, DnsName, Fragments, Limit, Match, Mode, OverriddenName, Override,
-    OverrideId, Percentage, PermaBlock, Policy, PressureOf, Queue, Rate, Reserve, Reserved, Sieve,
-    TcpFlags, UntilKnown,
+    Deny, DnsCookies, DnsMatch, DnsName, Fragments, IcmpTypes, Limit, Match, Mode, OverriddenName,
+    Override, OverrideId, Percentage, PermaBlock, Policy, PressureOf, Queue, Rate, Reserve,
+    Reserved, Sieve, TcpFlags, UntilKnown,
 };
 
 /// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
@@ -172,6 +172,10 @@ fn matching(limit_index: u32) -> Match {
         source_ports: vec![port..=port],
         destination_ports: vec![port..=port],
         tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
+        icmp_types: IcmpTypes {
+            icmp: vec![8],
+            icmpv6: vec![128],
+        },
         destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
         standing: Standing::ALL[limit_index as usize % Standing::COUNT..].to_vec(),

@@ -10,7 +10,7 @@ use limiter_common::{
         find_cookie, respond,
     },
     cookie::{CookieCheck, DnsCookie},
-    packet::{self, Datagram, Facts, Transport},
+    packet::{self, Datagram, Facts, PacketKind, Transport},
     reason::Reason,
 };
 use limiter_datapath::native::{BytesFrame, answer_frame};
@@ -250,7 +250,7 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
         (Some(TransportSlice::Tcp(tcp)), _) => {
             assert_eq!(facts.transport, Transport::Tcp);
             // Byte 13 of the header.
-            assert_eq!(facts.tcp_flags, tcp.slice()[13]);
+            assert_eq!(facts.kind.tcp_flags(), tcp.slice()[13]);
             assert_eq!(ports, (tcp.source_port(), tcp.destination_port()));
         }
         (Some(TransportSlice::Udp(udp)), _) => {
@@ -259,14 +259,18 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
         }
         (Some(TransportSlice::Icmpv6(message)), _) => {
             assert_eq!(facts.transport, Transport::Other);
-            let on_link = if hop_limit == Some(255) {
-                message.type_u8()
+            let first = if hop_limit == Some(255) {
+                PacketKind::ICMPV6_ON_LINK
             } else {
-                0
+                PacketKind::ICMPV6
             };
-            assert_eq!(facts.on_link_type, on_link);
+            assert_eq!(facts.kind.number(), first + u16::from(message.type_u8()));
         }
-        (Some(TransportSlice::Icmpv4(_)), _) => assert_eq!(facts.transport, Transport::Other),
+        (Some(TransportSlice::Icmpv4(message)), _) => {
+            assert_eq!(facts.transport, Transport::Other);
+            let number = PacketKind::ICMP + u16::from(message.type_u8());
+            assert_eq!(facts.kind.number(), number);
+        }
         (None, Some((error, Layer::TcpHeader))) => panic!("no TCP header: {error}"),
         // Other protocols have only a number.
         _ => {}

@@ -2,7 +2,7 @@
 
 use crate::{
     address::{Address, Family},
-    packet::{Datagram, FLAG_SYN, Facts, PROTOCOL_TCP, Transport},
+    packet::{Datagram, FLAG_SYN, Facts, PROTOCOL_TCP, PacketKind, Transport},
     table::HashKey,
 };
 
@@ -69,10 +69,9 @@ impl Ends {
             datagram: Datagram::NONE,
             source_port: self.peer_port,
             destination_port: self.own_port,
+            kind: PacketKind::segment(FLAG_SYN),
             transport: Transport::Tcp,
             protocol: PROTOCOL_TCP,
-            tcp_flags: FLAG_SYN,
-            on_link_type: 0,
         }
     }
 

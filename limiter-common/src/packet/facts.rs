@@ -1,5 +1,6 @@
 //! The facts of an IP packet.
 
+use super::PacketKind;
 use crate::{address::Address, traffic::Traffic};
 
 /// What limits need to know of an IP packet.
@@ -26,16 +27,13 @@ pub struct Facts {
     pub source_port: u16,
     /// The destination port; 0 if there are no ports.
     pub destination_port: u16,
+    /// The kind of a TCP segment or an ICMP message.
+    pub kind: PacketKind,
     /// The known part of the transport header.
     pub transport: Transport,
     /// The IP protocol number of the payload behind the last network header; in a later fragment
     /// of IPv6, where that is not known, the fragment header's own.
     pub protocol: u8,
-    /// The flags of a TCP segment (RFC 9293, byte 13 of the header); else 0.
-    pub tcp_flags: u8,
-    /// The type of an ICMPv6 message from the same link, as no router has lowered its hop limit (RFC
-    /// 4861); else 0.
-    pub on_link_type: u8,
 }
 
 const _: () = assert!(size_of::<Facts>() == 24 + 4 * 8 + 8, "no padding");
@@ -51,10 +49,9 @@ impl Facts {
         datagram: Datagram::NONE,
         source_port: 0,
         destination_port: 0,
+        kind: PacketKind::OTHER,
         transport: Transport::Unknown,
         protocol: 0,
-        tcp_flags: 0,
-        on_link_type: 0,
     };
 
     /// Returns the packets and the bytes that the frame carries.

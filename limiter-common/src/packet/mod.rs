@@ -6,6 +6,7 @@ mod facts;
 mod frame;
 mod ipv4;
 mod ipv6;
+mod kind;
 mod link;
 mod payload;
 mod segment;
@@ -21,11 +22,12 @@ pub use self::{
     asked::Asked,
     facts::{Datagram, Facts, Transport},
     frame::Frame,
+    kind::PacketKind,
     link::Link,
     segment::{Segment, segment},
     tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
     tcp_state::TcpState,
-    transport::{PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
+    transport::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };
 use self::{ethernet::Network, payload::Payload};
 use crate::{address::Family, reason::Reason};

@@ -1,6 +1,6 @@
 //! TCP (RFC 9293): the flags.
 
-use super::{Facts, Frame, Payload};
+use super::{Facts, Frame, PacketKind, Payload};
 use crate::reason::Reason;
 
 const MIN_HEADER: usize = 20;
@@ -27,7 +27,7 @@ pub(super) fn parse<F: Frame>(
     if header_length < MIN_HEADER || payload.offset + header_length > payload.end {
         return Err(Reason::MalformedTcp);
     }
-    facts.tcp_flags = flags;
+    facts.kind = PacketKind::segment(flags);
     Ok(())
 }
 
@@ -36,6 +36,8 @@ impl Facts {
     #[must_use]
     #[inline(always)]
     pub const fn is_first_segment(&self) -> bool {
-        self.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN
+        // The bits above the flags say whether it is a segment.
+        const MASK: u16 = !0xff | (FLAG_SYN | FLAG_ACK) as u16;
+        self.kind.number() & MASK == PacketKind::TCP | FLAG_SYN as u16
     }
 }

@@ -1,15 +1,17 @@
 //! The transport header: its ports, and whether it is complete.
 
-use super::{Datagram, Facts, Frame, Payload, Transport, tcp};
+use super::{Datagram, Facts, Frame, PacketKind, Payload, Transport, tcp};
 use crate::reason::Reason;
 
-const ICMP: u8 = 1;
+/// ICMP (RFC 792).
+pub const PROTOCOL_ICMP: u8 = 1;
 /// TCP (RFC 9293).
 pub const PROTOCOL_TCP: u8 = 6;
 /// UDP (RFC 768).
 pub const PROTOCOL_UDP: u8 = 17;
 const DCCP: u8 = 33;
-const ICMPV6: u8 = 58;
+/// ICMP for IPv6 (RFC 4443).
+pub const PROTOCOL_ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
@@ -21,7 +23,7 @@ const ICMP_HEADER: usize = 8;
 const UDP_HEADER: usize = 8;
 const PORTS: usize = 4;
 
-/// Finds the ports and flags of a packet that has its transport header, and the content of a UDP
+/// Finds the ports, flags and type of a packet that has its transport header, and the content of a UDP
 /// datagram. `before` bytes come before the IP header, with which `packet` begins.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
@@ -46,16 +48,16 @@ pub(super) fn parse<F: Frame>(
             facts.transport = Transport::Ports;
         }
         protocol => {
-            if matches!(protocol, ICMP | ICMPV6) && payload.offset + ICMP_HEADER > payload.end {
-                return Err(Reason::MalformedIcmp);
-            }
             facts.transport = Transport::Other;
-            if protocol == ICMPV6 {
+            if matches!(protocol, PROTOCOL_ICMP | PROTOCOL_ICMPV6) {
+                if payload.offset + ICMP_HEADER > payload.end {
+                    return Err(Reason::MalformedIcmp);
+                }
                 // Two bytes: of one LLVM makes a comparison that the verifier does not follow.
-                let Some([message, _]) = packet.load(payload.offset) else {
+                let Some([message_type, _]) = packet.load(payload.offset) else {
                     return Err(Reason::MalformedIcmp);
                 };
-                facts.on_link_type = message & ones_if_unlowered(payload.hop_limit);
+                facts.kind = PacketKind::message(protocol, message_type, payload.hop_limit);
             }
             return Ok(());
         }
@@ -68,18 +70,6 @@ pub(super) fn parse<F: Frame>(
     facts.source_port = u16::from_be_bytes([source_high, source_low]);
     facts.destination_port = u16::from_be_bytes([destination_high, destination_low]);
     Ok(())
-}
-
-/// Returns 255 for a hop limit that no router has lowered, else 0; without a branch, behind which the
-/// verifier would walk the rest once more.
-#[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "it is a mask of eight bits"
-)]
-const fn ones_if_unlowered(hop_limit: u8) -> u8 {
-    let lowered_by = (u8::MAX - hop_limit) as u64;
-    (lowered_by.wrapping_sub(1) >> 8) as u8
 }
 
 /// Checks a UDP header (RFC 768), and returns where the content is. The header's length is that of the

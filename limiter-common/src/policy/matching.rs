@@ -6,10 +6,6 @@ use crate::{
     packet::{Facts, Transport},
 };
 
-/// The first and the last of the types of neighbour discovery.
-const ROUTER_SOLICITATION: u8 = 133;
-const REDIRECT: u8 = 137;
-
 /// Returns the limits that count a packet whose source is of `class`, as bits by limit index.
 #[inline(always)]
 pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
@@ -47,28 +43,31 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
         return limits & shape.later_fragments;
     }
     limits &= match facts.transport {
-        Transport::Tcp if shape.matches_tcp_flags == 1 => {
-            set_of_number(tables, Masks::TCP_FLAGS + u32::from(facts.tcp_flags))
-        }
+        Transport::Tcp if shape.matches_tcp_flags == 1 => set_of_kind(tables, facts),
         Transport::Tcp => u64::MAX,
+        Transport::Other if shape.matches_icmp_types == 1 => {
+            shape.without_tcp & shape.without_ports & set_of_kind(tables, facts)
+        }
+        // Limits that do not name its types would drop it once a flood of pings has used them up.
+        Transport::Other if facts.kind.is_neighbour_discovery() => 0,
+        Transport::Other => shape.without_tcp & shape.without_ports,
         _ => shape.without_tcp,
     };
+    if matches!(facts.transport, Transport::Other) {
+        return limits;
+    }
     let (sources, destinations) = (
         shape.start(Dimension::SourcePort),
         shape.start(Dimension::DestinationPort),
     );
-    if matches!(facts.transport, Transport::Other) {
-        // IPv6 ends without neighbour discovery (RFC 4861), which limits would drop once a flood of
-        // pings has used them up.
-        if matches!(facts.on_link_type, ROUTER_SOLICITATION..=REDIRECT) {
-            return 0;
-        }
-        limits &= shape.without_ports;
-    } else {
-        limits &= by_value(tables, sources, 0, facts.source_port.into());
-        limits &= by_value(tables, destinations, 0, facts.destination_port.into());
-    }
-    limits
+    limits &= by_value(tables, sources, 0, facts.source_port.into());
+    limits & by_value(tables, destinations, 0, facts.destination_port.into())
+}
+
+/// Returns the limits that a TCP segment's flags or an ICMP message's type allow.
+#[inline(always)]
+fn set_of_kind<T: Tables>(tables: &T, facts: &Facts) -> u64 {
+    set_of_number(tables, Masks::KINDS + u32::from(facts.kind.number()))
 }
 
 /// Returns the limits that a dimension's value allows.

@@ -5,7 +5,7 @@ use super::{Child, MOST_OTHERWISE, Otherwise};
 use crate::{
     address::Family,
     limit::{MAX_CONNECTION_LIMITS, QueueSettings},
-    packet::{Link, TcpState},
+    packet::{Link, PacketKind, TcpState},
     standing::{Settings, Standing},
     table::HashKey,
 };
@@ -40,14 +40,14 @@ pub struct Masks;
 impl Masks {
     /// The first of the sets by IP protocol number.
     pub const PROTOCOLS: u32 = 0;
-    /// The first of the sets by the flags of a TCP segment.
-    pub const TCP_FLAGS: u32 = 256;
+    /// The first of the sets by the number of a [`PacketKind`].
+    pub const KINDS: u32 = 256;
     /// The first of the sets by the kind and the flags of a DNS message: its number has the message's
     /// OPCODE in its upper four bits, then whether recursion is desired, then whether it has the record
     /// `OPT`.
-    pub const DNS: u32 = 512;
+    pub const DNS: u32 = Self::KINDS + PacketKind::COUNT as u32;
     /// The first of the sets of ranges, as many as the policy has.
-    pub const RANGES: u32 = 576;
+    pub const RANGES: u32 = Self::DNS + 64;
 }
 
 /// The sizes of a policy's parts, and its limits by kind.
@@ -62,7 +62,7 @@ pub struct Shape {
     pub malformed_pass: u32,
     /// 1: look up [`Masks::PROTOCOLS`].
     pub matches_protocols: u32,
-    /// 1: look up [`Masks::TCP_FLAGS`].
+    /// 1: look up [`Masks::KINDS`] for TCP segments.
     pub matches_tcp_flags: u32,
     /// The number of lines of the table of buckets, a power of two; 0: buckets are in the hash map.
     pub table_lines: u32,
@@ -76,6 +76,8 @@ pub struct Shape {
     pub windows: u32,
     /// The header that the interface's frames begin with.
     pub link: Link,
+    /// 1: look up [`Masks::KINDS`] for packets without ports; else no limit counts neighbour discovery.
+    pub matches_icmp_types: u64,
     /// The fewest labels of a name in the table of names; `u64::MAX`: it has none.
     pub fewest_labels: u64,
     /// How many labels the end of a question's name has that is looked up first: the fewest, or the next more.
@@ -181,6 +183,7 @@ impl Shape {
         malformed_pass: 0,
         matches_protocols: 0,
         matches_tcp_flags: 0,
+        matches_icmp_types: 0,
         table_lines: 0,
         when_full: 0,
         odd_units: 0,

@@ -86,7 +86,7 @@ plain_bytes! {
     QueueTraffic: 4 * 8 + WAITS * 8 + 8,
     Ticket: 4 * 8,
     TicketKey: 2 * 8,
-    Shape: 10 * 4 + 31 * 8 + MOST_LIMITS * (size_of::<QueueSettings>() + 8) + 8 + 2 * 8 * MOST_OTHERWISE + (1 + 1 + 2 + 5 + 3) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 8 * 4,
+    Shape: 10 * 4 + 32 * 8 + MOST_LIMITS * (size_of::<QueueSettings>() + 8) + 8 + 2 * 8 * MOST_OTHERWISE + (1 + 1 + 2 + 5 + 3) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 8 * 4,
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,

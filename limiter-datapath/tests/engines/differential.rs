@@ -241,6 +241,9 @@ fn send(
             if limit.counts_by_server_name() {
                 seen.by_server_name.add(&did);
             }
+            if !limit.matching.icmp_types.is_empty() {
+                seen.by_icmp_type.add(&did);
+            }
         }
     }
     Ok(())
@@ -353,6 +356,8 @@ struct Seen {
     overridden_by_name: Did,
     /// By limits that count connections by their names.
     by_server_name: Did,
+    /// By limits that count messages of ICMP by their types.
+    by_icmp_type: Did,
 }
 
 /// What some limits did with packets.
@@ -376,6 +381,7 @@ impl Seen {
             &self.automatic,
             &self.overridden_by_name,
             &self.by_server_name,
+            &self.by_icmp_type,
         ];
         let all = self.strategies.iter().chain(others);
         let both = |did: &Did| did.admitted > 0 && did.refused > 0;
@@ -407,6 +413,7 @@ impl Seen {
             automatic,
             overridden_by_name,
             by_server_name,
+            by_icmp_type,
         } = self;
         println!("limited frames: {passed} passed, {dropped} dropped; {would_drop} observed");
         println!("{answered} answered, {to_socket} to a socket; {own} in the host's own name");
@@ -417,6 +424,7 @@ impl Seen {
             ("automatic", automatic),
             ("override by name", overridden_by_name),
             ("server name", by_server_name),
+            ("ICMP type", by_icmp_type),
         ];
         let all = names.zip(strategies).chain(others);
         for (name, Did { admitted, refused }) in all {

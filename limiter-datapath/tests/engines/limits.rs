@@ -11,7 +11,9 @@ use limiter_common::{
     reason::Reason::{OverLimit, Unlimited, WithinLimits},
     strategy::Strategy,
 };
-use limiter_policy::policy::{Fragments, Limit, Match, Mode, Override, OverrideId, Rate, TcpFlags};
+use limiter_policy::policy::{
+    Fragments, IcmpTypes, Limit, Match, Mode, Override, OverrideId, Rate, TcpFlags,
+};
 use testbed::Frame;
 
 use crate::engine::{Engines, policy};
@@ -181,6 +183,55 @@ fn matches_tcp_flags() -> Result<()> {
     )
 }
 
+/// Returns a ping made a message of another type.
+fn message(frame: &Frame, message_type: u8) -> Result<Vec<u8>> {
+    let payload = b"12345678";
+    let mut bytes = frame.echo(payload)?;
+    let header = bytes.len() - payload.len() - 8;
+    bytes[header] = message_type;
+    Ok(bytes)
+}
+
+fn of_types(icmp: &[u8], icmpv6: &[u8]) -> Limit {
+    matching(Match {
+        icmp_types: IcmpTypes {
+            icmp: icmp.to_vec(),
+            icmpv6: icmpv6.to_vec(),
+        },
+        ..Match::default()
+    })
+}
+
+/// Each protocol has its own numbers.
+#[test]
+fn matches_icmp_types() -> Result<()> {
+    let (v4, v6) = (v4()?, frame("2001:db8::1", "2001:db8::2")?);
+    let both = [v4.echo(b"x")?, v6.echo(b"x")?];
+    let mut others = vec![
+        v4.udp(8, 128, b"x")?,
+        v4.tcp_syn(8, 128, 0)?,
+        v6.tcp_ack(8, 128, 0, 0)?,
+    ];
+    for number in (0..=u8::MAX).filter(|number| *number != 8) {
+        others.push(message(&v4, number)?);
+    }
+    for number in (0..=u8::MAX).filter(|number| *number != 128) {
+        others.push(message(&v6, number)?);
+    }
+    check(&of_types(&[8], &[128]), &both, &others)?;
+    let [of_v4, of_v6] = both;
+    check(
+        &of_types(&[8], &[]),
+        slice::from_ref(&of_v4),
+        slice::from_ref(&of_v6),
+    )?;
+    check(
+        &of_types(&[], &[128, 2]),
+        &[of_v6, message(&v6, 2)?],
+        &[of_v4],
+    )
+}
+
 #[test]
 fn matches_destinations() -> Result<()> {
     let two = Match {
@@ -248,6 +299,7 @@ fn later_fragments_of_ipv6() -> Result<()> {
             tcp_flags: Some(TcpFlags { set: 2, clear: 0 }),
             ..Match::default()
         },
+        of_types(&[], &[128]).matching,
     ];
     let mut limits = Vec::new();
     for counting in any {
@@ -302,6 +354,7 @@ fn later_fragments() -> Result<()> {
         later(v4()?.tcp_syn(1, 2, 0)?),
         later(v4()?.echo(b"x")?),
     );
+    let pings = of_types(&[8], &[128]).matching;
     let ports = Match {
         destination_ports: vec![443..=443],
         ..Match::default()
@@ -324,10 +377,17 @@ fn later_fragments() -> Result<()> {
     check(
         &matching(flags.clone()),
         slice::from_ref(&syn),
-        &[udp.clone(), ping],
+        &[udp.clone(), ping.clone()],
     )?;
+    check(
+        &matching(pings.clone()),
+        slice::from_ref(&ping),
+        &[udp.clone(), syn.clone()],
+    )?;
+    check(&of_types(&[], &[128]), &[], slice::from_ref(&ping))?;
     check(&matching(ignored(&ports)), &[], &all)?;
     check(&matching(ignored(&flags)), &[], &all)?;
+    check(&matching(ignored(&pings)), &[], &all)?;
     let new_connections = Limit {
         cost: Cost::NewConnections,
         ..matching(Match::default())
@@ -337,21 +397,42 @@ fn later_fragments() -> Result<()> {
     check(&matching(ignored(&Match::default())), &all, &[])
 }
 
-/// Types 133 to 137 with the hop limit that only the link's own hosts can send are counted by no limit;
-/// all other messages of ICMPv6 are.
+/// Types 133 to 137 with the hop limit that only the link's own hosts can send are counted by the limits that
+/// name them, and by no other; all other messages of ICMPv6 are.
 #[test]
-fn neighbour_discovery_is_never_counted() -> Result<()> {
+fn neighbour_discovery_is_counted_only_by_its_types() -> Result<()> {
     const HOP_LIMIT: usize = 14 + 7;
-    const TYPE: usize = 14 + 40;
-    let echo = frame("fe80::1", "ff02::1:ff00:1")?.echo(b"12345678")?;
-    let message = |kind, hop_limit| {
-        let mut frame = echo.clone();
-        frame[TYPE] = kind;
+    let to_group = frame("fe80::1", "ff02::1:ff00:1")?;
+    let message = |message_type, hop_limit| -> Result<Vec<u8>> {
+        let mut frame = message(&to_group, message_type)?;
         frame[HOP_LIMIT] = hop_limit;
-        frame
+        Ok(frame)
     };
-    let discovery: Vec<_> = (133..=137).map(|kind| message(kind, 255)).collect();
+    let discovery = (133..=137).map(|number| message(number, 255));
+    let discovery = discovery.collect::<Result<Vec<_>>>()?;
     let others = [(132, 255), (138, 255), (128, 255), (133, 254), (137, 1)];
-    let others: Vec<_> = others.map(|(kind, hop)| message(kind, hop)).into();
-    check(&matching(Match::default()), &others, &discovery)
+    let others = others.map(|(number, hop_limit)| message(number, hop_limit));
+    let others = others.into_iter().collect::<Result<Vec<_>>>()?;
+    check(&matching(Match::default()), &others, &discovery)?;
+    // Beside a limit that names one of them, too.
+    let mut engines = Engines::new(&policy([
+        matching(Match::default()),
+        Limit {
+            name: "Solicitations".to_owned(),
+            id: LimitId(33),
+            ..of_types(&[], &[135])
+        },
+    ]))?;
+    for (frame, counting) in
+        (discovery.iter().zip([0, 0, 2, 0, 0])).chain(others.iter().zip([1; 5]))
+    {
+        assert_eq!(engines.verdict(0, frame).matched, counting);
+    }
+    let solicitation = slice::from_ref(&discovery[2]);
+    check(&of_types(&[], &[135]), solicitation, &others)?;
+    check(
+        &of_types(&[], &[135]),
+        &[message(135, 64)?],
+        &discovery[..2],
+    )
 }

@@ -7,7 +7,7 @@ use limiter_common::{
     limit::{Cost, IdFormat},
     packet::{Facts, TcpState, Transport},
 };
-use limiter_policy::policy::{Fragments, Limit, Mode, OverrideId, Policy, Rate};
+use limiter_policy::policy::{Fragments, Limit, Match, Mode, OverrideId, Policy, Rate};
 
 use super::{
     question::{self, Question},
@@ -102,7 +102,7 @@ fn rate_of(policy: &Policy, limit: &Limit, source: IpAddr, wish: Wish<'_>) -> Op
 /// Returns the state that the engines assume where there is no network stack. It does not matter to other
 /// limits.
 fn assumed_state(facts: &Facts) -> TcpState {
-    if facts.tcp_flags & 0x12 == 0x02 {
+    if facts.kind.tcp_flags() & 0x12 == 0x02 {
         TcpState::New
     } else {
         TcpState::Established
@@ -156,7 +156,10 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     {
         return false;
     }
-    if (133..=137).contains(&facts.on_link_type) {
+    let needs_type = !wanted.icmp_types.is_empty();
+    // As the parser numbers messages: ICMP, ICMPv6, and ICMPv6 with hop limit 255.
+    let (kind, number) = (facts.kind.number() / 256, facts.kind.number() % 256);
+    if kind == 2 && (133..=137).contains(&number) && !needs_type {
         return false;
     }
     if !wanted.tcp_states.is_empty() && facts.transport != Transport::Tcp {
@@ -175,7 +178,8 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     }
     if facts.transport == Transport::UnknownProtocol {
         // A later IPv6 fragment may belong to any protocol.
-        let wants_something = needs_ports || needs_flags || !wanted.protocols.is_empty();
+        let wants_something =
+            needs_ports || needs_flags || needs_type || !wanted.protocols.is_empty();
         return limit.cost != Cost::NewConnections
             && (!wants_something || wanted.fragments == Fragments::Count);
     }
@@ -185,20 +189,37 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
     if facts.transport == Transport::Unknown {
         // Only the protocol of a later IPv4 fragment is known.
         return limit.cost != Cost::NewConnections
-            && (!(needs_ports || needs_flags) || wanted.fragments == Fragments::Count)
+            && (!(needs_ports || needs_flags || needs_type)
+                || wanted.fragments == Fragments::Count)
             && (!wanted.protocols.is_empty() || !needs_flags || is_tcp)
+            && (!wanted.protocols.is_empty()
+                || !needs_type
+                || types_of_protocol(wanted, facts).is_some())
             && (!wanted.protocols.is_empty() || !needs_ports || has_ports);
     }
-    let syn_without_ack = is_tcp && facts.tcp_flags & 0x12 == 0x02;
+    let syn_without_ack = is_tcp && facts.kind.tcp_flags() & 0x12 == 0x02;
     let among = |ports: &[std::ops::RangeInclusive<u16>], port| {
         ports.is_empty() || has_ports && ports.iter().any(|range| range.contains(&port))
     };
     (limit.cost != Cost::NewConnections || syn_without_ack)
         && wanted.tcp_flags.is_none_or(|wanted| {
             is_tcp
-                && facts.tcp_flags & wanted.set == wanted.set
-                && facts.tcp_flags & wanted.clear == 0
+                && facts.kind.tcp_flags() & wanted.set == wanted.set
+                && facts.kind.tcp_flags() & wanted.clear == 0
         })
+        && (!needs_type
+            || types_of_protocol(wanted, facts)
+                .is_some_and(|types| types.iter().any(|one| u16::from(*one) == number)))
         && among(&wanted.source_ports, facts.source_port)
         && among(&wanted.destination_ports, facts.destination_port)
+}
+
+/// Returns the types that a match names of the packet's protocol, if any.
+fn types_of_protocol<'m>(wanted: &'m Match, facts: &Facts) -> Option<&'m [u8]> {
+    let types = match facts.protocol {
+        1 => &wanted.icmp_types.icmp,
+        58 => &wanted.icmp_types.icmpv6,
+        _ => return None,
+    };
+    (!types.is_empty()).then_some(types)
 }

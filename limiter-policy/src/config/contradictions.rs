@@ -17,6 +17,7 @@ pub(super) const PROTOCOL: &str = "protocol";
 pub(super) const DESTINATION_PORT: &str = "destination-port";
 pub(super) const SOURCE_PORT: &str = "source-port";
 pub(super) const TCP_FLAGS: &str = "tcp-flags";
+pub(super) const ICMP_TYPE: &str = "icmp-type";
 pub(super) const DESTINATION: &str = "destination";
 pub(super) const FRAGMENTS: &str = "fragments";
 pub(super) const STANDING: &str = "standing";
@@ -68,12 +69,21 @@ pub(super) fn check(
     if !matching.tcp_states.is_empty() {
         check_states(matching, cost, &mut error);
     }
+    if !matching.icmp_types.is_empty() {
+        check_icmp_types(matching, id_format, &mut error);
+    }
     // The fields that a later fragment may not reveal; in IPv4 it does reveal its protocol.
     let hidden: &[&str] = match id_format {
         Some(id_format) if !id_format.is_for(Family::V6) => {
-            &[DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS]
+            &[DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS, ICMP_TYPE]
         }
-        _ => &[PROTOCOL, DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS],
+        _ => &[
+            PROTOCOL,
+            DESTINATION_PORT,
+            SOURCE_PORT,
+            TCP_FLAGS,
+            ICMP_TYPE,
+        ],
     };
     let by_question = counts_by_question(matching, id, cost);
     if by_question && !counts_by_server_name(matching, id_format) {
@@ -154,6 +164,10 @@ fn check_server_name(
         );
     }
     error(
+        ICMP_TYPE,
+        format!("server names are read in tcp and udp alone: leave '{ICMP_TYPE}' out"),
+    );
+    error(
         FRAGMENTS,
         format!("'{FRAGMENTS}' has no effect: later fragments are of no known connection"),
     );
@@ -188,7 +202,7 @@ fn check_question(
             format!("DNS questions are read in udp alone: leave '{PROTOCOL}' out"),
         );
     }
-    for field in [TCP_FLAGS, STATE] {
+    for field in [TCP_FLAGS, STATE, ICMP_TYPE] {
         error(
             field,
             format!("DNS questions are read in udp alone: leave '{field}' out"),
@@ -210,6 +224,36 @@ fn check_question(
                 ),
             );
         }
+    }
+}
+
+/// Notes a match on ICMP types that no message fits. Of the protocols that it names, each has such types.
+fn check_icmp_types(
+    matching: &Match,
+    id_format: Option<IdFormat>,
+    error: &mut impl FnMut(&'static str, String),
+) {
+    if !matching.protocols.is_empty() {
+        // Told of the protocol.
+        return;
+    }
+    for field in [DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS, STATE] {
+        error(
+            field,
+            format!("no packet has both this and an ICMP type: leave '{field}' out"),
+        );
+    }
+    let (name, family) = match matching.icmp_types.protocols() {
+        [Match::ICMP] => ("icmp", Family::V4),
+        [Match::ICMPV6] => ("icmpv6", Family::V6),
+        _ => return,
+    };
+    if let Some(id_format) = id_format.filter(|format| !format.is_for(family)) {
+        let id_format = id_format.name();
+        error(
+            ICMP_TYPE,
+            format!("only {name} has these types, which id {id_format} never sees"),
+        );
     }
 }
 
@@ -247,6 +291,7 @@ fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, 
     if !is_tcp(matching) {
         error(PROTOCOL, "cost new-connections counts only tcp".to_owned());
     }
+    error(ICMP_TYPE, "cost new-connections counts only tcp".to_owned());
     if let Some(flags) = matching.tcp_flags
         && (flags.set & TcpFlags::ACK != 0 || flags.clear & TcpFlags::SYN != 0)
     {
@@ -268,7 +313,7 @@ fn check_connections(matching: &Match, cost: Cost, error: &mut impl FnMut(&'stat
     if !is_tcp(matching) {
         error(PROTOCOL, format!("cost {name} counts only tcp"));
     }
-    for field in [TCP_FLAGS, FRAGMENTS, STANDING, STATE] {
+    for field in [TCP_FLAGS, ICMP_TYPE, FRAGMENTS, STANDING, STATE] {
         error(
             field,
             format!("'{field}' is of packets, but cost {name} counts {counted}: leave it out"),

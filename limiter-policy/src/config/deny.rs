@@ -35,6 +35,9 @@ const SLIPS: RangeInclusive<u64> = 1..=10;
 /// A TCP segment with this flag gets no answer.
 const RST: u8 = 0x04;
 
+/// The protocols with pings, and the type of these.
+const PINGS: [(u8, u8); 2] = [(Match::ICMP, 8), (Match::ICMPV6, 128)];
+
 /// The flag of a TCP segment that opens a connection.
 const SYN: u8 = 0x02;
 
@@ -158,10 +161,12 @@ impl Counted<'_> {
             Answer::SynCookie => (!self.counts_handshakes())
                 .then_some("it answers a SYN of TCP, and the limit counts none"),
             Answer::Prohibited => {
-                let answered = [Match::TCP, Match::UDP, Match::ICMP, Match::ICMPV6];
-                (!answered.into_iter().any(counts)).then_some(
-                    "it answers tcp, udp, icmp and icmpv6, of which the limit counts none",
-                )
+                let counts_any = [Match::TCP, Match::UDP].into_iter().any(counts)
+                    || PINGS.into_iter().any(|(number, ping)| {
+                        counts(number) && self.matching.icmp_types.has(number, ping)
+                    });
+                (!counts_any)
+                    .then_some("it answers tcp, udp and pings, of which the limit counts none")
             }
         }
     }
@@ -187,6 +192,7 @@ impl Counted<'_> {
         let is_reset = matching.tcp_flags.is_some_and(|flags| flags.set & RST != 0);
         is_named
             && (!is_tcp_only || number == Match::TCP)
+            && (matching.icmp_types.is_empty() || matching.icmp_types.protocols().contains(&number))
             && !is_reset
             && (!matching.needs_ports() || Match::PROTOCOLS_WITH_PORTS.contains(&number))
             && self.id_format.is_none_or(|format| sees(format, number))

@@ -2,11 +2,9 @@
 
 use super::{
     contradictions::{DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS},
-    dns_name,
-    matching::read_list,
-    nearest,
+    dns_name, nearest,
     node::{Node, Value},
-    reader::{Fields, Reader, Seen},
+    reader::{Fields, Reader, Seen, read_list},
 };
 use crate::policy::{DnsMatch, NamePattern};
 

@@ -6,22 +6,23 @@ use limiter_common::{limit::Cost, packet::TcpState, standing::Standing};
 use super::{
     contradictions::{
         self, DESTINATION, DESTINATION_PORT, DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS,
-        FRAGMENTS, PROTOCOL, SERVER_NAME, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
+        FRAGMENTS, ICMP_TYPE, PROTOCOL, SERVER_NAME, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
     },
-    dns_match, flags,
+    dns_match, flags, icmp_types,
     limit_id::LimitOwners,
     nearest,
     node::{Node, Value},
     ports, prefix,
-    reader::{Reader, Seen},
+    reader::{Reader, Seen, read_list},
 };
 use crate::policy::{Fragments, Match};
 
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     PROTOCOL,
     DESTINATION_PORT,
     SOURCE_PORT,
     TCP_FLAGS,
+    ICMP_TYPE,
     DESTINATION,
     FRAGMENTS,
     STANDING,
@@ -65,6 +66,13 @@ pub(super) fn read<'n>(
     }
     if let Some(node) = fields.get(TCP_FLAGS) {
         matching.tcp_flags = flags::read(reader, node);
+    }
+    if let Some(node) = fields.get(ICMP_TYPE) {
+        // What numbers mean is not known if the protocol is wrong.
+        if fields.is_missing(PROTOCOL) || !matching.protocols.is_empty() {
+            let types = icmp_types::read(reader, node, &matching.protocols);
+            matching.icmp_types = types.unwrap_or_default();
+        }
     }
     if let Some(node) = fields.get(DESTINATION) {
         matching.destinations = read_destinations(reader, node).unwrap_or_default();
@@ -163,17 +171,4 @@ fn read_states<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Ve
         reader.error(node.at, message);
     }
     Some(states)
-}
-
-/// Reads the items of a list and sorts them; `None` if any has an error.
-pub(super) fn read_list<'n, 'p, T: Ord>(
-    reader: &mut Reader<'n, 'p>,
-    node: &'n Node<'n>,
-    what: &str,
-    mut read: impl FnMut(&mut Reader<'n, 'p>, &'n Node<'n>) -> Option<T>,
-) -> Option<Vec<T>> {
-    let items = reader.one_or_more(node, what);
-    let mut right: Vec<T> = items.iter().filter_map(|item| read(reader, item)).collect();
-    right.sort_unstable();
-    (right.len() == items.len()).then_some(right)
 }

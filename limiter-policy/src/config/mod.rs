@@ -24,6 +24,7 @@ mod fleet;
 mod folder;
 mod group;
 mod groups;
+mod icmp_types;
 mod id;
 mod indentation;
 mod ip_rep;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Words of other programs, and ours for the same thing.
-const SYNONYMS: [(&str, &str); 19] = [
+const SYNONYMS: [(&str, &str); 20] = [
     ("proto", "protocol"),
     ("port", "destination-port"),
     ("ports", "destination-port"),
@@ -11,6 +11,7 @@ const SYNONYMS: [(&str, &str); 19] = [
     ("sport", "source-port"),
     ("dst", "destination"),
     ("flags", "tcp-flags"),
+    ("ping", "echo-request"),
     ("dry-run", "observe"),
     ("dryrun", "observe"),
     ("monitor", "observe"),

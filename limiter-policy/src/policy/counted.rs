@@ -4,11 +4,13 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Family,
     limit::{Cost, IdFormat},
-    packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, TcpState},
+    packet::{
+        FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, PROTOCOLS_WITH_PORTS, PacketKind, TcpState,
+    },
     standing::Standing,
 };
 
-use super::{Fragments, Limit, Match, Mode, PortRange, TcpFlags, dns_name::has_names};
+use super::{Fragments, IcmpTypes, Limit, Match, Mode, PortRange, TcpFlags, dns_name::has_names};
 
 /// The flags of TCP segments that open a connection.
 const OPENS_CONNECTION: TcpFlags = TcpFlags {
@@ -27,6 +29,8 @@ impl Limit {
             &self.matching.protocols
         } else if self.matching.needs_tcp() || self.counts_by_server_name() {
             &[PROTOCOL_TCP]
+        } else if !self.matching.icmp_types.is_empty() {
+            self.matching.icmp_types.protocols()
         } else if self.matching.needs_ports() {
             &PROTOCOLS_WITH_PORTS
         } else {
@@ -98,6 +102,17 @@ impl Limit {
         may_open && self.tcp_flags().all(has)
     }
 
+    /// Returns whether it counts a message of a protocol and a type.
+    #[must_use]
+    pub fn counts_message(&self, protocol: u8, number: u8, is_neighbour_discovery: bool) -> bool {
+        let types = &self.matching.icmp_types;
+        if is_neighbour_discovery {
+            types.names(protocol, number)
+        } else {
+            types.has(protocol, number)
+        }
+    }
+
     /// Returns whether it counts any packets of that family.
     #[must_use]
     pub fn counts_any(&self, family: Family) -> bool {
@@ -126,6 +141,7 @@ impl Limit {
                 });
                 mine.set & !set == 0 && mine.clear & !clear == 0
             })
+            && has_icmp_types(family, &mine.icmp_types, &its.icmp_types)
             && has_destinations(family, &mine.destinations, &its.destinations)
             && (mine.fragments == Fragments::Count || its.fragments == Fragments::Ignore)
             && has_known(&mine.standing, &its.standing)
@@ -171,6 +187,21 @@ fn has_ports(these: &[PortRange], others: &[PortRange]) -> bool {
     these.is_empty() || (!others.is_empty() && others.iter().cloned().flatten().all(has))
 }
 
+/// Returns whether all of the others' types of that family are among these. Without any, all are, except for
+/// neighbour discovery.
+fn has_icmp_types(family: Family, these: &IcmpTypes, others: &IcmpTypes) -> bool {
+    let protocol = match family {
+        Family::V4 => Match::ICMP,
+        Family::V6 => Match::ICMPV6,
+    };
+    let may_be_discovery =
+        |number: &u8| family == Family::V6 && PacketKind::NEIGHBOUR_DISCOVERY.contains(number);
+    let is_here = |number: &u8| {
+        these.names(protocol, *number) || these.is_empty() && !may_be_discovery(number)
+    };
+    (these.is_empty() || !others.is_empty()) && others.of_protocol(protocol).iter().all(is_here)
+}
+
 /// Returns whether all of the others' addresses of that family are among these. Without any, all
 /// are.
 fn has_destinations(family: Family, these: &[IpNet], others: &[IpNet]) -> bool {
@@ -214,6 +245,33 @@ mod tests {
             let counts_all = limits[0].counts_all(Family::V6, &limits[1]);
             assert_eq!(counts_all, *expected, "{one}; {other}");
         }
+    }
+
+    /// What names no type counts none of neighbour discovery.
+    #[test]
+    fn icmp_types_that_count_all_of_another() {
+        const PINGS: &str = "cost: packets, match: {icmp-type: echo-request}";
+        const ECHOES: &str = "cost: packets, match: {icmp-type: [echo-request, echo-reply]}";
+        const DISCOVERY: &str =
+            "cost: packets, match: {icmp-type: [echo-request, neighbour-solicitation]}";
+        const ICMPV6: &str = "cost: packets, match: {protocol: icmpv6}";
+        // A type of ICMP alone, which IPv6 does not have.
+        const TIMES: &str = "cost: packets, match: {icmp-type: [echo-reply, timestamp-reply]}";
+        check(&[
+            (PINGS, PINGS, true),
+            (ECHOES, PINGS, true),
+            (PINGS, ECHOES, false),
+            (ECHOES, TIMES, true),
+            ("cost: packets", ECHOES, true),
+            (ICMPV6, ECHOES, true),
+            (ECHOES, ICMPV6, false),
+            (ECHOES, "cost: packets", false),
+            ("cost: packets", DISCOVERY, false),
+            (ICMPV6, DISCOVERY, false),
+            (DISCOVERY, PINGS, true),
+            (DNS, PINGS, false),
+            (PINGS, DNS, false),
+        ]);
     }
 
     #[test]

@@ -3,10 +3,13 @@
 use std::{fmt, ops::RangeInclusive};
 
 use ipnet::IpNet;
-use limiter_common::{packet::TcpState, standing::Standing};
+use limiter_common::{
+    packet::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, TcpState},
+    standing::Standing,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{DnsMatch, NamePattern, OverrideId, serial};
+use super::{DnsMatch, IcmpTypes, NamePattern, OverrideId, serial};
 
 /// Ports from the first to the last, inclusive.
 pub type PortRange = RangeInclusive<u16>;
@@ -25,6 +28,9 @@ pub struct Match {
     pub destination_ports: Vec<PortRange>,
     /// The TCP flags; `None`: all, and packets that are not TCP too.
     pub tcp_flags: Option<TcpFlags>,
+    /// The types of ICMP messages; empty: all, and packets that are not ICMP too.
+    #[serde(default, skip_serializing_if = "IcmpTypes::is_empty")]
+    pub icmp_types: IcmpTypes,
     /// Destination prefixes; empty: all.
     pub destinations: Vec<IpNet>,
     /// What happens to fragments if we cannot know whether they match.
@@ -59,7 +65,7 @@ pub struct TcpFlags {
 }
 
 /// What a limit does with a datagram's later fragments if it cannot know whether they match: only
-/// the first fragment has ports and flags, and in IPv6 only the first one reveals the protocol.
+/// the first fragment has ports, flags and a type, and in IPv6 only the first one reveals the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fragments {
@@ -122,13 +128,13 @@ impl fmt::Display for TcpFlags {
 
 impl Match {
     /// The protocol number of ICMP.
-    pub const ICMP: u8 = 1;
+    pub const ICMP: u8 = PROTOCOL_ICMP;
     /// The protocol number of TCP.
     pub const TCP: u8 = 6;
     /// The protocol number of UDP.
     pub const UDP: u8 = 17;
     /// The protocol number of ICMP for IPv6.
-    pub const ICMPV6: u8 = 58;
+    pub const ICMPV6: u8 = PROTOCOL_ICMPV6;
 
     /// The protocols that have names in configuration files and output.
     pub const PROTOCOLS: [(&'static str, u8); 4] = [
@@ -144,7 +150,7 @@ impl Match {
     /// Returns whether it depends on the transport header, which later fragments lack.
     #[must_use]
     pub const fn needs_transport(&self) -> bool {
-        self.needs_ports() || self.needs_tcp()
+        self.needs_ports() || self.needs_tcp() || !self.icmp_types.is_empty()
     }
 
     /// Returns whether it depends on what only TCP segments have.
@@ -174,6 +180,10 @@ impl fmt::Display for Match {
             part("sport", list(&self.source_ports, ports)),
             part("dport", list(&self.destination_ports, ports)),
             part("flags", self.tcp_flags.map(|flags| flags.to_string())),
+            part(
+                "icmp-type",
+                (!self.icmp_types.is_empty()).then(|| self.icmp_types.to_string()),
+            ),
             part("to", list(&self.destinations, destination)),
             (self.fragments == Fragments::Ignore).then(|| "no fragments".to_owned()),
             part(
@@ -316,6 +326,10 @@ mod tests {
                 set: TcpFlags::SYN,
                 clear: TcpFlags::ACK,
             }),
+            icmp_types: IcmpTypes {
+                icmp: vec![5, 8, 17],
+                icmpv6: vec![17, 128, 135, 137],
+            },
             destinations: vec![
                 IpNet::from(std::net::IpAddr::from([192, 0, 2, 1])),
                 IpNet::from(std::net::IpAddr::from([0; 16])),
@@ -335,8 +349,8 @@ mod tests {
         };
         assert_eq!(
             all.to_string(),
-            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack to 192.0.2.1,:: no fragments \
-             standing retried,unknown state new,none name *.example type ANY,TYPE300 opcode \
+            "tcp,132 sport 1,1024-65535 dport 443 flags syn,!ack icmp-type \
+             redirect,echo-request,17,neighbour-solicitation to 192.0.2.1,:: no fragments standing retried,unknown state new,none name *.example type ANY,TYPE300 opcode \
              notify,15 rd yes edns no server www.example otherwise"
         );
     }

@@ -18,6 +18,7 @@ mod dns_name;
 mod embedded;
 mod exempt;
 mod forgeable;
+mod icmp_types;
 mod implied;
 pub mod in_common;
 mod known_names;
@@ -66,6 +67,7 @@ pub use self::{
     dns_name::{DnsName, InvalidDnsName, NamePattern},
     embedded::{Embedding, embedding_of},
     forgeable::Forgeable,
+    icmp_types::{IcmpTypes, NamedIcmpType},
     implied::Implied,
     known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},

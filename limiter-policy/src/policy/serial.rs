@@ -108,9 +108,9 @@ mod tests {
 
     use super::*;
     use crate::policy::{
-        AnswerRates, AutomaticBan, BanMode, BanOnly, Deny, DnsMatch, Escalation, Fragments, Limit,
-        List, Match, Mode, Override, Policy, Proof, Queue, Rate, Reserve, Reserved,
-        StandingSettings, TcpFlags,
+        AnswerRates, AutomaticBan, BanMode, BanOnly, Deny, DnsMatch, Escalation, Fragments,
+        IcmpTypes, Limit, List, Match, Mode, Override, Policy, Proof, Queue, Rate, Reserve,
+        Reserved, StandingSettings, TcpFlags,
     };
 
     fn limit() -> Limit {
@@ -139,6 +139,10 @@ mod tests {
                     set: TcpFlags::SYN,
                     clear: TcpFlags::ACK | 0x80,
                 }),
+                icmp_types: IcmpTypes {
+                    icmp: vec![8],
+                    icmpv6: vec![128, 135],
+                },
                 destinations: vec!["192.0.2.0/24".parse().unwrap()],
                 fragments: Fragments::Ignore,
                 standing: vec![Standing::Retried, Standing::Unknown],
@@ -237,6 +241,7 @@ mod tests {
                             {"first": 80, "last": 80}, {"first": 8000, "last": 8099}
                         ],
                         "tcp_flags": {"set": ["syn"], "clear": ["ack", "cwr"]},
+                        "icmp_types": {"icmp": [8], "icmpv6": [128, 135]},
                         "destinations": ["192.0.2.0/24"],
                         "fragments": "ignore",
                         "dns": {

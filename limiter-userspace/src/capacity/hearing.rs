@@ -64,15 +64,13 @@ impl Hearing {
     /// Returns what a limit hears.
     #[must_use]
     pub fn of(limit: &Limit) -> Self {
-        let matching = &limit.matching;
-        let counts =
-            |protocol| matching.protocols.is_empty() || matching.protocols.contains(&protocol);
+        let protocols = limit.protocols();
+        let counts = |protocol| protocols.is_empty() || protocols.contains(&protocol);
         let of_connections = matches!(limit.cost, Cost::NewConnections | Cost::Connections);
-        let only_tcp = of_connections || matching.tcp_flags.is_some();
         Self {
-            udp: counts(Match::UDP) && !only_tcp,
+            udp: counts(Match::UDP) && !of_connections,
             tcp: counts(Match::TCP),
-            ports: matching.destination_ports.clone(),
+            ports: limit.matching.destination_ports.clone(),
         }
     }
 
@@ -177,6 +175,8 @@ mod tests {
         assert_eq!(heard(syn), [false, true, true, false]);
         let icmp = ", match: {protocol: icmp}";
         assert_eq!(heard(icmp), [false, false, true, false]);
+        let pings = ", match: {icmp-type: echo-request}";
+        assert_eq!(heard(pings), [false, false, true, false]);
         // None of its sockets lost anything.
         let ported = ", match: {protocol: udp, destination-port: 53}";
         assert_eq!(heard(ported), [false, false, true, false]);

@@ -162,6 +162,7 @@ impl Why {
                 destination: port..=port,
             }),
             tcp_flags: Some(tcp_flags),
+            icmp_types: &[],
             destination: to,
         };
         match self {
@@ -169,8 +170,8 @@ impl Why {
                 let flags = [TcpFlags::ACK, TcpFlags::SYN];
                 flags.map(|flags| tcp(Some(local), port, flags)).into()
             }
-            // It forwards much and says little: errors and, for IPv6, neighbour discovery, over
-            // ICMP; routes.
+            // It forwards much and says little: errors and redirects and, for IPv6, neighbour
+            // discovery, over ICMP; routes.
             Self::Gateway => vec![
                 Packets {
                     protocol: match family {
@@ -179,6 +180,10 @@ impl Why {
                     },
                     ports: None,
                     tcp_flags: None,
+                    icmp_types: match family {
+                        Family::V4 => &[3, 5, 11, 12],
+                        Family::V6 => &[1, 2, 3, 4, 134, 135, 136, 137],
+                    },
                     destination: None,
                 },
                 tcp(None, BGP, TcpFlags::ACK),

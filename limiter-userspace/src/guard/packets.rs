@@ -11,6 +11,8 @@ pub(super) struct Packets {
     pub(super) ports: Option<Ports>,
     /// `None`: not TCP.
     pub(super) tcp_flags: Option<u8>,
+    /// The types of ICMP messages, each of which they may have; empty: not ICMP.
+    pub(super) icmp_types: &'static [u8],
     /// The address of this machine that they come to; `None`: any.
     pub(super) destination: Option<IpAddr>,
 }
@@ -52,6 +54,12 @@ impl Packets {
                 flags & wanted.set == wanted.set && flags & wanted.clear == 0
             }
         };
+        let types = &matching.icmp_types;
+        let has_type = types.is_empty()
+            || self
+                .icmp_types
+                .iter()
+                .any(|number| types.names(self.protocol, *number));
         // What is not a SYN belongs to an open connection.
         let states = limit.tcp_states();
         let state = if self.open_connections() {
@@ -68,6 +76,7 @@ impl Packets {
             && (matches!(limit.cost, Cost::Packets | Cost::Bytes) || self.open_connections())
             && ports
             && flags
+            && has_type
             && is_of_state
             && destination
     }

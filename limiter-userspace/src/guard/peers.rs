@@ -140,6 +140,7 @@ impl Peer {
                 destination: ports,
             }),
             tcp_flags: self.by_tcp.then_some(TcpFlags::ACK),
+            icmp_types: &[],
             destination,
         }
     }

@@ -88,6 +88,7 @@ fn only_what_counts_the_session_holds_it() {
         ("tcp-flags: '!syn'", true),
         ("tcp-flags: 'syn,!ack'", true),
         ("tcp-flags: rst", false),
+        ("icmp-type: echo-request", false),
         ("state: none", false),
         ("state: new", true),
         ("state: [established, none]", true),
@@ -258,6 +259,20 @@ fn gateways_say_little() {
     check("192.0.2.254", "match: {protocol: icmp}", true);
     check("fe80::1", "match: {protocol: icmp}", false);
     check("fe80::1", "match: {protocol: icmpv6}", true);
+    for address in ["192.0.2.254", "fe80::1"] {
+        check(address, "match: {icmp-type: echo-request}", false);
+        check(address, "match: {icmp-type: destination-unreachable}", true);
+    }
+    check(
+        "192.0.2.254",
+        "match: {icmp-type: neighbour-advertisement}",
+        false,
+    );
+    check(
+        "fe80::1",
+        "match: {icmp-type: neighbour-advertisement}",
+        true,
+    );
     check("192.0.2.254", "match: {destination-port: 179}", true);
     check("192.0.2.254", "match: {destination-port: 443}", false);
     check(

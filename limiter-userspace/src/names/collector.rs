@@ -88,7 +88,7 @@ impl Collector {
     ) -> Option<Flow> {
         let beginning = direction::beginning(facts, numbers);
         let to_source = direction::reversed(from_source);
-        let begins = facts.tcp_flags & FLAG_SYN != 0;
+        let begins = facts.kind.tcp_flags() & FLAG_SYN != 0;
         let is_known = |flow: &Flow| {
             let followed = self.followed.get(flow)?;
             // A new connection may have the ports of an earlier one.
@@ -161,7 +161,7 @@ impl Collector {
             (Protocol::Udp, _) => Segment::Udp { payload },
             (Protocol::Tcp, Some(numbers)) => {
                 // A SYN has a number of its own, before that of its payload.
-                let is_syn = facts.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
+                let is_syn = facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
                 Segment::Tcp {
                     sequence: numbers.sequence.wrapping_add(is_syn.into()),
                     first: followed.first,

@@ -52,7 +52,7 @@ pub(super) struct Beginning {
 /// Tells by a flow's first packet which end is the client: the one that opens the connection, or else
 /// the one with the higher port, since servers have low ones.
 pub(super) fn beginning(facts: &Facts, numbers: Option<TcpNumbers>) -> Beginning {
-    match (facts.tcp_flags & (FLAG_SYN | FLAG_ACK), numbers) {
+    match (facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK), numbers) {
         (FLAG_SYN, Some(numbers)) => Beginning {
             is_from_client: true,
             first: Some(numbers.sequence.wrapping_add(1)),
@@ -70,11 +70,13 @@ pub(super) fn beginning(facts: &Facts, numbers: Option<TcpNumbers>) -> Beginning
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::packet::PacketKind;
+
     use super::*;
 
     fn begun(flags: u8, source_port: u16, destination_port: u16) -> Beginning {
         let facts = Facts {
-            tcp_flags: flags,
+            kind: PacketKind::segment(flags),
             source_port,
             destination_port,
             ..Facts::NONE

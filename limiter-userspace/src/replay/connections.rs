@@ -76,7 +76,7 @@ impl Connections {
         if seen.completes {
             return self.open(of_client, Ends::of_facts(facts));
         }
-        let ends = facts.tcp_flags & (FLAG_FIN | FLAG_RST);
+        let ends = facts.kind.tcp_flags() & (FLAG_FIN | FLAG_RST);
         if ends == 0 {
             return None;
         }
@@ -135,7 +135,7 @@ impl Connections {
 mod tests {
     use limiter_common::{
         address::Address,
-        packet::{FLAG_ACK, Transport},
+        packet::{FLAG_ACK, PacketKind, Transport},
     };
 
     use super::*;
@@ -143,7 +143,7 @@ mod tests {
     const CLIENT: (u8, u16) = (1, 4321);
     const SERVER: (u8, u16) = (2, 443);
 
-    fn segment(from: (u8, u16), to: (u8, u16), tcp_flags: u8) -> Facts {
+    fn segment(from: (u8, u16), to: (u8, u16), flags: u8) -> Facts {
         let address = |last| Address::v4([192, 0, 2, last]);
         Facts {
             source: address(from.0),
@@ -154,7 +154,7 @@ mod tests {
             destination_port: to.1,
             transport: Transport::Tcp,
             protocol: PROTOCOL_TCP,
-            tcp_flags,
+            kind: PacketKind::segment(flags),
             ..Facts::NONE
         }
     }

@@ -61,7 +61,7 @@ impl Handshakes {
             return None;
         }
         let numbers = packet::tcp_numbers(frame)?;
-        let flags = facts.tcp_flags;
+        let flags = facts.kind.tcp_flags();
         let from_client = Connection::of_client(facts);
         if flags & FLAG_RST != 0 {
             self.half_open.remove(&from_client);

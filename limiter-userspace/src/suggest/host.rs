@@ -141,8 +141,8 @@ const fn destination(facts: &Facts) -> Address {
 /// server, else 0.
 fn asks(facts: &Facts) -> i64 {
     match facts.transport {
-        Transport::Tcp if facts.tcp_flags & FLAG_SYN != 0 => {
-            if facts.tcp_flags & FLAG_ACK == 0 {
+        Transport::Tcp if facts.kind.tcp_flags() & FLAG_SYN != 0 => {
+            if facts.kind.tcp_flags() & FLAG_ACK == 0 {
                 1
             } else {
                 -1

@@ -135,7 +135,7 @@ impl Observer {
     fn sent(&mut self, facts: &Facts) -> Sent {
         let Traffic { packets, bytes } = estimated(facts.length.into(), self.mtu);
         self.ways.merged += u64::from(packets > 1);
-        let begins = facts.tcp_flags & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
+        let begins = facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         Sent {
             packets: whole(packets),

@@ -52,7 +52,7 @@ impl Ports {
         match (facts.transport, facts.protocol) {
             (Transport::Tcp, _) => {
                 let known = &mut self.tcp[usize::from(port)];
-                match facts.tcp_flags & (FLAG_SYN | FLAG_ACK) {
+                match facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) {
                     FLAG_SYN => *known |= BEGUN,
                     FLAG_ACK if *known & BEGUN != 0 => *known |= CONTINUED,
                     _ => {}
@@ -78,7 +78,7 @@ impl Ports {
         match (facts.transport, facts.protocol) {
             (Transport::Tcp, _) => {
                 const BOTH: u8 = FLAG_SYN | FLAG_ACK;
-                if facts.tcp_flags & BOTH == BOTH {
+                if facts.kind.tcp_flags() & BOTH == BOTH {
                     self.tcp[port] |= ANSWERED;
                 }
             }
@@ -113,13 +113,15 @@ impl Ports {
 
 #[cfg(test)]
 mod tests {
+    use limiter_common::packet::PacketKind;
+
     use super::*;
 
-    fn tcp(source_port: u16, destination_port: u16, tcp_flags: u8) -> Facts {
+    fn tcp(source_port: u16, destination_port: u16, flags: u8) -> Facts {
         Facts {
             source_port,
             destination_port,
-            tcp_flags,
+            kind: PacketKind::segment(flags),
             transport: Transport::Tcp,
             protocol: Match::TCP,
             ..Facts::NONE

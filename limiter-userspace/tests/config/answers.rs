@@ -74,8 +74,8 @@ fn wrong_denials() {
                udp";
     let tcp = "no packet gets 'reset': it answers TCP segments, and the limit counts no tcp but \
                resets";
-    let all = "no packet gets 'prohibited': it answers tcp, udp, icmp and icmpv6, of which the limit \
-               counts none";
+    let all = "no packet gets 'prohibited': it answers tcp, udp and pings, of which the limit counts \
+               none";
     let syn = "no packet gets 'syn-cookie': it answers a SYN of TCP, and the limit counts none";
     for (answer, matching, why) in [
         ("truncate", "protocol: tcp", udp),
@@ -83,6 +83,9 @@ fn wrong_denials() {
         ("reset", "protocol: udp", tcp),
         ("reset", "tcp-flags: rst", tcp),
         ("prohibited", "protocol: 132", all),
+        ("prohibited", "icmp-type: echo-reply", all),
+        ("prohibited", "icmp-type: [128, 1], protocol: icmp", all),
+        ("truncate", "icmp-type: echo-request", udp),
         ("syn-cookie", "protocol: udp", syn),
         ("syn-cookie", "tcp-flags: '!syn'", syn),
         ("syn-cookie", "tcp-flags: 'syn,ack'", syn),
@@ -92,7 +95,14 @@ fn wrong_denials() {
             &[&format!("3:11: {why}")],
         );
     }
-    check("deny: prohibited, match: {protocol: [132, udp]}", &[]);
+    for matching in [
+        "protocol: [132, udp]",
+        "protocol: icmp",
+        "icmp-type: [redirect, echo-request]",
+        "icmp-type: 128, protocol: icmpv6",
+    ] {
+        check(&format!("deny: prohibited, match: {{{matching}}}"), &[]);
+    }
     check("deny: syn-cookie, match: {tcp-flags: 'syn,!ack'}", &[]);
 }
 

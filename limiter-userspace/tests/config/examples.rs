@@ -45,7 +45,7 @@ fn assert_spares_answers(config: &Config, path: &Path) {
         let is_of_sources = !matches!(limit.id_format, IdFormat::RegId);
         let counts_answers = matches!(limit.cost, Cost::Packets | Cost::Bytes);
         let matching = &limit.matching;
-        let protocols = &matching.protocols;
+        let protocols = limit.protocols();
         let has_ports =
             protocols.is_empty() || protocols.iter().any(|one| TCP_AND_UDP.contains(one));
         let are_new = matching

@@ -79,6 +79,7 @@ fn no_packet_spends_anything() {
 fn they_count_what_is_completed() {
     for field in [
         "tcp-flags: syn",
+        "icmp-type: redirect",
         "fragments: ignore",
         "standing: unknown",
         "state: new",

@@ -58,6 +58,23 @@ fn what_is_accepted() {
             "{destination-port: 53, fragments: ignore}",
             "dport 53 no fragments",
         ),
+        ("{icmp-type: echo-request}", "icmp-type echo-request"),
+        (
+            "{icmp-type: [redirect, echo-request, neighbor-solicitation, neighbour-advertisement]}",
+            "icmp-type redirect,echo-request,neighbour-solicitation,neighbour-advertisement",
+        ),
+        (
+            "{protocol: icmp, icmp-type: 8}",
+            "icmp icmp-type echo-request",
+        ),
+        (
+            "{protocol: icmpv6, icmp-type: [255, 0, packet-too-big]}",
+            "icmpv6 icmp-type 0,packet-too-big,255",
+        ),
+        (
+            "{protocol: [icmpv6, 1], icmp-type: [echo-reply, packet-too-big], fragments: ignore}",
+            "icmp,icmpv6 icmp-type echo-reply,packet-too-big no fragments",
+        ),
         ("{destination: 192.0.2.1}", "to 192.0.2.1"),
         ("{state: none}", "state none"),
         ("{state: [none, new], protocol: tcp}", "tcp state new,none"),
@@ -78,7 +95,7 @@ fn check_any(matching: &str, expected: &[(usize, &str)]) {
 
 #[test]
 fn matches_of_the_wrong_form() {
-    let fields = "protocol, destination-port, source-port, tcp-flags, destination, fragments, standing, state, dns-name, dns-type, dns-opcode, dns-rd, edns or server-name";
+    let fields = "protocol, destination-port, source-port, tcp-flags, icmp-type, destination, fragments, standing, state, dns-name, dns-type, dns-opcode, dns-rd, edns or server-name";
     check_any(
         "{}",
         &[(1, "an empty match selects every packet: leave 'match' out")],
@@ -262,6 +279,164 @@ fn tcp_flags_without_quotes() {
 }
 
 #[test]
+fn icmp_types() {
+    let number = "(or a number from 0 to 255)";
+    let names = "echo-request, echo-reply, destination-unreachable, time-exceeded, parameter-problem, \
+                 packet-too-big, redirect, router-solicitation, router-advertisement, \
+                 neighbour-solicitation, neighbour-advertisement, multicast-listener-query, \
+                 multicast-listener-report, multicast-listener-done, timestamp-request, \
+                 timestamp-reply";
+    let expected = "expected an ICMP type, such as echo-request or 8";
+    check_any(
+        "{protocol: icmp, icmp-type: [echo-requst, ping, x, 256, -1, '8', 1.5, [], ~]}",
+        &[
+            (
+                30,
+                &format!("unknown icmp-type 'echo-requst', did you mean 'echo-request'? {number}"),
+            ),
+            (
+                43,
+                &format!("unknown icmp-type 'ping', did you mean 'echo-request'? {number}"),
+            ),
+            (
+                49,
+                &format!("unknown icmp-type 'x', must be one of {names} {number}"),
+            ),
+            (52, "invalid icmp-type '256', must be from 0 to 255"),
+            (57, "invalid icmp-type '-1', must be from 0 to 255"),
+            (61, "invalid icmp-type '8', must be a number without quotes"),
+            (
+                66,
+                "invalid icmp-type '1.5', must be a whole number, such as 250 or 10k",
+            ),
+            (71, &format!("{expected}, found a list")),
+            (75, &format!("{expected}, found nothing")),
+        ],
+    );
+    check_any(
+        "{icmp-type: []}",
+        &[(13, "no ICMP types: name at least one")],
+    );
+    check_any(
+        "{protocol: icmpv6, icmp-type: [echo-request, 128]}",
+        &[(46, "duplicate icmp-type '128', first at 3:39")],
+    );
+    check_any(
+        "{icmp-type: [neighbor-solicitation, neighbour-solicitation]}",
+        &[(
+            37,
+            "duplicate icmp-type 'neighbour-solicitation', first at 3:21",
+        )],
+    );
+}
+
+/// Numbers mean something else in the other protocol.
+#[test]
+fn icmp_types_and_their_protocol() {
+    let differs = "icmp-type '8' differs between icmp and icmpv6: set 'protocol' to one of them, or \
+                   write a name, such as echo-request";
+    check_any("{icmp-type: 8}", &[(13, differs)]);
+    check_any("{icmp-type: [echo-reply, 8]}", &[(26, differs)]);
+    check_any("{protocol: [icmp, icmpv6], icmp-type: 8}", &[(39, differs)]);
+    for protocol in ["tcp", "[icmp, udp]"] {
+        check_any(
+            &format!("{{icmp-type: 8, protocol: {protocol}}}"),
+            &[(
+                13,
+                "only icmp and icmpv6 have types, but 'protocol' names another protocol",
+            )],
+        );
+    }
+    check_any(
+        "{icmp-type: [echo-request, packet-too-big], protocol: icmp}",
+        &[(
+            28,
+            "only icmpv6 has the type 'packet-too-big', which 'protocol' leaves out",
+        )],
+    );
+    check_any(
+        "{icmp-type: timestamp-reply, protocol: 58}",
+        &[(
+            13,
+            "only icmp has the type 'timestamp-reply', which 'protocol' leaves out",
+        )],
+    );
+    check_any(
+        "{icmp-type: packet-too-big, protocol: [icmp, icmpv6]}",
+        &[(
+            13,
+            "icmp has none of these types: leave it out of 'protocol'",
+        )],
+    );
+    // What a number means is not known.
+    check_any(
+        "{icmp-type: 8, protocol: icpm}",
+        &[(
+            26,
+            "unknown protocol 'icpm', did you mean 'icmp'? (or a number from 0 to 255)",
+        )],
+    );
+    check_any(
+        "{icmp-type: 8, proto: icmp}",
+        &[(16, "unknown field 'proto', did you mean 'protocol'?")],
+    );
+}
+
+#[test]
+fn icmp_types_and_what_their_messages_lack() {
+    for (field, value) in [
+        ("destination-port", "53"),
+        ("source-port", "53"),
+        ("tcp-flags", "syn"),
+        ("state", "none"),
+    ] {
+        let column = "{icmp-type: echo-request, : ".len() + field.len() + 1;
+        check_any(
+            &format!("{{icmp-type: echo-request, {field}: {value}}}"),
+            &[(
+                column,
+                &format!("no packet has both this and an ICMP type: leave '{field}' out"),
+            )],
+        );
+    }
+    check_any(
+        "{icmp-type: echo-request, dns-type: ANY}",
+        &[(
+            13,
+            "DNS questions are read in udp alone: leave 'icmp-type' out",
+        )],
+    );
+    check_any(
+        "{icmp-type: echo-request, server-name: a.example}",
+        &[(
+            13,
+            "server names are read in tcp and udp alone: leave 'icmp-type' out",
+        )],
+    );
+    for (id, name, protocol) in [
+        ("ipv4RangeCIDR", "packet-too-big", "icmpv6"),
+        ("ipv6RangeCIDR", "timestamp-reply", "icmp"),
+    ] {
+        check_match(
+            id,
+            "packets",
+            &format!("{{icmp-type: {name}}}"),
+            &[(
+                13,
+                &format!("only {protocol} has these types, which id {id} never sees"),
+            )],
+        );
+        check_match(id, "packets", "{icmp-type: echo-request}", &[]);
+    }
+    check_match(
+        "ipAddress",
+        "new-connections",
+        "{icmp-type: echo-request}",
+        &[(13, "cost new-connections counts only tcp")],
+    );
+}
+
+#[test]
 fn destinations() {
     check_any(
         "{destination: [10.0.0.1/8, 10.0.0.0/8, 10.0.0.0/8, host, 'fe80::1%eth0']}",
@@ -343,8 +518,8 @@ fn fragments() {
             matching,
             &[(
                 13,
-                "'fragments' has no effect without protocol, destination-port, source-port or \
-                 tcp-flags",
+                "'fragments' has no effect without protocol, destination-port, source-port, \
+                 tcp-flags or icmp-type",
             )],
         );
     }
@@ -361,7 +536,8 @@ fn fragments() {
         "{protocol: udp, fragments: ignore}",
         &[(
             28,
-            "'fragments' has no effect without destination-port, source-port or tcp-flags",
+            "'fragments' has no effect without destination-port, source-port, tcp-flags or \
+             icmp-type",
         )],
     );
     // Invalid ports count as present: no error about missing ones.

@@ -34,7 +34,7 @@ fn as_a_table() {
              200 50 1 s 20 ms 2",
             "33 HttpsSynPerRange observe ipv4RangeCIDR /24 packets tcp dport 443,8443 flags \
              syn,!ack 600 100 1 s 10 ms 0",
-            "34 Icmp enforce total packets icmp,icmpv6 1 000 500 1 s 2 ms 0",
+            "34 Pings enforce total packets icmp-type echo-request 1 000 500 1 s 2 ms 0",
             "3 subscribers",
             "5 limits, 3 overrides; interfaces: eth0",
         ],

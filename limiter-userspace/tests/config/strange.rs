@@ -9,7 +9,7 @@ use proptest::prelude::*;
 static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     "limits overrides mode PacketsPerIPAddress BytesPerIPv6Range PacketsPerIPAddress:10.0.0.1 \
      subscribers malformed Own Own:1 cost match packets new-connections total regId prefix-length \
-     protocol tcp destination-port 1-2 source-port tcp-flags syn,!ack !ack destination fragments \
+     protocol tcp destination-port 1-2 source-port tcp-flags syn,!ack !ack icmp-type echo-request destination fragments \
      prefixes burst count period ids id comment 10.0.0.1 2001:db8:: 1s 0 5 -1 1.5 ~ off &a *a << [ ] { } \
      : , - ' \" | > # ! % ? ---"
         .split_whitespace()

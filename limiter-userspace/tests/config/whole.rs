@@ -9,8 +9,8 @@ use limiter_common::{
 use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
     policy::{
-        CountedConnections, DnsMatch, Fragments, KnownNames, Limit, Match, Mode, Override,
-        OverrideId, OwnConnections, Policy, TcpFlags, UntilKnown,
+        CountedConnections, DnsMatch, Fragments, IcmpTypes, KnownNames, Limit, Match, Mode,
+        Override, OverrideId, OwnConnections, Policy, TcpFlags, UntilKnown,
     },
 };
 
@@ -210,6 +210,7 @@ fn limits_of_one_s_own() {
                 source_ports: vec![1024..=65535],
                 destination_ports: vec![80..=80, 443..=443, 8000..=8099],
                 tcp_flags: Some(TcpFlags { set: 2, clear: 16 }),
+                icmp_types: IcmpTypes::default(),
                 destinations: vec![
                     "192.0.2.0/24".parse().unwrap(),
                     "2001:db8::1/128".parse().unwrap(),

@@ -14,6 +14,7 @@ mod built_in;
 mod connections;
 mod devices;
 mod forwarding;
+mod icmp_types;
 mod jumbo;
 mod own_addresses;
 mod own_connections;

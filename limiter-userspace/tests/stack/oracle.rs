@@ -205,7 +205,7 @@ fn agrees(facts: &Facts, delivery: &Delivery) -> Result<(), &'static str> {
         return Err("port");
     }
     if facts.transport == Transport::Tcp
-        && Some(facts.tcp_flags) != delivery.payload.get(FLAGS).copied()
+        && Some(facts.kind.tcp_flags()) != delivery.payload.get(FLAGS).copied()
     {
         return Err("set of flags");
     }

@@ -11,7 +11,8 @@ use limiter_common::{
     strategy::Strategy,
 };
 use limiter_policy::policy::{
-    Fragments, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate, TcpFlags,
+    Fragments, IcmpTypes, Limit, Match, Mode, Override, OverrideId, Policy, PortRange, Rate,
+    TcpFlags,
 };
 use testbed::{Frame, Tag};
 
@@ -91,6 +92,8 @@ struct MatchInput {
     ignore_fragments: bool,
     /// Bits of states of connections.
     tcp_states: u8,
+    /// Types of ICMP messages, of ICMPv6 ones with `true`.
+    icmp_types: Vec<(bool, u8)>,
 }
 
 /// A host's address, or a network around it.
@@ -263,6 +266,10 @@ impl MatchInput {
                 clear: clear & !set,
             }),
             destinations: self.destinations.iter().map(|one| one.prefix()).collect(),
+            icmp_types: IcmpTypes {
+                icmp: self.icmp_types(false),
+                icmpv6: self.icmp_types(true),
+            },
             fragments: if self.ignore_fragments {
                 Fragments::Ignore
             } else {
@@ -275,6 +282,11 @@ impl MatchInput {
                 .collect(),
             ..Match::default()
         }
+    }
+
+    fn icmp_types(&self, of_icmpv6: bool) -> Vec<u8> {
+        let types = self.icmp_types.iter().filter(|(is, _)| *is == of_icmpv6);
+        types.map(|(_, number)| *number).collect()
     }
 }
 

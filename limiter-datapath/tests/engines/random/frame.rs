@@ -22,7 +22,11 @@ enum Content {
     Syn {
         options: &'static [u8],
     },
-    Echo,
+    /// A message of ICMP.
+    Message {
+        message_type: u8,
+        hop_limit: u8,
+    },
     Protocol(u8),
 }
 
@@ -55,6 +59,16 @@ pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// A type of ICMP or ICMPv6: a ping, an error, neighbour discovery or any other.
+pub(super) fn message_type() -> impl Strategy<Value = u8> {
+    prop_oneof![
+        2 => prop::sample::select(vec![8, 128]),
+        1 => prop::sample::select(vec![1, 3]),
+        2 => 132u8..139,
+        1 => any::<u8>(),
+    ]
+}
+
 fn good() -> impl Strategy<Value = Vec<u8>> {
     let content = prop_oneof![
         1 => Just(Content::Udp),
@@ -65,7 +79,9 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
             .prop_map(|flags| Content::Tcp { flags }),
         // Few policies answer them, and few of these refuse any.
         3 => prop::sample::select(OPTIONS.to_vec()).prop_map(|options| Content::Syn { options }),
-        1 => Just(Content::Echo),
+        2 => (message_type(), prop_oneof![Just(255), any::<u8>()]).prop_map(
+            |(message_type, hop_limit)| Content::Message { message_type, hop_limit }
+        ),
         1 => prop_oneof![Just(132), Just(33), Just(136), any::<u8>()].prop_map(Content::Protocol),
     ];
     // A fragment's offset, and the next header that a later IPv6 one pretends to have.
@@ -124,7 +140,16 @@ fn build(
             bytes
         }),
         Content::Syn { options } => frame.tcp_syn_with(source, destination, 7, options),
-        Content::Echo => frame.echo(&payload),
+        Content::Message {
+            message_type,
+            hop_limit,
+        } => frame.echo(&payload).map(|mut bytes| {
+            let header = bytes.len() - payload.len() - 8;
+            bytes[header] = message_type;
+            let hops = if bytes[ip] >> 4 == 4 { 8 } else { 7 };
+            bytes[ip + hops] = hop_limit;
+            bytes
+        }),
         Content::Protocol(number) => frame.udp(source, destination, &payload).map(|mut bytes| {
             let protocol = if bytes[ip] >> 4 == 4 { 9 } else { 6 };
             bytes[ip + protocol] = number;

@@ -16,13 +16,13 @@ use limiter_common::{
     strategy::{Strategy as Rule, moving_window::STAMPS},
 };
 use limiter_policy::policy::{
-    Deny, DnsCookies, DnsMatch, DomainLabels, Fragments, Limit, Match, Mode, OverriddenName,
-    Override, OverrideId, Policy, PortRange, Rate, Reserve, Reserved, TcpFlags,
+    Deny, DnsCookies, DnsMatch, DomainLabels, Fragments, IcmpTypes, Limit, Match, Mode,
+    OverriddenName, Override, OverrideId, Policy, PortRange, Rate, Reserve, Reserved, TcpFlags,
     automatic::at_floor,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-use super::{port, prefix, question, server_name};
+use super::{frame, port, prefix, question, server_name};
 
 /// The periods of rates, in nanoseconds.
 pub(crate) const PERIODS: [u64; 3] = [1_000_000, 1_000_000_000, 7_777_777];
@@ -324,6 +324,7 @@ fn matching() -> impl Strategy<Value = Match> {
         prop::bool::weighted(0.05),
         option::weighted(0.15, question::matching()),
         option::weighted(0.15, server_name::patterns()),
+        option::weighted(0.15, icmp_types()),
     )
         .prop_map(
             |(
@@ -338,12 +339,14 @@ fn matching() -> impl Strategy<Value = Match> {
                 otherwise,
                 dns,
                 server_names,
+                icmp_types,
             )| {
                 Match {
                     protocols,
                     source_ports,
                     destination_ports,
                     tcp_flags,
+                    icmp_types: icmp_types.unwrap_or_default(),
                     destinations,
                     fragments,
                     standing: standing.unwrap_or_default(),
@@ -356,8 +359,14 @@ fn matching() -> impl Strategy<Value = Match> {
         )
 }
 
-/// Returns a match by questions, which UDP has, or else by server names, which TCP has, or by neither: of no packet
-/// are both asked.
+/// Types of either protocol or of both.
+fn icmp_types() -> impl Strategy<Value = IcmpTypes> {
+    let types = || vec(frame::message_type(), 0..3);
+    (types(), types()).prop_map(|(icmp, icmpv6)| IcmpTypes { icmp, icmpv6 })
+}
+
+/// Returns a match by questions, which UDP has, or else by server names, which TCP has, or by types of ICMP, or by
+/// none of these: no packet has two.
 fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -> Match {
     let is_by_owner = format == IdFormat::ServerName;
     if name_kind.is_some() || !is_by_owner && !matching.dns.is_everything() {
@@ -365,6 +374,7 @@ fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -
             protocols: vec![Match::UDP],
             tcp_flags: None,
             tcp_states: Vec::new(),
+            icmp_types: IcmpTypes::default(),
             server_names: Vec::new(),
             ..matching
         }
@@ -372,8 +382,18 @@ fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -
         Match {
             protocols: vec![Match::TCP],
             dns: DnsMatch::default(),
+            icmp_types: IcmpTypes::default(),
             // Names decide between these, by sets of their own.
             otherwise: false,
+            ..matching
+        }
+    } else if !matching.icmp_types.is_empty() {
+        Match {
+            protocols: Vec::new(),
+            source_ports: Vec::new(),
+            destination_ports: Vec::new(),
+            tcp_flags: None,
+            tcp_states: Vec::new(),
             ..matching
         }
     } else {

@@ -1,13 +1,15 @@
-//! The table of sets of limits: one for each protocol, for each value of the TCP flags and for each kind
-//! of DNS message, and those of ranges.
+//! The table of sets of limits: one for each protocol, for each kind of TCP segment and ICMP message, and for
+//! each kind of DNS message, and those of ranges.
 
 use std::collections::HashMap;
+
+use limiter_common::packet::PacketKind;
 
 use super::{
     limit_sets::{needs_tcp, set_of},
     number::index,
 };
-use crate::policy::Limit;
+use crate::policy::{Limit, Match};
 
 /// The numbers of kinds of DNS messages, with their flags.
 const DNS_KINDS: u8 = 64;
@@ -40,7 +42,7 @@ impl Sets {
     }
 }
 
-/// Returns the sets by protocol, by TCP flags and by the kind of a DNS message.
+/// Returns the sets by protocol, by the [kind of a packet](PacketKind) and by that of a DNS message.
 fn by_number(limits: &[Limit]) -> Vec<u64> {
     let protocols = (0..=u8::MAX).map(|protocol| {
         set_of(limits, |limit| {
@@ -48,10 +50,27 @@ fn by_number(limits: &[Limit]) -> Vec<u64> {
             protocols.is_empty() || protocols.contains(&protocol)
         })
     });
-    let tcp_flags = (0..=u8::MAX).map(|flags| set_of(limits, |limit| limit.counts_segment(flags)));
+    let segments = (0..=u8::MAX).map(|flags| set_of(limits, |limit| limit.counts_segment(flags)));
+    let messages = [
+        (Match::ICMP, false),
+        (Match::ICMPV6, false),
+        (Match::ICMPV6, true),
+    ];
+    let messages = messages.into_iter().flat_map(|(protocol, on_link)| {
+        (0..=u8::MAX).map(move |number| {
+            let is_discovery = on_link && PacketKind::NEIGHBOUR_DISCOVERY.contains(&number);
+            set_of(limits, |limit| {
+                limit.counts_message(protocol, number, is_discovery)
+            })
+        })
+    });
     let kinds =
         (0..DNS_KINDS).map(|kind| set_of(limits, |limit| limit.matching.dns.has_kind(kind)));
-    protocols.chain(tcp_flags).chain(kinds).collect()
+    protocols
+        .chain(messages)
+        .chain(segments)
+        .chain(kinds)
+        .collect()
 }
 
 pub(super) fn matches_protocols(limits: &[Limit]) -> bool {
@@ -60,4 +79,9 @@ pub(super) fn matches_protocols(limits: &[Limit]) -> bool {
 
 pub(super) fn matches_tcp_flags(limits: &[Limit]) -> bool {
     limits.iter().any(needs_tcp)
+}
+
+pub(super) fn matches_icmp_types(limits: &[Limit]) -> bool {
+    let mut limits = limits.iter();
+    limits.any(|limit| !limit.matching.icmp_types.is_empty())
 }

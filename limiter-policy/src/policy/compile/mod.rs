@@ -88,7 +88,7 @@ pub struct CompiledPolicy {
     pub current_rates: BTreeMap<LimitId, CurrentRate>,
     /// The shares in force of limits in common, and which owners want more, likewise.
     pub owner_shares: OwnerShares,
-    /// The sets of limits by protocol and by TCP flags, then those of ranges.
+    /// The sets of limits by protocol and by kinds of packets, then those of ranges.
     pub masks: Vec<u64>,
     /// The names in it.
     pub names: NameTable,
@@ -139,10 +139,8 @@ impl CompiledPolicy {
         }
         let (classes, of_limits, mut sets) = classes.into_tables();
         let reserves = standing::reserves(&policy.limits, &of_limits);
-        let mut parameters: Vec<Parameters> = of_limits
-            .into_iter()
-            .map(|(_, parameters)| parameters)
-            .collect();
+        let parameters = of_limits.into_iter().map(|(_, parameters)| parameters);
+        let mut parameters: Vec<Parameters> = parameters.collect();
         let mut starts = [Child::UNUSED; Dimension::COUNT];
         for (dimension, of_dimension) in ranges_of(policy, [sources_v4, sources_v6], &mut sets) {
             ranges += of_dimension.len();
@@ -174,6 +172,7 @@ impl CompiledPolicy {
                 malformed_pass: u32::from(policy.malformed == Action::Pass),
                 matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
                 matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
+                matches_icmp_types: masks::matches_icmp_types(&policy.limits).into(),
                 odd_units: u32::from(units.have_odd_units()),
                 windows: u32::from(has_windows(policy)),
                 sieve_uses: index(sieve_uses.len()),
