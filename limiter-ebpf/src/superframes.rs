@@ -55,6 +55,7 @@ extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
 /// Reads what the kernel has noted: in generic mode, the buffer that the context is about ends with the
 /// notes of the socket buffer. `None`: they cannot be read.
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "BPF has 64-bit words")]
 fn read(context: *mut xdp_md, fields: &SuperframeFields, length: u64) -> Option<Traffic> {
     let buffer = context.cast_const().cast::<u8>();
     let in_buffer = |offset: u32| buffer.wrapping_add(offset as usize & MOST_OFFSET);
