@@ -169,32 +169,27 @@ pub async fn look(names: &[InterfaceName]) -> Result<InterfaceLookup, InterfaceE
     Ok(lookup)
 }
 
-/// More than devices are above each other.
-const MOST_ABOVE: usize = 16;
-
 impl Interface {
     /// Whether frames that arrive on it arrive on the other of `all`, too, which is above it: a bridge above
     /// its port, a VLAN above its device.
     #[must_use]
     pub fn is_below(&self, other: &Self, all: &[Self]) -> bool {
-        // Downwards each has one lower device, or many ports.
-        let mut above = vec![self.index];
-        for _ in 0..MOST_ABOVE {
-            let is_next = |upper: &&Self| {
-                let is_port = |port: &Self| {
-                    above.contains(&port.index) && port.controller == Some(upper.index)
-                };
-                upper.lower.is_some_and(|lower| above.contains(&lower)) || all.iter().any(is_port)
-            };
-            let next: Vec<_> = all
-                .iter()
-                .filter(is_next)
-                .map(|upper| upper.index)
-                .collect();
-            if next.contains(&other.index) {
-                return true;
+        // Each is looked at once: a host of many containers has thousands.
+        let mut found = vec![self];
+        let mut looked_at = 0;
+        while let Some(below) = found.get(looked_at).copied() {
+            looked_at += 1;
+            for upper in all {
+                let is_above =
+                    below.controller == Some(upper.index) || upper.lower == Some(below.index);
+                if !is_above || found.iter().any(|known| known.index == upper.index) {
+                    continue;
+                }
+                if upper.index == other.index {
+                    return true;
+                }
+                found.push(upper);
             }
-            above = next;
         }
         false
     }
