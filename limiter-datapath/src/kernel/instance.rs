@@ -13,6 +13,7 @@ use aya::{
 use limiter_common::{
     answer::{MORE_BYTES, SHORTEST_FRAME, SocketFields},
     decide::Verdict,
+    name_hash::NameKeys,
     packet::{Link, TcpState},
     policy::Shape,
     reason::Action,
@@ -72,49 +73,83 @@ pub struct Instance {
     shape: Shape,
 }
 
+/// The values that the verifier takes for constant, for all instances of a policy.
+pub(super) struct Constants<'p> {
+    policy: &'p CompiledPolicy,
+    settings: Settings,
+    name_keys: InMap<NameKeys>,
+    socket_fields: InMap<SocketFields>,
+    records_offenders: u8,
+    reads_kernel: u8,
+    on_trial: u8,
+}
+
+impl<'p> Constants<'p> {
+    /// Takes them from a policy whose names have the policy's numbers; places come from the settings' secret.
+    pub(super) fn new(policy: &'p CompiledPolicy, settings: Settings, clocking: Clocking) -> Self {
+        Self {
+            policy,
+            settings,
+            name_keys: InMap(*policy.name_keys),
+            socket_fields: InMap(if policy.shape.answers() {
+                socket_fields::of_this_kernel()
+            } else {
+                SocketFields::UNKNOWN
+            }),
+            records_offenders: u8::from(settings.offenders != Offenders::OFF),
+            reads_kernel: u8::from(superframes::are_readable()),
+            on_trial: u8::from(clocking == Clocking::Test),
+        }
+    }
+
+    /// Returns the policy's shape on a device, which is constant as well.
+    pub(super) fn shape(&self, device: Device) -> InMap<Shape> {
+        let buckets = self.settings.buckets;
+        InMap(Shape {
+            interface: device.number,
+            link: device.link,
+            table_lines: BucketSizes::new(buckets).table_lines,
+            when_full: buckets.when_full as u32,
+            hash_key: self.settings.hash_key,
+            ..self.policy.shape
+        })
+    }
+
+    /// Returns the object with the statements that the settings log.
+    pub(super) fn object(&self) -> &'static [u8] {
+        self.settings.log.object()
+    }
+
+    /// Returns a loader of instances. It has read the descriptions of the kernel's types, which takes as long
+    /// as to read the object.
+    pub(super) fn loader(&self) -> EbpfLoader<'_> {
+        let mut loader = EbpfLoader::new();
+        SharedMaps::size(&mut loader, self.settings);
+        ReputationMaps::size(&mut loader, self.settings);
+        tables::size(&mut loader, self.policy, &self.policy.name_slots);
+        loader
+            .override_global("NAME_KEYS", &self.name_keys, true)
+            .override_global("SOCKET_FIELDS", &self.socket_fields, true)
+            .override_global("READS_KERNEL", &self.reads_kernel, true)
+            .override_global("ON_TRIAL", &self.on_trial, true)
+            .override_global("RECORDS_OFFENDERS", &self.records_offenders, true);
+        loader
+    }
+}
+
 impl Instance {
-    /// Makes and fills the maps; does not verify the program. Names have the policy's numbers, and places come from
-    /// the settings' secret.
+    /// Makes and fills the maps; does not verify the program.
     ///
     /// With `shared`, the instance shares buckets and counters with the other instances that were
     /// prepared with the same directory; without, it has its own.
-    pub(super) fn prepare(
+    pub(super) fn prepare<'c>(
         object: &[u8],
-        policy: &CompiledPolicy,
-        device: Device,
-        settings: Settings,
-        clocking: Clocking,
+        constants: &Constants<'_>,
+        loader: &mut EbpfLoader<'c>,
+        shape: &'c InMap<Shape>,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let name_keys = InMap(*policy.name_keys);
-        let shape = Shape {
-            interface: device.number,
-            link: device.link,
-            table_lines: BucketSizes::new(settings.buckets).table_lines,
-            when_full: settings.buckets.when_full as u32,
-            hash_key: settings.hash_key,
-            ..policy.shape
-        };
-        let shape_in_map = InMap(shape);
-        let socket_fields = InMap(if policy.shape.answers() {
-            socket_fields::of_this_kernel()
-        } else {
-            SocketFields::UNKNOWN
-        });
-        let records_offenders = u8::from(settings.offenders != Offenders::OFF);
-        let reads_kernel = u8::from(superframes::are_readable());
-        let on_trial = u8::from(clocking == Clocking::Test);
-        let mut loader = EbpfLoader::new();
-        SharedMaps::size(&mut loader, settings);
-        ReputationMaps::size(&mut loader, settings);
-        loader
-            .override_global("SHAPE", &shape_in_map, true)
-            .override_global("NAME_KEYS", &name_keys, true)
-            .override_global("SOCKET_FIELDS", &socket_fields, true)
-            .override_global("READS_KERNEL", &reads_kernel, true)
-            .override_global("ON_TRIAL", &on_trial, true)
-            .override_global("RECORDS_OFFENDERS", &records_offenders, true);
-        tables::size(&mut loader, policy, &policy.name_slots);
+        loader.override_global("SHAPE", shape, true);
         if let Some(directory) = shared {
             let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
             for name in names {
@@ -122,12 +157,24 @@ impl Instance {
             }
         }
         let mut ebpf = loader.load(object).map_err(DatapathError::Load)?;
+        let policy = constants.policy;
         tables::write(&mut ebpf, policy, &policy.name_slots)?;
         Ok(Self {
             ebpf,
             frames: Frames::of_this_kernel(),
-            shape,
+            shape: shape.0,
         })
+    }
+
+    /// Makes one instance.
+    pub(super) fn prepare_alone(
+        object: &[u8],
+        constants: &Constants<'_>,
+        device: Device,
+        shared: Option<&Path>,
+    ) -> Result<Self, DatapathError> {
+        let shape = constants.shape(device);
+        Self::prepare(object, constants, &mut constants.loader(), &shape, shared)
     }
 
     /// Has the kernel verify and compile the entry and the stages.

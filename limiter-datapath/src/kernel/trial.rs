@@ -20,7 +20,9 @@ use limiter_policy::{
 
 use super::{
     Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
-    instance::Device, named::NamedMaps as _, shared::SharedDirectory,
+    instance::{Constants, Device},
+    named::NamedMaps as _,
+    shared::SharedDirectory,
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
@@ -149,8 +151,9 @@ fn load(
     directory: &SharedDirectory,
 ) -> Result<Instance, DatapathError> {
     let object = settings.log.object();
+    let constants = Constants::new(policy, settings, Clocking::Test);
     let (device, shared) = (Device::default(), Some(directory.path()));
-    let mut instance = Instance::prepare(object, policy, device, settings, Clocking::Test, shared)?;
+    let mut instance = Instance::prepare_alone(object, &constants, device, shared)?;
     instance.verify()?;
     Ok(instance)
 }

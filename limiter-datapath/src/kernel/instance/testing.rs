@@ -10,7 +10,7 @@ use aya::{
 use limiter_common::{decide::Stage, policy::Shape};
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{Clocking, Device, Instance};
+use super::{Clocking, Constants, Device, Instance};
 use crate::kernel::{
     DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _,
@@ -62,7 +62,8 @@ impl Instance {
     ) -> Result<Vec<VerifierCost>, DatapathError> {
         let object = settings.log.object();
         let device = Device::default();
-        let mut instance = Self::prepare(object, policy, device, settings, Clocking::Kernel, None)?;
+        let constants = Constants::new(policy, settings, Clocking::Kernel);
+        let mut instance = Self::prepare_alone(object, &constants, device, None)?;
         let cost = |name: &String| verifier_cost(&mut instance.ebpf, name);
         programs.iter().map(cost).collect()
     }
@@ -96,7 +97,8 @@ impl Instance {
             number: interface_number,
             ..Device::default()
         };
-        let mut instance = Self::prepare(object, policy, device, settings, clocking, None)?;
+        let constants = Constants::new(policy, settings, clocking);
+        let mut instance = Self::prepare_alone(object, &constants, device, None)?;
         instance.verify()?;
         Ok(instance)
     }

@@ -1,8 +1,17 @@
 //! Makes and verifies the programs of a policy.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    num::NonZero,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
-use limiter_common::counters::MAX_INTERFACES;
+use aya::EbpfLoader;
+use limiter_common::{counters::MAX_INTERFACES, policy::Shape};
 use limiter_policy::{
     config::AttachMode,
     interface::{self, InterfaceName, is_named},
@@ -12,8 +21,15 @@ use limiter_policy::{
 use super::{Made, Prepared};
 use crate::kernel::{
     Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
-    Settings, handshakes, instance::Device, interface::Interface, kept::KeptMaps, log,
-    maps::SharedMaps, named::NamedMaps as _, shared::SharedDirectory,
+    Settings, handshakes,
+    instance::{Constants, Device},
+    interface::Interface,
+    kept::KeptMaps,
+    log,
+    maps::SharedMaps,
+    named::NamedMaps as _,
+    pod::InMap,
+    shared::SharedDirectory,
 };
 
 impl Datapath {
@@ -67,7 +83,7 @@ impl Datapath {
                 ..manifest
             },
             policy: manifest.settings.keyed(policy),
-            made: Vec::with_capacity(interfaces.len()),
+            made: Vec::new(),
             handshakes: Ok(None),
         };
         let names = &prepared.manifest.interfaces;
@@ -76,12 +92,7 @@ impl Datapath {
             prepared.kept.provide(*interface_number, &self.kept)?;
         }
         prepared.kept.provide_common(&self.kept)?;
-        for interface in interfaces {
-            let interface_number = interface_numbers.get(&interface.name).copied();
-            let interface_number = interface_number.ok_or_else(|| no_room(&interface.name))?;
-            let made = self.make(&mut prepared, interface, interface_number)?;
-            prepared.made.push(made);
-        }
+        prepared.made = self.make(&prepared, interfaces, &interface_numbers)?;
         prepared.manifest.interface_numbers = interface_numbers;
         Ok(prepared)
     }
@@ -160,30 +171,49 @@ impl Datapath {
             .or_else(|| (0..MAX_INTERFACES).find(is_given_up))
     }
 
+    /// Makes and verifies a program for each interface: side by side, for the kernel takes some 50 ms for
+    /// each, and holds no lock meanwhile.
     fn make(
         &self,
-        prepared: &mut Prepared,
-        interface: &Interface,
-        interface_number: u32,
-    ) -> Result<Made, DatapathError> {
+        prepared: &Prepared,
+        interfaces: &[Interface],
+        interface_numbers: &BTreeMap<String, u32>,
+    ) -> Result<Vec<Made>, DatapathError> {
         let Prepared { kept, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
-        let maps = kept
-            .of(interface_number)
-            .or_else(|| self.kept.of(interface_number));
-        let maps = maps.ok_or(DatapathError::NoPolicy)?;
         let reputation = kept.reputation().or_else(|| self.kept.reputation());
-        let reputation = reputation.ok_or(DatapathError::NoPolicy)?;
-        let device = Device {
-            number: interface_number,
-            link: interface.link_for(policy.shape.answers())?,
-        };
-        let mut instance = prepare_over(maps, reputation, policy, device, settings)?;
-        let forwarding = match settings.log {
+        let places = interfaces.iter().map(|interface| {
+            let interface_number = interface_numbers.get(&interface.name).copied();
+            let number = interface_number.ok_or_else(|| no_room(&interface.name))?;
+            let maps = kept.of(number).or_else(|| self.kept.of(number));
+            Ok(Place {
+                interface,
+                device: Device {
+                    number,
+                    link: interface.link_for(policy.shape.answers())?,
+                },
+                maps: maps.ok_or(DatapathError::NoPolicy)?,
+                reputation: reputation.ok_or(DatapathError::NoPolicy)?,
+            })
+        });
+        let places = places.collect::<Result<Vec<_>, DatapathError>>()?;
+        let instances = instances_at(&places, policy, settings)?;
+        let made = places.into_iter().zip(instances);
+        made.map(|(place, instance)| self.finish(&place, instance, settings.log))
+            .collect()
+    }
+
+    fn finish(
+        &self,
+        place: &Place<'_>,
+        mut instance: Instance,
+        log: LogLevel,
+    ) -> Result<Made, DatapathError> {
+        let interface = place.interface;
+        let forwarding = match log {
             LogLevel::Off => None,
             LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
         };
-        instance.verify()?;
         // Pins are named by the index that the interface had when it was attached to.
         let mut attachments = self.attachments.iter();
         let attached = attachments.find(|found| found.is_on(interface));
@@ -192,7 +222,7 @@ impl Datapath {
                 index: attached.map_or(interface.index, |found| found.index),
                 ..interface.clone()
             },
-            device,
+            device: place.device,
             program: instance.into_program()?,
             forwarding,
         })
@@ -214,17 +244,64 @@ impl Made {
     }
 }
 
-/// Makes an unverified instance over existing maps.
-fn prepare_over(
-    maps: &SharedMaps,
-    reputation: &ReputationMaps,
+/// Makes and verifies an instance at each place.
+fn instances_at(
+    places: &[Place<'_>],
     policy: &CompiledPolicy,
-    device: Device,
     settings: Settings,
-) -> Result<Instance, DatapathError> {
-    let directory = SharedDirectory::new()?;
-    maps.pin(directory.path())?;
-    reputation.pin(directory.path())?;
-    let (object, shared) = (settings.log.object(), Some(directory.path()));
-    Instance::prepare(object, policy, device, settings, Clocking::Kernel, shared)
+) -> Result<Vec<Instance>, DatapathError> {
+    let constants = Constants::new(policy, settings, Clocking::Kernel);
+    let shapes = places.iter().map(|place| constants.shape(place.device));
+    let shapes: Vec<_> = shapes.collect();
+    let next = AtomicUsize::new(0);
+    let instances: Vec<_> = places.iter().map(|_| OnceLock::new()).collect();
+    let work: Vec<_> = places.iter().zip(&shapes).zip(&instances).collect();
+    let run = || {
+        let mut loader = constants.loader();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(((place, shape), made)) = work.get(index) else {
+                return;
+            };
+            // Each index is taken once.
+            let _ = made.set(place.instance(&constants, &mut loader, shape));
+        }
+    };
+    thread::scope(|scope| {
+        let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+        for _ in 1..cpus.min(places.len()) {
+            // Without another thread this one makes all.
+            let _ = thread::Builder::new().spawn_scoped(scope, run);
+        }
+        run();
+    });
+    instances
+        .into_iter()
+        .filter_map(OnceLock::into_inner)
+        .collect()
+}
+
+/// An interface and the maps of its program.
+struct Place<'p> {
+    interface: &'p Interface,
+    device: Device,
+    maps: &'p SharedMaps,
+    reputation: &'p ReputationMaps,
+}
+
+impl Place<'_> {
+    fn instance<'c>(
+        &self,
+        constants: &Constants<'_>,
+        loader: &mut EbpfLoader<'c>,
+        shape: &'c InMap<Shape>,
+    ) -> Result<Instance, DatapathError> {
+        let directory = SharedDirectory::new()?;
+        self.maps.pin(directory.path())?;
+        self.reputation.pin(directory.path())?;
+        let (object, shared) = (constants.object(), Some(directory.path()));
+        let mut instance = Instance::prepare(object, constants, loader, shape, shared)?;
+        instance.verify()?;
+        Ok(instance)
+    }
 }
