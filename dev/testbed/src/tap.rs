@@ -21,6 +21,11 @@ const TUNSETLINK: libc::c_ulong = 0x4004_54cd;
 const TUN: libc::c_short = 0x0001;
 const TAP: libc::c_short = 0x0002;
 const WITHOUT_HEADER: libc::c_short = 0x1000;
+const VIRTIO_HEADERS: libc::c_short = 0x4000;
+
+/// From linux/virtio_net.h: the checksum is to be computed; the frame is a superframe of TCP over IPv4.
+const NEEDS_CHECKSUM: u8 = 1;
+const TCP_OVER_IPV4: u8 = 1;
 
 /// How often to look for a frame.
 const PACE: Duration = Duration::from_millis(1);
@@ -43,6 +48,13 @@ impl Tap {
     /// Makes an interface of that name in a namespace, which is up.
     pub fn new(namespace: &Namespace, name: &str) -> Result<Self> {
         let tap = Self::make(namespace, name, TAP)?;
+        namespace.ip(&["link", "set", name, "up"])?;
+        Ok(tap)
+    }
+
+    /// Does the same; its frames are sent by [`Tap::send_superframe`].
+    pub fn merging(namespace: &Namespace, name: &str) -> Result<Self> {
+        let tap = Self::make(namespace, name, TAP | VIRTIO_HEADERS)?;
         namespace.ip(&["link", "set", name, "up"])?;
         Ok(tap)
     }
@@ -86,6 +98,19 @@ impl Tap {
         let sent = self.file.write(frame).context("cannot send a frame")?;
         ensure!(sent == frame.len(), "{sent} bytes were sent");
         Ok(())
+    }
+
+    /// Has the interface receive a segment of TCP over IPv4 that stands for many, each with a payload of
+    /// `size` bytes, as a virtual machine sends it.
+    pub fn send_superframe(&mut self, frame: &[u8], size: u16) -> Result<()> {
+        // Ethernet, IPv4 and TCP without options; the checksum is 16 bytes into the last.
+        let [headers, tcp, checksum] = [54u16, 34, 16].map(u16::to_ne_bytes);
+        let mut bytes = vec![NEEDS_CHECKSUM, TCP_OVER_IPV4];
+        for field in [headers, size.to_ne_bytes(), tcp, checksum] {
+            bytes.extend(field);
+        }
+        bytes.extend(frame);
+        self.send(&bytes)
     }
 
     /// Returns the next frame that the interface sends; `None`: none came in that time.

@@ -3,6 +3,10 @@
 //! aya reads it, too, but tells nobody about fields; and it relocates only objects that clang has
 //! made, as rustc writes down no fields.
 
+use std::fs;
+
+const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
+
 const MAGIC: u16 = 0xeb9f;
 
 /// The kinds of types that matter here (linux/btf.h).
@@ -103,6 +107,14 @@ impl<'a> Types<'a> {
         self.structure(structure).map(|found| found.size_or_target)
     }
 
+    /// Returns where a structure has a field of `size` bytes, in bytes from its start; `None`: it has none, or one
+    /// of another size, or of bits.
+    pub(super) fn offset_of(&self, structure: &str, path: &str, size: u32) -> Option<u32> {
+        let field = self.field(structure, path)?;
+        let is_as_expected = field.bits == 0 && field.size == size && field.bit.is_multiple_of(8);
+        is_as_expected.then_some(field.bit / 8)
+    }
+
     fn structure(&self, name: &str) -> Option<Type<'a>> {
         let mut types = self.types.iter();
         let is_meant = |found: &&Type<'_>| found.kind == STRUCT && self.has_name(found.name, name);
@@ -182,6 +194,12 @@ impl<'a> Types<'a> {
         let strings = self.strings.get(offset as usize..).unwrap_or(&[]);
         strings.split(|byte| *byte == 0).next() == Some(name.as_bytes())
     }
+}
+
+/// Finds fields in this kernel's own description; `None`: there is none, or it lacks them.
+pub(super) fn find_in_this_kernel<F>(find: impl Fn(&Types<'_>) -> Option<F>) -> Option<F> {
+    let description = fs::read(DESCRIPTION).ok()?;
+    find(&Types::read(&description)?)
 }
 
 /// Returns the 32-bit number with that index.
@@ -265,6 +283,9 @@ mod tests {
             assert_eq!(field(none), None, "{none}");
         }
         assert_eq!(types.field("inner", "a"), None);
+        assert_eq!(types.offset_of("outer", "b", 1), Some(4));
+        assert_eq!(types.offset_of("outer", "b", 4), None);
+        assert_eq!(types.offset_of("outer", "c.y", 4), None);
         assert_eq!(types.size_of("outer"), Some(24));
         assert_eq!(types.size_of("int"), None);
     }

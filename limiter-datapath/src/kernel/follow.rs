@@ -9,7 +9,9 @@
 
 use limiter_policy::interface::{InterfaceName, is_named, names};
 
-use super::{Attachment, Datapath, DatapathError, attach::Present, interface::Interface};
+use super::{
+    Attachment, Datapath, DatapathError, attach::Present, interface::Interface, superframes,
+};
 
 /// An attachment whose interface has changed its name, or whose name has gone to another interface,
 /// since the last observation.
@@ -44,6 +46,11 @@ impl Attachment {
     /// Compares it with the interfaces that exist. `names`: the interfaces that are to be limited.
     fn observe(&mut self, links: &[Interface], names: &[InterfaceName]) {
         let own = links.iter().find(|link| self.is_on(link));
+        if let (Some(own), Some(program)) = (own, &mut self.program) {
+            // Its MTU may have changed, by which superframes are estimated. Without memory for the order it
+            // stays as it was.
+            let _ = program.count_superframes(superframes::on(own, self.mode));
+        }
         if let Some(name) = own.and_then(|own| own.meant_name(names)) {
             self.set_interface(name);
         }

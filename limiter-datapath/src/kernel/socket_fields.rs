@@ -1,12 +1,10 @@
 //! Where this kernel keeps what decides on the options of connections.
 
-use std::{fs, sync::OnceLock};
+use std::sync::OnceLock;
 
 use limiter_common::answer::SocketFields;
 
-use super::btf::{Field, Types};
-
-pub(super) const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
+use super::btf::{Field, Types, find_in_this_kernel};
 
 /// The bit in the byte of a socket with what the application has set (`SOCK_RCVBUF_LOCK`).
 const BUFFER_LOCK: u32 = 2;
@@ -19,32 +17,26 @@ const LOCKS: u32 = 4;
 pub(super) fn of_this_kernel() -> SocketFields {
     static FOUND: OnceLock<SocketFields> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let description = fs::read(DESCRIPTION).unwrap_or_default();
-        let types = Types::read(&description);
-        let found = types.and_then(|types| find(&types));
+        let found = find_in_this_kernel(find);
         found.unwrap_or(SocketFields::UNKNOWN)
     })
 }
 
 fn find(types: &Types<'_>) -> Option<SocketFields> {
-    let whole = |structure: &str, path: &str, size: u32| {
-        let field = types.field(structure, path)?;
-        let is_as_expected = field.bits == 0 && field.size == size && field.bit.is_multiple_of(8);
-        is_as_expected.then_some(field.bit / 8)
-    };
     // A socket of TCP begins with a general one.
     if types.field("tcp_sock", "inet_conn.icsk_inet.sk")?.bit != 0 {
         return None;
     }
-    let setting = |name: &str, size: u32| whole("net", &format!("ipv4.sysctl_{name}"), size);
+    let setting =
+        |name: &str, size: u32| types.offset_of("net", &format!("ipv4.sysctl_{name}"), size);
     let (user_locks, buffer_lock) = lock(types.field("sock", "sk_userlocks")?)?;
     Some(SocketFields {
         are_known: 1,
-        window_clamp: whole("tcp_sock", "window_clamp", 4)?,
-        receive_buffer: whole("sock", "sk_rcvbuf", 4)?,
+        window_clamp: types.offset_of("tcp_sock", "window_clamp", 4)?,
+        receive_buffer: types.offset_of("sock", "sk_rcvbuf", 4)?,
         user_locks,
         buffer_lock,
-        namespace: whole("sock", "__sk_common.skc_net.net", 8)?,
+        namespace: types.offset_of("sock", "__sk_common.skc_net.net", 8)?,
         tcp_timestamps: setting("tcp_timestamps", 1)?,
         tcp_sack: setting("tcp_sack", 1)?,
         tcp_window_scaling: setting("tcp_window_scaling", 1)?,

@@ -5,10 +5,9 @@ use std::{fs, sync::OnceLock};
 use limiter_common::packet::superframe::{SuperframeFields, Superframes};
 
 use super::{
-    btf::Types,
+    btf::{Types, find_in_this_kernel},
     interface::{Interface, Kind},
     link::AttachedMode,
-    socket_fields::DESCRIPTION,
 };
 
 /// The kernel's lockdown(7), with the mode in force in brackets.
@@ -48,28 +47,21 @@ const ESTIMATED: SuperframeFields = SuperframeFields {
 fn of_this_kernel() -> SuperframeFields {
     static FOUND: OnceLock<SuperframeFields> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let description = fs::read(DESCRIPTION).unwrap_or_default();
-        let types = Types::read(&description);
-        let found = types.and_then(|types| find(&types));
+        let found = find_in_this_kernel(find);
         found.unwrap_or(ESTIMATED)
     })
 }
 
 fn find(types: &Types<'_>) -> Option<SuperframeFields> {
-    let field = |structure: &str, path: &str, size: u32| {
-        let field = types.field(structure, path)?;
-        let is_as_expected = field.bits == 0 && field.size == size && field.bit.is_multiple_of(8);
-        is_as_expected.then_some(field.bit / 8)
-    };
     Some(SuperframeFields {
         are: Superframes::Noted as u32,
-        hard_start: field("xdp_buff", "data_hard_start", 8)?,
-        frame_size: field("xdp_buff", "frame_sz", 4)?,
+        hard_start: types.offset_of("xdp_buff", "data_hard_start", 8)?,
+        frame_size: types.offset_of("xdp_buff", "frame_sz", 4)?,
         shared_info: types
             .size_of("skb_shared_info")?
             .next_multiple_of(CACHE_LINE),
-        gso_size: field("skb_shared_info", "gso_size", 2)?,
-        gso_segments: field("skb_shared_info", "gso_segs", 2)?,
+        gso_size: types.offset_of("skb_shared_info", "gso_size", 2)?,
+        gso_segments: types.offset_of("skb_shared_info", "gso_segs", 2)?,
         ..SuperframeFields::NONE
     })
 }

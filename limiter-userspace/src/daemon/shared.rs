@@ -1,6 +1,7 @@
 //! What the daemon's parts share.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     ops::{Deref, DerefMut},
     sync::{
@@ -162,6 +163,12 @@ impl Daemon {
         self.datapath.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns why interfaces do not fit the policy in force, or cannot be attached to, by their names.
+    #[must_use]
+    pub fn misfits(&self) -> BTreeMap<String, String> {
+        self.misfits.troubles()
+    }
+
     /// Returns how the policy has changed since the daemon started.
     #[must_use]
     pub fn history(&self) -> History {
@@ -244,7 +251,7 @@ impl Daemon {
             guard: self.guard.status(),
             silence: self.silence.reason(),
             lost_answers: self.lost_answers.troubles(),
-            misfits: self.misfits.troubles(),
+            misfits: self.misfits(),
             unmatched: (self.unmatched.lock())
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),

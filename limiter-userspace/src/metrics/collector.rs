@@ -8,6 +8,7 @@ mod labelled;
 mod server_names;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -18,7 +19,7 @@ use limiter_common::{
     reason::{Action, Reason},
     standing::Standing,
 };
-use limiter_datapath::kernel::{Attachment, BucketUse, Datapath, DatapathError, Recorded};
+use limiter_datapath::kernel::{BucketUse, Datapath, DatapathError, Recorded};
 use limiter_policy::interface::names;
 use prometheus_client::{
     collector::Collector,
@@ -130,7 +131,7 @@ impl Collector for DaemonCollector {
             &numbers(&by_answer, bytes),
         )?;
 
-        interfaces(datapath, &mut encoder)?;
+        interfaces(datapath, &self.daemon.misfits(), &mut encoder)?;
         let counted = self
             .buckets
             .numbers(datapath, || datapath.buckets_in_debt());
@@ -187,22 +188,30 @@ impl Collector for DaemonCollector {
     }
 }
 
-fn interfaces(datapath: &Datapath, encoder: &mut DescriptorEncoder) -> fmt::Result {
+/// Encodes where the program is attached. `misfits`: also interfaces that a pattern selects and that are
+/// passed over.
+fn interfaces(
+    datapath: &Datapath,
+    misfits: &BTreeMap<String, String>,
+    encoder: &mut DescriptorEncoder,
+) -> fmt::Result {
     let missing = datapath.missing();
     let mut family = encoder.encode_descriptor(
         "limiter_interface_attached",
-        "1: the interface is limited; 0: it should be, but does not exist or has another program",
+        "1: the interface is limited; 0: it should be, but does not exist, has another program, or is passed over",
         None,
         MetricType::Gauge,
     )?;
     let manifest = datapath.manifest();
     let attachments = datapath.attachments().iter();
-    let attached = attachments.filter(|found: &&Attachment| found.is_attached());
-    let attached = attached.map(|found| found.interface.as_str());
-    let selected = attached.filter(|name| !manifest.names(name));
-    for name in names(&manifest.interfaces).chain(selected) {
+    let attached = attachments.filter(|found| found.is_attached());
+    let attached: BTreeSet<_> = attached.map(|found| found.interface.as_str()).collect();
+    let mut meant = attached.clone();
+    meant.extend(names(&manifest.interfaces));
+    meant.extend(misfits.keys().map(String::as_str));
+    for name in meant {
         let labels = [("interface", name)];
-        ConstGauge::new(i64::from(!missing.contains(&name)))
+        ConstGauge::new(i64::from(attached.contains(name)))
             .encode(family.encode_family(&labels)?)?;
     }
     let mut family = encoder.encode_descriptor(

@@ -251,6 +251,7 @@ fn of_too_many_interfaces_the_last_wait_for_room() -> Result<()> {
     limiter.wait_for_log(told)?;
     ensure!(limited(&limiter)? == ["vnet0", "vnet1"]);
     ensure!(limiter.show(&["status"])?.contains(told));
+    assert_metric(server, r#"limiter_interface_attached{interface="vnet2"} 0"#)?;
     // A reload leaves it so.
     limiter.show(&["reload"])?;
     ensure!(limited(&limiter)? == ["vnet0", "vnet1"]);

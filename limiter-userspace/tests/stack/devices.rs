@@ -39,7 +39,7 @@ struct Kind {
 
 const WIREGUARD: &str = "wireguard";
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind {
         name: "vlan",
         make: "link add link BELOW name t0 type vlan id 5\n",
@@ -49,6 +49,12 @@ const KINDS: [Kind; 13] = [
     Kind {
         name: "macvlan",
         make: "link add link BELOW name t0 type macvlan mode bridge\n",
+        network: "10.99.0.",
+        expected: Expected::Exact,
+    },
+    Kind {
+        name: "ipvlan",
+        make: "link add link BELOW name t0 type ipvlan mode l2\n",
         network: "10.99.0.",
         expected: Expected::Exact,
     },

@@ -30,7 +30,7 @@ limits:
 ";
 
 /// The drivers of the interfaces to attach to.
-const DRIVERS: [&str; 11] = [
+const DRIVERS: [&str; 12] = [
     "veth",
     "8021q",
     "bonding",
@@ -38,6 +38,7 @@ const DRIVERS: [&str; 11] = [
     "ip6_tunnel",
     "ip_gre",
     "ipip",
+    "ipvlan",
     "macvlan",
     "sit",
     "vxlan",

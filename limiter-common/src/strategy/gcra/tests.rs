@@ -294,3 +294,36 @@ proptest! {
         let _ = gcra.level(now, tat);
     }
 }
+
+proptest! {
+    #[test]
+    fn increments_are_exact_up_to_their_bound(interval in 1..=MAX_BURST_OFFSET, cost in 0u64..1 << 32) {
+        let exact = u128::from(interval) * u128::from(cost);
+        // A cost of one token is never above it.
+        let bound = u128::from(MAX_BURST_OFFSET);
+        prop_assert_eq!(u128::from(bounded_increment(interval, cost)), exact.min(bound));
+    }
+
+    /// However often it is tried, at most the largest cost and the interval's refill is spent.
+    #[test]
+    fn what_is_owed_holds_the_rate(
+        burst in 1u64..20,
+        tries in prop::collection::vec((0..3 * SECOND, 1u64..40), 1..200),
+    ) {
+        let gcra = Gcra::new(burst, 1, SECOND).unwrap();
+        let (mut now, mut tat, mut spent) = (SECOND, 0, 0);
+        let largest = tries.iter().map(|(_, more)| burst + more).max().unwrap();
+        for (pause, more) in tries {
+            now += pause;
+            let cost = burst + more;
+            if let Ok(after) = gcra.spend_owing(now, cost).apply(tat) {
+                // It was full.
+                prop_assert!(tat <= now);
+                prop_assert_eq!(after, now + cost * SECOND);
+                (tat, spent) = (after, spent + cost);
+            }
+            prop_assert!(spent <= largest + (now - SECOND) / SECOND);
+        }
+        prop_assert!(spent > 0);
+    }
+}
