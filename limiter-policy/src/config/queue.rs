@@ -15,6 +15,10 @@ const SIZE: &str = "size";
 /// In Traffic Server a queue without a size has no bound. Here each has one.
 const DEFAULT_SIZE: u64 = 1000;
 
+/// In Traffic Server nobody waits too long. Here the client's kernel sets the bound: Linux sends its last
+/// SYN 67 s after the first, so a ticket that is older belongs to none.
+const DEFAULT_MAX_AGE_NS: u64 = 70_000_000_000;
+
 /// Reads how clients wait; `None`: they do not.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
@@ -28,7 +32,10 @@ pub(super) fn read<'n>(
         Some(node) => reader.whole(node, SIZE, 0..=MOST_TICKETS)?,
         None => DEFAULT_SIZE,
     };
-    let max_age_ns = max_age::read(reader, &of_queue);
+    let max_age_ns = match of_queue.get(max_age::FIELD) {
+        Some(_) => max_age::read(reader, &of_queue),
+        None => DEFAULT_MAX_AGE_NS,
+    };
     if mode == Mode::Observe {
         let message = "'queue' is not for mode observe, which turns nobody away: leave it out, or \
                        enforce the limit";

@@ -42,6 +42,11 @@ pub struct Ticket {
 /// The slack added to twice the time between two tries: a client's clock may be late by that.
 const SLACK_NS: u64 = 1_000_000_000;
 
+/// The longest time between two tries, in nanoseconds: of its six retransmissions of a SYN
+/// (`tcp_syn_retries`), Linux sends the last 32 s after the one before. Without this bound a forger who
+/// waits longer each time would hold a place for as long again.
+const LONGEST_PAUSE_NS: u64 = 32_000_000_000;
+
 impl Flow {
     /// Returns the number of a connection under the limit of that interned id. `connection`: the keyed
     /// hash of its [ends](crate::connection::Ends::hash).
@@ -78,7 +83,7 @@ impl Ticket {
         }
         Self {
             last_ns: now_ns,
-            patience_ns: 2 * between_ns + SLACK_NS,
+            patience_ns: longest_pause_after(between_ns) + SLACK_NS,
             ..*self
         }
     }
@@ -91,5 +96,55 @@ impl Ticket {
         let gave_up = now_ns > self.last_ns.saturating_add(self.patience_ns);
         let is_too_old = max_age_ns != 0 && now_ns > self.first_ns.saturating_add(max_age_ns);
         gave_up || is_too_old
+    }
+}
+
+/// Returns how long a client pauses at most after a pause of `between_ns`.
+#[inline(always)]
+const fn longest_pause_after(between_ns: u64) -> u64 {
+    if between_ns < LONGEST_PAUSE_NS / 2 {
+        2 * between_ns
+    } else {
+        LONGEST_PAUSE_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Whoever waits longer each time holds a place no longer than a client of Linux pauses.
+    #[test]
+    fn patience_is_bounded() {
+        let mut ticket = Ticket::new(Flow(1), 12 * SECOND, 12 * SECOND);
+        assert_eq!(ticket.patience_ns, 25 * SECOND);
+        for now in [37, 86, 119].map(|second| second * SECOND) {
+            ticket = ticket.tried_again(now);
+            assert_eq!(ticket.patience_ns, 33 * SECOND);
+            assert!(!ticket.is_expired(0, now + 33 * SECOND));
+            assert!(ticket.is_expired(0, now + 33 * SECOND + 1));
+        }
+        ticket = ticket.tried_again(u64::MAX);
+        assert_eq!(ticket.patience_ns, 33 * SECOND);
+    }
+
+    /// The SYNs of Linux, with its linear time-outs and without: none comes too late.
+    #[test]
+    fn clients_of_linux_keep_their_tickets() {
+        for tries in [
+            &[0, 1, 3, 7, 15, 31, 63][..],
+            &[0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67],
+        ] {
+            let times = tries.iter().map(|second| second * SECOND);
+            let mut times = times.skip(1);
+            let second = times.next().unwrap_or(0);
+            let mut ticket = Ticket::new(Flow(1), second, second);
+            for now in times {
+                assert!(!ticket.is_expired(70 * SECOND, now), "{now}");
+                ticket = ticket.tried_again(now);
+            }
+        }
     }
 }
