@@ -38,6 +38,7 @@
 #![no_std]
 
 pub mod address;
+pub mod after_verification;
 pub mod answer;
 pub mod ban;
 pub mod bucket;

@@ -9,6 +9,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::Family,
+    after_verification::ethernet_number,
     answer::{
         self, Answer, Cookie, Exchange, Heard, Kept, Loops, Offer, ROOM, Responder, Response,
         respond,
@@ -17,15 +18,16 @@ use limiter_common::{
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
     decide::{Verdict, Workspace},
     limit::LimitId,
-    packet,
+    packet::{self, TcpState},
     policy::Tables as _,
 };
 
 use crate::{
     clock::KernelClock,
     frame::{XdpFrame, unknown_zero},
-    listener,
+    globals, listener,
     tables::MapTables,
+    trial,
 };
 
 /// The length of both Ethernet addresses, in bytes.
@@ -59,6 +61,9 @@ pub(crate) fn write<const FRAGS: bool>(
     if !load(context, 0, ethernet.as_mut_ptr(), LENGTH_OF_ADDRESSES) {
         return Err(NOTHING);
     }
+    if !is_to_this_host(exchange) {
+        return Err(NOTHING);
+    }
     let responder = KernelResponder { context };
     let response = respond(&responder, exchange, answer);
     let Response::Answer(length) = response else {
@@ -76,6 +81,15 @@ pub(crate) fn write<const FRAGS: bool>(
     }
 }
 
+/// Returns whether the frame is addressed to the interface, or to a device above it. Others arrive where all
+/// frames are looked at, and an answer to them would go out in another host's name.
+#[inline(always)]
+fn is_to_this_host(exchange: &Exchange) -> bool {
+    let [first, second, third, fourth, fifth, sixth, ..] = *exchange.ethernet();
+    let destination = ethernet_number([first, second, third, fourth, fifth, sixth]);
+    trial::is_on() || globals::is_answered(destination)
+}
+
 /// Finds the DNS cookie of the workspace's packet.
 #[inline(always)]
 pub(crate) fn find_cookie<const FRAGS: bool, Location>(
@@ -86,17 +100,21 @@ pub(crate) fn find_cookie<const FRAGS: bool, Location>(
     workspace.find_cookie(exchange, &Outlined);
 }
 
-/// Returns whether a frame, an ACK, brings a SYN cookie that the socket which listens knows as its own.
+/// Returns the state of the connection of a frame, a segment that is not the first and that finds a listening
+/// socket: by whether it brings a SYN cookie that the socket knows as its own. A segment with options of IP may
+/// bring one, and cannot be asked for.
 #[inline(always)]
-pub(crate) fn has_syn_cookie<const FRAGS: bool>(context: &XdpContext) -> bool {
+pub(crate) fn state_by_cookie<const FRAGS: bool>(context: &XdpContext) -> TcpState {
     let Some((exchange, _)) = copy::<FRAGS>(context) else {
-        return false;
+        return TcpState::Unclear;
     };
-    let responder = KernelResponder { context };
-    matches!(
-        responder.write(exchange, Answer::SynCookie),
-        answer::Written::Question
-    ) && matches!(responder.ask(exchange), Heard::Valid)
+    if !answer::is_plain_segment(exchange) {
+        return TcpState::Unclear;
+    }
+    match listener::ask(context, exchange) {
+        Heard::Valid => TcpState::Cookie,
+        _ => TcpState::None,
+    }
 }
 
 /// Copies a frame's packet to this CPU's exchange, but not the Ethernet addresses; returns it with

@@ -5,10 +5,8 @@ use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
 use limiter_common::{
-    answer::SocketFields,
-    name_hash::NameKeys,
-    packet::superframe::{AfterVerification, SuperframeFields},
-    policy::Shape,
+    after_verification::AfterVerification, answer::SocketFields, connection::RouteFields,
+    name_hash::NameKeys, packet::superframe::SuperframeFields, policy::Shape,
 };
 
 /// The shape of the policy.
@@ -18,6 +16,10 @@ static SHAPE: Shape = Shape::EMPTY;
 /// Where the kernel keeps what decides on the options of connections.
 #[unsafe(no_mangle)]
 static SOCKET_FIELDS: SocketFields = SocketFields::UNKNOWN;
+
+/// Where the kernel keeps the device of a socket's route.
+#[unsafe(no_mangle)]
+static ROUTE_FIELDS: RouteFields = RouteFields::UNKNOWN;
 
 /// The secrets of the hash of names.
 #[unsafe(no_mangle)]
@@ -46,6 +48,12 @@ pub(crate) fn shape() -> &'static Shape {
 #[inline(always)]
 pub(crate) fn socket_fields() -> &'static SocketFields {
     as_set(&SOCKET_FIELDS)
+}
+
+/// Returns the fields that the loader has set.
+#[inline(always)]
+pub(crate) fn route_fields() -> &'static RouteFields {
+    as_set(&ROUTE_FIELDS)
 }
 
 /// Returns the secrets that the loader has set.
@@ -90,6 +98,19 @@ unsafe impl Sync for Unknown {}
 pub(crate) fn zero() -> u64 {
     // SAFETY: the word is valid and nobody writes to it. Volatile, so that it is read.
     unsafe { (&raw const (*UNKNOWN.0.get()).zero).read_volatile() }
+}
+
+/// Returns whether frames to an Ethernet address are answered.
+#[inline(always)]
+pub(crate) fn is_answered(address: u64) -> bool {
+    // SAFETY: the words are valid; volatile, for the loader may write meanwhile.
+    let answered =
+        |index: usize| unsafe { (&raw const (*UNKNOWN.0.get()).answered[index]).read_volatile() };
+    address != 0
+        && (answered(0) == address
+            || answered(1) == address
+            || answered(2) == address
+            || answered(3) == address)
 }
 
 /// Returns how superframes are counted.

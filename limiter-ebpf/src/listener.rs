@@ -18,7 +18,7 @@ use limiter_common::{
     clock::Clock as _,
 };
 
-use crate::{clock::KernelClock, globals, trial};
+use crate::{clock::KernelClock, globals, socket::read, trial};
 
 /// An [`RmemMax`], which only the daemon writes. All instances share it.
 #[btf_map]
@@ -151,17 +151,6 @@ fn kept(socket: *mut c_void) -> Kept {
         }
     };
     listener.kept()
-}
-
-/// Reads a field of a structure of the kernel.
-///
-/// # Safety
-///
-/// The structure has at that offset a field of that type.
-#[inline(always)]
-unsafe fn read<T>(structure: *const u8, offset: u32) -> T {
-    // SAFETY: the caller says so.
-    unsafe { structure.add(offset as usize).cast::<T>().read_volatile() }
 }
 
 #[inline(always)]

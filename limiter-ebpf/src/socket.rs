@@ -40,14 +40,14 @@ impl State {
         matches!(self, Self::SYN_RECV | Self::NEW_SYN_RECV)
     }
 
-    /// Returns the state of the segment's connection. `has_cookie` says whether it brings a valid SYN
-    /// cookie, and is asked only if a socket listens.
+    /// Returns the state of the segment's connection. `by_cookie` says it by the segment's SYN cookie, and is
+    /// asked only if a socket listens.
     #[inline(always)]
-    pub(crate) fn of_connection(self, has_cookie: impl FnOnce() -> bool) -> TcpState {
+    pub(crate) fn of_connection(self, by_cookie: impl FnOnce() -> TcpState) -> TcpState {
         match self {
             Self::NO_SOCKET | Self::CLOSE => TcpState::None,
-            Self::LISTEN if !has_cookie() => TcpState::None,
-            Self::LISTEN | Self::SYN_SENT | Self::SYN_RECV | Self::NEW_SYN_RECV => TcpState::New,
+            Self::LISTEN => by_cookie(),
+            Self::SYN_SENT | Self::SYN_RECV | Self::NEW_SYN_RECV => TcpState::New,
             _ => TcpState::Established,
         }
     }
@@ -114,6 +114,17 @@ pub(crate) fn state(context: &XdpContext, facts: &Facts) -> State {
     // SAFETY: the socket was looked up, and nothing uses it after.
     unsafe { bpf_sk_release(socket) };
     State(state)
+}
+
+/// Reads a field of a structure of the kernel.
+///
+/// # Safety
+///
+/// The structure has at that offset a field of that type.
+#[inline(always)]
+pub(crate) unsafe fn read<T>(structure: *const u8, offset: u32) -> T {
+    // SAFETY: the caller says so.
+    unsafe { structure.add(offset as usize).cast::<T>().read_volatile() }
 }
 
 /// Returns the first four bytes in network byte order.

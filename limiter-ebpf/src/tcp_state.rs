@@ -22,7 +22,7 @@ pub(crate) fn find<const FRAGS: bool>(
         TcpState::New
     } else {
         socket::state(context, workspace.facts())
-            .of_connection(|| answers::has_syn_cookie::<FRAGS>(context))
+            .of_connection(|| answers::state_by_cookie::<FRAGS>(context))
     };
     workspace.set_tcp_state(state);
 }

@@ -7,8 +7,8 @@ use limiter_common::{
     answer::Answer,
     connection::MOST_LIMITS,
     limit::{
-        ANSWER_LIMITS, BUILT_IN, Cost, IdFormat, LimitId, MAX_HANDSHAKE_LIMITS, MAX_LIMITS,
-        NameKind,
+        ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, Cost, IdFormat, LimitId, MAX_HANDSHAKE_LIMITS,
+        MAX_LIMITS, NameKind,
     },
     packet::TcpState,
     sieve::MAX_SIEVES,
@@ -86,12 +86,13 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
 pub fn answering(mut policy: Policy) -> Policy {
     policy
         .limits
-        .truncate(MAX_LIMITS as usize - ANSWER_LIMITS.len());
+        .truncate(MAX_LIMITS as usize - ANSWER_LIMITS.len() - COOKIE_LIMITS.len());
     for limit in &mut policy.limits {
         limit.deny = Some(Deny {
             familiar: Some(Answer::Drop),
             fresh: Some(Answer::Reset),
             retried: Some(Answer::Truncate),
+            unknown: Some(Answer::SynCookie),
             slip: 2,
             ..Deny::everybody(Answer::Prohibited)
         });
@@ -179,7 +180,7 @@ fn matching(limit_index: u32) -> Match {
         destinations: vec![v4(limit_index), v6(limit_index)],
         fragments: Fragments::Ignore,
         standing: Standing::ALL[limit_index as usize % Standing::COUNT..].to_vec(),
-        tcp_states: TcpState::ALL[limit_index as usize % TcpState::COUNT..].to_vec(),
+        tcp_states: TcpState::NAMED[limit_index as usize % TcpState::NAMED.len()..].to_vec(),
         dns: DnsMatch {
             names: vec![zone(limit_index).pattern_below()],
             types: vec![port],

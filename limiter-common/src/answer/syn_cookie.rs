@@ -74,6 +74,18 @@ pub(super) fn is_asked<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     protocol(exchange) == TCP && (flags == SYN || flags == ACK) && is_good_tcp(exchange, loops)
 }
 
+/// Returns whether the network stack can be asked for the SYN cookie of the exchange's segment. Its checksum does
+/// not matter, which a virtual device may leave to be computed.
+#[must_use]
+#[inline(always)]
+pub fn is_plain_segment(exchange: &Exchange) -> bool {
+    let header = tcp_header(exchange);
+    network::is_whole(exchange)
+        && protocol(exchange) == TCP
+        && header >= TCP_HEADER
+        && header <= network::payload_length(exchange)
+}
+
 /// The length of the options in bytes is below it: a mask.
 const MOST_OPTIONS: u32 = 63;
 

@@ -14,6 +14,7 @@ mod opening;
 mod order;
 mod place;
 pub mod queue;
+mod route;
 mod waiting;
 
 pub use self::{
@@ -21,6 +22,7 @@ pub use self::{
     opening::{Opening, counting, find_places, full_for},
     order::{ConnectionOrder, Ends},
     place::{Place, Places},
+    route::RouteFields,
     waiting::{Entrance, Refusals, stand_in_line},
 };
 pub use crate::limit::MAX_CONNECTION_LIMITS as MOST_LIMITS;

@@ -65,15 +65,15 @@ where
     }
 
     /// Charges the answer, which is written, to the limits of answers: to all of them; or to none,
-    /// and it is not sent. A SYN for which the listening socket has room is charged in its place:
-    /// so both ways together let no more connections through.
+    /// and it is not sent. A SYN for which the listening socket has room is charged in its place, and so is an
+    /// ACK that brings a cookie: so all ways together let no more connections through.
     #[inline(always)]
     pub(super) fn answer(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         if !charge_answer(self.buckets, self.tables, workspace) {
             workspace.verdict.set_answer(Answer::Drop);
-        } else if workspace.listener_has_room {
+        } else if let Some(reason) = workspace.passes_by {
             workspace.verdict.set_answer(Answer::Drop);
-            workspace.verdict.pass_by(Reason::ListenerHasRoom);
+            workspace.verdict.pass_by(reason);
         }
         Progress::Decided
     }
@@ -90,18 +90,16 @@ impl<Location> Workspace<Location> {
     /// Notes what becomes of a refused packet; returns the stage that charges it, if one does.
     #[inline(always)]
     pub const fn note(&mut self, response: Response) -> Option<Stage> {
-        self.listener_has_room = false;
-        match response {
-            Response::Answer(_) => return Some(Stage::Answer),
-            Response::ListenerHasRoom => {
-                self.listener_has_room = true;
-                return Some(Stage::Answer);
+        self.passes_by = match response {
+            Response::Answer(_) => None,
+            Response::ListenerHasRoom => Some(Reason::ListenerHasRoom),
+            Response::ValidSynCookie => Some(Reason::ValidSynCookie),
+            Response::Nothing => {
+                self.verdict.set_answer(Answer::Drop);
+                return None;
             }
-            Response::ValidSynCookie => self.verdict.pass_by(Reason::ValidSynCookie),
-            Response::Nothing => {}
-        }
-        self.verdict.set_answer(Answer::Drop);
-        None
+        };
+        Some(Stage::Answer)
     }
 
     /// Counts a packet that a limit refused; returns whether the answer to it is to be sent.

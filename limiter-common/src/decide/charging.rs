@@ -182,8 +182,9 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
     charging.charge_each(limits & !refused & !tables.shape().handshakes);
 }
 
-/// Charges the answer to the workspace's packet to the limits of answers. If one of them refuses,
-/// or has no room for a bucket, it returns false. The verdict stays.
+/// Charges the answer to the workspace's packet to the limits of answers, or the connection that it makes by its
+/// SYN cookie to those of such connections. If one of them refuses, or has no room for a bucket, it
+/// returns false. The verdict stays.
 #[inline(always)]
 pub(super) fn charge_answer<T: Tables, B: Outline>(
     buckets: &B,
@@ -191,8 +192,15 @@ pub(super) fn charge_answer<T: Tables, B: Outline>(
     workspace: &mut Workspace<B::Location>,
 ) -> bool {
     let family = workspace.packet.facts.source.family;
-    let limits = tables.opaque(tables.shape().of_answers(family));
-    let [of_v4, of_v6] = tables.shape().of_answers;
+    let shape = tables.shape();
+    let limits = if workspace.passes_by == Some(Reason::ValidSynCookie) {
+        shape.of_cookies(family)
+    } else {
+        shape.of_answers(family)
+    };
+    let limits = tables.opaque(limits);
+    let [answers_v4, answers_v6] = shape.of_answers;
+    let [cookies_v4, cookies_v6] = shape.of_cookies;
     let Verdict {
         reason, denied_by, ..
     } = workspace.verdict;
@@ -203,7 +211,7 @@ pub(super) fn charge_answer<T: Tables, B: Outline>(
         tables,
         buckets,
         workspace,
-        among: of_v4 | of_v6,
+        among: answers_v4 | answers_v6 | cookies_v4 | cookies_v6,
     };
     charging.ask(limits, false);
     if charging.workspace.refused == 0 {

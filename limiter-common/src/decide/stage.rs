@@ -191,7 +191,7 @@ mod tests {
             sieve_uses: 1,
             cookie_port: 53,
             connections: 0b100,
-            of_tcp_state: [u64::MAX, u64::MAX, !0b100],
+            of_tcp_state: [u64::MAX, u64::MAX, !0b100, u64::MAX, u64::MAX],
             by_name: 0b10,
             by_new_name: 0b10,
             by_server_name: 0b1000,

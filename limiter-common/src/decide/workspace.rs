@@ -58,8 +58,8 @@ pub struct Workspace<Location> {
     pub(crate) visits: VisitCount,
     /// The packets that each limit has refused since it last sent a truncated answer.
     pub(crate) slips: [u64; MAX_LIMITS as usize],
-    /// Whether a SYN is charged in place of the answer to it.
-    pub(crate) listener_has_room: bool,
+    /// Why the packet passes if it is charged in place of the answer to it; `None`: it is answered.
+    pub(crate) passes_by: Option<Reason>,
     /// What the packet says by its DNS cookie, as far as that shows without the secrets.
     pub(crate) cookie_check: CookieCheck,
     /// The cookie, if it is to be checked.
@@ -90,7 +90,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             visits: VisitCount::default(),
             slips: [0; MAX_LIMITS as usize],
             search: Search::SINGLE,
-            listener_has_room: false,
+            passes_by: None,
             cookie_check: CookieCheck::Absent,
             cookie: DnsCookie::default(),
             charges: [Charge::default(); MAX_LIMITS as usize],

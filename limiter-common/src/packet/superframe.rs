@@ -64,24 +64,6 @@ impl SuperframeFields {
     };
 }
 
-/// What a program gets to know after it was verified, at its attachment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct AfterVerification {
-    /// Always 0.
-    pub zero: u64,
-    /// How superframes are counted.
-    pub superframes: SuperframeFields,
-}
-
-impl AfterVerification {
-    /// That of a program that is not attached.
-    pub const NONE: Self = Self {
-        zero: 0,
-        superframes: SuperframeFields::NONE,
-    };
-}
-
 /// Returns what a frame of `length` bytes carries, by the kernel's notes: the payload of each packet
 /// in bytes, 0: it is one packet; and their number, 0: not known. Repeated headers count.
 #[must_use]

@@ -18,15 +18,29 @@ numbered! {
         New,
         /// There is none: neither a connection nor a handshake.
         None,
+        /// There is none, but the segment makes one: it brings a valid SYN cookie.
+        Cookie,
+        /// There is none, and whether the segment brings a valid SYN cookie is not known.
+        Unclear,
     } else None
 }
 
 impl TcpState {
     /// The number of states.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 5;
 
     /// Every state, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Established, Self::New, Self::None];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Established,
+        Self::New,
+        Self::None,
+        Self::Cookie,
+        Self::Unclear,
+    ];
+
+    /// The states that a policy names. A cookie counts as a new connection; what is unclear as each that it may
+    /// be.
+    pub const NAMED: [Self; 3] = [Self::Established, Self::New, Self::None];
 
     /// Returns the name in configuration files and output.
     #[must_use]
@@ -35,6 +49,18 @@ impl TcpState {
             Self::New => "new",
             Self::Established => "established",
             Self::None => "none",
+            Self::Cookie => "cookie",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    /// Returns whether a limit that counts the state `counted` counts this one.
+    #[must_use]
+    pub const fn is_counted_by(self, counted: Self) -> bool {
+        match self {
+            Self::Established | Self::New | Self::None => self as u32 == counted as u32,
+            Self::Cookie => matches!(counted, Self::Cookie | Self::New),
+            Self::Unclear => !matches!(counted, Self::Established),
         }
     }
 

@@ -160,6 +160,8 @@ pub struct Shape {
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
+    /// The limits of connections by SYN cookies, from each family.
+    pub of_cookies: [u64; 2],
     /// The limits that count packets of sources of each standing, in the order of
     /// [`Standing::ALL`].
     pub of_standing: [u64; Standing::COUNT],
@@ -229,6 +231,7 @@ impl Shape {
         handshakes: 0,
         otherwise: [Otherwise::NONE; MOST_OTHERWISE],
         of_answers: [0; 2],
+        of_cookies: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],
         of_tcp_state: [u64::MAX; TcpState::COUNT],
         standing: Settings::NONE,
@@ -262,6 +265,13 @@ impl Shape {
     #[inline(always)]
     pub const fn of_answers(&self, family: Family) -> u64 {
         self.of_answers[family.index()]
+    }
+
+    /// Returns the limits of connections by SYN cookies from a family.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_cookies(&self, family: Family) -> u64 {
+        self.of_cookies[family.index()]
     }
 
     /// Returns whether the rate of the limit with that index is automatic.
@@ -317,7 +327,7 @@ impl Shape {
     /// numbers have no limits.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "it is below three")]
+    #[expect(clippy::cast_possible_truncation, reason = "it is below five")]
     pub const fn of_tcp_state_number(&self, state: u64) -> u64 {
         if state < TcpState::COUNT as u64 {
             self.of_tcp_state[state as usize]
@@ -331,8 +341,8 @@ impl Shape {
     #[must_use]
     #[inline(always)]
     pub const fn of_every_tcp_state(&self) -> u64 {
-        let [established, new, none] = self.of_tcp_state;
-        established & new & none
+        let [established, new, none, cookie, unclear] = self.of_tcp_state;
+        established & new & none & cookie & unclear
     }
 
     /// Returns whether the state of a segment's connection matters to any limit.

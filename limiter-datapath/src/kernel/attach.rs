@@ -3,7 +3,10 @@
 use std::io;
 
 use jiff::Timestamp;
-use limiter_common::packet;
+use limiter_common::{
+    after_verification::{AfterVerification, ethernet_number},
+    packet,
+};
 use limiter_policy::config::AttachMode;
 
 use super::{
@@ -160,7 +163,7 @@ impl Attachment {
         program: &mut Program,
         interface: &Interface,
     ) -> Result<(), DatapathError> {
-        set_superframes(program, interface, self.mode)
+        tell(program, interface, self.mode)
     }
 
     /// Replaces the program in one step; returns the old one, if it is known. Does nothing if the
@@ -219,19 +222,32 @@ impl Attachment {
             kind: Kind::Other,
             controller: None,
             lower: None,
+            answered: Vec::new(),
             xdp_program: Some((self.program_id()?, hook)),
         })
     }
 }
 
-/// Tells a program how it counts superframes on the interface.
-fn set_superframes(
+/// Tells a program of the interface.
+fn tell(
     program: &mut Program,
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<(), DatapathError> {
-    let known = program.count_superframes(superframes::on(interface, mode));
-    known.map_err(map::error(STATICS))
+    let told = program.tell(known_of(interface, mode));
+    told.map_err(map::error(STATICS))
+}
+
+/// Returns what programs get to know of the interface.
+pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AfterVerification {
+    let mut known = AfterVerification {
+        superframes: superframes::on(interface, mode),
+        ..AfterVerification::NONE
+    };
+    for (slot, address) in known.answered.iter_mut().zip(&interface.answered) {
+        *slot = ethernet_number(*address);
+    }
+    known
 }
 
 fn attach(
@@ -239,7 +255,7 @@ fn attach(
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<Link, DatapathError> {
-    set_superframes(program, interface, mode)?;
+    tell(program, interface, mode)?;
     Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
         // It has no program itself (net/core/dev.c: dev_xdp_attach).
         Some(libc::EEXIST) if interface.xdp_program.is_none() => DatapathError::ProgramAbove {

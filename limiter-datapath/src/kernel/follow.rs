@@ -10,7 +10,9 @@
 use limiter_policy::interface::{InterfaceName, is_named, names};
 
 use super::{
-    Attachment, Datapath, DatapathError, attach::Present, interface::Interface, superframes,
+    Attachment, Datapath, DatapathError,
+    attach::{Present, known_of},
+    interface::Interface,
 };
 
 /// An attachment whose interface has changed its name, or whose name has gone to another interface,
@@ -47,9 +49,9 @@ impl Attachment {
     fn observe(&mut self, links: &[Interface], names: &[InterfaceName]) {
         let own = links.iter().find(|link| self.is_on(link));
         if let (Some(own), Some(program)) = (own, &mut self.program) {
-            // Its MTU may have changed, by which superframes are estimated. Without memory for the order it
-            // stays as it was.
-            let _ = program.count_superframes(superframes::on(own, self.mode));
+            // Its MTU or its address may have changed. Without memory for the order the program goes on with
+            // the former ones.
+            let _ = program.tell(known_of(own, self.mode));
         }
         if let Some(name) = own.and_then(|own| own.meant_name(names)) {
             self.set_interface(name);

@@ -42,6 +42,7 @@ mod refill;
 mod replace;
 mod reputation;
 mod reserved;
+mod route_fields;
 mod settings;
 mod shared;
 mod sieves;

@@ -2,10 +2,11 @@
 
 use aya::Pod;
 use limiter_common::{
+    after_verification::{AfterVerification, MOST_ANSWERED},
     answer::{OwnAddress, SocketFields},
     ban::{Ban, BanKey, Hits, MAX_TEXT},
     connection::{
-        ConnectionOrder, Ends, MOST_LIMITS,
+        ConnectionOrder, Ends, MOST_LIMITS, RouteFields,
         queue::{Queue, QueueSettings, QueueTraffic, Ticket, TicketKey, WAITS},
     },
     cookie::{CookieKeys, MAX_SECRETS},
@@ -14,7 +15,6 @@ use limiter_common::{
     name_hash::NameKeys,
     offender::{Offender, OffenderKey, Recording},
     owner::BucketKey,
-    packet::superframe::AfterVerification,
     policy::NameSlot,
     policy::{Child, Class, LimitEntry, MOST_OTHERWISE, Node, Shape, Stretch},
     server_name::{FirstBytes, Flow, MOST_FIRST_BYTES, QuicFlow},
@@ -55,7 +55,7 @@ macro_rules! plain_bytes {
 }
 
 plain_bytes! {
-    AfterVerification: 8 + 8 * 4,
+    AfterVerification: 8 + 8 * 4 + MOST_ANSWERED * 8,
     Ban: 2 * 8 + 2 * 2 + (2 * 2 + MAX_TEXT),
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
@@ -82,11 +82,12 @@ plain_bytes! {
     RawVerdict: 2 * 4 + 2 * 8 + 2 * 4,
     Recording: 8 + 3 * 8,
     Reserves: 5 * 8,
+    RouteFields: 4 * 4,
     Queue: 4 * 8,
     QueueTraffic: 4 * 8 + WAITS * 8 + 8,
     Ticket: 4 * 8,
     TicketKey: 2 * 8,
-    Shape: 10 * 4 + 32 * 8 + MOST_LIMITS * (size_of::<QueueSettings>() + 8) + 8 + 2 * 8 * MOST_OTHERWISE + (1 + 1 + 2 + 5 + 3) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 8 * 4,
+    Shape: 10 * 4 + 32 * 8 + MOST_LIMITS * (size_of::<QueueSettings>() + 8) + 8 + 2 * 8 * MOST_OTHERWISE + (1 + 1 + 2 + 2 + 5 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 8 * 4,
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,

@@ -10,7 +10,7 @@ use aya::{
     maps::{Array, Map, MapError},
     programs::{ProgramError, ProgramFd},
 };
-use limiter_common::packet::superframe::{AfterVerification, SuperframeFields};
+use limiter_common::after_verification::AfterVerification;
 
 use super::{
     grace::wait_for_running_programs,
@@ -49,17 +49,10 @@ impl Program {
         self
     }
 
-    /// Sets how it counts superframes, if this process has loaded it.
-    pub(super) fn count_superframes(
-        &mut self,
-        superframes: SuperframeFields,
-    ) -> Result<(), MapError> {
+    /// Tells it of its interface, if this process has loaded it.
+    pub(super) fn tell(&mut self, known: AfterVerification) -> Result<(), MapError> {
         let Some(statics) = &mut self.statics else {
             return Ok(());
-        };
-        let known = AfterVerification {
-            superframes,
-            ..AfterVerification::NONE
         };
         Array::try_from(statics)?.set(0, InMap(known), 0)
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, env};
 use limiter_common::{
     bucket::{BucketStore, Decide, Search, Swap, Updated},
     decide::{Outline, Verdict, account, reserve_of},
-    limit::{ANSWER_LIMITS, BUILT_IN, LimitId},
+    limit::{ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, LimitId},
     owner::BucketKey,
     reason::{Action, Reason},
     strategy::{Parameters, Strategy as Rule, moving_window::STAMPS},
@@ -71,7 +71,8 @@ impl Native {
     /// Returns the states of the policy's own buckets, not of those that answers are charged to.
     fn states(&self) -> HashMap<BucketKey, u64> {
         let mut states = self.buckets.clone().into_states();
-        states.retain(|key, _| !ANSWER_LIMITS.contains(&LimitId(key.limit)));
+        let of_answers = [ANSWER_LIMITS, COOKIE_LIMITS].concat();
+        states.retain(|key, _| !of_answers.contains(&LimitId(key.limit)));
         states
     }
 

@@ -22,7 +22,7 @@ use aya_ebpf::{
         BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG, BPF_SOCK_OPS_TCP_CONNECT_CB,
         BPF_TCP_CLOSE, BPF_TCP_ESTABLISHED,
     },
-    helpers::{bpf_get_netns_cookie, bpf_get_socket_cookie},
+    helpers::{bpf_get_netns_cookie, bpf_get_socket_cookie, bpf_skc_to_tcp_sock},
     macros::sock_ops,
     programs::SockOpsContext,
 };
@@ -32,6 +32,7 @@ use crate::{
     clock::KernelClock,
     connections::{self, handshakes},
     globals, own_connections, server_names,
+    socket::read,
 };
 
 /// The cookie of the network namespace whose connections count; 0: none's do.
@@ -134,7 +135,8 @@ fn established(context: &SockOpsContext) {
     if ends.are_both_own() {
         return;
     }
-    if globals::shape().standing.handshakes_prove != 0 {
+    // Otherwise a user of this host could prove all addresses that are its own, also by a route alone.
+    if globals::shape().standing.handshakes_prove != 0 && !leads_back(context) {
         super::prove(&ends.peer());
     }
     if connections::are_counted() {
@@ -142,6 +144,44 @@ fn established(context: &SockOpsContext) {
     }
     if handshakes::are_limited() {
         handshakes::charge(&ends, KernelClock.now());
+    }
+}
+
+/// Returns whether the route to the peer leads back to this host: to a loopback device, as to each of its own
+/// addresses. It does not if the loader has not found where the kernel keeps that.
+#[inline(always)]
+fn leads_back(context: &SockOpsContext) -> bool {
+    /// `IFF_LOOPBACK`, from linux/if.h.
+    const LOOPBACK: u32 = 0x8;
+    let fields = globals::route_fields();
+    if fields.are_known == 0 {
+        return false;
+    }
+    // SAFETY: the context is the program's own, and the kernel has the pointer read where it is.
+    let socket = unsafe { (*context.ops).__bindgen_anon_2.sk };
+    if socket.is_null() {
+        return false;
+    }
+    // SAFETY: it is the context's socket. The result is the same, or null if it is none of TCP.
+    let socket = unsafe { bpf_skc_to_tcp_sock(socket.cast()) }
+        .cast_const()
+        .cast::<u8>();
+    if socket.is_null() {
+        return false;
+    }
+    // SAFETY: the loader has found the fields in the running kernel's own description. The verifier checks
+    // each against it, and the kernel has such a read give 0 where nothing is mapped.
+    unsafe {
+        let route: *const u8 = read(socket, fields.route);
+        if route.is_null() {
+            return false;
+        }
+        let device: *const u8 = read(route, fields.device);
+        if device.is_null() {
+            return false;
+        }
+        let flags: u32 = read(device, fields.flags);
+        flags & LOOPBACK != 0
     }
 }
 

@@ -1,6 +1,7 @@
 //! One limit of the section `limits`: a built-in one, or one that the file defines.
 
 use limiter_common::{
+    answer::Answer,
     limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NameKind},
     strategy::Strategy,
 };
@@ -147,6 +148,11 @@ impl Definition {
     /// Returns whether it sends anything to the senders of packets that it drops.
     pub(super) fn answers(&self) -> bool {
         self.deny.is_some() && self.mode == Mode::Enforce
+    }
+
+    /// Returns whether it answers with SYN cookies.
+    pub(super) fn makes_syn_cookies(&self) -> bool {
+        self.answers() && self.deny.is_some_and(|deny| deny.sends(Answer::SynCookie))
     }
 
     /// Returns the names of the limits that it makes.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use limiter_common::limit::{ANSWER_LIMITS, BUILT_IN, MAX_LIMITS};
+use limiter_common::limit::{ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, MAX_LIMITS};
 
 use super::{
     boulder,
@@ -154,8 +154,17 @@ impl Limits {
 
     /// Notes too many limits, at the first that does not fit.
     pub(super) fn check_number(&self, problems: &mut Problems) {
-        let answers = self.definitions.iter().any(Definition::answers);
-        let most = MAX_LIMITS as usize - if answers { ANSWER_LIMITS.len() } else { 0 };
+        let mut of_answers = 0;
+        let mut beside = "";
+        if self.definitions.iter().any(Definition::answers) {
+            of_answers = ANSWER_LIMITS.len();
+            beside = " beside a 'deny', which takes three";
+        }
+        if self.definitions.iter().any(Definition::makes_syn_cookies) {
+            of_answers += COOKIE_LIMITS.len();
+            beside = " beside a 'deny' with 'syn-cookie', which takes six";
+        }
+        let most = MAX_LIMITS as usize - of_answers;
         let parts = |limit: &Definition| limit.parts().unwrap_or(1);
         let mut total = 0;
         let mut definitions = self.definitions.iter();
@@ -166,10 +175,7 @@ impl Limits {
         let Some(beyond) = beyond else {
             return;
         };
-        let mut message = format!("too many limits, the maximum is {most}");
-        if answers {
-            message += " beside a 'deny', which takes three";
-        }
+        let mut message = format!("too many limits, the maximum is {most}{beside}");
         let total = self.definitions.iter().map(parts).sum::<usize>();
         if total > self.definitions.len() {
             let named = self.definitions.len();

@@ -159,14 +159,14 @@ fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option
 
 /// Reads one state of connections or a list, sorted; `None` if any has an error.
 fn read_states<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<TcpState>> {
-    let known = TcpState::ALL.map(|state| (state.name(), state));
+    let known = TcpState::NAMED.map(|state| (state.name(), state));
     let mut seen = Seen::default();
     let states = read_list(reader, node, "states", |reader, item| {
         let state = reader.choice(item, STATE, known)?;
         let name = || format!("{STATE} '{}'", state.name());
         seen.is_first(reader, state, item.at, name).then_some(state)
     })?;
-    if states.len() == TcpState::COUNT {
+    if states.len() == TcpState::NAMED.len() {
         let message = format!("every TCP segment has one of these: leave '{STATE}' out");
         reader.error(node.at, message);
     }

@@ -1,6 +1,6 @@
 //! Whether a policy answers, and how much.
 
-use super::{AnswerRates, Policy};
+use super::{AnswerRates, Limit, Policy};
 
 impl Policy {
     /// Returns how many answers are sent; `None`: no limit answers.
@@ -9,5 +9,11 @@ impl Policy {
         let mut limits = self.limits.iter();
         let answers = limits.any(|limit| limit.answers().is_some());
         answers.then(|| self.answers.unwrap_or_default())
+    }
+
+    /// Returns whether any limit answers with SYN cookies.
+    #[must_use]
+    pub fn makes_syn_cookies(&self) -> bool {
+        self.limits.iter().any(Limit::makes_syn_cookies)
     }
 }

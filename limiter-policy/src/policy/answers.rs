@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use limiter_common::answer::Answer;
 use serde::{Deserialize, Serialize};
 
 use super::{Deny, Limit, Mode, Rate};
@@ -43,6 +44,13 @@ impl Limit {
     #[must_use]
     pub fn answers(&self) -> Option<Deny> {
         self.deny.filter(|_| self.mode == Mode::Enforce)
+    }
+
+    /// Returns whether it answers with SYN cookies.
+    #[must_use]
+    pub fn makes_syn_cookies(&self) -> bool {
+        self.answers()
+            .is_some_and(|deny| deny.sends(Answer::SynCookie))
     }
 }
 

@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use testbed::{Limiter, Pair, SERVER_INTERFACE};
+use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{PATIENCE, connections::stack_count, pair, server_for};
+use crate::{PATIENCE, connections::stack_count, pair, server_for, wait};
 
 const PORT: u16 = 7000;
 
@@ -125,5 +125,52 @@ fn a_socket_reports_what_is_prohibited() -> Result<()> {
         assert_eq!(error.kind(), expected, "{error}");
     }
     assert!(limiter.stop()?.success());
+    Ok(())
+}
+
+/// An interface that looks at all frames, as a bridge's port does, sees those to other hosts, too.
+#[test]
+fn nothing_is_answered_in_another_hosts_name() -> Result<()> {
+    const OTHER: &str = "02:00:00:00:00:77";
+    const UPPER: &str = "02:00:00:00:00:78";
+    let pair = pair()?;
+    let set = |settings: &str| {
+        pair.server
+            .ip_batch(&format!("link set {SERVER_INTERFACE} {settings}\n"))
+    };
+    set("promisc on")?;
+    let limiter = start(&pair, "truncate")?;
+    let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+    let dropped = || -> Result<u64> {
+        let status = limiter.status()?;
+        status["limits"]["All"]["dropped_packets"]
+            .as_u64()
+            .context("a count")
+    };
+    let answers_to = |address: &str| -> Result<u64> {
+        let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?);
+        let mut frame = frame.udp(5353, PORT, QUERY)?;
+        for (byte, text) in frame.iter_mut().zip(address.split(':')) {
+            *byte = u8::from_str_radix(text, 16)?;
+        }
+        let (before, answered) = (dropped()?, sent(&limiter, "truncate")?);
+        sender.send_frames(&[frame])?;
+        wait(|| Ok(dropped()? > before))?;
+        Ok(sent(&limiter, "truncate")? - answered)
+    };
+    assert_eq!(answers_to("02:00:00:00:00:02")?, 1);
+    assert_eq!(answers_to(OTHER)?, 0);
+    // A device above it has an address of its own.
+    pair.server.ip_batch(&format!(
+        "link add link {SERVER_INTERFACE} name upper0 address {UPPER} type macvlan mode bridge\n\
+         link set upper0 up\n"
+    ))?;
+    wait(|| Ok(answers_to(UPPER)? == 1))?;
+    assert_eq!(answers_to(OTHER)?, 0);
+    // Its address may change.
+    set(&format!("address {OTHER}"))?;
+    wait(|| Ok(answers_to(OTHER)? == 1))?;
+    assert_eq!(answers_to("02:00:00:00:00:02")?, 0);
+    ensure!(limiter.stop()?.success());
     Ok(())
 }

@@ -22,13 +22,16 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use socket2::{Domain, Socket, Type};
 use testbed::{
-    CLIENT_INTERFACE, Frame, Limiter, Load, Namespace, Pair, Progress, RawSender, SERVER_INTERFACE,
-    Sent,
+    CLIENT_INTERFACE, Frame, Limiter, Listener, Load, Namespace, Pair, Progress, RawSender,
+    Recorder, SERVER_INTERFACE, Sent,
 };
 
-use crate::{PATIENCE, pair, server_for};
+use crate::{PATIENCE, pair, server_for, wait};
 
 const PORT: u16 = 7001;
+
+/// The flag in a TCP header.
+const ACK: u8 = 0x10;
 
 /// The SYNs that wait at the socket before it is full.
 const BACKLOG: i32 = 16;
@@ -520,6 +523,86 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
     Ok(())
 }
 
+/// A cookie can be sent again and again, and the network stack makes a connection of it each time, if the
+/// former one is closed. Options of IP hide it from the network stack's functions for programs.
+#[test]
+fn a_cookie_that_comes_again_is_charged_each_time() -> Result<()> {
+    const TIMES: u64 = 60;
+    const ALLOWED: u64 = 20;
+    const FROM: u16 = 5001;
+    for with_options in [false, true] {
+        let pair = pair()?;
+        set(&pair.server, "tcp_syncookies", "2")?;
+        pair.compute_checksums()?;
+        let listener = Listener::new(&pair.server, PORT)?;
+        let rates = format!("{{burst: {ALLOWED}, count: 1, period: 1h}}");
+        let configuration = format!(
+            "limits: {{New: {{id: ipAddress, cost: new-connections, match: {{destination-port: {PORT}}}, \
+             burst: 5, count: 1, period: 1h, deny: syn-cookie}}}}\n\
+             answers: {{per-prefix: {rates}, total: {rates}}}"
+        );
+        let limiter = Limiter::start(
+            Path::new(env!("CARGO_BIN_EXE_limiter")),
+            &pair.server,
+            &configuration,
+            &["-i", SERVER_INTERFACE, "--mode", "generic"],
+        )?;
+        // The cookie is the network stack's own.
+        let recorder = Recorder::new(&pair.client, CLIENT_INTERFACE)?;
+        let [from, to]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
+        pair.client.enter(|| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            socket.bind(&SocketAddr::new(from, FROM).into())?;
+            Ok(socket.connect(&SocketAddr::new(to, PORT).into())?)
+        })?;
+        let ack = recorder.finish()?.into_iter().find(|packet| {
+            // Ethernet and IPv4, then the client's port, and the flags.
+            let data = &packet.data;
+            data.get(34..36) == Some(&FROM.to_be_bytes()) && data.get(47) == Some(&ACK)
+        });
+        let mut ack = ack.context("no ACK was recorded")?.data;
+        if with_options {
+            add_ip_options(&mut ack);
+        }
+        let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
+        let connections = || listener.so_far().packets();
+        wait(|| Ok(connections() == 1))?;
+        let stray = || -> Result<u64> {
+            Ok(limiter.status()?["reasons"]["over_limit"]
+                .as_u64()
+                .unwrap_or(0))
+        };
+        for _ in 0..TIMES {
+            let before = (connections(), stray()?);
+            sender.send_frames(std::slice::from_ref(&ack))?;
+            // Each makes a connection, or is dropped.
+            wait(|| Ok((connections(), stray()?) != before))?;
+        }
+        let more = connections() - 1;
+        // The client's own ACK brought it first.
+        assert_eq!(more, ALLOWED - 1, "with options: {with_options}");
+        assert!(limiter.stop()?.success());
+    }
+    Ok(())
+}
+
+/// Adds an option to the IPv4 header of a frame that does nothing, and corrects the header.
+fn add_ip_options(frame: &mut Vec<u8>) {
+    const NO_OPERATION: [u8; 4] = [1; 4];
+    frame.splice(34..34, NO_OPERATION);
+    frame[14] += 1;
+    let length = u16::from_be_bytes([frame[16], frame[17]]) + 4;
+    frame[16..18].copy_from_slice(&length.to_be_bytes());
+    frame[24..26].fill(0);
+    let words = frame[14..38].chunks_exact(2);
+    let sum: u32 = words
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !u16::try_from(folded).expect("a few words carry once");
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+}
+
 /// While there is no flood, connections keep every option.
 #[test]
 fn calm_connections_keep_their_options() -> Result<()> {
@@ -554,11 +637,13 @@ fn calm_connections_keep_their_options() -> Result<()> {
 /// socket has room.
 #[test]
 fn the_limits_of_answers_hold_for_connections() -> Result<()> {
-    for syn_cookies in ["1", "2"] {
+    // Where all connections come by cookies, so does that of the limit's own token.
+    for (syn_cookies, answers) in [("1", 3), ("2", 4)] {
         let pair = pair()?;
         set(&pair.server, "tcp_syncookies", syn_cookies)?;
-        let limiter = start(&pair, "{burst: 3, count: 1, period: 1h}")?;
-        serve(&pair.server, Asked::default())?;
+        let rate = format!("{{burst: {answers}, count: 1, period: 1h}}");
+        let limiter = start(&pair, &rate)?;
+        let came = serve(&pair.server, Asked::default())?;
         let [client, _] = clients()?;
         for _ in 0..4 {
             visit(&pair, client, SMALL)?;
@@ -567,9 +652,14 @@ fn the_limits_of_answers_hold_for_connections() -> Result<()> {
         let fifth = pair
             .client
             .enter(|| Ok(TcpStream::connect_timeout(&server, AT_ONCE)))?;
-        assert!(fifth.is_err(), "{fifth:?}");
         let (cookies, to_socket) = counted(&limiter)?;
-        assert_eq!(cookies + to_socket, 3);
+        assert_eq!(cookies + to_socket, answers);
+        // It is refused at its SYN, or has a cookie whose connection is one too many.
+        assert_eq!(fifth.is_ok(), syn_cookies == "2", "{fifth:?}");
+        if fifth.is_ok() {
+            wait(|| Ok(limiter.status()?["reasons"]["over_limit"].as_u64() > Some(answers)))?;
+        }
+        assert_eq!(came.load(Ordering::Relaxed), 4);
         assert!(limiter.stop()?.success());
     }
     Ok(())

@@ -276,7 +276,7 @@ impl MatchInput {
                 Fragments::Count
             },
             server_names: Vec::new(),
-            tcp_states: TcpState::ALL
+            tcp_states: TcpState::NAMED
                 .into_iter()
                 .filter(|one| self.tcp_states >> *one as u32 & 1 == 1)
                 .collect(),

@@ -10,6 +10,7 @@ use crate::kernel::{
     pins::NetworkNamespace,
     pod::InMap,
     program::Program,
+    route_fields,
     shared::{SharedDirectory, share},
     tables,
 };
@@ -51,10 +52,12 @@ pub(in crate::kernel) fn prepare(
     cookie: u64,
 ) -> Result<Ebpf, DatapathError> {
     let shape = InMap(settings.shape_of_handshakes(&policy.shape));
+    let route_fields = InMap(route_fields::of_this_kernel());
     let directory = SharedDirectory::new()?;
     let mut loader = EbpfLoader::new();
     loader
         .override_global("SHAPE", &shape, true)
+        .override_global("ROUTE_FIELDS", &route_fields, true)
         .override_global("NETWORK_NAMESPACE", &cookie, true);
     // Handshakes have no names.
     tables::size(&mut loader, policy, &[]);

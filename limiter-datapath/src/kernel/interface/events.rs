@@ -121,7 +121,11 @@ struct KnownInterfaces(BTreeMap<u32, Interface>);
 
 impl FromIterator<Interface> for KnownInterfaces {
     fn from_iter<I: IntoIterator<Item = Interface>>(interfaces: I) -> Self {
-        let by_index = interfaces.into_iter().map(|found| (found.index, found));
+        let by_index = interfaces.into_iter().map(|mut found| {
+            // Messages tell its own address alone.
+            found.answered.truncate(1);
+            (found.index, found)
+        });
         Self(by_index.collect())
     }
 }

@@ -3,7 +3,7 @@
 mod events;
 mod sent_back;
 
-use std::{io, iter};
+use std::{collections::HashMap, io, iter};
 
 use aya::programs::{ProgramInfo, loaded_programs};
 use futures_util::TryStreamExt as _;
@@ -39,6 +39,8 @@ pub struct Interface {
     pub controller: Option<u32>,
     /// The index of the device whose frames it takes, if that is in this network namespace.
     pub lower: Option<u32>,
+    /// The Ethernet addresses whose frames it answers: its own, then those of devices above it.
+    pub answered: Vec<[u8; 6]>,
     /// The id of its XDP program, and the program's hook as ip(8) names it.
     pub xdp_program: Option<(u32, &'static str)>,
 }
@@ -123,7 +125,33 @@ pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
         .try_collect()
         .await
         .map_err(InterfaceError::Links)?;
-    Ok(links.iter().filter_map(Interface::described_by).collect())
+    let mut links: Vec<_> = links.iter().filter_map(Interface::described_by).collect();
+    answer_for_uppers(&mut links);
+    Ok(links)
+}
+
+/// Adds to what each interface answers the addresses of the devices right above it: of a bridge or bond, and
+/// of VLANs and macvlans on either.
+fn answer_for_uppers(links: &mut [Interface]) {
+    let own = |link: &Interface| Some((link.index, *link.answered.first()?));
+    let addresses: HashMap<_, _> = links.iter().filter_map(own).collect();
+    let mut parts: HashMap<u32, Vec<[u8; 6]>> = HashMap::new();
+    for part in links.iter() {
+        if let (Some(lower), Some((_, address))) = (part.lower, own(part)) {
+            parts.entry(lower).or_default().push(address);
+        }
+    }
+    for link in links {
+        let controller = link.controller;
+        let of_controller = controller.and_then(|index| addresses.get(&index));
+        let on_either = [Some(link.index), controller].into_iter().flatten();
+        let of_parts = on_either.filter_map(|index| parts.get(&index)).flatten();
+        for address in of_controller.into_iter().chain(of_parts) {
+            if !link.answered.contains(address) {
+                link.answered.push(*address);
+            }
+        }
+    }
 }
 
 /// Lists the interfaces for callers that are not asynchronous.
@@ -294,6 +322,7 @@ impl Interface {
             _ => Kind::Other,
         };
         let mut peer: &[u8] = &[];
+        let mut answered = Vec::new();
         let mut controller = None;
         let mut lower = None;
         let mut is_lower_elsewhere = false;
@@ -305,6 +334,7 @@ impl Interface {
                     other_names.extend(properties.iter().filter_map(other_name));
                 }
                 LinkAttribute::Mtu(told) => mtu = Some(*told),
+                LinkAttribute::Address(address) => answered.extend(address.as_array()),
                 // Of a tunnel.
                 LinkAttribute::Broadcast(address) => peer = address,
                 LinkAttribute::Controller(index) => controller = Some(*index),
@@ -327,6 +357,7 @@ impl Interface {
             link: link_of(message.header.link_layer_type, peer),
             kind,
             controller,
+            answered,
             // A veth has its other end there, and tunnels a device that carries them.
             lower: lower.filter(|_| kind == Kind::Part && !is_lower_elsewhere),
             xdp_program,

@@ -320,7 +320,10 @@ fn matching() -> impl Strategy<Value = Match> {
         rarely(vec(prefix(), 1..4)),
         fragments,
         option::weighted(0.1, prop::sample::subsequence(Standing::ALL.to_vec(), 1..4)),
-        option::weighted(0.1, prop::sample::subsequence(TcpState::ALL.to_vec(), 1..3)),
+        option::weighted(
+            0.1,
+            prop::sample::subsequence(TcpState::NAMED.to_vec(), 1..3),
+        ),
         prop::bool::weighted(0.05),
         option::weighted(0.15, question::matching()),
         option::weighted(0.15, server_name::patterns()),

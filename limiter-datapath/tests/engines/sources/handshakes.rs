@@ -3,13 +3,13 @@
 use std::{
     fs,
     io::ErrorKind,
-    net::{IpAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     time::Duration,
 };
 
 use anyhow::Result;
 use limiter_common::standing::{Kind, Standing};
-use testbed::{CLIENT_INTERFACE, Frame, Listener, Load, Namespace, RawSender};
+use testbed::{CLIENT_INTERFACE, Connector, Frame, Listener, Load, Namespace, RawSender};
 
 use super::{
     peers::{PORT, connect, pair, wait, wait_for},
@@ -81,6 +81,43 @@ fn the_host_itself_and_other_namespaces_prove_nobody() -> Result<()> {
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(wait(&of_server)?, ["10.0.0.1"]);
     assert_eq!(of_neither.everybody()?, [""; 0]);
+    Ok(())
+}
+
+/// A user of the host connects from one of its addresses to another. Some are its own by a route alone.
+#[test]
+fn the_host_proves_none_of_its_addresses() -> Result<()> {
+    let pair = pair()?;
+    let _listener = Listener::new(&pair.server, PORT)?;
+    pair.server.ip_batch(
+        "link set lo up\n\
+         addr add 10.0.0.9/32 dev lo\n\
+         addr add 2001:db8:9::9/128 dev lo\n\
+         route add local 10.9.0.0/16 dev lo\n\
+         route add local 2001:db8:a::/48 dev lo\n",
+    )?;
+    let scene = Scene::new(&pair.server, "")?;
+    for (source, destination) in [
+        ("10.0.0.9", "10.0.0.2"),
+        ("10.0.0.2", "10.0.0.9"),
+        ("10.9.1.1", "10.0.0.2"),
+        ("10.0.0.2", "10.9.1.2"),
+        ("10.9.1.3", "10.9.1.4"),
+        ("2001:db8:9::9", "2001:db8:2::2"),
+        ("2001:db8:2::2", "2001:db8:a:1::2"),
+    ] {
+        let destination = SocketAddr::new(destination.parse()?, PORT);
+        let connector = Connector::new(&pair.server, source.parse()?, destination);
+        let one = Load::saturating(Duration::from_secs(10)).at_most(1);
+        assert_eq!(
+            connector.connect(one)?.established,
+            1,
+            "{source} {destination}"
+        );
+    }
+    // The last one is noted when those before it would be.
+    connect(&pair.client, "10.0.0.2")?;
+    assert_eq!(wait(&scene)?, ["10.0.0.1"]);
     Ok(())
 }
 

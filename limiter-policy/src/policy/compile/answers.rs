@@ -1,12 +1,16 @@
-//! The limits of answers, which follow the policy's own: the datapath charges answers to them, and
-//! no packet.
+//! The limits of answers, which follow the policy's own: the datapath charges answers to them, and no packet.
+//!
+//! Behind them are the limits of connections by SYN cookies, at the same rates. A client can send one cookie
+//! again and again, and the network stack makes a connection each time: so they count each segment that
+//! brings one. They have buckets of their own, which nobody without a cookie spends from.
 
 use limiter_common::{
     address::Family,
-    limit::{ANSWER_LIMITS, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat},
+    limit::{ANSWER_LIMITS, COOKIE_LIMITS, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat, LimitId},
+    packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, TcpState},
     policy::LimitEntry,
     standing::Standing,
-    strategy::Parameters,
+    strategy::{Parameters, Strategy},
 };
 
 use super::{
@@ -15,17 +19,19 @@ use super::{
     number::index,
     rates::Rates,
 };
-use crate::policy::{Limit, Policy};
+use crate::policy::{Limit, Match, Mode, Policy, TcpFlags};
 
-/// The limits of answers.
+/// The limits of answers and of connections by SYN cookies.
 #[derive(Default)]
 pub(super) struct AnswerLimits {
-    /// Their entries, in the order of [`ANSWER_LIMITS`]; none if nothing is answered.
+    /// Their entries, in the order of their ids; none if nothing is answered.
     pub(super) entries: Vec<LimitEntry>,
     /// Their parameters.
     pub(super) parameters: Vec<Parameters>,
     /// Those of answers to each family.
     pub(super) of_families: [u64; 2],
+    /// Those of connections by SYN cookies, from each family.
+    pub(super) of_cookies: [u64; 2],
 }
 
 impl AnswerLimits {
@@ -33,31 +39,118 @@ impl AnswerLimits {
         let Some(answers) = policy.answers_in_use() else {
             return Ok(Self::default());
         };
-        let owners = [
-            IdFormat::Ipv4RangeCidr {
-                prefix_length: IPV4_RANGE,
-            },
-            IdFormat::Ipv6RangeCidr {
-                prefix_length: IPV6_RANGE,
-            },
-            IdFormat::Total,
-        ];
-        let entries = ANSWER_LIMITS.into_iter().zip(owners);
-        let entries = entries.map(|(id, owner)| LimitEntry::new(id, owner, Cost::Packets));
+        let ids = ids(policy);
+        let owners = owners().into_iter().cycle();
+        let entries = ids.iter().zip(owners.clone());
+        let entries = entries.map(|(id, owner)| LimitEntry::new(*id, owner, Cost::Packets));
         let per_prefix = rates.of_answers(answers.per_prefix)?;
         let total = rates.of_answers(answers.total)?;
+        let parameters = [per_prefix, per_prefix, total].into_iter().cycle();
         let first = index(policy.limits.len());
-        let numbered = (first..).zip(owners);
-        let of_family = |family| {
-            let of_family = numbered.clone().filter(|(_, owner)| owner.is_for(family));
-            of_family.fold(0, |set, (limit_index, _)| set | bit(limit_index))
+        let numbered = (first..).zip(ids.iter().zip(owners));
+        let sets = |of: [LimitId; 3]| {
+            let numbered = numbered.clone().filter(move |(_, (id, _))| of.contains(id));
+            [Family::V4, Family::V6].map(|family| {
+                let of_family = numbered
+                    .clone()
+                    .filter(|(_, (_, owner))| owner.is_for(family));
+                of_family.fold(0, |set, (limit_index, _)| set | bit(limit_index))
+            })
         };
         Ok(Self {
             entries: entries.collect(),
-            parameters: vec![per_prefix, per_prefix, total],
-            of_families: [Family::V4, Family::V6].map(of_family),
+            parameters: parameters.take(ids.len()).collect(),
+            of_families: sets(ANSWER_LIMITS),
+            of_cookies: sets(COOKIE_LIMITS),
         })
     }
+}
+
+/// Returns the interned ids of the limits of answers, and of connections by SYN cookies, that a policy uses.
+pub(super) fn ids(policy: &Policy) -> Vec<LimitId> {
+    let mut ids = Vec::new();
+    if policy.answers_in_use().is_some() {
+        ids.extend(ANSWER_LIMITS);
+    }
+    if policy.makes_syn_cookies() {
+        ids.extend(COOKIE_LIMITS);
+    }
+    ids
+}
+
+/// Returns the policy's limits, and behind them those of answers as limits of packets: those of connections by
+/// SYN cookies count some, the others none.
+pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
+    let mut limits = policy.limits.clone();
+    let Some(answers) = policy.answers_in_use() else {
+        return limits;
+    };
+    let makers = policy
+        .limits
+        .iter()
+        .filter(|limit| limit.makes_syn_cookies());
+    let ports = makers.map(|limit| &limit.matching.destination_ports);
+    // Without ports one of them counts segments to all.
+    let destination_ports = if ports.clone().any(Vec::is_empty) {
+        Vec::new()
+    } else {
+        ports.flatten().cloned().collect()
+    };
+    let matching = Match {
+        protocols: vec![PROTOCOL_TCP],
+        destination_ports,
+        // As the network stack looks at a segment's cookie (linux: `cookie_v4_check`).
+        tcp_flags: Some(TcpFlags {
+            set: FLAG_ACK,
+            clear: FLAG_SYN | FLAG_RST,
+        }),
+        tcp_states: vec![TcpState::Cookie],
+        ..Match::default()
+    };
+    let rates = [answers.per_prefix, answers.per_prefix, answers.total];
+    let whose = owners().into_iter().zip(rates).cycle();
+    let of_answers = ids(policy).into_iter().zip(whose);
+    limits.extend(of_answers.map(|(id, (id_format, rate))| Limit {
+        name: "answers".to_owned(),
+        id,
+        id_format,
+        per_name: None,
+        cost: Cost::Packets,
+        strategy: Strategy::Gcra,
+        matching: matching.clone(),
+        mode: if COOKIE_LIMITS.contains(&id) {
+            Mode::Enforce
+        } else {
+            Mode::Off
+        },
+        reserve: None,
+        deny: None,
+        ban: None,
+        queue: None,
+        group: None,
+        default: Some(rate),
+        ceiling: None,
+        fleet_nodes: None,
+        overrides: Vec::new(),
+        exclude: Vec::new(),
+        block: Vec::new(),
+        ip_rep: None,
+        metrics: None,
+    }));
+    limits
+}
+
+/// Returns whose buckets they have, in the order of [`ANSWER_LIMITS`].
+const fn owners() -> [IdFormat; ANSWER_LIMITS.len()] {
+    [
+        IdFormat::Ipv4RangeCidr {
+            prefix_length: IPV4_RANGE,
+        },
+        IdFormat::Ipv6RangeCidr {
+            prefix_length: IPV6_RANGE,
+        },
+        IdFormat::Total,
+    ]
 }
 
 /// Returns the entry of a limit with its answers.

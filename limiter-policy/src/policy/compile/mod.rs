@@ -29,7 +29,7 @@ use std::{
 };
 
 use self::{
-    answers::AnswerLimits,
+    answers::{AnswerLimits, with_limits_of_answers},
     classes::Classes,
     error::{MOST_NAMES, MOST_RANGES},
     index::Indexed,
@@ -45,9 +45,9 @@ pub use self::{
     owner_shares::{MOST_OWNERS, OwnerShares},
     server_names::{ServerNames, server_names_by_number},
 };
-use super::{DnsName, Policy, Units};
+use super::{DnsName, Limit, Policy, Units};
 use limiter_common::{
-    limit::{ANSWER_LIMITS, LimitId, MAX_LIMITS},
+    limit::{LimitId, MAX_LIMITS},
     name_hash::NameKeys,
     owner::BucketKey,
     policy::NameSlot,
@@ -120,16 +120,16 @@ impl CompiledPolicy {
 
     /// Compiles a policy that continues with other policies' buckets, which use the `known` units.
     pub fn with_units(policy: &Policy, known: &Units, cpus: u32) -> Result<Self, CompileError> {
-        let of_answers = policy.answers_in_use().map_or(0, |_| ANSWER_LIMITS.len());
-        let limit_count = policy.limits.len() + of_answers;
+        let counting = with_limits_of_answers(policy);
+        let limit_count = counting.len();
         if limit_count > MAX_LIMITS as usize {
             return Err(CompileError::TooManyLimits(limit_count));
         }
-        let limit_sets = LimitSets::new(&policy.limits);
+        let limit_sets = LimitSets::new(&counting);
         let mut rates = Rates::default();
         let answers = AnswerLimits::new(policy, &mut rates)?;
         let (limits, defaults) = entries_and_defaults(policy, &answers, &mut rates)?;
-        let mut classes = Classes::new(limit_sets, Sets::new(&policy.limits), defaults);
+        let mut classes = Classes::new(limit_sets, Sets::new(&counting), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
         let mut indexed = Indexed::default();
         let overridden = Overridden::new(policy, &mut rates)?;
@@ -142,7 +142,7 @@ impl CompiledPolicy {
         let parameters = of_limits.into_iter().map(|(_, parameters)| parameters);
         let mut parameters: Vec<Parameters> = parameters.collect();
         let mut starts = [Child::UNUSED; Dimension::COUNT];
-        for (dimension, of_dimension) in ranges_of(policy, [sources_v4, sources_v6], &mut sets) {
+        for (dimension, of_dimension) in ranges_of(&counting, [sources_v4, sources_v6], &mut sets) {
             ranges += of_dimension.len();
             if ranges > MOST_RANGES {
                 return Err(CompileError::TooManyRanges(ranges));
@@ -170,9 +170,9 @@ impl CompiledPolicy {
             shape: Shape {
                 limit_count: index(limit_count),
                 malformed_pass: u32::from(policy.malformed == Action::Pass),
-                matches_protocols: u32::from(masks::matches_protocols(&policy.limits)),
-                matches_tcp_flags: u32::from(masks::matches_tcp_flags(&policy.limits)),
-                matches_icmp_types: masks::matches_icmp_types(&policy.limits).into(),
+                matches_protocols: u32::from(masks::matches_protocols(&counting)),
+                matches_tcp_flags: u32::from(masks::matches_tcp_flags(&counting)),
+                matches_icmp_types: masks::matches_icmp_types(&counting).into(),
                 odd_units: u32::from(units.have_odd_units()),
                 windows: u32::from(has_windows(policy)),
                 sieve_uses: index(sieve_uses.len()),
@@ -192,8 +192,9 @@ impl CompiledPolicy {
                 otherwise: otherwise::kinds(&policy.limits),
                 own_connections: policy.exempts_own_connections().into(),
                 of_answers: answers.of_families,
-                of_standing: standing::of_each(&policy.limits),
-                of_tcp_state: tcp_states::of_each(&policy.limits),
+                of_cookies: answers.of_cookies,
+                of_standing: standing::of_each(&counting),
+                of_tcp_state: tcp_states::of_each(&counting),
                 standing: policy
                     .standing_in_use()
                     .map_or(Settings::NONE, |settings| settings.compiled()),
@@ -281,7 +282,7 @@ fn entries_and_defaults(
 
 /// Returns the ranges of each dimension; `sources` are those of each family.
 fn ranges_of(
-    policy: &Policy,
+    limits: &[Limit],
     [sources_v4, sources_v6]: [Vec<index::Range>; 2],
     sets: &mut Sets,
 ) -> [(Dimension, Vec<index::Range>); Dimension::COUNT] {
@@ -290,24 +291,18 @@ fn ranges_of(
         (Dimension::SourceV6, sources_v6),
         (
             Dimension::DestinationV4,
-            coverage::destinations_v4(&policy.limits, sets),
+            coverage::destinations_v4(limits, sets),
         ),
         (
             Dimension::DestinationV6,
-            coverage::destinations_v6(&policy.limits, sets),
+            coverage::destinations_v6(limits, sets),
         ),
-        (
-            Dimension::SourcePort,
-            coverage::source_ports(&policy.limits, sets),
-        ),
+        (Dimension::SourcePort, coverage::source_ports(limits, sets)),
         (
             Dimension::DestinationPort,
-            coverage::destination_ports(&policy.limits, sets),
+            coverage::destination_ports(limits, sets),
         ),
-        (
-            Dimension::DnsType,
-            coverage::dns_types(&policy.limits, sets),
-        ),
+        (Dimension::DnsType, coverage::dns_types(limits, sets)),
     ]
 }
 

@@ -10,7 +10,7 @@ pub(super) fn of_each(limits: &[Limit]) -> [u64; TcpState::COUNT] {
     TcpState::ALL.map(|state| {
         let others = |limit: &Limit| {
             let counted = limit.tcp_states();
-            !counted.is_empty() && !counted.contains(&state)
+            !counted.is_empty() && !counted.iter().any(|one| state.is_counted_by(*one))
         };
         !set_of(limits, others)
     })

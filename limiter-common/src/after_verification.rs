@@ -1,0 +1,35 @@
+//! What differs between interfaces and is no constant to the verifier, because it may change.
+
+use crate::packet::superframe::SuperframeFields;
+
+/// What a program gets to know after it was verified, at its attachment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct AfterVerification {
+    /// Always 0.
+    pub zero: u64,
+    /// How superframes are counted.
+    pub superframes: SuperframeFields,
+    /// The Ethernet addresses whose frames are answered, each as the lower 48 bits of a number; 0: none.
+    pub answered: [u64; MOST_ANSWERED],
+}
+
+/// The most Ethernet addresses whose frames are answered: that of the interface, and of devices above it.
+pub const MOST_ANSWERED: usize = 4;
+
+/// Returns an Ethernet address as a number.
+#[must_use]
+#[inline(always)]
+pub const fn ethernet_number(address: [u8; 6]) -> u64 {
+    let [first, second, third, fourth, fifth, sixth] = address;
+    u64::from_be_bytes([0, 0, first, second, third, fourth, fifth, sixth])
+}
+
+impl AfterVerification {
+    /// That of a program that is not attached.
+    pub const NONE: Self = Self {
+        zero: 0,
+        superframes: SuperframeFields::NONE,
+        answered: [0; MOST_ANSWERED],
+    };
+}
