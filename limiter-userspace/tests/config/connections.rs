@@ -112,8 +112,8 @@ fn who_is_turned_away_and_whom_places_are_for() {
 #[test]
 fn queues() {
     for (written, expected) in [
-        ("{}", Some((1000, 0))),
-        ("{size: 256}", Some((256, 0))),
+        ("{}", Some((1000, 70_000_000_000))),
+        ("{size: 256, max-age: 0}", Some((256, 0))),
         ("{size: 1k, max-age: 30s}", Some((1000, 30_000_000_000))),
         ("{size: 5, max_age: 30}", Some((5, 30_000_000_000))),
         ("{size: 0}", None),
