@@ -40,6 +40,12 @@ pub enum PreflightError {
         /// The running release.
         running: String,
     },
+    /// This process's clocks are not those that programs read.
+    #[error(
+        "the clocks of this time namespace differ from the kernel's, by which limits and bans count: \
+         start limiter outside of it (nsenter --target 1 --time limiter …)"
+    )]
+    TimeNamespace,
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
@@ -135,6 +141,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 /// Checks everything.
 pub fn check() -> Result<(), PreflightError> {
     check_capabilities(&read("/proc/self/status")?)?;
+    check_clocks()?;
     let Kernel { release, version } = Kernel::running();
     check_release(&release)?;
     // If the file is missing or unreadable, it says nothing.
@@ -145,6 +152,27 @@ pub fn check() -> Result<(), PreflightError> {
     } else {
         Err(PreflightError::NoBtf)
     }
+}
+
+/// Checks that this process and the kernel's programs read the same clocks.
+pub fn check_clocks() -> Result<(), PreflightError> {
+    const OFFSETS: &str = "/proc/self/timens_offsets";
+    match fs::read_to_string(OFFSETS) {
+        Ok(offsets) if are_zero(&offsets) => Ok(()),
+        Ok(_) => Err(PreflightError::TimeNamespace),
+        // A kernel without time namespaces.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(PreflightError::Read {
+            path: OFFSETS,
+            source,
+        }),
+    }
+}
+
+/// Returns whether all offsets are 0: a line for each clock, with its name, seconds and nanoseconds.
+fn are_zero(offsets: &str) -> bool {
+    let mut clocks = offsets.lines().map(|line| line.split_whitespace().skip(1));
+    clocks.all(|mut offset| offset.all(|number| number == "0"))
 }
 
 fn read(path: &'static str) -> Result<String, PreflightError> {
@@ -277,6 +305,31 @@ mod tests {
                 assert!(line.contains(release) && !line.contains('\n'), "{line}");
                 assert!(line.contains("use a kernel without PREEMPT_RT"), "{line}");
             }
+        }
+    }
+
+    #[test]
+    fn clocks_with_offsets_are_told_from_those_without() {
+        for (offsets, is_refused) in [
+            (
+                "monotonic           0         0\nboottime            0         0\n",
+                false,
+            ),
+            (
+                "monotonic        -100         0\nboottime            0         0\n",
+                true,
+            ),
+            (
+                "monotonic           0         1\nboottime            0         0\n",
+                true,
+            ),
+            (
+                "monotonic           0         0\nboottime        86400         0\n",
+                true,
+            ),
+            ("", false),
+        ] {
+            assert_eq!(!are_zero(offsets), is_refused, "{offsets}");
         }
     }
 

@@ -149,9 +149,14 @@ impl SavedBan {
 
     /// Converts to a ban of the kernel's table, at this moment; it is at the front of its prefix,
     /// which other origins' bans may claim, too. A ban that ended before the
-    /// kernel's clock started ends at that start, after the same duration.
+    /// kernel's clock started ends at that start, after the same duration. One that begins later than
+    /// now, because the wall clock was set back, begins now, and lasts as long.
     #[must_use]
     pub fn restore(&self, now: Moment) -> (BanKey, Ban) {
+        let now = Moment {
+            wall_ns: now.wall_ns.max(self.since_ns),
+            ..now
+        };
         let monotonic = |wall_ns: u64| {
             wall_ns.checked_sub(now.wall_ns).map_or_else(
                 || now.monotonic_ns.saturating_sub(now.wall_ns - wall_ns),
@@ -225,6 +230,9 @@ mod tests {
             // The same boot.
             ((4_990, Some(5_080)), (5_010, 1_000_010), Some((5_080, 90))),
             ((1_400, None), (40, 1_000_100), None),
+            // The wall clock was set back, by less than the age and by more.
+            ((1_400, Some(8_600)), (40, 997_000), Some((6_640, 7_200))),
+            ((1_400, Some(8_600)), (40, 900_000), Some((7_240, 7_200))),
         ];
         for ((since, until), (monotonic, wall), expected) in rows {
             let made = ban(since, until);

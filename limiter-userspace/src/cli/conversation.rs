@@ -1,7 +1,7 @@
 //! Asks the daemon or, if none runs, reads what is pinned.
 
 use anyhow::bail;
-use limiter_datapath::kernel::{Adopted, Datapath, interface, pins::Pins};
+use limiter_datapath::kernel::{Adopted, Datapath, interface, pins::Pins, preflight};
 
 use super::args::ReadArgs;
 use crate::{
@@ -55,6 +55,7 @@ impl Conversation<'_> {
 
 /// Opens the pins, if no daemon runs.
 pub(super) fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
+    preflight::check_clocks()?;
     match Datapath::adopt(pins)? {
         Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
         Adopted::Links(pins, _) => bail!(

@@ -6,7 +6,7 @@ use anyhow::Result;
 use nix::sys::personality::{self, Persona};
 use testbed::SERVER_INTERFACE;
 
-use crate::{BINARY, Scene, assert_fails, assert_nothing_left, pair};
+use crate::{BINARY, GOOD, Scene, assert_fails, assert_nothing_left, pair, pinned::Pinned};
 
 /// Makes the process see a kernel release of 2.6.
 fn pretend_to_be_old(command: &mut Command) -> &mut Command {
@@ -56,6 +56,37 @@ fn on_an_old_kernel() -> Result<()> {
         ],
     )?;
     assert_nothing_left(&pair, &scene.socket())
+}
+
+/// In such a namespace a debt or a ban of a state file would be one of another time.
+#[test]
+fn where_clocks_are_others() -> Result<()> {
+    const REFUSAL: &str = "the clocks of this time namespace differ from the kernel's, by which limits \
+                           and bans count: start limiter outside of it (nsenter --target 1 --time \
+                           limiter …)";
+    let (scene, pair) = (Scene::new()?, pair()?);
+    for offset in ["--monotonic=1000000", "--boottime=1"] {
+        let mut command = pair.server.command("unshare");
+        command
+            .args(["--time", offset, "--fork", "--kill-child", BINARY])
+            .args(["run", "--log-format", "human", "-i", SERVER_INTERFACE, "-c"])
+            .arg(scene.path("limiter.yaml"))
+            .arg("--socket")
+            .arg(scene.socket());
+        assert_fails(&mut command, &[REFUSAL])?;
+        assert_nothing_left(&pair, &scene.socket())?;
+    }
+    // Nor does a command change bans by such a clock, where no daemon does.
+    let mut pinned = Pinned::start(GOOD)?;
+    pinned.limiter.terminate()?;
+    let mut command = pinned.pair.server.command("unshare");
+    command
+        .args(["--time", "--monotonic=1000000", "--fork", BINARY])
+        .args(["ban", "192.0.2.1", "--for", "1h", "--socket"])
+        .arg(scene.socket())
+        .arg("--pin")
+        .arg(pinned.pins.path());
+    assert_fails(&mut command, &[REFUSAL])
 }
 
 #[test]
