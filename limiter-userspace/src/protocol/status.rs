@@ -227,6 +227,14 @@ pub struct BansStatus {
     pub ipv6: u32,
 }
 
+impl BansStatus {
+    /// Returns whether no other address or range can be banned unless a ban gives way.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.ipv4.saturating_add(self.ipv6) >= self.settings.capacity
+    }
+}
+
 /// The state file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StateStatus {

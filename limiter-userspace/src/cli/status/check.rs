@@ -99,6 +99,15 @@ mod tests {
         );
         told(
             |status| {
+                let capacity = status.bans.settings.capacity;
+                (status.bans.ipv4, status.bans.ipv6) = (capacity - 1, 1);
+            },
+            Level::Warning,
+            "there is no room for more than 524288 bans: raise `bans: {capacity: …}`, or lift some | \
+             passed=0c dropped=0c",
+        );
+        told(
+            |status| {
                 status.interfaces[0].attached = false;
                 let daemon = status.daemon.as_mut().unwrap();
                 daemon.guard.error = Some("a | b".to_owned());

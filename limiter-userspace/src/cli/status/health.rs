@@ -48,6 +48,13 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
         Some(daemon) => of_daemon(daemon, status),
         None => vec!["no daemon is running: what is pinned is still enforced".to_owned()],
     };
+    let bans = &status.bans;
+    if bans.is_full() {
+        let capacity = bans.settings.capacity;
+        warnings.push(format!(
+            "there is no room for more than {capacity} bans: raise `bans: {{capacity: …}}`, or lift some"
+        ));
+    }
     let standing = status.standing.iter();
     let handshakes = standing.filter_map(|standing| standing.handshakes_error.as_ref());
     warnings.extend(handshakes.map(|error| format!("handshakes prove nobody: {error}")));

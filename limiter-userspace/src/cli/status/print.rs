@@ -149,6 +149,12 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         count(u64::from(status.bans.ipv4) + u64::from(status.bans.ipv6)),
         count(status.bans.settings.capacity.into()),
     )?;
+    if status.bans.is_full() {
+        writeln!(
+            out,
+            "  NO ROOM for more: raise `bans: {{capacity: …}}`, or lift some"
+        )?;
+    }
     for sieve in &status.sieves {
         writeln!(out, "{}", sieve::line(sieve))?;
     }
