@@ -43,14 +43,15 @@ impl Connections {
         }
     }
 
-    /// Does the same, and allows one of them even if the process is out of descriptors.
-    pub(crate) fn with_reserve(listener: &'static str, most: usize) -> Self {
-        let mut connections = Self {
+    /// Does the same, and allows one of them even if the process is out of descriptors: in place of
+    /// the reserve, any open file. The lower its number, the lower a limit may be that somebody sets
+    /// meanwhile.
+    pub(crate) fn with_reserve(listener: &'static str, most: usize, reserve: Option<File>) -> Self {
+        Self {
             keeps_reserve: true,
+            reserve,
             ..Self::new(listener, most)
-        };
-        connections.keep_reserve();
-        connections
+        }
     }
 
     /// Accepts the next connection; waits and retries on errors. Logs a lack of resources, at most
@@ -108,9 +109,14 @@ impl Connections {
 
     fn keep_reserve(&mut self) {
         if self.keeps_reserve && self.reserve.is_none() {
-            self.reserve = File::open("/dev/null").ok();
+            self.reserve = reserve();
         }
     }
+}
+
+/// Returns a spare descriptor, with the lowest free number.
+pub(crate) fn reserve() -> Option<File> {
+    File::open("/dev/null").ok()
 }
 
 /// Returns whether the system had no resources for a connection; else it was the client that gave up.
@@ -166,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_reserve_is_for_the_one_that_comes_when_there_is_no_descriptor() {
-        let mut connections = Connections::with_reserve("a listener", 1);
+        let mut connections = Connections::with_reserve("a listener", 1, reserve());
         let mut refused = 0;
         let accepted = connections
             .accept(async || {

@@ -1,6 +1,7 @@
 //! The daemon's side of the control channel.
 
 use std::{
+    fs::File,
     io,
     os::fd::AsFd as _,
     path::{Path, PathBuf},
@@ -31,15 +32,28 @@ use crate::{
 /// How long a client may take to state its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many clients may be sending their requests at once; the slowest give way.
-const MAX_ASKING: usize = 32;
+/// How many requests root, and members of the operators' group, may have here at once.
+struct Room {
+    /// Whose clients are still sending them; the slowest give way.
+    asking: usize,
+    /// That wait for their answers or are answered; others are refused.
+    taken: usize,
+    /// That are answered.
+    answered: usize,
+}
 
-/// How many requests may be answered at once.
-const MAX_ANSWERED: usize = 16;
+const OF_ROOT: Room = Room {
+    asking: 32,
+    taken: 512,
+    answered: 16,
+};
 
-/// How many members of the operators' group may be sending their requests at once, beside root, and
-/// how many are answered at once: they cannot keep root waiting.
-const MAX_OPERATORS: [usize; 2] = [8, 2];
+/// They cannot keep root waiting.
+const OF_OPERATORS: Room = Room {
+    asking: 8,
+    taken: 32,
+    answered: 2,
+};
 
 /// How long to wait for a daemon that is about to end or to answer.
 const TURN: Duration = Duration::from_secs(2);
@@ -165,20 +179,20 @@ impl ReservedSocket {
 
 impl Server {
     /// Answers requests, one per connection, until it is dropped. A client that is silent or does
-    /// not read its answer does not delay others. Calls `detach` after it has answered that it
-    /// will.
+    /// not read its answer does not delay others, and the `reserve` is closed for one if the process
+    /// is out of descriptors. Calls `detach` after it has answered that it will.
     pub async fn serve<A>(
         &self,
+        reserve: Option<File>,
         answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
         detach: impl Fn() + Clone + Send + Sync + 'static,
     ) where
         A: Future<Output = Answer> + Send + 'static,
     {
-        let [asking, answered] = MAX_OPERATORS;
-        let mut connections = Connections::with_reserve("the control socket", MAX_ASKING);
-        let mut of_operators = Connections::new("the control socket", asking);
-        let permits = Arc::new(Semaphore::new(MAX_ANSWERED));
-        let permits_of_operators = Arc::new(Semaphore::new(answered));
+        let mut connections =
+            Connections::with_reserve("the control socket", OF_ROOT.asking, reserve);
+        let mut of_operators = Connections::new("the control socket", OF_OPERATORS.asking);
+        let (line, line_of_operators) = (Line::new(&OF_ROOT), Line::new(&OF_OPERATORS));
         loop {
             let accept = async || self.listener.accept().await;
             let stream = connections.accept(accept).await;
@@ -190,14 +204,14 @@ impl Server {
                 }
             };
             let (answer, detach) = (answer.clone(), detach.clone());
-            let (connections, permits) = match asker {
-                Asker::Root => (&mut connections, &permits),
-                Asker::Operator => (&mut of_operators, &permits_of_operators),
+            let (connections, line) = match asker {
+                Asker::Root => (&mut connections, &line),
+                Asker::Operator => (&mut of_operators, &line_of_operators),
             };
-            let permits = Arc::clone(permits);
+            let line = line.clone();
             connections
                 .serve(async move {
-                    if let Err(error) = serve_one(stream, asker, permits, answer, detach).await {
+                    if let Err(error) = serve_one(stream, asker, line, answer, detach).await {
                         debug!("control connection: {error}");
                     }
                 })
@@ -229,35 +243,66 @@ impl Server {
     }
 }
 
+/// The requests that wait for their answers.
+#[derive(Clone)]
+struct Line {
+    taken: Arc<Semaphore>,
+    answered: Arc<Semaphore>,
+}
+
+impl Line {
+    fn new(room: &Room) -> Self {
+        Self {
+            taken: Arc::new(Semaphore::new(room.taken)),
+            answered: Arc::new(Semaphore::new(room.answered)),
+        }
+    }
+}
+
+/// Returns whether a request takes a turn: it reads or changes much at once. A change of the policy
+/// waits for others of its kind, which must not keep everybody else waiting; nothing keeps the last
+/// resort waiting.
+const fn takes_a_turn(request: &Request) -> bool {
+    !matches!(
+        request,
+        Request::Reload | Request::AcceptList { .. } | Request::Confirm | Request::Detach
+    )
+}
+
 async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     mut stream: UnixStream,
     asker: Asker,
-    permits: Arc<Semaphore>,
+    line: Line,
     answer: impl Fn(Request) -> A + Send + 'static,
     detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
     // Bytes, not text, so that invalid UTF-8 gets an answer too.
-    let mut line = Vec::new();
+    let mut bytes = Vec::new();
     timeout(
         PATIENCE,
-        BufReader::new((&mut stream).take(MAX_REQUEST)).read_until(b'\n', &mut line),
+        BufReader::new((&mut stream).take(MAX_REQUEST)).read_until(b'\n', &mut bytes),
     )
     .await??;
-    let Ok(permit) = permits.acquire_owned().await else {
-        return Ok(());
+    let request = match parse(&String::from_utf8_lossy(&bytes)) {
+        Ok(request) if asker == Asker::Root || request.only_looks() => request,
+        refused => {
+            let error = refused.err().unwrap_or(RequestError::OnlyRoot);
+            return tell(stream, Answer::Error(error.to_string())).await;
+        }
     };
+    let place = line.taken.try_acquire_owned().ok();
+    if place.is_none() && !matches!(request, Request::Detach) {
+        return tell(stream, Answer::Error(RequestError::Busy.to_string())).await;
+    }
     // A task of its own, which from here on does not give way to other connections.
     tokio::spawn(async move {
-        // Without a timeout: a reload may take longer than `PATIENCE`.
-        let answer = match parse(&String::from_utf8_lossy(&line)) {
-            Ok(request) if asker == Asker::Root || request.only_looks() => answer(request).await,
-            Ok(_) => Answer::Error(
-                "only root may change anything, and the group under `control` may look: run as \
-                 root (sudo limiter …)"
-                    .to_owned(),
-            ),
-            Err(error) => Answer::Error(error.to_string()),
+        let turn = if takes_a_turn(&request) {
+            line.answered.acquire_owned().await.ok()
+        } else {
+            None
         };
+        // Without a timeout: a reload may take longer than `PATIENCE`.
+        let answer = answer(request).await;
         let is_to_detach = matches!(answer, Answer::Detaching);
         if let Err(error) = tell(stream, answer).await {
             debug!("control connection: {error}");
@@ -265,7 +310,7 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
         if is_to_detach {
             detach();
         }
-        drop(permit);
+        drop((turn, place));
     });
     Ok(())
 }
@@ -281,7 +326,7 @@ async fn tell(mut stream: UnixStream, answer: Answer) -> io::Result<()> {
     timeout(PATIENCE, stream.write_all(&line)).await?
 }
 
-/// What a client has sent cannot be answered.
+/// A request is not answered.
 #[derive(Debug, Error)]
 enum RequestError {
     /// It is no request.
@@ -293,6 +338,15 @@ enum RequestError {
          the `limiter` command that the daemon was installed with"
     )]
     Version(u32),
+    /// A member of the operators' group wants to change something.
+    #[error(
+        "only root may change anything, and the group under `control` may look: run as root (sudo \
+         limiter …)"
+    )]
+    OnlyRoot,
+    /// As many wait as may.
+    #[error("the daemon has too many requests to answer: try again in a few seconds")]
+    Busy,
 }
 
 fn parse(line: &str) -> Result<Request, RequestError> {
@@ -306,22 +360,4 @@ fn parse(line: &str) -> Result<Request, RequestError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_in_another_version_are_told_so() {
-        assert!(matches!(
-            parse(r#"{"version":3,"body":"status"}"#),
-            Ok(Request::Status)
-        ));
-        assert!(matches!(
-            parse(r#"{"version":3,"body":{"explain":{"address":"::1"}}}"#),
-            Ok(Request::Explain { .. })
-        ));
-        let refused = |line: &str| parse(line).unwrap_err().to_string();
-        assert!(refused(r#"{"version":4,"command":"unheard-of"}"#).contains("version 4"));
-        assert!(refused(r#"{"version":3,"body":"unheard-of"}"#).contains("not a request"));
-        assert!(refused("GET / HTTP/1.1").contains("not a request"));
-    }
-}
+mod tests;

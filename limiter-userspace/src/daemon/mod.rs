@@ -54,7 +54,7 @@ mod troubles;
 pub mod watch;
 mod worker;
 
-use std::{path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{fs::File, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use limiter_datapath::kernel::possible_cpus;
 use tokio::{
@@ -78,7 +78,7 @@ pub use self::{
     standing::{Counted, counted, is_reserving},
     worker::Worker,
 };
-use crate::logging;
+use crate::{connections::reserve, logging};
 
 /// How many threads for blocking work exist from the start; the runtime may add more.
 const BLOCKING: usize = 4;
@@ -98,6 +98,8 @@ enum End {
 
 /// Runs the daemon on its own runtime, with this thread and others for blocking work.
 pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
+    // First, so that its number is low.
+    let reserve = reserve();
     memory::prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -113,7 +115,7 @@ pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonErr
     runtime.block_on(async {
         make_threads().await;
         // In a box, as it is too large for the stack.
-        Box::pin(run(options, exporters)).await
+        Box::pin(run(options, exporters, reserve)).await
     })
 }
 
@@ -130,7 +132,11 @@ async fn make_threads() {
 }
 
 /// Runs until told to end. Afterwards only pinned programs stay attached.
-async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
+async fn run(
+    options: Options,
+    exporters: Exporters,
+    reserve: Option<File>,
+) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
@@ -152,7 +158,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
     };
     service::ready(&daemon);
     let end = tokio::select! {
-        () = started.control.serve(answer, detach) => End::Stop,
+        () = started.control.serve(reserve, answer, detach) => End::Stop,
         () = daemon.detach.notified() => End::Detach,
         () = daemon.not_confirmed.notified() => End::NotConfirmed,
         _ = interrupt.recv() => End::Stop,

@@ -3,12 +3,18 @@
 use std::{convert::Infallible, sync::Arc};
 
 use limiter_datapath::kernel::wall_clock_now;
-use tokio::{signal::unix::Signal, sync::mpsc};
+use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
 use super::{
-    error::ReloadError, feeds::FeedKeeper, pushed, requests::PolicyRequest, reread::reread,
-    service, shared::Daemon, watch::files::FileWatch,
+    error::ReloadError,
+    feeds::FeedKeeper,
+    pushed,
+    requests::{Arriving, PolicyRequest, Requested},
+    reread::reread,
+    service,
+    shared::Daemon,
+    watch::files::FileWatch,
 };
 use crate::protocol::Reloaded;
 
@@ -16,28 +22,28 @@ use crate::protocol::Reloaded;
 /// keeps lists up to date with their feeds.
 pub(super) async fn whenever_asked(
     daemon: &Arc<Daemon>,
-    mut requests: mpsc::Receiver<PolicyRequest>,
+    mut requests: Arriving,
     mut hang_up: Signal,
     mut files: FileWatch,
     mut feeds: FeedKeeper,
 ) -> Infallible {
     loop {
-        let reply = tokio::select! {
-            Some(request) = requests.recv() => match request {
-                PolicyRequest::Reload(reply) => Some(reply),
-                PolicyRequest::Accept(accept, reply) => {
+        let replies = tokio::select! {
+            Some(request) = requests.next() => match request {
+                Requested::Reload(replies) => replies,
+                Requested::Other(PolicyRequest::Accept(accept, reply)) => {
                     // The client may have gone; the log says it too.
                     let _ = reply.send(feeds.accept(daemon, accept).await);
                     continue;
                 }
-                PolicyRequest::Push(push, reply) => {
+                Requested::Other(PolicyRequest::Push(push, reply)) => {
                     // The fleet's node may have ended; the log says it too.
                     let _ = reply.send(pushed::push(daemon, &mut files, &mut feeds, push).await);
                     continue;
                 }
             },
-            _ = hang_up.recv() => None,
-            _ = files.changed() => None,
+            _ = hang_up.recv() => Vec::new(),
+            _ = files.changed() => Vec::new(),
             () = feeds.due(daemon) => {
                 feeds.renew(daemon).await;
                 continue;
@@ -46,9 +52,10 @@ pub(super) async fn whenever_asked(
         // A later change may miss the reading below, so it must count as new.
         files.accept();
         let reloaded = reload(daemon, &mut files, &mut feeds).await;
-        if let Some(reply) = reply {
+        let reloaded = reloaded.map_err(Arc::new);
+        for reply in replies {
             // The client may have gone; the log says it too.
-            let _ = reply.send(reloaded);
+            let _ = reply.send(reloaded.clone());
         }
     }
 }

@@ -13,7 +13,6 @@ use limiter_policy::{
     lists::Feeds,
     policy::CompileError,
 };
-use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
@@ -27,7 +26,7 @@ use super::{
     fleet::{self, Fleet},
     options::Options,
     own_addresses::OwnAddressKeeper,
-    requests::{PolicyRequest, Requests},
+    requests::{Arriving, Requests},
     server_names,
     shared::{Daemon, Told},
     sieves,
@@ -47,7 +46,7 @@ pub(super) struct Started {
     _threads: Vec<Worker>,
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
-    pub(super) requests: mpsc::Receiver<PolicyRequest>,
+    pub(super) requests: Arriving,
     /// The configuration's files.
     pub(super) files: FileWatch,
     /// The files of its lists.

@@ -7,7 +7,7 @@ use limiter_policy::policy::diff::KnownFate;
 use serde::{Deserialize, Serialize};
 
 /// The result of a successful reload.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reloaded {
     /// The number of the policy.
     pub generation: u64,

@@ -28,7 +28,8 @@ fn has_test(text: &str, name: &str) -> bool {
     text.match_indices(&head).any(|(at, _)| {
         // Only its attributes are between it and the blank line above.
         let item = text[..at].rsplit("\n\n").next().unwrap_or_default();
-        item.contains("#[test]") || item.contains("proptest!")
+        let marks = ["#[test]", "#[tokio::test", "proptest!"];
+        marks.iter().any(|mark| item.contains(mark))
     })
 }
 
