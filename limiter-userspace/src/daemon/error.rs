@@ -1,11 +1,12 @@
 //! How the daemon fails.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{error, fs::File, io, net::SocketAddr, path::PathBuf, process};
 
 use limiter_datapath::kernel::{
     DatapathError, interface::InterfaceError, pins::PinsError, preflight::PreflightError,
 };
 use limiter_policy::{config::Place, fleet::SecretFileError, policy::CompileError};
+use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
 use tokio::task::JoinError;
 
@@ -196,7 +197,53 @@ pub enum ReloadError {
     /// The fleet's nodes become others at once.
     #[error(transparent)]
     Nodes(#[from] SkippedStep),
+    /// The process has no descriptor left.
+    #[error(
+        "the daemon needs to open more files than it may (RLIMIT_NOFILE is {most}): raise LimitNOFILE \
+         in its unit, or enter `prlimit --pid={pid} --nofile=16384`"
+    )]
+    Descriptors {
+        /// How many it may have open.
+        most: String,
+        /// Its number.
+        pid: u32,
+    },
     /// The task panicked or was cancelled.
     #[error("putting the policy in force failed: {0}")]
     Task(#[from] JoinError),
+}
+
+impl ReloadError {
+    /// Returns the error if there is no free descriptor: without one, not even the reason could be
+    /// found.
+    pub(super) fn for_lack_of_descriptors() -> Result<(), Self> {
+        match File::open("/dev/null") {
+            Err(error) if is_lack_of_descriptors(&error) => Err(Self::descriptors()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says plainly if it was for lack of descriptors.
+    pub(super) fn told(self) -> Self {
+        let mut cause: Option<&dyn error::Error> = Some(&self);
+        while let Some(error) = cause {
+            if error.downcast_ref().is_some_and(is_lack_of_descriptors) {
+                return Self::descriptors();
+            }
+            cause = error.source();
+        }
+        self
+    }
+
+    fn descriptors() -> Self {
+        let most = getrlimit(Resource::Nofile).current;
+        Self::Descriptors {
+            most: most.map_or_else(|| "unlimited".to_owned(), |most| most.to_string()),
+            pid: process::id(),
+        }
+    }
+}
+
+fn is_lack_of_descriptors(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMFILE)
 }

@@ -141,6 +141,8 @@ async fn run(
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
     let hang_up = signal(SignalKind::hangup()).map_err(DaemonError::Signals)?;
+    // A write beyond RLIMIT_FSIZE then fails, and no more than that.
+    let _too_large = signal(SignalKind::from_raw(libc::SIGXFSZ)).map_err(DaemonError::Signals)?;
     let quiet = options.incident_quiet;
     let started = tokio::select! {
         started = startup::start(options, exporters) => started?,

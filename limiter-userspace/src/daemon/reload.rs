@@ -67,7 +67,7 @@ async fn reload(
     feeds: &mut FeedKeeper,
 ) -> Result<Reloaded, ReloadError> {
     let _alone = daemon.changing.lock().await;
-    let reloaded = match reread(daemon, files, feeds).await {
+    let reloaded = match try_reload(daemon, files, feeds).await {
         Ok(reloaded) => {
             info!(
                 generation = reloaded.generation,
@@ -91,4 +91,14 @@ async fn reload(
     let error = reloaded.as_ref().err().map(ToString::to_string);
     daemon.changes().note(wall_clock_now(), error);
     reloaded
+}
+
+async fn try_reload(
+    daemon: &Arc<Daemon>,
+    files: &mut FileWatch,
+    feeds: &mut FeedKeeper,
+) -> Result<Reloaded, ReloadError> {
+    ReloadError::for_lack_of_descriptors()?;
+    let reloaded = reread(daemon, files, feeds).await;
+    reloaded.map_err(ReloadError::told)
 }

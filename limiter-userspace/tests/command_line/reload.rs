@@ -1,6 +1,14 @@
 //! A reload replaces the policy in one step, or changes nothing.
 
-use std::{fs, path::Path, thread, time::Duration};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    os::unix::net::UnixStream,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
@@ -264,6 +272,58 @@ fn the_answer_in_json() -> Result<()> {
         "{reloaded}"
     );
     Ok(())
+}
+
+/// Whoever asks while one runs shares the next.
+#[test]
+fn many_at_once() -> Result<()> {
+    const MANY: usize = 60;
+    let pinned = Pinned::start(GOOD)?;
+    let generation = || -> Result<u64> {
+        let generation = pinned.limiter.status()?["policy"]["generation"].as_u64();
+        generation.context("a number")
+    };
+    let before = generation()?;
+    // Until all have asked.
+    pinned.limiter.signal(Signal::SIGSTOP)?;
+    let asked: Vec<_> = (0..MANY)
+        .map(|_| {
+            let mut stream = UnixStream::connect(pinned.limiter.socket())?;
+            stream.write_all(b"{\"version\":3,\"body\":\"reload\"}\n")?;
+            Ok(stream)
+        })
+        .collect::<Result<_>>()?;
+    pinned.limiter.signal(Signal::SIGCONT)?;
+    for mut stream in asked {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        ensure!(answer.contains("\"reloaded\""), "{answer}");
+    }
+    let reloads = generation()? - before;
+    ensure!((1..10).contains(&reloads), "{reloads} reloads");
+    Ok(())
+}
+
+#[test]
+fn without_descriptors() -> Result<()> {
+    let pinned = Pinned::start(GOOD)?;
+    let limit = |most: &str| {
+        let mut command = Command::new("prlimit");
+        let process = format!("--pid={}", pinned.limiter.id());
+        succeed(command.args([&process, &format!("--nofile={most}:")])).map(drop)
+    };
+    // Those that it has open stay so.
+    limit("8")?;
+    let told = [
+        "the daemon needs to open more files than it may (RLIMIT_NOFILE is 8): raise LimitNOFILE in its \
+         unit, or enter `prlimit --pid=… --nofile=16384`",
+    ];
+    let begun = Instant::now();
+    assert_fails(&mut pinned.limiter.command(&["reload"]), &told)?;
+    let took = begun.elapsed();
+    ensure!(took < Duration::from_secs(10), "it took {took:?}");
+    limit("16384")?;
+    pinned.limiter.show(&["reload"]).map(drop)
 }
 
 #[test]

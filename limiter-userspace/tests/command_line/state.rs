@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
-use crate::{BINARY, pair, wait_for};
+use crate::{BINARY, pair, succeed, wait_for};
 
 const SOURCE: &str = "10.77.0.2";
 
@@ -269,6 +269,20 @@ fn a_place_where_nothing_can_be_saved() -> Result<()> {
     ensure!(limiter.stop()?.success());
     assert_eq!(scene.files()?, ["state"]);
     ensure!(place.is_dir());
+    Ok(())
+}
+
+#[test]
+fn a_file_that_may_not_be_so_large() -> Result<()> {
+    let scene = Scene::new()?;
+    let limiter = scene.start("{}", LIMITS)?;
+    wait_for(|| saved(&limiter))?;
+    let process = format!("--pid={}", limiter.id());
+    succeed(Command::new("prlimit").args([&process, "--fsize=0"]))?;
+    // The signal that the kernel sends for it does not end the daemon.
+    let ended = limiter.stop()?;
+    ensure!(ended.success(), "{ended}");
+    assert_eq!(scene.files()?, ["state"]);
     Ok(())
 }
 
