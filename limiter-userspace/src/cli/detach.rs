@@ -21,8 +21,8 @@ use crate::{
     protocol::{Answer, Request},
 };
 
-/// How long the daemon may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the daemon may take to end, also if the disk of its state file hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Args)]
 pub(super) struct DetachArgs {

@@ -185,8 +185,10 @@ async fn run(
         never = texts::keep(&daemon) => match never {},
     };
     service::stopping();
+    // Packets pass whatever becomes of the file.
+    let stopped = stop(&daemon, &end);
     state::save(&daemon).await;
-    stop(&daemon, &end)
+    stopped
 }
 
 fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {

@@ -20,6 +20,7 @@ mod folder;
 mod forged;
 mod generated;
 mod guard;
+mod hanging_disk;
 mod health;
 mod incidents;
 mod interfaces;

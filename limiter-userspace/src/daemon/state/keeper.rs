@@ -1,7 +1,7 @@
 //! Saves to the state file, and records the outcome.
 
 use std::{
-    fs,
+    fs, io,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -17,7 +17,10 @@ use limiter_datapath::{
 use thiserror::Error;
 use tracing::{info, warn};
 
-use super::written::{INTERVAL, Written};
+use super::{
+    disk::{self, Disk, Hangs},
+    written::{INTERVAL, Written},
+};
 use crate::protocol::StateStatus;
 
 /// Saves what buckets owe, who is banned and who is known, and records the outcome.
@@ -26,11 +29,19 @@ pub(in crate::daemon) struct StateKeeper {
     /// Why the content of the file was not restored, if the file still has its name: nothing is
     /// saved over it.
     in_the_way: Mutex<Option<Arc<Reason>>>,
-    /// What the file has, if it was written since the daemon was started. Held while saving.
-    written: Mutex<Option<Written>>,
+    /// Held while saving.
+    saving: Mutex<Saving>,
     /// Whether the file must be written whatever else holds.
     is_urgent: AtomicBool,
     status: Mutex<StateStatus>,
+}
+
+#[derive(Default)]
+struct Saving {
+    /// What the file has, if it was written since the daemon was started.
+    written: Option<Written>,
+    /// Starts with the first save.
+    disk: Option<Disk>,
 }
 
 /// The state at a moment.
@@ -51,6 +62,24 @@ enum KeepError {
     /// A state that was not restored is still in the file.
     #[error(transparent)]
     InTheWay(#[from] LoadError),
+    /// The disk does not answer.
+    #[error("saving hangs: the disk of the state file {} has not answered for {} s", .0.display(), disk::PATIENCE.as_secs())]
+    Hangs(PathBuf),
+    /// There is no room for another thread.
+    #[error("cannot start the thread that saves the state: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// What a save has done.
+enum Saved {
+    /// Nothing: the file sufficed at that time.
+    Sufficed(Timestamp),
+    Written {
+        at: Timestamp,
+        buckets: u64,
+        bans: u64,
+        sources: u64,
+    },
 }
 
 impl StateKeeper {
@@ -59,7 +88,7 @@ impl StateKeeper {
         Self {
             file: StateFile::new(path.clone()),
             in_the_way: Mutex::new(None),
-            written: Mutex::new(None),
+            saving: Mutex::default(),
             is_urgent: AtomicBool::new(false),
             status: Mutex::new(StateStatus {
                 file: path,
@@ -94,26 +123,37 @@ impl StateKeeper {
     }
 
     /// Sets aside what could not be set aside before.
-    fn make_way(&self) -> Result<(), LoadError> {
+    fn make_way(&self, disk: &Disk) -> Result<(), KeepError> {
         let mut in_the_way = locked(&self.in_the_way);
         let Some(reason) = in_the_way.clone() else {
             return Ok(());
         };
+        let file = self.file.clone();
         // Somebody may have removed it.
-        if self.is_there() {
-            match self.file.refuse(reason) {
-                error @ LoadError::InTheWay { .. } => return Err(error),
-                LoadError::SetAside { path, aside, .. } => {
-                    warn!(
-                        "the state file {} is set aside as {}",
-                        path.display(),
-                        aside.display()
-                    );
-                }
+        let refused = self.on(disk, move || is_there(&file).then(|| file.refuse(reason)))?;
+        match refused {
+            Some(error @ LoadError::InTheWay { .. }) => return Err(error.into()),
+            Some(LoadError::SetAside { path, aside, .. }) => {
+                warn!(
+                    "the state file {} is set aside as {}",
+                    path.display(),
+                    aside.display()
+                );
             }
+            None => {}
         }
         *in_the_way = None;
         Ok(())
+    }
+
+    /// Does something with the file.
+    fn on<T: Send + 'static>(
+        &self,
+        disk: &Disk,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, KeepError> {
+        let done = disk.run(work);
+        done.map_err(|Hangs| KeepError::Hangs(self.file.path().to_owned()))
     }
 
     /// Returns how saving has gone so far.
@@ -140,21 +180,23 @@ impl StateKeeper {
         &self,
         capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
     ) {
-        let mut written = locked(&self.written);
-        let saved = self.try_renew(&mut written, capture);
+        let saved = self.try_renew(&mut locked(&self.saving), capture);
         let mut status = locked(&self.status);
         match saved {
-            Ok(captured) => {
+            Ok(saved) => {
                 if status.saved_at.is_none() || status.error.is_some() {
                     info!("the state is saved to {}", status.file.display());
                 }
-                status.saved_at = Some(match captured {
-                    Captured::Suffices(at) => at,
-                    Captured::Whole(snapshot, _) => {
-                        status.buckets = snapshot.count();
-                        status.bans = snapshot.bans.len() as u64;
-                        status.sources = snapshot.known.sources.len() as u64;
-                        snapshot.saved_at
+                status.saved_at = Some(match saved {
+                    Saved::Sufficed(at) => at,
+                    Saved::Written {
+                        at,
+                        buckets,
+                        bans,
+                        sources,
+                    } => {
+                        (status.buckets, status.bans, status.sources) = (buckets, bans, sources);
+                        at
                     }
                 });
                 status.error = None;
@@ -171,27 +213,42 @@ impl StateKeeper {
 
     fn try_renew(
         &self,
-        written: &mut Option<Written>,
+        Saving { written, disk }: &mut Saving,
         capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
-    ) -> Result<Captured, KeepError> {
-        self.make_way()?;
+    ) -> Result<Saved, KeepError> {
+        let disk = match disk {
+            Some(disk) => disk,
+            None => disk.insert(Disk::start(disk::PATIENCE)?),
+        };
+        self.make_way(disk)?;
         // Before the capture, which may miss what is changed meanwhile.
         if self.is_urgent.swap(false, Relaxed) {
             *written = None;
         }
-        let captured = capture(written.as_ref().filter(|_| self.is_there()))?;
-        if let Captured::Whole(snapshot, now) = &captured {
-            // Until the file is written.
-            *written = None;
-            self.file.save(snapshot)?;
-            *written = Some(*now);
-        }
-        Ok(captured)
+        let file = self.file.clone();
+        let is_there = self.on(disk, move || is_there(&file))?;
+        *written = written.filter(|_| is_there);
+        let (snapshot, now) = match capture(written.as_ref())? {
+            Captured::Suffices(at) => return Ok(Saved::Sufficed(at)),
+            Captured::Whole(snapshot, now) => (snapshot, now),
+        };
+        let saved = Saved::Written {
+            at: snapshot.saved_at,
+            buckets: snapshot.count(),
+            bans: snapshot.bans.len() as u64,
+            sources: snapshot.known.sources.len() as u64,
+        };
+        // Until the file is written.
+        *written = None;
+        let file = self.file.clone();
+        self.on(disk, move || file.save(&snapshot))??;
+        *written = Some(now);
+        Ok(saved)
     }
+}
 
-    fn is_there(&self) -> bool {
-        fs::symlink_metadata(self.file.path()).is_ok()
-    }
+fn is_there(file: &StateFile) -> bool {
+    fs::symlink_metadata(file.path()).is_ok()
 }
 
 /// The content is valid after each assignment, so a panic elsewhere spoils nothing.

@@ -1,5 +1,6 @@
 //! The state file while the daemon runs: kept up to date every minute, and saved when it ends.
 
+mod disk;
 mod keeper;
 mod resume;
 mod written;
@@ -40,7 +41,8 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// Saves the state once, if a file is configured, while everything else goes on.
+/// Saves the state once, if a file is configured, while everything else goes on. A disk that hangs
+/// is soon given up.
 pub(super) async fn save(daemon: &Arc<Daemon>) {
     with_keeper(daemon, |keeper, daemon| {
         keeper.save(|file| capture(daemon, file));

@@ -1,0 +1,176 @@
+//! The thread that touches the state file, so that a disk that hangs holds up nothing else.
+//!
+//! Not even SIGKILL ends a thread that waits for its disk, and until that answers, the process keeps
+//! open what this thread has open. So it has descriptors of its own: a killed daemon lets go of its
+//! links, lock and socket at once. It must not use a descriptor of the others, such as by logging or
+//! by waking the runtime.
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        mpsc::{self, SyncSender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long the disk may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// The thread. It ends some time after this is dropped.
+pub(super) struct Disk {
+    work: SyncSender<Work>,
+    turn: Arc<Turn>,
+    patience: Duration,
+}
+
+/// The disk does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hangs;
+
+/// Whether the thread works.
+#[derive(Default)]
+struct Turn {
+    is_taken: Mutex<bool>,
+    over: Condvar,
+}
+
+impl Disk {
+    pub(super) fn start(patience: Duration) -> io::Result<Self> {
+        let (work, arriving) = mpsc::sync_channel::<Work>(1);
+        let thread = thread::Builder::new().name("state".to_owned());
+        thread.spawn(move || {
+            keep_apart();
+            for work in arriving {
+                // The message of a panic is on stderr.
+                let _ = catch_unwind(AssertUnwindSafe(work));
+            }
+        })?;
+        Ok(Self {
+            work,
+            turn: Arc::default(),
+            patience,
+        })
+    }
+
+    /// Does something with the disk. It is still done later if that hangs now.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Hangs> {
+        let deadline = Instant::now() + self.patience;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        // What hung before may be over any moment.
+        self.turn.take(left())?;
+        let (reply, answer) = mpsc::sync_channel(1);
+        let turn = Taken(Arc::clone(&self.turn));
+        let work = Box::new(move || {
+            let done = work();
+            drop(turn);
+            // Nobody waits for it any more if it hung.
+            let _ = reply.send(done);
+        });
+        self.work.send(work).map_err(|_| Hangs)?;
+        answer.recv_timeout(left()).map_err(|_| Hangs)
+    }
+}
+
+impl Turn {
+    /// Waits until the thread is free, and takes it.
+    fn take(&self, patience: Duration) -> Result<(), Hangs> {
+        let is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .over
+            .wait_timeout_while(is_taken, patience, |taken| *taken);
+        let (mut is_taken, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            return Err(Hangs);
+        }
+        *is_taken = true;
+        drop(is_taken);
+        Ok(())
+    }
+}
+
+/// The turn of one work.
+struct Taken(Arc<Turn>);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let Turn { is_taken, over } = &*self.0;
+        *is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        over.notify_one();
+    }
+}
+
+/// Gives this thread a table of descriptors that has only standard input, output and error. If the
+/// system refuses, it shares that of the process. It handles no signals, as a handler writes to a
+/// descriptor.
+fn keep_apart() {
+    const FIRST: libc::c_uint = 3;
+    let mut signals = MaybeUninit::uninit();
+    // SAFETY: the set is filled before it is read; the thread has opened nothing, and the tables of
+    // the others stay as they are.
+    unsafe {
+        libc::sigfillset(signals.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), ptr::null_mut());
+        libc::syscall(
+            libc::SYS_close_range,
+            FIRST,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_UNSHARE,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        os::fd::AsRawFd as _,
+        sync::Barrier,
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_thread_is_apart_from_the_process() {
+        let disk = Disk::start(PATIENCE).unwrap();
+        let open = File::open("/dev/null").unwrap();
+        let number = open.as_raw_fd();
+        let found = disk.run(move || {
+            // The process's directory shows what its first thread has.
+            let is_open = fs::exists(format!("/proc/thread-self/fd/{number}"));
+            let status = fs::read_to_string("/proc/thread-self/status");
+            (is_open.unwrap(), status.unwrap())
+        });
+        let (is_open, status) = found.unwrap();
+        assert!(!is_open);
+        assert!(open.metadata().is_ok(), "the others keep theirs");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        let blocked = u64::from_str_radix(blocked.unwrap().trim(), 16).unwrap();
+        let terminate = 1 << (libc::SIGTERM - 1);
+        assert_eq!(blocked & terminate, terminate, "{blocked:x}");
+    }
+
+    #[test]
+    fn what_hangs_is_told_and_waited_for_again() {
+        let disk = Disk::start(Duration::from_millis(100)).unwrap();
+        let answers = Arc::new(Barrier::new(2));
+        let hanging = Arc::clone(&answers);
+        assert_eq!(disk.run(move || hanging.wait()).map(drop), Err(Hangs));
+        assert_eq!(disk.run(|| ()), Err(Hangs), "it hangs still");
+        answers.wait();
+        let disk = Disk {
+            patience: PATIENCE,
+            ..disk
+        };
+        assert_eq!(disk.run(|| 7), Ok(7));
+    }
+}

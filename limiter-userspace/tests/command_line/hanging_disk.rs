@@ -1,0 +1,158 @@
+//! The disk under the state file hangs: it holds up neither the daemon's end nor the next one.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use nix::{
+    sys::{
+        signal::Signal,
+        wait::{WaitStatus, waitpid},
+    },
+    unistd::Pid,
+};
+use tempfile::TempDir;
+use testbed::{Limiter, Pair, SERVER_INTERFACE};
+
+use crate::{BINARY, pair, pinned::program, succeed, text, wait_for};
+
+/// Within this time of a save that hangs, an operator is told.
+const TOLD: Duration = Duration::from_secs(10);
+
+/// A file system in a file, which can be frozen: whoever writes to it then waits, and not even
+/// SIGKILL ends the wait.
+struct Disk(TempDir);
+
+impl Disk {
+    fn new() -> Result<Self> {
+        let disk = Self(tempfile::tempdir()?);
+        let image = disk.0.path().join("image");
+        File::create(&image)?.set_len(4 << 20)?;
+        succeed(Command::new("mkfs.ext4").arg("-q").arg(&image))?;
+        std::fs::create_dir(disk.root())?;
+        let mut mount = Command::new("mount");
+        succeed(mount.args(["-o", "loop"]).arg(&image).arg(disk.root()))?;
+        Ok(disk)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.0.path().join("root")
+    }
+
+    fn freeze(&self) -> Result<()> {
+        succeed(Command::new("fsfreeze").arg("--freeze").arg(self.root())).map(drop)
+    }
+
+    fn thaw(&self) -> Result<()> {
+        succeed(Command::new("fsfreeze").arg("--unfreeze").arg(self.root())).map(drop)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // A daemon may still have a file there.
+        let unmounted = succeed(Command::new("umount").arg("--lazy").arg(self.root()));
+        if let Err(error) = unmounted {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+/// A daemon whose state file is on a disk that hangs from the start.
+struct Scene {
+    limiter: Limiter,
+    pair: Pair,
+    disk: Disk,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // Before the limiter is waited for. It fails if the disk answers.
+        let _ = self.disk.thaw();
+    }
+}
+
+impl Scene {
+    fn new() -> Result<Self> {
+        let (disk, pair) = (Disk::new()?, pair()?);
+        let configuration = format!(
+            "state: {}/state\nlimits: {{PacketsPerIPAddress: {{burst: 20, count: 1, period: 1h}}}}\n",
+            disk.root().display()
+        );
+        let arguments = [
+            "-i",
+            SERVER_INTERFACE,
+            "--metrics",
+            "off",
+            "--log-format",
+            "human",
+        ];
+        disk.freeze()?;
+        let begun = Instant::now();
+        let limiter = Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments);
+        if limiter.is_err() {
+            disk.thaw()?;
+        }
+        let scene = Self {
+            limiter: limiter?,
+            pair,
+            disk,
+        };
+        let error =
+            || -> Result<_> { Ok(scene.limiter.status()?["daemon"]["state"]["error"].to_string()) };
+        wait_for(|| Ok(error()?.contains("saving hangs: the disk of the state file ")))?;
+        ensure!(begun.elapsed() < TOLD, "told after {:?}", begun.elapsed());
+        Ok(scene)
+    }
+
+    /// Fails unless nothing of the daemon is in the way of the next one, which it starts; returns the
+    /// process of the former.
+    fn restart(&mut self) -> Result<Pid> {
+        let former = Pid::from_raw(self.limiter.id().try_into()?);
+        wait_for(|| Ok(program(&self.pair.server, SERVER_INTERFACE)?.is_none()))?;
+        self.limiter.restart()?;
+        ensure!(program(&self.pair.server, SERVER_INTERFACE)?.is_some());
+        Ok(former)
+    }
+
+    /// Ends a daemon after the disk answers again, which must save its state.
+    fn end(&mut self) -> Result<()> {
+        ensure!(self.limiter.terminate()?.success());
+        ensure!(self.disk.root().join("state").exists());
+        self.limiter.wait_for_log("INFO the state is saved to ")
+    }
+}
+
+#[test]
+fn the_last_resort_works() -> Result<()> {
+    let mut scene = Scene::new()?;
+    let limiter = &scene.limiter;
+    limiter.wait_for_log("WARN saving hangs: the disk of the state file ")?;
+    let checked = limiter.command(&["status", "--check"]).output()?;
+    let told = text(&checked.stdout)?;
+    ensure!(
+        told.contains("WARNING: the state is not saved: saving hangs: the disk of the state file "),
+        "{told}"
+    );
+    let told = limiter.show(&["detach"])?;
+    ensure!(told.contains("every packet passes"), "{told}");
+    let former = scene.restart()?;
+    scene.disk.thaw()?;
+    assert_eq!(waitpid(former, None)?, WaitStatus::Exited(former, 0));
+    scene.end()
+}
+
+#[test]
+fn a_killed_daemon_keeps_nothing() -> Result<()> {
+    let mut scene = Scene::new()?;
+    scene.limiter.signal(Signal::SIGKILL)?;
+    let former = scene.restart()?;
+    scene.disk.thaw()?;
+    let ended = waitpid(former, None)?;
+    assert_eq!(ended, WaitStatus::Signaled(former, Signal::SIGKILL, false));
+    scene.end()
+}
