@@ -57,21 +57,32 @@ impl FormatChoice {
     }
 }
 
-/// Starts the log of this process: events of `level` and more severe ones, and the XDP program's
-/// verdicts if asked for. To be called once.
-pub fn start(format: Format, level: Level, verdicts: bool) {
+/// Returns the events to log.
+fn filter(level: Level, verdicts: bool) -> Targets {
     let ours = LevelFilter::from_level(level);
+    // Our own lines say what an operator needs to know, in plain words. Those of libraries are for
+    // whoever looks for a fault.
+    let of_libraries = if ours >= LevelFilter::DEBUG {
+        LevelFilter::WARN
+    } else {
+        LevelFilter::OFF
+    };
     let verdicts = if verdicts {
         LevelFilter::TRACE
     } else {
         LevelFilter::OFF
     };
-    // From libraries, only warnings and errors.
-    let filter = Targets::new()
-        .with_default(ours.min(LevelFilter::WARN))
+    Targets::new()
+        .with_default(of_libraries)
         .with_target(env!("CARGO_CRATE_NAME"), ours)
         .with_target(LOG_TARGET, ours)
-        .with_target(VERDICTS, verdicts);
+        .with_target(VERDICTS, verdicts)
+}
+
+/// Starts the log of this process: events of `level` and more severe ones, and the XDP program's
+/// verdicts if asked for. To be called once.
+pub fn start(format: Format, level: Level, verdicts: bool) {
+    let filter = filter(level, verdicts);
     let lines = fmt::layer().with_writer(|| stderr::Line).with_target(false);
     let registry = tracing_subscriber::registry().with(filter);
     match format {
@@ -91,5 +102,27 @@ pub fn start(format: Format, level: Level, verdicts: bool) {
             )
             .init(),
         Format::Json => registry.with(lines.json().flatten_event(true)).init(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_look_for_faults_shows_what_libraries_say() {
+        let (ours, theirs) = (
+            concat!(env!("CARGO_CRATE_NAME"), "::daemon"),
+            "notify::inotify",
+        );
+        for (level, warns) in [
+            (Level::ERROR, [false, false]),
+            (Level::INFO, [true, false]),
+            (Level::DEBUG, [true, true]),
+        ] {
+            let filter = filter(level, false);
+            let is_shown = |target| filter.would_enable(target, &Level::WARN);
+            assert_eq!([is_shown(ours), is_shown(theirs)], warns, "{level}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use std::{
 
 use limiter_policy::config::files_in;
 use notify::{
-    Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+    ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
     event::{AccessKind, AccessMode},
 };
 use tokio::{
@@ -171,7 +171,8 @@ impl FileWatch {
         });
         let seconds = self.pace.look.as_secs();
         let complain = |what: &str, error: notify::Error| {
-            warn!("cannot watch {what}: {error}; changes there are noticed within {seconds} s");
+            let why = why(&error);
+            warn!("cannot watch {what}: {why}; changes there are noticed within {seconds} s");
         };
         let directories: BTreeSet<_> = paths.iter().flat_map(|path| directories(path)).collect();
         self.watcher = match watcher {
@@ -188,6 +189,18 @@ impl FileWatch {
                 None
             }
         };
+    }
+}
+
+/// Says why files cannot be watched.
+fn why(error: &notify::Error) -> String {
+    match &error.kind {
+        ErrorKind::Io(error) => error.to_string(),
+        ErrorKind::PathNotFound | ErrorKind::WatchNotFound => "it is not there".to_owned(),
+        ErrorKind::MaxFilesWatch => {
+            "this host watches as many files as it may (fs.inotify.max_user_watches)".to_owned()
+        }
+        ErrorKind::Generic(_) | ErrorKind::InvalidConfig(_) => error.to_string(),
     }
 }
 
