@@ -1,16 +1,17 @@
 //! The disk under the state file hangs: it holds up neither the daemon's end nor the next one.
 
 use std::{
-    fs::File,
+    fs::{self, File},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command},
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
 use nix::{
     sys::{
-        signal::Signal,
+        signal::{Signal, kill},
         wait::{WaitStatus, waitpid},
     },
     unistd::Pid,
@@ -33,7 +34,7 @@ impl Disk {
         let image = disk.0.path().join("image");
         File::create(&image)?.set_len(4 << 20)?;
         succeed(Command::new("mkfs.ext4").arg("-q").arg(&image))?;
-        std::fs::create_dir(disk.root())?;
+        fs::create_dir(disk.root())?;
         let mut mount = Command::new("mount");
         succeed(mount.args(["-o", "loop"]).arg(&image).arg(disk.root()))?;
         Ok(disk)
@@ -155,4 +156,63 @@ fn a_killed_daemon_keeps_nothing() -> Result<()> {
     let ended = waitpid(former, None)?;
     assert_eq!(ended, WaitStatus::Signaled(former, Signal::SIGKILL, false));
     scene.end()
+}
+
+/// A daemon that waits for a disk that hangs.
+struct Waiting {
+    child: Child,
+    disk: Disk,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // It fails if the disk answers, or the daemon has ended.
+        let _ = self.disk.thaw();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_start_that_waits_for_it_can_be_killed() -> Result<()> {
+    let (disk, pair, directory) = (Disk::new()?, pair()?, tempfile::tempdir()?);
+    // To be set aside, which takes a write.
+    let state = disk.root().join("state");
+    fs::write(&state, "damaged")?;
+    let limits = "limits: {PacketsPerIPAddress: {burst: 20, count: 1, period: 1h}}\n";
+    let [configuration, socket, log] =
+        ["limiter.yaml", "socket", "log"].map(|name| directory.path().join(name));
+    let start = |configured: &str| -> Result<Child> {
+        fs::write(&configuration, configured)?;
+        let mut command = pair.server.command(BINARY);
+        command.args([
+            "run",
+            "-i",
+            SERVER_INTERFACE,
+            "--metrics",
+            "off",
+            "--config",
+        ]);
+        command.arg(&configuration).arg("--socket").arg(&socket);
+        Ok(command.stderr(File::create(&log)?).spawn()?)
+    };
+    disk.freeze()?;
+    let child = start(&format!("state: {}\n{limits}", state.display()));
+    let waiting = match child {
+        Ok(child) => Waiting { child, disk },
+        Err(error) => {
+            disk.thaw()?;
+            return Err(error);
+        }
+    };
+    wait_for(|| Ok(fs::read_to_string(&log)?.contains("takes longer than 5 s: the start waits")))?;
+    kill(
+        Pid::from_raw(waiting.child.id().try_into()?),
+        Signal::SIGKILL,
+    )?;
+    let mut next = start(limits)?;
+    let is_up = wait_for(|| Ok(UnixStream::connect(&socket).is_ok()));
+    kill(Pid::from_raw(next.id().try_into()?), Signal::SIGTERM)?;
+    ensure!(next.wait()?.success(), "{}", fs::read_to_string(&log)?);
+    is_up
 }

@@ -12,7 +12,7 @@ use std::{
     ptr,
     sync::{
         Arc, Condvar, Mutex, PoisonError,
-        mpsc::{self, SyncSender},
+        mpsc::{self, Receiver, SyncSender},
     },
     thread,
     time::{Duration, Instant},
@@ -23,16 +23,21 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The thread. It ends some time after this is dropped.
+/// The thread. It starts with the first work, and ends some time after this is dropped.
 pub(super) struct Disk {
-    work: SyncSender<Work>,
+    thread: Mutex<Option<SyncSender<Work>>>,
     turn: Arc<Turn>,
     patience: Duration,
 }
 
-/// The disk does not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hangs;
+/// Why something is not done.
+#[derive(Debug)]
+pub(super) enum Undone {
+    /// The disk does not answer.
+    Hangs,
+    /// There is no room for another thread.
+    Thread(io::Error),
+}
 
 /// Whether the thread works.
 #[derive(Default)]
@@ -42,32 +47,50 @@ struct Turn {
 }
 
 impl Disk {
-    pub(super) fn start(patience: Duration) -> io::Result<Self> {
-        let (work, arriving) = mpsc::sync_channel::<Work>(1);
-        let thread = thread::Builder::new().name("state".to_owned());
-        thread.spawn(move || {
-            keep_apart();
-            for work in arriving {
-                // The message of a panic is on stderr.
-                let _ = catch_unwind(AssertUnwindSafe(work));
-            }
-        })?;
-        Ok(Self {
-            work,
+    pub(super) fn new(patience: Duration) -> Self {
+        Self {
+            thread: Mutex::default(),
             turn: Arc::default(),
             patience,
-        })
+        }
     }
 
     /// Does something with the disk. It is still done later if that hangs now.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Hangs> {
+    ) -> Result<T, Undone> {
         let deadline = Instant::now() + self.patience;
         let left = || deadline.saturating_duration_since(Instant::now());
+        let answer = self.begin(work, left())?;
+        answer.recv_timeout(left()).map_err(|_| Undone::Hangs)
+    }
+
+    /// Does something that all else waits for; calls `tell` if that takes long.
+    pub(super) fn wait_for<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        tell: impl FnOnce(),
+    ) -> Result<T, Undone> {
+        let answer = self.begin(work, self.patience)?;
+        answer.recv_timeout(self.patience).or_else(|_| {
+            tell();
+            answer.recv().map_err(|_| Undone::Hangs)
+        })
+    }
+
+    fn begin<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        patience: Duration,
+    ) -> Result<Receiver<T>, Undone> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = match &mut *thread {
+            Some(thread) => thread,
+            none => none.insert(start().map_err(Undone::Thread)?),
+        };
         // What hung before may be over any moment.
-        self.turn.take(left())?;
+        self.turn.take(patience)?;
         let (reply, answer) = mpsc::sync_channel(1);
         let turn = Taken(Arc::clone(&self.turn));
         let work = Box::new(move || {
@@ -76,21 +99,34 @@ impl Disk {
             // Nobody waits for it any more if it hung.
             let _ = reply.send(done);
         });
-        self.work.send(work).map_err(|_| Hangs)?;
-        answer.recv_timeout(left()).map_err(|_| Hangs)
+        thread.send(work).map_err(|_| Undone::Hangs)?;
+        Ok(answer)
     }
+}
+
+fn start() -> io::Result<SyncSender<Work>> {
+    let (work, arriving) = mpsc::sync_channel::<Work>(1);
+    let thread = thread::Builder::new().name("state".to_owned());
+    thread.spawn(move || {
+        keep_apart();
+        for work in arriving {
+            // The message of a panic is on stderr.
+            let _ = catch_unwind(AssertUnwindSafe(work));
+        }
+    })?;
+    Ok(work)
 }
 
 impl Turn {
     /// Waits until the thread is free, and takes it.
-    fn take(&self, patience: Duration) -> Result<(), Hangs> {
+    fn take(&self, patience: Duration) -> Result<(), Undone> {
         let is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
             .over
             .wait_timeout_while(is_taken, patience, |taken| *taken);
         let (mut is_taken, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
-            return Err(Hangs);
+            return Err(Undone::Hangs);
         }
         *is_taken = true;
         drop(is_taken);
@@ -141,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_thread_is_apart_from_the_process() {
-        let disk = Disk::start(PATIENCE).unwrap();
+        let disk = Disk::new(PATIENCE);
         let open = File::open("/dev/null").unwrap();
         let number = open.as_raw_fd();
         let found = disk.run(move || {
@@ -161,16 +197,37 @@ mod tests {
 
     #[test]
     fn what_hangs_is_told_and_waited_for_again() {
-        let disk = Disk::start(Duration::from_millis(100)).unwrap();
+        let disk = Disk::new(Duration::from_millis(100));
         let answers = Arc::new(Barrier::new(2));
         let hanging = Arc::clone(&answers);
-        assert_eq!(disk.run(move || hanging.wait()).map(drop), Err(Hangs));
-        assert_eq!(disk.run(|| ()), Err(Hangs), "it hangs still");
+        let hangs = |done: Result<(), Undone>| matches!(done, Err(Undone::Hangs));
+        let work = move || {
+            hanging.wait();
+        };
+        assert!(hangs(disk.run(work)));
+        assert!(hangs(disk.run(|| ())), "it hangs still");
         answers.wait();
         let disk = Disk {
             patience: PATIENCE,
             ..disk
         };
-        assert_eq!(disk.run(|| 7), Ok(7));
+        assert_eq!(disk.run(|| 7).unwrap(), 7);
+    }
+
+    #[test]
+    fn what_all_else_waits_for_is_told_and_done() {
+        let disk = Disk::new(Duration::from_millis(100));
+        let told = Arc::new(Barrier::new(2));
+        let hanging = Arc::clone(&told);
+        let work = move || {
+            hanging.wait();
+            7
+        };
+        let done = disk.wait_for(work, || {
+            told.wait();
+        });
+        assert_eq!(done.unwrap(), 7);
+        disk.wait_for(|| panic!("a test"), || {}).unwrap_err();
+        assert_eq!(disk.run(|| 9).unwrap(), 9, "the thread goes on");
     }
 }

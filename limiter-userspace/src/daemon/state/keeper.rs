@@ -18,7 +18,7 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use super::{
-    disk::{self, Disk, Hangs},
+    disk::{self, Disk, Undone},
     written::{INTERVAL, Written},
 };
 use crate::protocol::StateStatus;
@@ -29,19 +29,12 @@ pub(in crate::daemon) struct StateKeeper {
     /// Why the content of the file was not restored, if the file still has its name: nothing is
     /// saved over it.
     in_the_way: Mutex<Option<Arc<Reason>>>,
-    /// Held while saving.
-    saving: Mutex<Saving>,
+    disk: Disk,
+    /// What the file has, if it was written since the daemon was started. Held while saving.
+    written: Mutex<Option<Written>>,
     /// Whether the file must be written whatever else holds.
     is_urgent: AtomicBool,
     status: Mutex<StateStatus>,
-}
-
-#[derive(Default)]
-struct Saving {
-    /// What the file has, if it was written since the daemon was started.
-    written: Option<Written>,
-    /// Starts with the first save.
-    disk: Option<Disk>,
 }
 
 /// The state at a moment.
@@ -88,7 +81,8 @@ impl StateKeeper {
         Self {
             file: StateFile::new(path.clone()),
             in_the_way: Mutex::new(None),
-            saving: Mutex::default(),
+            disk: Disk::new(disk::PATIENCE),
+            written: Mutex::new(None),
             is_urgent: AtomicBool::new(false),
             status: Mutex::new(StateStatus {
                 file: path,
@@ -104,7 +98,16 @@ impl StateKeeper {
 
     /// Loads what was saved last. If that cannot be used, logs a warning that ends with `instead`.
     pub(super) fn load(&self, instead: &str) -> Option<Snapshot> {
-        self.file.load().unwrap_or_else(|error| {
+        let file = self.file.clone();
+        let loaded = self.at_start(move || file.load());
+        let loaded = loaded.unwrap_or_else(|error| {
+            Err(LoadError::InTheWay {
+                path: self.file.path().to_owned(),
+                reason: Arc::new(Reason::Unreadable(error)),
+                source: io::Error::other("it was not tried"),
+            })
+        });
+        loaded.unwrap_or_else(|error| {
             self.warn(&error, instead);
             None
         })
@@ -112,7 +115,37 @@ impl StateKeeper {
 
     /// Sets what was loaded aside, because the daemon cannot resume from it.
     pub(super) fn refuse(&self, reason: Reason, instead: &str) {
-        self.warn(&self.file.refuse(Arc::new(reason)), instead);
+        let (file, reason) = (self.file.clone(), Arc::new(reason));
+        let refused = self.at_start({
+            let reason = Arc::clone(&reason);
+            move || file.refuse(reason)
+        });
+        let refused = refused.unwrap_or_else(|source| LoadError::InTheWay {
+            path: self.file.path().to_owned(),
+            reason,
+            source,
+        });
+        self.warn(&refused, instead);
+    }
+
+    /// Does something with the file that the start waits for.
+    fn at_start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let tell = || {
+            warn!(
+                "reading the state file {} takes longer than {} s: the start waits for it",
+                self.file.path().display(),
+                disk::PATIENCE.as_secs()
+            );
+        };
+        self.disk
+            .wait_for(work, tell)
+            .map_err(|undone| match undone {
+                Undone::Hangs => io::Error::other("its thread has failed"),
+                Undone::Thread(error) => error,
+            })
     }
 
     fn warn(&self, error: &LoadError, instead: &str) {
@@ -123,14 +156,14 @@ impl StateKeeper {
     }
 
     /// Sets aside what could not be set aside before.
-    fn make_way(&self, disk: &Disk) -> Result<(), KeepError> {
+    fn make_way(&self) -> Result<(), KeepError> {
         let mut in_the_way = locked(&self.in_the_way);
         let Some(reason) = in_the_way.clone() else {
             return Ok(());
         };
         let file = self.file.clone();
         // Somebody may have removed it.
-        let refused = self.on(disk, move || is_there(&file).then(|| file.refuse(reason)))?;
+        let refused = self.on_disk(move || is_there(&file).then(|| file.refuse(reason)))?;
         match refused {
             Some(error @ LoadError::InTheWay { .. }) => return Err(error.into()),
             Some(LoadError::SetAside { path, aside, .. }) => {
@@ -147,13 +180,14 @@ impl StateKeeper {
     }
 
     /// Does something with the file.
-    fn on<T: Send + 'static>(
+    fn on_disk<T: Send + 'static>(
         &self,
-        disk: &Disk,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, KeepError> {
-        let done = disk.run(work);
-        done.map_err(|Hangs| KeepError::Hangs(self.file.path().to_owned()))
+        self.disk.run(work).map_err(|undone| match undone {
+            Undone::Hangs => KeepError::Hangs(self.file.path().to_owned()),
+            Undone::Thread(error) => KeepError::Thread(error),
+        })
     }
 
     /// Returns how saving has gone so far.
@@ -180,7 +214,7 @@ impl StateKeeper {
         &self,
         capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
     ) {
-        let saved = self.try_renew(&mut locked(&self.saving), capture);
+        let saved = self.try_renew(&mut locked(&self.written), capture);
         let mut status = locked(&self.status);
         match saved {
             Ok(saved) => {
@@ -213,20 +247,16 @@ impl StateKeeper {
 
     fn try_renew(
         &self,
-        Saving { written, disk }: &mut Saving,
+        written: &mut Option<Written>,
         capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
     ) -> Result<Saved, KeepError> {
-        let disk = match disk {
-            Some(disk) => disk,
-            None => disk.insert(Disk::start(disk::PATIENCE)?),
-        };
-        self.make_way(disk)?;
+        self.make_way()?;
         // Before the capture, which may miss what is changed meanwhile.
         if self.is_urgent.swap(false, Relaxed) {
             *written = None;
         }
         let file = self.file.clone();
-        let is_there = self.on(disk, move || is_there(&file))?;
+        let is_there = self.on_disk(move || is_there(&file))?;
         *written = written.filter(|_| is_there);
         let (snapshot, now) = match capture(written.as_ref())? {
             Captured::Suffices(at) => return Ok(Saved::Sufficed(at)),
@@ -241,7 +271,7 @@ impl StateKeeper {
         // Until the file is written.
         *written = None;
         let file = self.file.clone();
-        self.on(disk, move || file.save(&snapshot))??;
+        self.on_disk(move || file.save(&snapshot))??;
         *written = Some(now);
         Ok(saved)
     }
