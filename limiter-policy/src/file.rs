@@ -1,12 +1,17 @@
 //! Reads configuration files; a path may lead to anything, such as a device.
 
 use std::{
-    fs::OpenOptions,
+    fs::{self, File, OpenOptions},
     io::{self, Read},
-    os::unix::fs::{FileTypeExt, OpenOptionsExt},
-    path::Path,
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    },
+    path::{Path, PathBuf},
     time::SystemTime,
 };
+
+use crate::target::{self, ForeignLink, TargetError};
 
 /// The largest configuration file, in MiB; a million overrides take half of it.
 const MAX_MIB: u64 = 64;
@@ -22,6 +27,9 @@ pub enum Unreadable {
     /// It is a directory.
     #[error("is a directory, not a file")]
     Directory,
+    /// A symbolic link on the way to it is of a user who does not own it, nor is root.
+    #[error(transparent)]
+    ForeignLink(#[from] ForeignLink),
     /// It is neither a regular file nor an open pipe.
     #[error("is not a regular file")]
     NotRegular,
@@ -42,6 +50,15 @@ pub enum Unreadable {
     Empty,
 }
 
+impl From<TargetError> for Unreadable {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Io(error) => Self::Io(error),
+            TargetError::ForeignLink(link) => Self::ForeignLink(link),
+        }
+    }
+}
+
 /// Reads a configuration file's text.
 pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
     text(read_at_most(path, MAX_MIB)?.bytes)
@@ -50,6 +67,8 @@ pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
 /// A file's content.
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
+    /// Its kind and permissions.
+    pub(crate) mode: u32,
     /// When it was last changed, if the system knows.
     pub(crate) modified: Option<SystemTime>,
 }
@@ -58,28 +77,37 @@ pub(crate) struct Content {
 ///
 /// Accepts only regular files and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's
 /// `<(…)`): opening a named pipe would wait for its writer, and opening a device can do anything.
+/// Follows symbolic links of those alone who own the file, of root and of the user that asks.
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable> {
+    let is_descriptor = is_descriptor(path);
     // Check before opening: just opening a watchdog device starts it.
-    let metadata = std::fs::metadata(path).map_err(Unreadable::Io)?;
+    let target = if is_descriptor {
+        None
+    } else {
+        Some(target::open(path)?)
+    };
+    let metadata = match &target {
+        Some(target) => fs::metadata(opened(target)),
+        None => fs::metadata(path),
+    };
+    let metadata = metadata.map_err(Unreadable::Io)?;
     let kind = metadata.file_type();
-    let open_pipe = kind.is_fifo() && is_descriptor(path);
+    let open_pipe = kind.is_fifo() && is_descriptor;
     if kind.is_dir() {
         return Err(Unreadable::Directory);
     }
     if !kind.is_file() && !open_pipe {
         return Err(Unreadable::NotRegular);
     }
-    let mut options = OpenOptions::new();
-    options.read(true);
-    if !open_pipe {
-        // The path may lead to a named pipe by now: do not wait for its writer.
-        options.custom_flags(libc::O_NONBLOCK);
-    }
-    let file = options.open(path).map_err(Unreadable::Io)?;
-    let metadata = file.metadata().map_err(Unreadable::Io)?;
-    if !metadata.is_file() && !open_pipe {
-        return Err(Unreadable::NotRegular);
-    }
+    let file = match &target {
+        // It may have a lease: do not wait for its holder.
+        Some(target) => OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(opened(target)),
+        None => File::open(path),
+    };
+    let file = file.map_err(Unreadable::Io)?;
     if metadata.len() > most * MIB {
         return Err(Unreadable::TooLarge(most));
     }
@@ -93,8 +121,14 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
     }
     Ok(Content {
         bytes,
+        mode: metadata.permissions().mode(),
         modified: metadata.modified().ok(),
     })
+}
+
+/// Returns a path to a file that is open.
+fn opened(file: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 /// Returns whether a path names one of this process's open files.

@@ -1,6 +1,9 @@
 //! The fleet that a host belongs to: where its store is, and the files with its secrets.
 
-use std::{fmt, os::unix::fs::PermissionsExt as _, path::Path, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use limiter_common::table::HashKey;
 use limiter_fleet::{Key, KeyError, Keys, Members, Name};
@@ -177,8 +180,7 @@ pub fn read_certificates(path: &Path) -> Result<Vec<u8>, Unreadable> {
 /// Returns the lines of a file that only its owner may read, without empty ones.
 fn lines(path: &Path) -> Result<Vec<String>, SecretFileError> {
     let content = read_at_most(path, MAX_MIB)?;
-    let metadata = path.metadata().map_err(Unreadable::Io)?;
-    let mode = metadata.permissions().mode() & 0o777;
+    let mode = content.mode & 0o777;
     if mode & OTHERS != 0 {
         return Err(SecretFileError::TooOpen(mode));
     }

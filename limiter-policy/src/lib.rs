@@ -15,4 +15,5 @@ pub mod policy;
 pub mod prefix;
 pub mod secrets;
 pub mod share;
+mod target;
 pub mod text;

@@ -5,7 +5,7 @@
 //! quotes around them, as in BIND's. Empty lines and comments with `#` count for nothing. No
 //! message shows what a line has.
 
-use std::{os::unix::fs::PermissionsExt as _, path::Path};
+use std::path::Path;
 
 use limiter_common::cookie::{MAX_SECRETS, Secret};
 
@@ -56,11 +56,9 @@ pub enum SecretsError {
 /// The reason if the file has none, or anything else.
 pub fn read(path: &Path) -> Result<Secrets, SecretsError> {
     let content = read_at_most(path, MAX_MIB)?;
-    let metadata = path.metadata().map_err(Unreadable::Io)?;
-    let mode = metadata.permissions().mode();
     Ok(Secrets {
         secrets: parse(&content.bytes)?,
-        others_can_read: mode & OTHERS_READ != 0,
+        others_can_read: content.mode & OTHERS_READ != 0,
     })
 }
 

@@ -52,9 +52,7 @@ impl<T: Ord, E: Display> Lines<T, E> {
                 Ok(item) => items.push(item),
                 Err(error) => {
                     let of_item = self.item;
-                    return Err(format!(
-                        "has no {of_item} in line {number}: '{item}' {error}"
-                    ));
+                    return Err(format!("has no {of_item} in line {number}: it {error}"));
                 }
             }
         }

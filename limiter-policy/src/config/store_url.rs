@@ -25,7 +25,7 @@ pub(super) fn read<'n>(
     let text = reader.text(node, EXPECTED)?;
     match parse(text, sentinel) {
         Ok(store) => Some(store),
-        // A password is not shown.
+        // Nothing of the text is shown: a slip may put a password anywhere.
         Err(Wrong::Password) => {
             let message =
                 "invalid store: its password belongs in 'password-file', not in its address";
@@ -38,10 +38,7 @@ pub(super) fn read<'n>(
             None
         }
         Err(Wrong::Other) => {
-            reader.error(
-                node.at,
-                format!("invalid store '{text}', expected {EXPECTED}"),
-            );
+            reader.error(node.at, format!("invalid store: expected {EXPECTED}"));
             None
         }
     }

@@ -267,7 +267,7 @@ fn a_feed_is_refused_at_first_and_kept_later() {
         errors.unwrap_err(),
         [
             "limiter.yaml:2:28: the file 'feed.txt' is refused: 1 of 2 entries cannot be read, the \
-             first in line 2: invalid entry 'nobody', expected an address, prefix or range, such \
+             first in line 2: invalid entry: expected an address, prefix or range, such \
              as '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'"
         ]
     );
@@ -287,7 +287,7 @@ fn a_feed_is_refused_at_first_and_kept_later() {
     assert!(
         warnings[0].ends_with(
             "feed.txt is refused: 1 of 1 entries cannot be read, the first in line 1: invalid \
-             entry 'nobody', expected an address, prefix or range, such as '192.0.2.1', \
+             entry: expected an address, prefix or range, such as '192.0.2.1', \
              '192.0.2.0/24' or '192.0.2.1-192.0.2.9'; its previous content stays in force"
         ),
         "{warnings:?}"

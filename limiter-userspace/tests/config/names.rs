@@ -132,7 +132,7 @@ fn public_suffixes_are_in_a_file() {
     for (list, why) in [
         (
             "com\na.*.b\n",
-            "has no public suffix in line 2: 'a.*.b' must have no '*' here",
+            "has no public suffix in line 2: it must have no '*' here",
         ),
         ("// none\n", "has no public suffix"),
     ] {
@@ -206,7 +206,7 @@ fn zones_that_are_wrong() {
     for (file, why) in [
         (
             "a.example\nb..c\n",
-            "has no zone in line 2: 'b..c' must have no empty label, and be '.' for the root",
+            "has no zone in line 2: it must have no empty label, and be '.' for the root",
         ),
         ("# none\n", "has no zone"),
     ] {

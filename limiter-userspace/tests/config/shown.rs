@@ -131,7 +131,7 @@ fn lists_as_a_table_and_warnings() {
     assert_eq!(
         warnings,
         [
-            "warning: feed.txt:18: invalid entry 'nobody', expected an address, prefix or range, \
+            "warning: feed.txt:18: invalid entry: expected an address, prefix or range, \
              such as '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'",
             "warning: nothing uses the list unused: no 'exclude', 'block', 'never-ban' or 'proven' of a 'standing' in use names it",
             "warning: the lists us (exclude) and feed (block) both have 10.1.0.0/16: exclude wins",

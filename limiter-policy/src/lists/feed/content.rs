@@ -1,5 +1,7 @@
 //! The content of a feed file, its bounds, and why a file has none.
 
+use std::borrow::Cow;
+
 use ipnet::IpNet;
 use limiter_common::address::Family;
 
@@ -53,15 +55,15 @@ pub enum ParseError {
     Everything(Family),
     /// It is JSON, but no feed: its name, and the way to make a feed of it.
     #[error("expected CrowdSec's decisions, found {0}")]
-    ForeignJson(String),
+    ForeignJson(Cow<'static, str>),
     /// It is not the expected JSON document.
-    #[error("line {line}, column {column}: {message}")]
+    #[error("line {line}, column {column}: expected CrowdSec's decisions: {why}")]
     Json {
         /// The line, counted from 1.
         line: usize,
         /// The column, counted from 1.
         column: usize,
         /// The error.
-        message: String,
+        why: &'static str,
     },
 }

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, de::DeserializeSeed as _};
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
 
 use super::{
     ParseError,
-    entries::{Entries, shown},
+    entries::Entries,
     foreign,
     items::{FieldItems, Items},
 };
@@ -97,13 +97,16 @@ fn add_item(item: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), 
     add(item, bytes, entries)
 }
 
+/// Says where it is no such document, in words of our own: the library's quote the file.
 fn invalid(error: &serde_json::Error) -> ParseError {
-    let message = error.to_string();
-    let end = message.rfind(" at line ").unwrap_or(message.len());
     ParseError::Json {
         line: error.line(),
         column: error.column(),
-        message: format!("expected CrowdSec's decisions: {}", &message[..end]),
+        why: match error.classify() {
+            Category::Data => "it has another form",
+            Category::Eof => "it ends too early",
+            Category::Syntax | Category::Io => "it is not JSON",
+        },
     }
 }
 
@@ -112,10 +115,7 @@ fn add(raw: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseE
     let added = match serde_json::from_str::<Decision<'_>>(raw.get()) {
         Ok(decision) if decision.is_ban() => entries.add(&decision.value),
         Ok(_) => Ok(()),
-        Err(_) => Err(format!(
-            "expected a decision with 'type', 'scope' and 'value', found '{}'",
-            shown(raw.get())
-        )),
+        Err(_) => Err("expected a decision with 'type', 'scope' and 'value'".to_owned()),
     };
     if let Err(message) = added {
         let offset = raw.get().as_ptr().addr() - bytes.as_ptr().addr();

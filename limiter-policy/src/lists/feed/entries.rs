@@ -10,8 +10,7 @@ use super::{
 };
 use crate::{
     lists::{Format, report::BadLine},
-    prefix::{Written, meant},
-    text,
+    prefix::{Invalid, Written, meant},
 };
 
 const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0.2.0/24' or \
@@ -51,7 +50,7 @@ impl Entries {
     pub(super) fn add(&mut self, text: &str) -> Result<(), String> {
         match text.split_once('-') {
             Some((first, last)) => self.add_range(first.trim(), last.trim()),
-            None => self.add_read(prefix(text).map(Span::from), || text.to_owned()),
+            None => self.add_read(prefix(text).map(Span::from)),
         }
     }
 
@@ -61,15 +60,11 @@ impl Entries {
     ///
     /// The error.
     pub(super) fn add_range(&mut self, first: &str, last: &str) -> Result<(), String> {
-        self.add_read(range(first, last), || format!("{first}-{last}"))
+        self.add_read(range(first, last))
     }
 
-    fn add_read(
-        &mut self,
-        read: Result<Span, String>,
-        text: impl FnOnce() -> String,
-    ) -> Result<(), String> {
-        let span = read.map_err(|why| format!("invalid entry '{}', {why}", shown(&text())))?;
+    fn add_read(&mut self, read: Result<Span, String>) -> Result<(), String> {
+        let span = read.map_err(|why| format!("invalid entry: {why}"))?;
         self.read += 1;
         if let Err(error) = self.spans.add(span) {
             self.full = Some(error);
@@ -107,16 +102,8 @@ impl Entries {
     }
 }
 
-/// Shortens a file's text to be shown on one line.
-pub(super) fn shown(text: &str) -> String {
-    const MOST: usize = 60;
-    let start: String = text.chars().take(MOST).collect();
-    let cut = if start.len() < text.len() { "…" } else { "" };
-    format!("{}{cut}", text::one_line(&start))
-}
-
 fn prefix(text: &str) -> Result<IpNet, String> {
-    let prefix = meant(text).map_err(|error| error.why(EXPECTED))?.prefix;
+    let prefix = meant(text).map_err(why)?.prefix;
     if prefix.prefix_len() == 0 {
         return Err(every_address());
     }
@@ -151,11 +138,19 @@ fn range(first: &str, last: &str) -> Result<Span, String> {
 }
 
 fn written(text: &str) -> Result<Written, String> {
-    Written::parse(text).map_err(|error| error.why(EXPECTED))
+    Written::parse(text).map_err(why)
 }
 
 /// Returns the error for a slip in a feed that would exclude or block everybody. Only a list in the
 /// configuration may do that.
 fn every_address() -> String {
-    "which is every address: only the configuration may list that".to_owned()
+    "it is every address: only the configuration may list that".to_owned()
+}
+
+/// Says what is wrong with an address, without any of it.
+fn why(error: Invalid) -> String {
+    match error {
+        Invalid::Ipv4Mapped(_) => "it stands for an IPv4 address: write that".to_owned(),
+        other => other.why(EXPECTED),
+    }
 }

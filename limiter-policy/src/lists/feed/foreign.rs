@@ -1,7 +1,7 @@
 //! JSON documents that are no feeds, though they have addresses: each has its own structure, which
 //! `jq` reads better than a format of ours for each.
 
-use super::entries::shown;
+use std::borrow::Cow;
 
 /// A published document.
 struct Document {
@@ -40,33 +40,17 @@ const KNOWN: [Document; 5] = [
     },
 ];
 
-/// How many fields of an unknown document are told.
-const MOST_TOLD: usize = 4;
-
-/// Says what a document with these fields is, and how it becomes a feed.
-pub(super) fn found(fields: &[String]) -> String {
+/// Says what a document with these fields is, and how it becomes a feed. The fields are not shown: a
+/// feed's owner could make it lead to a file of others.
+pub(super) fn found(fields: &[String]) -> Cow<'static, str> {
     let are_of = |known: &&Document| {
         let mut telling = known.fields.iter();
         telling.all(|field| fields.iter().any(|one| one == field))
     };
-    if let Some(known) = KNOWN.iter().find(are_of) {
-        let Document { name, filter, .. } = known;
-        return format!("{name}: write its addresses one a line, with `jq -r '{filter}'`");
+    match KNOWN.iter().find(are_of) {
+        Some(Document { name, filter, .. }) => {
+            format!("{name}: write its addresses one a line, with `jq -r '{filter}'`").into()
+        }
+        None => "another JSON object: write its addresses one a line".into(),
     }
-    let told: Vec<String> = fields
-        .iter()
-        .take(MOST_TOLD)
-        .map(|field| format!("'{}'", shown(field)))
-        .collect();
-    let object = if told.is_empty() {
-        "an empty JSON object".to_owned()
-    } else {
-        let more = if fields.len() > MOST_TOLD {
-            ", …"
-        } else {
-            ""
-        };
-        format!("a JSON object with {}{more}", told.join(", "))
-    };
-    format!("{object}: write its addresses one a line")
 }

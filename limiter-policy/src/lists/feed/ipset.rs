@@ -5,10 +5,7 @@
 //! add blocked 192.0.2.0/24 timeout 272
 //! ```
 
-use super::{
-    entries::{Entries, shown},
-    lines,
-};
+use super::{entries::Entries, lines};
 
 pub(super) fn read(line: &[u8], entries: &mut Entries) -> Result<(), String> {
     if line.is_empty() || line.starts_with(b"#") {
@@ -22,16 +19,10 @@ pub(super) fn read(line: &[u8], entries: &mut Entries) -> Result<(), String> {
             // What follows `comment` is the operator's text.
             let mut options = words.take_while(|word| *word != "comment");
             if options.any(|word| word == "nomatch") {
-                return Err(format!(
-                    "'{}' is an exception ('nomatch'), which lists cannot have",
-                    shown(member)
-                ));
+                return Err("it is an exception ('nomatch'), which lists cannot have".to_owned());
             }
             entries.add(member)
         }
-        _ => Err(format!(
-            "expected 'create' or 'add', found '{}'",
-            shown(text)
-        )),
+        _ => Err("expected 'create' or 'add'".to_owned()),
     }
 }

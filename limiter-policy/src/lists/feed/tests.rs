@@ -87,8 +87,8 @@ fn spamhaus_drop_as_json_lines() {
         Format::JsonLines,
         &["1.10.16.0/20", "2a0f:7a80::/29"],
         &[
-            "3: expected a JSON object with 'cidr', found '{\"asn\":213371,\"rir\":\"ripencc\"}'",
-            "4: expected a JSON object with 'cidr', found '{\"cidr\":\"1.10.16.0'",
+            "3: expected a JSON object with 'cidr'",
+            "4: expected a JSON object with 'cidr'",
         ],
     );
 }
@@ -120,21 +120,17 @@ fn bad_lines_are_located() {
     let text = "192.0.2.300\n192.0.2.0/24\n192.0.2.9-192.0.2.1\n0.0.0.0/0\n::-ffff:ffff:ffff:ffff:ffff:\
                 ffff:ffff:ffff\n192.0.2.1-2001:db8::1\n192.0.2.0/28-192.0.2.9\n010.0.0.1\n\
                 example.com\u{0}\n";
-    let every = "which is every address: only the configuration may list that";
+    let every = "it is every address: only the configuration may list that";
     let bad = [
-        format!("1: invalid entry '192.0.2.300', {EXPECTED}"),
-        "3: invalid entry '192.0.2.9-192.0.2.1', the range ends before it begins".to_owned(),
-        format!("4: invalid entry '0.0.0.0/0', {every}"),
-        format!("5: invalid entry '::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', {every}"),
-        "6: invalid entry '192.0.2.1-2001:db8::1', the range begins in one family and ends in \
-         the other"
+        format!("1: invalid entry: {EXPECTED}"),
+        "3: invalid entry: the range ends before it begins".to_owned(),
+        format!("4: invalid entry: {every}"),
+        format!("5: invalid entry: {every}"),
+        "6: invalid entry: the range begins in one family and ends in the other".to_owned(),
+        "7: invalid entry: a range must go from one address to another".to_owned(),
+        "8: invalid entry: must have no leading zeros, which some programs read as octal"
             .to_owned(),
-        "7: invalid entry '192.0.2.0/28-192.0.2.9', a range must go from one address to another"
-            .to_owned(),
-        "8: invalid entry '010.0.0.1', must have no leading zeros, which some programs read as \
-         octal"
-            .to_owned(),
-        format!("9: invalid entry 'example.com\\u{{0}}', {EXPECTED}"),
+        format!("9: invalid entry: {EXPECTED}"),
     ];
     let bad: Vec<&str> = bad.iter().map(String::as_str).collect();
     check(text, Format::Plain, &["192.0.2.0/24"], &bad);
@@ -177,9 +173,9 @@ fn crowdsec_s_decisions() {
         Format::CrowdSec,
         &["192.0.2.1/32", "2001:db8::/48"],
         &[
-            "8: invalid entry '192.0.2', expected an address, prefix or range, such as \
+            "8: invalid entry: expected an address, prefix or range, such as \
              '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'",
-            "9: expected a decision with 'type', 'scope' and 'value', found '17'",
+            "9: expected a decision with 'type', 'scope' and 'value'",
         ],
     );
 }
@@ -231,10 +227,10 @@ fn ipset_save() {
             "2001:db8::/32",
         ],
         &[
-            "5: '192.0.2.5' is an exception ('nomatch'), which lists cannot have",
-            "7: invalid entry '192.0.2.1,tcp:80', expected an address, prefix or range, such as \
+            "5: it is an exception ('nomatch'), which lists cannot have",
+            "7: invalid entry: expected an address, prefix or range, such as \
              '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'",
-            "8: expected 'create' or 'add', found 'flush blocked'",
+            "8: expected 'create' or 'add'",
         ],
     );
 }
@@ -250,19 +246,17 @@ fn what_is_no_feed_is_refused() {
     refused(
         br#"{"message": "access forbidden"}"#,
         Format::Auto,
-        "expected CrowdSec's decisions, found a JSON object with 'message': write its addresses \
-         one a line",
+        "expected CrowdSec's decisions, found another JSON object: write its addresses one a line",
     );
     refused(
         b"[{\"id\": 1,\n \"type\": ",
         Format::Auto,
-        "line 2, column 9: expected CrowdSec's decisions: EOF while parsing a value",
+        "line 2, column 9: expected CrowdSec's decisions: it ends too early",
     );
     refused(
         b"192.0.2.1\n",
         Format::CrowdSec,
-        "line 1, column 5: expected CrowdSec's decisions: invalid type: floating point `192.0`, \
-         expected a sequence",
+        "line 1, column 5: expected CrowdSec's decisions: it has another form",
     );
 }
 
@@ -289,11 +283,9 @@ fn json_of_other_publishers_is_named() {
         r#"{"meta":{"generatedAt":"2026-11-20"},"data":[{"ipAddress":"192.0.2.1"}]}"#,
         "AbuseIPDB's blacklist: write its addresses one a line, with `jq -r '.data[].ipAddress'`",
     );
-    check(
-        r#"{"a\u001b":1,"b":2,"c":3,"d":4,"e":5}"#,
-        "a JSON object with 'a\\u{1b}', 'b', 'c', 'd', …: write its addresses one a line",
-    );
-    check("{}", "an empty JSON object: write its addresses one a line");
+    let other = "another JSON object: write its addresses one a line";
+    check(r#"{"a\u001b":1,"b":2}"#, other);
+    check("{}", other);
 }
 
 /// A comment in the first line is not the whole file.
@@ -302,7 +294,7 @@ fn lines_may_end_in_carriage_returns() {
     let prefixes = &["192.0.2.1/32", "192.0.2.3/32"];
     for end in ["\n", "\r", "\r\n"] {
         let text = ["# a feed", "192.0.2.1", "", "what?", "192.0.2.3 # two", ""].join(end);
-        let bad = "4: invalid entry 'what?', expected an address, prefix or range, such as \
+        let bad = "4: invalid entry: expected an address, prefix or range, such as \
                    '192.0.2.1', '192.0.2.0/24' or '192.0.2.1-192.0.2.9'";
         check(&text, Format::Plain, prefixes, &[bad]);
         let text = ["create s hash:ip", "add s 192.0.2.1", "add s 192.0.2.3"].join(end);
@@ -339,11 +331,44 @@ fn columns_after_tabs() {
         Format::Plain,
         &["192.0.2.1/32"],
         &[
-            "1: invalid entry '192.0.2.9-192.0.2.1', the range ends before it begins",
-            "2: invalid entry '192.0.2.0/28-192.0.2.255', a range must go from one address to \
-             another",
+            "1: invalid entry: the range ends before it begins",
+            "2: invalid entry: a range must go from one address to another",
         ],
     );
+}
+
+/// Else whoever owns a feed could make it lead to a file that only we may read, and read on in the log.
+#[test]
+fn no_error_shows_anything_of_the_file() {
+    const SECRET: &str = "5ec2e7c0ffee5ec2e7c0ffee5ec2e7c0";
+    let quoted = format!("{SECRET:?}");
+    for text in [
+        SECRET.to_owned(),
+        format!("{SECRET}-{SECRET}"),
+        format!("::ffff:1.2.3.4%{SECRET}"),
+        format!("create {SECRET} x\nadd {SECRET} {SECRET}\nadd a {SECRET} nomatch\n{SECRET}\n"),
+        format!("{{\"cidr\":{quoted}}}\n{{\"key\":{quoted}}}\n{quoted}\n"),
+        format!(
+            "[{quoted},{{\"type\":{quoted}}},{{\"type\":\"ban\",\"scope\":\"ip\",\"value\":{quoted}}}]"
+        ),
+        format!("{{{quoted}: 1}}"),
+        format!("[{SECRET}]"),
+        format!("{{\"new\": {quoted}}}"),
+    ] {
+        for format in [
+            Format::Auto,
+            Format::Plain,
+            Format::JsonLines,
+            Format::CrowdSec,
+            Format::Ipset,
+        ] {
+            let told = match parse(text.as_bytes(), format) {
+                Ok(content) => format!("{:?}", content.first_bad),
+                Err(error) => error.to_string(),
+            };
+            assert!(!told.contains("5ec"), "{format:?} of {text}: {told}");
+        }
+    }
 }
 
 #[test]
