@@ -8,7 +8,7 @@ use redis::{
 };
 use thiserror::Error;
 
-use super::error::StoreError;
+use super::error::{StoreError, one_line};
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -74,7 +74,7 @@ impl fmt::Debug for Access {
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// No server can be reached, or it refuses.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Refused(String),
     /// The Sentinels do not know the server.
     #[error("the Sentinels know no server '{0}'")]

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// It says why, or it cannot be reached.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Store(String),
     /// Its user has not the right.
     #[error("{0}")]
@@ -15,6 +15,11 @@ pub enum StoreError {
     /// It answers what no store answers.
     #[error("it answers what was not asked")]
     Answer,
+}
+
+/// Returns what a server says as one line: it may say anything.
+pub(crate) fn one_line(said: &str) -> String {
+    said.replace(char::is_control, " ")
 }
 
 impl From<redis::ParsingError> for StoreError {
@@ -64,6 +69,19 @@ mod tests {
     use redis::cmd;
 
     use super::*;
+    use crate::ConnectError;
+
+    #[test]
+    fn whatever_a_server_says_is_one_line() {
+        let said = || "ERR a\n<0>b\u{1b}[2J\u{9b}c".to_owned();
+        let told = "ERR a <0>b [2J c";
+        assert_eq!(StoreError::Store(said()).to_string(), told);
+        assert_eq!(ConnectError::Refused(said()).to_string(), told);
+        assert_eq!(
+            ConnectError::from(StoreError::Store(said())).to_string(),
+            told
+        );
+    }
 
     #[test]
     fn what_is_to_be_added_is_told() {

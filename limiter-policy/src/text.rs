@@ -1,5 +1,7 @@
 //! Numbers and prefixes as people read and write them.
 
+use std::fmt::Write as _;
+
 use ipnet::IpNet;
 use limiter_common::address::Family;
 
@@ -53,18 +55,59 @@ pub fn period(ns: u64) -> String {
     format!("{}{unit}", ns / length)
 }
 
-/// Puts an untrusted text on one line: escapes its control characters.
+/// Puts an untrusted text on one line, where it does nothing to a terminal.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if acts(character) {
             line.extend(character.escape_default());
         } else {
             line.push(character);
         }
     }
     line
+}
+
+/// Makes the lines of an untrusted text do nothing to a terminal.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut lines = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => lines.push(character),
+            acting if acts(acting) => lines.extend(acting.escape_default()),
+            other => lines.push(other),
+        }
+    }
+    lines
+}
+
+/// Makes lines of JSON do nothing to a terminal; they still mean the same.
+#[must_use]
+pub fn visible_json(json: &str) -> String {
+    let mut lines = String::with_capacity(json.len());
+    for character in json.chars() {
+        // Controls of ASCII but the last are outside of texts.
+        if character < ' ' || !acts(character) {
+            lines.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(lines, "\\u{unit:04x}");
+            }
+        }
+    }
+    lines
+}
+
+/// Whether a character is not shown, but acts on those around it: controls, and what turns or breaks lines.
+fn acts(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 #[cfg(test)]
@@ -89,5 +132,17 @@ mod tests {
         check(1_000_000_000, "1s");
         check(5_400_000_000_000, "90m");
         check(86_400_000_000_000, "24h");
+    }
+    #[test]
+    fn nothing_in_a_text_acts() {
+        let text = "a\n<0>\u{1b}[2J\u{9b}1m\u{202e}\u{2028}\r\t\u{e0041}\u{7f}ä漢";
+        let told = r"a\n<0>\u{1b}[2J\u{9b}1m\u{202e}\u{2028}\r\t\u{e0041}\u{7f}ä漢";
+        assert_eq!(one_line(text), told);
+        let lines = told.replacen(r"\n", "\n", 1).replacen(r"\t", "\t", 1);
+        assert_eq!(visible(text), lines);
+        let json = serde_json::to_string(text).unwrap();
+        let shown = visible_json(&json);
+        assert_eq!(visible(&shown), shown);
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 }

@@ -1,6 +1,6 @@
 //! `limiter confirm`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use anyhow::bail;
 use clap::Args;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
 };
 use crate::protocol::{Answer, Request};
 
@@ -28,6 +28,6 @@ pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
     if args.output.json {
         return print_json(&json!({ "generation": generation }));
     }
-    writeln!(io::stdout(), "policy {generation} stays in force")?;
+    writeln!(stdout(), "policy {generation} stays in force")?;
     Ok(())
 }

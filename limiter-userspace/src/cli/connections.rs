@@ -1,13 +1,13 @@
 //! `limiter connections`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::bail;
 use clap::Args;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     render::{ago, count, counted, table_without},
 };
 use crate::protocol::{Answer, OwnerList, OwnerQuery, Request};
@@ -50,7 +50,7 @@ pub(super) fn connections(args: ConnectionsArgs) -> anyhow::Result<()> {
     if args.output.json {
         return print_json(&list);
     }
-    print(&mut io::stdout(), &list)
+    print(&mut stdout(), &list)
 }
 
 pub(super) fn fetch(read: &ReadArgs, query: OwnerQuery) -> anyhow::Result<OwnerList> {

@@ -1,7 +1,7 @@
 //! `limiter detach`.
 
 use std::{
-    io::{self, Write as _},
+    io::Write as _,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
 };
 use crate::{
     control::client::{ClientError, ask},
@@ -66,7 +66,7 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
             "detached": !matches!(detached, Detached::Nothing),
         }));
     }
-    let mut out = io::stdout();
+    let mut out = stdout();
     let directory = directory.display();
     match detached {
         Detached::Daemon => {

@@ -5,10 +5,7 @@ mod exempt;
 mod headline;
 mod limits;
 
-use std::{
-    io::{self, Write},
-    net::IpAddr,
-};
+use std::{io::Write, net::IpAddr};
 
 use anyhow::bail;
 use clap::Args;
@@ -18,7 +15,7 @@ pub(crate) use self::{answers::answers, headline::headline};
 use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
     lists::consequences,
-    output::print_json,
+    output::{print_json, stdout},
     parse::{self, Noted},
     render::{ago, at_least, duration, hits},
     sieve, standing,
@@ -73,7 +70,7 @@ pub(super) fn fetch(
 }
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
-    let mut out = io::stdout();
+    let mut out = stdout();
     writeln!(out, "{}", headline(explanation))?;
     print_bans(&mut out, explanation)?;
     if explanation.limits.is_empty() {

@@ -1,16 +1,13 @@
 //! `limiter offenders`.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::{io::Write, time::Duration};
 
 use anyhow::bail;
 use clap::Args;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     parse::interval,
     render::{ago, at_least, count, nanoseconds, table_without},
 };
@@ -78,7 +75,7 @@ pub(super) fn fetch(read: &ReadArgs, query: OffenderQuery) -> anyhow::Result<Off
 
 fn print(list: &OffenderList, by: Grouping, lately: bool) -> anyhow::Result<()> {
     const ADDRESSES: usize = 2;
-    let mut out = io::stdout();
+    let mut out = stdout();
     if list.offenders.is_empty() {
         let lately = if lately { "recent " } else { "" };
         writeln!(out, "No {lately}drops are remembered.")?;

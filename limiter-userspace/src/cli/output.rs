@@ -2,13 +2,60 @@
 
 use std::{
     fmt::Display,
-    io::{self, Write},
+    io::{self, Stderr, Stdout, Write},
     process::ExitCode,
     sync::OnceLock,
 };
 
-use limiter_policy::config::Diagnostics;
+use limiter_policy::{
+    config::Diagnostics,
+    text::{visible, visible_json},
+};
 use serde::Serialize;
+
+/// What a command prints to. Much of it comes from others, such as the names of interfaces and the errors of a
+/// store: on a terminal it is text, and does nothing.
+pub(super) struct Printed<W> {
+    to: W,
+    shown: fn(&str) -> String,
+}
+
+/// Returns where a command prints what it was asked for.
+pub(super) fn stdout() -> Printed<Stdout> {
+    Printed {
+        to: io::stdout(),
+        shown: visible,
+    }
+}
+
+/// Returns where a command prints it as JSON.
+pub(super) fn stdout_of_json() -> Printed<Stdout> {
+    Printed {
+        to: io::stdout(),
+        shown: visible_json,
+    }
+}
+
+/// Returns where a command prints what went wrong.
+pub(super) fn stderr() -> Printed<Stderr> {
+    Printed {
+        to: io::stderr(),
+        shown: visible,
+    }
+}
+
+impl<W: Write> Write for Printed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Texts are formatted piece by piece, each of which is whole.
+        let text = String::from_utf8_lossy(bytes);
+        self.to.write_all((self.shown)(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
 
 /// Whether the command was given `--json`; set once, before it runs.
 static JSON: OnceLock<bool> = OnceLock::new();
@@ -36,7 +83,7 @@ struct Told<'t> {
 fn tell(told: &Told<'_>) {
     // If stderr is gone too, nobody is left to tell.
     if let Ok(line) = serde_json::to_string(told) {
-        let _ = writeln!(io::stderr(), "{line}");
+        let _ = writeln!(stderr(), "{}", visible_json(&line));
     }
 }
 
@@ -51,7 +98,7 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
         column,
     };
     if JSON.get() != Some(&true) {
-        let _ = writeln!(io::stderr(), "{error}");
+        let _ = writeln!(stderr(), "{error}");
     } else if let Some(errors) = error.downcast_ref::<Diagnostics>() {
         for error in errors.iter() {
             let (line, column) = error.at.map(|at| (at.line, at.column)).unzip();
@@ -76,12 +123,29 @@ pub(super) fn warn(warning: &impl Display) {
             column: None,
         });
     } else {
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        let _ = writeln!(stderr(), "warning: {warning}");
     }
 }
 
 /// Prints a value as one line of JSON.
 pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    writeln!(io::stdout(), "{}", serde_json::to_string(value)?)?;
+    writeln!(stdout_of_json(), "{}", serde_json::to_string(value)?)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_does_nothing_to_a_terminal() {
+        let mut out = Printed {
+            to: Vec::new(),
+            shown: visible,
+        };
+        let name = "b\u{9b}1m\u{202e}ä";
+        writeln!(out, "eth\u{1b}[2J\ta {name}").unwrap();
+        let printed = String::from_utf8(out.to).unwrap();
+        assert_eq!(printed, "eth\\u{1b}[2J\ta b\\u{9b}1m\\u{202e}ä\n");
+    }
 }

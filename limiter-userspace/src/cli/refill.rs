@@ -1,12 +1,12 @@
 //! The common part of `limiter reset` and `limiter refund`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::bail;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     render::{count, counted, table_without},
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(super) fn refill(
 }
 
 fn print(list: &RefillList) -> anyhow::Result<()> {
-    let mut out = io::stdout();
+    let mut out = stdout();
     if !list.of_address.is_empty() {
         let header = [
             "limit",

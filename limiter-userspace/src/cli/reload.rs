@@ -1,13 +1,13 @@
 //! `limiter reload`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use anyhow::bail;
 use clap::Args;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     render::{counted, duration},
 };
 use crate::protocol::{Answer, Reloaded, Request, SettingDiff};
@@ -33,7 +33,7 @@ pub(super) fn reload(args: &ReloadArgs) -> anyhow::Result<()> {
 }
 
 fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
-    let mut out = io::stdout();
+    let mut out = stdout();
     writeln!(
         out,
         "policy {} is in force: {}, {}",

@@ -1,6 +1,6 @@
 //! `limiter sieve`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::bail;
 use clap::Args;
@@ -8,7 +8,7 @@ use limiter_common::reason::Reason;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     render::{ago, count, counted, number, percent, table},
 };
 use crate::protocol::{
@@ -44,7 +44,7 @@ pub(super) fn sieve(args: &SieveArgs) -> anyhow::Result<()> {
     if args.output.json {
         return print_json(&sieves);
     }
-    let mut out = io::stdout();
+    let mut out = stdout();
     if sieves.is_empty() {
         writeln!(out, "The policy in force has no sieves.")?;
     }

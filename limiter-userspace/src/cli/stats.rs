@@ -1,15 +1,12 @@
 //! `limiter stats`.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write as _},
-};
+use std::{collections::BTreeMap, io::Write as _};
 
 use clap::Args;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     status,
 };
 use crate::protocol::{
@@ -35,7 +32,7 @@ pub(super) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
     if args.output.json {
         return print_json(&numbers);
     }
-    let mut out = io::stdout();
+    let mut out = stdout();
     for (name, number) in numbers {
         writeln!(out, "{name} {number}")?;
     }

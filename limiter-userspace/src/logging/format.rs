@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use limiter_policy::text::one_line;
 use tracing::{Event, Level, Subscriber, field::Field};
 use tracing_subscriber::{
     fmt::{
@@ -11,11 +12,12 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Writes only the message, which repeats what the fields say.
+/// Writes only the message, which repeats what the fields say. It may quote others, such as a store's error: it
+/// stays one line, with the priority that it has from us.
 pub(super) fn message_alone() -> impl for<'writer> FormatFields<'writer> {
     debug_fn(|writer, field: &Field, value| {
         if field.name() == "message" {
-            write!(writer, "{value:?}")
+            writer.write_str(&one_line(&format!("{value:?}")))
         } else {
             Ok(())
         }
@@ -49,5 +51,51 @@ const fn priority(level: Level) -> u8 {
         Level::WARN => 4,
         Level::INFO => 6,
         Level::DEBUG | Level::TRACE => 7,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use tracing::{subscriber::with_default, warn};
+    use tracing_subscriber::{fmt, layer::SubscriberExt as _};
+
+    use super::*;
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_others_say_is_text_in_one_line() {
+        let log = Log::default();
+        let writer = log.clone();
+        let layer = fmt::layer()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .fmt_fields(message_alone())
+            .event_format(Prioritised);
+        with_default(tracing_subscriber::registry().with(layer), || {
+            let error = "ERR\n<0>all is lost\u{1b}]0;x\u{7}";
+            warn!(error, "cannot reach the store: {error}");
+        });
+        let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let expected = r"<4>cannot reach the store: ERR\n<0>all is lost\u{1b}]0;x\u{7}";
+        assert_eq!(logged, format!("{expected}\n"));
     }
 }

@@ -83,7 +83,10 @@ fn filter(level: Level, verdicts: bool) -> Targets {
 /// verdicts if asked for. To be called once.
 pub fn start(format: Format, level: Level, verdicts: bool) {
     let filter = filter(level, verdicts);
-    let lines = fmt::layer().with_writer(|| stderr::Line).with_target(false);
+    let is_json = format == Format::Json;
+    let lines = fmt::layer()
+        .with_writer(move || stderr::Line { is_json })
+        .with_target(false);
     let registry = tracing_subscriber::registry().with(filter);
     match format {
         Format::Human => registry

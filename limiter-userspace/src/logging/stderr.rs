@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use limiter_policy::text::visible_json;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::time::sleep;
 use tracing::warn;
@@ -33,16 +34,23 @@ struct Lost {
 }
 
 /// Writes a line at once or not at all; only lines of several kilobytes may be torn.
-pub(super) struct Line;
+pub(super) struct Line {
+    /// Whether it is a JSON object, whose texts may quote others: they do nothing to a terminal.
+    pub(super) is_json: bool,
+}
 
 impl Write for Line {
     /// Reports the whole line as written, even if it is lost.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let shown = match str::from_utf8(line) {
+            Ok(json) if self.is_json => visible_json(json).into_bytes(),
+            _ => line.to_vec(),
+        };
         let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
         let written = if lost.is_torn {
-            write(b"\n").map_err(|_| 0).and_then(|()| write(line))
+            write(b"\n").map_err(|_| 0).and_then(|()| write(&shown))
         } else {
-            write(line)
+            write(&shown)
         };
         lost.is_torn = match &written {
             Ok(()) => false,

@@ -1,9 +1,6 @@
 //! `limiter ban`.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write as _},
-};
+use std::{fmt::Write as _, io::Write as _};
 
 use anyhow::bail;
 use clap::Args;
@@ -15,7 +12,7 @@ use super::{ENDS_WITH_DAEMON, change::change, parse, stream, terms::Terms};
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
         parse::{Noted, all_told},
         render::duration,
     },
@@ -68,7 +65,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
             "ends_with_daemon": changed.ends_with_daemon,
         }))?;
     } else {
-        let mut out = io::stdout();
+        let mut out = stdout();
         for (prefix, outcome) in banned {
             if let Some(line) = line(*prefix, outcome, for_ns) {
                 writeln!(out, "{line}")?;

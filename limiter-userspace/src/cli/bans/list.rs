@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
+        output::{stdout, stdout_of_json},
         parse::{self, Noted},
         render::{GAP, count, counted, duration, terminal_width},
     },
@@ -65,13 +66,14 @@ pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
         bans,
     };
     list.bans.truncate(args.limit.unwrap_or(usize::MAX));
-    let mut out = BufWriter::new(io::stdout().lock());
     if args.output.json {
+        let mut out = BufWriter::new(stdout_of_json());
         serde_json::to_writer(&mut out, &list).map_err(io::Error::from)?;
         writeln!(out)?;
-    } else {
-        print(&mut out, &list, terminal_width())?;
+        return Ok(out.flush()?);
     }
+    let mut out = BufWriter::new(stdout());
+    print(&mut out, &list, terminal_width())?;
     Ok(out.flush()?)
 }
 

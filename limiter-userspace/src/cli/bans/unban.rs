@@ -1,9 +1,6 @@
 //! `limiter unban`.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write as _},
-};
+use std::{fmt::Write as _, io::Write as _};
 
 use anyhow::{Context as _, bail};
 use clap::{ArgGroup, Args};
@@ -18,7 +15,7 @@ use super::{
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
         parse::{Noted, all_told},
         render::counted,
     },
@@ -59,7 +56,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
         let bans = lifted.map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
         print_json(&json!({"bans": bans.collect::<Vec<_>>()}))?;
     } else {
-        let mut out = io::stdout();
+        let mut out = stdout();
         for (prefix, outcome) in lifted {
             writeln!(out, "{}", line(*prefix, outcome, args.origin.as_ref()))?;
         }
@@ -165,6 +162,6 @@ fn unban_all(args: &UnbanArgs) -> anyhow::Result<()> {
         return print_json(&json!({"lifted": lifted}));
     }
     let lifted = usize::try_from(lifted).unwrap_or(usize::MAX);
-    writeln!(io::stdout(), "{} lifted", counted(lifted, "ban"))?;
+    writeln!(stdout(), "{} lifted", counted(lifted, "ban"))?;
     Ok(())
 }

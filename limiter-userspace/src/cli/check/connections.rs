@@ -1,11 +1,12 @@
 //! Warns of limits on connections open at once where this host forwards, and they do not count what it
 //! forwards, or late.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{CountedConnections, Limit, Mode, Policy, configured_name};
 
+use super::super::output::stderr;
 use crate::{forwarding, netlink::conntrack::host};
 
 /// Warns on stderr.
@@ -14,7 +15,7 @@ pub(super) fn warn(policy: &Policy) {
         && let Some(silence) = host::silence()
     {
         let _ = writeln!(
-            io::stderr(),
+            stderr(),
             "warning: connections that this host forwards are counted only once a second: {silence}"
         );
     }
@@ -24,7 +25,7 @@ pub(super) fn warn(policy: &Policy) {
     for limit in overlooking(policy) {
         let limit = configured_name(&limit.name);
         let _ = writeln!(
-            io::stderr(),
+            stderr(),
             "warning: limit {limit}: this host forwards ({setting} is not 0), and only connections of its \
              own sockets count: with 'connections: tracked' those that it forwards do, too; or name its own \
              addresses in 'destination'"

@@ -1,13 +1,16 @@
 //! `limiter check --diff`: how a configuration differs from that of the running daemon.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::bail;
 use limiter_policy::{config::Config, policy::diff::Diff};
 use serde::Serialize;
 
 use crate::{
-    cli::{args::ReadArgs, output::print_json},
+    cli::{
+        args::ReadArgs,
+        output::{print_json, stdout},
+    },
     control::settings,
     protocol::{Answer, Request, SettingDiff},
 };
@@ -45,7 +48,7 @@ pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Resu
 }
 
 fn print(differences: &Differences) -> anyhow::Result<()> {
-    let mut out = io::stdout();
+    let mut out = stdout();
     if !differences.reload.is_empty() {
         write!(out, "{}", differences.reload)?;
     } else if differences.settings.is_empty() {

@@ -1,12 +1,14 @@
 //! DNS cookies in `limiter check`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use limiter_common::packet::PROTOCOL_UDP;
 use limiter_policy::{
     config::Config,
     policy::{DnsCookies, Limit, Policy},
 };
+
+use super::super::output::stderr;
 
 /// Prints which cookies prove sources; nothing if none do.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
@@ -22,7 +24,7 @@ pub(super) fn warn(config: &Config) {
     let others_can_read = secrets.is_some_and(|secrets| secrets.others_can_read);
     for warning in warnings(&config.policy, others_can_read) {
         // If stderr is gone, nobody is left to warn.
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        let _ = writeln!(stderr(), "warning: {warning}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the policy would do on this machine, as it is now.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use limiter_datapath::kernel::interface;
 use limiter_policy::{
@@ -8,7 +8,7 @@ use limiter_policy::{
     policy::Policy,
 };
 
-use super::super::output;
+use super::super::output::{self, stderr};
 use crate::{
     fit::{self, PassedOver},
     guard::{self, CountedPeer},
@@ -55,7 +55,7 @@ pub(super) fn look<'p>(
     if syn_cookies::are_used(policy) {
         let host = runtime.block_on(syn_cookies::Host::look());
         for (limit, trouble) in syn_cookies::troubles(policy, &host) {
-            let _ = writeln!(io::stderr(), "warning: limit {limit}: {trouble}");
+            let _ = writeln!(stderr(), "warning: limit {limit}: {trouble}");
         }
     }
     let peers = runtime.block_on(guard::counted_peers(policy));

@@ -18,7 +18,7 @@ mod sieves;
 mod standing;
 mod states;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -39,7 +39,7 @@ use serde::Serialize;
 use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
     args::{ConfigArgs, OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     render::{count, counted, duration, table_without},
 };
 use crate::guard::CountedPeer;
@@ -270,7 +270,7 @@ fn print(
             count(limit.overrides as u64),
         ]
     });
-    let mut out = io::stdout();
+    let mut out = stdout();
     if !limits.is_empty() {
         let right = [0, 7, 8, 9, 10, 11, 12];
         let shown = table_without(hidden, header, right, rows);

@@ -1,11 +1,12 @@
 //! Warns of limits on segments of no connection where this host forwards: to it, those of others'
 //! connections are of none.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use limiter_common::packet::TcpState;
 use limiter_policy::policy::{Limit, Mode, Policy, configured_name};
 
+use super::super::output::stderr;
 use crate::forwarding;
 
 /// Warns on stderr.
@@ -16,7 +17,7 @@ pub(super) fn warn(policy: &Policy) {
     for limit in policy.limits.iter().filter(|limit| takes_others(limit)) {
         let limit = configured_name(&limit.name);
         let _ = writeln!(
-            io::stderr(),
+            stderr(),
             "warning: limit {limit}: this host forwards ({setting} is not 0), and what it forwards has \
              the state none, so the limit may drop it: name this host's own addresses in 'destination'"
         );

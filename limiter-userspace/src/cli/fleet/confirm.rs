@@ -1,7 +1,7 @@
 //! `limiter fleet confirm` and `limiter fleet revert`.
 
 use std::{
-    io::{self, Write as _},
+    io::Write as _,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -12,7 +12,7 @@ use clap::Args;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
     },
     protocol::{Answer, Request},
 };
@@ -55,7 +55,7 @@ pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
     }
     let what = if keep { "keep it" } else { "go back" };
     writeln!(
-        io::stdout(),
+        stdout(),
         "all nodes are told to {what}; `limiter fleet push`, which waits, says what they did"
     )?;
     Ok(())

@@ -3,12 +3,7 @@
 mod question;
 mod shown;
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{fs::File, io::Read as _, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -20,7 +15,7 @@ use self::{question::Question, shown::Progress};
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
         render::nanoseconds,
         repeat::{self, End},
     },
@@ -137,7 +132,7 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
     let is_quiet = args.output.json;
     while !status.over {
         if !is_quiet {
-            progress.show(&mut io::stdout(), &status)?;
+            progress.show(&mut stdout(), &status)?;
         }
         let asks = !is_quiet && !args.yes && status.left_ns.is_some();
         let told = tokio::select! {
@@ -153,7 +148,7 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
     if is_quiet {
         print_json(&status)?;
     } else {
-        progress.show(&mut io::stdout(), &status)?;
+        progress.show(&mut stdout(), &status)?;
     }
     match status.stage.as_str() {
         "kept" | "checked" => Ok(()),

@@ -1,6 +1,6 @@
 //! `limiter fleet status`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::bail;
 use clap::Args;
@@ -9,7 +9,7 @@ use super::lines;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
         render::{duration, table},
     },
     protocol::{Answer, FleetStatus, Request},
@@ -31,7 +31,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     if args.output.json {
         return print_json(&status);
     }
-    print(&mut io::stdout(), &status)
+    print(&mut stdout(), &status)
 }
 
 fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {

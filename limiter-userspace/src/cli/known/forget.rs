@@ -1,6 +1,6 @@
 //! `limiter forget`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use anyhow::bail;
 use clap::Args;
@@ -12,7 +12,7 @@ use super::change::change;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
         parse::{self, Noted, all_told},
         render::count,
     },
@@ -45,7 +45,7 @@ pub(in crate::cli) fn forget(args: &ForgetArgs) -> anyhow::Result<()> {
         let told = each().map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
         print_json(&json!({"known": told.collect::<Vec<_>>()}))?;
     } else {
-        let mut out = io::stdout();
+        let mut out = stdout();
         for (prefix, outcome) in each() {
             if let Some(line) = line(*prefix, outcome) {
                 writeln!(out, "{line}")?;

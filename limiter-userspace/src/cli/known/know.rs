@@ -1,6 +1,6 @@
 //! `limiter know`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use anyhow::bail;
 use clap::Args;
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
         parse::{Noted, all_told, prefix},
         render::{count, duration},
     },
@@ -77,7 +77,7 @@ pub(in crate::cli) fn know(args: &KnowArgs) -> anyhow::Result<()> {
             "ends_with_daemon": changed.ends_with_daemon,
         }))?;
     } else {
-        let mut out = io::stdout();
+        let mut out = stdout();
         for (change, outcome) in each() {
             if let Some(line) = line(change.prefix(), outcome, for_ns) {
                 writeln!(out, "{line}")?;

@@ -1,7 +1,7 @@
 //! `limiter known`.
 
 use std::{
-    io::{self, BufWriter, Write as _},
+    io::{BufWriter, Write as _},
     net::IpAddr,
 };
 
@@ -12,7 +12,7 @@ use super::print;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
-        output::print_json,
+        output::{print_json, stdout},
         parse::{self, Noted},
     },
     protocol::{
@@ -45,7 +45,7 @@ fn shown(text: &str) -> Result<usize, String> {
 }
 
 pub(in crate::cli) fn known(args: &KnownArgs) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(stdout());
     if let Some(address) = args.address.as_ref().map(Noted::told) {
         let request = Request::KnownSource { address };
         let Answer::KnownSource(source) = args.read.ask(&request)? else {

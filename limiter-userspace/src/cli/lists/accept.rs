@@ -1,6 +1,6 @@
 //! `limiter lists accept`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use anyhow::bail;
 use clap::Args;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     cli::{
         args::{ControlArgs, OutputArgs},
-        output::print_json,
+        output::{print_json, stdout},
     },
     control::client::ask,
     protocol::{Answer, Request},
@@ -62,7 +62,7 @@ pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
     if args.output.json {
         return print_json(&json!({ "list": args.name, "files": files }));
     }
-    let mut out = io::stdout();
+    let mut out = stdout();
     for file in files {
         writeln!(out, "{} is in force in list {}", file.display(), args.name)?;
     }

@@ -6,7 +6,7 @@ mod source;
 mod test;
 mod words;
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use clap::{Args, Subcommand};
 use limiter_datapath::kernel::wall_clock_now;
@@ -15,7 +15,7 @@ use limiter_policy::lists::ListRecord;
 pub(crate) use self::print::troubles;
 use self::source::SourceArgs;
 pub(super) use self::words::consequences;
-use super::output::print_json;
+use super::output::{print_json, stdout};
 use crate::protocol::{Answer, Request};
 
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(super) fn lists(args: &ListsArgs) -> anyhow::Result<()> {
     if args.source.output.json {
         return print_json(&lists);
     }
-    let mut out = io::stdout();
+    let mut out = stdout();
     if lists.is_empty() {
         writeln!(out, "There are no lists.")?;
         return Ok(());

@@ -1,6 +1,6 @@
 //! `limiter lists test`.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use clap::Args;
 use ipnet::IpNet;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{source::SourceArgs, words::consequences};
 use crate::{
     cli::{
-        output::print_json,
+        output::{print_json, stdout},
         parse::{self, Noted},
         render::{count, counted, table},
     },
@@ -53,7 +53,7 @@ pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
             findings: &findings,
         });
     }
-    let mut out = io::stdout();
+    let mut out = stdout();
     if findings.lists.is_empty() {
         writeln!(out, "{shown} is on no list")?;
         return Ok(());

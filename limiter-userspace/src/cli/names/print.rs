@@ -1,9 +1,12 @@
 //! The names of a capture as text.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use crate::{
-    cli::render::{count, counted, table},
+    cli::{
+        output::stdout,
+        render::{count, counted, table},
+    },
     names::Summary,
 };
 
@@ -13,7 +16,7 @@ const LONGEST: usize = 40;
 /// Prints what a capture's clients ask for, with at most so many names.
 pub(super) fn summary(summary: &Summary, most: usize) -> anyhow::Result<()> {
     let (names, unread) = (summary.names(), summary.unread());
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     if names.is_empty() {
         writeln!(out, "No client asks for a name that can be read.")?;
     } else {

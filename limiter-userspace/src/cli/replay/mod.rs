@@ -14,7 +14,7 @@ mod standing;
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, BufWriter, Write},
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
 };
 
@@ -32,6 +32,7 @@ use limiter_policy::{
 use self::{answers::AnswersFile, at_end::AtEnd, sieves::SievesAt, standing::KnownBy};
 use super::{
     args::{ConfigOption, OutputArgs},
+    output::{stdout, stdout_of_json},
     traffic_file,
 };
 use crate::replay::{
@@ -165,7 +166,11 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         policy: &config.policy,
         zones: zones_by_number(&config.policy),
         json: args.output.json,
-        writer: BufWriter::new(io::stdout().lock()),
+        writer: BufWriter::new(if args.output.json {
+            stdout_of_json()
+        } else {
+            stdout()
+        }),
         summary: Summary::new(limits),
         sources: Sources::default(),
         plot: plot.map(|file| Plot::new(file, limits)),

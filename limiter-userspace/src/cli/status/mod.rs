@@ -7,7 +7,7 @@ mod print;
 mod screen;
 mod watch;
 
-use std::{io, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::bail;
 use clap::Args;
@@ -15,7 +15,7 @@ use clap::Args;
 pub(super) use self::ask::fetch;
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stdout},
     parse::interval,
 };
 
@@ -52,7 +52,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     if args.output.json {
         print_json(&status)?;
     } else {
-        print::print(&mut io::stdout(), &status)?;
+        print::print(&mut stdout(), &status)?;
     }
     let interfaces = status.interfaces.iter();
     let detached = interfaces.filter(|interface| health::why_detached(interface).is_some());

@@ -11,6 +11,7 @@ use crossterm::{
         LeaveAlternateScreen, size,
     },
 };
+use limiter_policy::text::one_line;
 
 /// The terminal's alternate screen; dropping it restores what was there before.
 pub(super) struct Screen(Stdout);
@@ -50,7 +51,7 @@ impl Drop for Screen {
 
 /// Returns the lines to show in `height` rows.
 fn page(text: &str, height: usize) -> Vec<String> {
-    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    let mut lines: Vec<_> = text.lines().map(one_line).collect();
     if lines.len() > height {
         let hidden = lines.len() - height.saturating_sub(1);
         lines.truncate(height.saturating_sub(1));
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted() {
-        assert_eq!(page("a\nb\n", 2), ["a", "b"]);
+        assert_eq!(page("a\nb\u{1b}[2J\n", 2), ["a", "b\\u{1b}[2J"]);
         assert_eq!(
             page("a\nb\nc\n", 2),
             ["a", "… 2 more lines: make the window taller"]

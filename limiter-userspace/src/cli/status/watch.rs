@@ -8,7 +8,7 @@ use std::{
 use super::{StatusArgs, ask::fetch, print::print, screen::Screen};
 use crate::{
     cli::{
-        output::print_json,
+        output::{print_json, stdout},
         repeat::{self, End},
     },
     protocol::Status,
@@ -53,8 +53,8 @@ impl Output {
                 Ok(screen.show(&String::from_utf8_lossy(&text))?)
             }
             Self::Text => {
-                print(&mut io::stdout(), status)?;
-                Ok(writeln!(io::stdout())?)
+                print(&mut stdout(), status)?;
+                Ok(writeln!(stdout())?)
             }
         }
     }

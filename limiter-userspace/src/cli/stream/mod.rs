@@ -18,7 +18,7 @@ use limiter_policy::text::one_line;
 use serde::Serialize;
 
 use self::item::{Item, ItemNumber, Sink};
-use super::output::print_json;
+use super::output::{print_json, stderr, stdout};
 use crate::protocol::MAX_CHANGES;
 
 /// How long to wait for more changes: at a thousand lines a second, a request per line costs the
@@ -77,7 +77,7 @@ pub(super) fn apply<A: Applier>(
     if json {
         print_json(applier.counts())?;
     } else {
-        let mut out = io::stdout();
+        let mut out = stdout();
         writeln!(out, "{}", applier.counts())?;
         if let Some(notice) = applier.notice() {
             writeln!(out, "{notice}")?;
@@ -148,6 +148,6 @@ impl<A: Applier> Applying<A> {
         // The line may quote arbitrary text from the stream. If stderr is gone, nobody is left to
         // tell.
         self.bar
-            .suspend(|| _ = writeln!(io::stderr(), "{}", one_line(&line)));
+            .suspend(|| _ = writeln!(stderr(), "{}", one_line(&line)));
     }
 }

@@ -1,6 +1,6 @@
 //! `limiter suggest --check`: how a configuration fits a capture.
 
-use std::{io, io::Write as _, path::Path};
+use std::{io::Write as _, path::Path};
 
 use limiter_datapath::kernel::{possible_cpus, wall_clock_now};
 use limiter_policy::{config, policy::CompiledPolicy};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::wording::share;
 use crate::{
     cli::{
-        output::print_json,
+        output::{print_json, stdout},
         render::{count, table_without},
         traffic_file,
     },
@@ -63,7 +63,7 @@ pub(super) fn check(
     } else {
         print(&limits, most_dropped)?;
         writeln!(
-            io::stdout(),
+            stdout(),
             "{} packets to this host, {} of which one limit or more would drop, each limit judged \
              alone",
             count(packets),
@@ -104,7 +104,7 @@ pub(super) fn print(limits: &[Judgement], most_dropped: f64) -> anyhow::Result<(
         ]
     });
     writeln!(
-        io::stdout(),
+        stdout(),
         "{}",
         table_without(hidden, header, [2, 3, 4, 5], rows)
     )?;

@@ -1,13 +1,16 @@
 //! `limiter suggest --running`: how the limits in force fit, by their counters. Those say what each
 //! dropped, or would drop, but not who sent how much when: no rate follows from them.
 
-use std::{io, io::Write as _};
+use std::io::Write as _;
 
 use anyhow::bail;
 
 use super::check::print;
 use crate::{
-    cli::{args::ReadArgs, output::print_json},
+    cli::{
+        args::ReadArgs,
+        output::{print_json, stdout},
+    },
     protocol::{Answer, LimitStatus, Request},
     suggest::Judgement,
 };
@@ -24,7 +27,7 @@ pub(super) fn judge(read: &ReadArgs, most_dropped: f64, json: bool) -> anyhow::R
     }
     print(&limits, most_dropped)?;
     writeln!(
-        io::stdout(),
+        stdout(),
         "counted since the limits are in force, floods included; for rates give a capture, or an \
          interface with -i"
     )?;

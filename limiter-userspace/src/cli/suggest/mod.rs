@@ -8,11 +8,7 @@ mod parse;
 mod wording;
 mod yaml;
 
-use std::{
-    io::{self, Write as _},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::bail;
 use clap::{ArgGroup, Args, ValueEnum};
@@ -22,7 +18,7 @@ use serde::Serialize;
 
 use super::{
     args::{OutputArgs, ReadArgs},
-    output::print_json,
+    output::{print_json, stderr, stdout},
     parse::{Noted, all_told, prefix},
 };
 use crate::suggest::{self, Host, Margin, Observed, Observer, Service, Suggestion};
@@ -196,7 +192,7 @@ impl SuggestArgs {
         }
         for warning in &warnings {
             // If stderr is gone, nobody is left to warn.
-            let _ = writeln!(io::stderr(), "warning: {warning}");
+            let _ = writeln!(stderr(), "warning: {warning}");
         }
         if self.output.json {
             return print_json(&Document {
@@ -204,7 +200,7 @@ impl SuggestArgs {
                 warnings: &warnings,
             });
         }
-        let mut out = io::stdout().lock();
+        let mut out = stdout();
         yaml::write(&mut out, &suggestion, &warnings, from, interface)?;
         Ok(out.flush()?)
     }

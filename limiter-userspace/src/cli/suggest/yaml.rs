@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use limiter_common::limit::IdFormat;
 use limiter_policy::{
     policy::Mode,
-    text::{one_line, period},
+    text::{one_line, period, visible_json},
 };
 
 use super::wording::{seen, share};
@@ -53,7 +53,11 @@ pub(super) fn write(
     }
     match interface {
         // JSON's strings are YAML's, too.
-        Some(interface) => writeln!(out, "interfaces: [{}]", serde_json::to_string(interface)?)?,
+        Some(interface) => writeln!(
+            out,
+            "interfaces: [{}]",
+            visible_json(&serde_json::to_string(interface)?)
+        )?,
         None => comment("Add `interfaces: [eth0]`, or give them with -i.", out)?,
     }
     writeln!(out, "limits:")?;
