@@ -80,12 +80,20 @@ impl fmt::Display for Diagnostics {
     }
 }
 
+/// The most errors that are told.
+const MOST: usize = 100;
+
+/// The most characters of an error: a name that it quotes may be as long as the file.
+const LONGEST: usize = 2_000;
+
 /// Collects errors while a configuration is read.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     /// The files, in the order in which they were opened; a [`FileNumber`] is an index into them.
     files: Vec<Arc<str>>,
     noted: Vec<(FileNumber, Diagnostic)>,
+    /// How many were noted, with those that are not told.
+    count: usize,
     /// The files that can be read again.
     read: Vec<PathBuf>,
     /// The file that another node pushes, which may name no others; `None`: there is none.
@@ -136,6 +144,11 @@ impl Problems {
 
     /// Notes an error in a file.
     pub(super) fn note(&mut self, file: FileNumber, at: Option<Position>, message: String) {
+        self.count += 1;
+        if self.noted.len() == MOST {
+            return;
+        }
+        let message = shortened(message);
         let name = Arc::clone(&self.files[file.0]);
         self.noted.push((
             file,
@@ -163,8 +176,13 @@ impl Problems {
     }
 
     /// Returns how many errors were noted.
-    pub(super) fn count(&self) -> usize {
-        self.noted.len()
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether no further error would be told, so that nothing need look for one.
+    pub(super) const fn are_too_many(&self) -> bool {
+        self.count > MOST
     }
 
     /// Returns whether no error was noted.
@@ -176,10 +194,66 @@ impl Problems {
     pub(super) fn into_diagnostics(mut self) -> Diagnostics {
         self.noted
             .sort_by_key(|(file, diagnostic)| (*file, diagnostic.at));
+        let are_too_many = self.are_too_many();
         let noted = self.noted.into_iter().map(|(_, diagnostic)| diagnostic);
+        let mut noted: Vec<_> = noted.collect();
+        if let (true, Some(last)) = (are_too_many, noted.last()) {
+            noted.push(Diagnostic {
+                file: Arc::clone(&last.file),
+                at: None,
+                message: format!("more than {MOST} errors: correct these first"),
+            });
+        }
         Diagnostics {
-            noted: noted.collect(),
+            noted,
             files: self.read,
         }
+    }
+}
+
+/// Leaves out the middle of a long message: its beginning says what is wrong, and its end what is right.
+fn shortened(message: String) -> String {
+    let Some((half, _)) = message.char_indices().nth(LONGEST / 2) else {
+        return message;
+    };
+    match message.char_indices().nth_back(LONGEST / 2) {
+        Some((rest, _)) if rest > half => format!("{}…{}", &message[..half], &message[rest..]),
+        _ => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_up_to_a_number_and_a_length() {
+        let mut problems = Problems::default();
+        let file = problems.open("a.yaml");
+        let at = |line| Some(Position { line, column: 1 });
+        for line in 0..MOST as u64 {
+            problems.note(file, at(line), "wrong".to_owned());
+        }
+        assert!(!problems.are_too_many());
+        problems.note(file, at(7), "wrong".to_owned());
+        assert!(problems.are_too_many());
+        let told = problems.into_diagnostics();
+        assert_eq!(told.iter().count(), MOST + 1);
+        let last = told.iter().last().unwrap().to_string();
+        assert_eq!(last, "a.yaml: more than 100 errors: correct these first");
+
+        let mut problems = Problems::default();
+        let file = problems.open("a.yaml");
+        let name = "ä".repeat(LONGEST);
+        problems.note(
+            file,
+            at(1),
+            format!("unknown field '{name}', write another"),
+        );
+        let told = problems.into_diagnostics().to_string();
+        assert!(told.starts_with("a.yaml:1:1: unknown field 'ää"), "{told}");
+        assert!(told.ends_with("ä', write another"), "{told}");
+        assert!(told.chars().count() < LONGEST + 30);
+        assert_eq!(shortened("short".to_owned()), "short");
     }
 }

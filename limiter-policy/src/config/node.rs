@@ -17,6 +17,10 @@ use super::{diagnostics::Position, indentation};
 /// file of 64 MiB can expand to.
 const MAX_NODES: usize = 16_000_000;
 
+/// How much aliases may bring in, in values, and ends of lists and maps: it costs time and memory, but no bytes
+/// of the file.
+const MAX_BY_ALIASES: usize = 100_000;
+
 /// How deep values may nest; an override's comment is six deep. Reading recurses: in a debug build,
 /// 64 levels overflow a thread's stack.
 const MAX_DEPTH: usize = 16;
@@ -82,6 +86,9 @@ impl<'a> Node<'a> {
         // `Reader` reports duplicates, with the first one's position, along with all other errors.
         // For mappings read as entries, this policy passes every duplicate on. With a number as a
         // key, though, it really drops all but the last.
+        if !is_of_duplicates(&first) {
+            return Err(SyntaxError::new(&first, text));
+        }
         match parse(DuplicateKeyPolicy::LastWins) {
             Ok(root) if !Self::has_number_keys(&root) => Ok(root),
             Ok(_) => Err(SyntaxError::new(&first, text)),
@@ -210,6 +217,13 @@ impl SyntaxError {
     }
 }
 
+fn is_of_duplicates(error: &Error) -> bool {
+    match error {
+        Error::AliasError { error, .. } => is_of_duplicates(error),
+        error => matches!(error, Error::DuplicateMappingKey { .. }),
+    }
+}
+
 fn explain(error: &Error) -> String {
     match error {
         // Wraps an error in a value that an alias brought in; the position is the alias's.
@@ -235,7 +249,8 @@ fn explain(error: &Error) -> String {
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            "invalid YAML: too many aliases, or aliases that expand to too much".to_owned()
+            "invalid YAML: too many aliases, or aliases that expand to too much: write out what they stand for"
+                .to_owned()
         }
         _ => format!("invalid YAML: {}", render(error)),
     }
@@ -260,10 +275,10 @@ fn position(location: &Location) -> Option<Position> {
     (position.line > 0).then_some(position)
 }
 
-/// Returns the parser's options. They keep the library's protection against alias bombs, restrict
-/// nesting further, and allow longer lists.
+/// Returns the parser's options. They restrict aliases and nesting further than the library does, and
+/// allow longer lists.
 fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
-    serde_yaml::options! {
+    let mut options = serde_yaml::options! {
         budget: serde_yaml::budget! {
             max_depth: MAX_DEPTH,
             max_nodes: MAX_NODES,
@@ -274,7 +289,9 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         // Otherwise `!ack` tags what follows, and `!ack syn` reads as `syn`.
         reject_unsupported_tags: true,
-    }
+    };
+    options.alias_limits.max_total_replayed_events = MAX_BY_ALIASES;
+    options
 }
 
 impl<'de> Deserialize<'de> for Node<'de> {

@@ -17,7 +17,8 @@ use super::{
 
 /// Reads the nodes of a text, which may be of several files, and notes their errors.
 ///
-/// Its methods return `None` if there is no usable value, and have then noted why.
+/// Its methods return `None` if there is no usable value, and have then noted why. Once there are too
+/// many errors to tell, they return nothing of any node: a file is read no longer than that.
 pub(super) struct Reader<'n, 'p> {
     source: &'n str,
     lines: Lines<'n>,
@@ -118,6 +119,9 @@ impl<'n, 'p> Reader<'n, 'p> {
 
     /// Reads any scalar but null as text, as it is written.
     pub(super) fn text(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n str> {
+        if self.problems.are_too_many() {
+            return None;
+        }
         let written = self.scalar(node);
         match (&node.value, written) {
             (Value::Null, Some(word)) if word.eq_ignore_ascii_case("null") => {
@@ -149,6 +153,9 @@ impl<'n, 'p> Reader<'n, 'p> {
         name: &str,
         range: RangeInclusive<u64>,
     ) -> Option<u64> {
+        if self.problems.are_too_many() {
+            return None;
+        }
         let written = self.scalar(node).unwrap_or_default();
         let must = match &node.value {
             Value::Unsigned(value) if range.contains(value) => return Some(*value),
@@ -190,6 +197,9 @@ impl<'n, 'p> Reader<'n, 'p> {
 
     /// Returns the items of a list.
     pub(super) fn items(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n [Node<'n>]> {
+        if self.problems.are_too_many() {
+            return None;
+        }
         if let Value::Sequence(items) = &node.value {
             Some(items)
         } else {
@@ -202,6 +212,7 @@ impl<'n, 'p> Reader<'n, 'p> {
     /// one.
     pub(super) fn one_or_more(&mut self, node: &'n Node<'n>, what: &str) -> &'n [Node<'n>] {
         match &node.value {
+            _ if self.problems.are_too_many() => &[],
             Value::Sequence(items) => {
                 if items.is_empty() {
                     self.error(node.at, format!("no {what}: name at least one"));
@@ -259,6 +270,9 @@ impl<'n, 'p> Reader<'n, 'p> {
         let mut misspelt = Vec::new();
         let mut seen = Seen::default();
         for (name, value) in self.entries(node, expected)? {
+            if self.problems.are_too_many() {
+                return None;
+            }
             let mut names = known.iter().chain(refused);
             if let Some(text) = names.find(|known| is_spelled(known, name.text)) {
                 if seen.is_first(self, text, name.at, || format!("'{text}'")) {
