@@ -56,15 +56,12 @@ impl Connections {
 
     /// Accepts the next connection; waits and retries on errors. Logs a lack of resources, at most
     /// once a minute.
-    pub(crate) async fn accept<S, A>(
-        &mut self,
-        mut accept: impl AsyncFnMut() -> io::Result<(S, A)>,
-    ) -> S {
+    pub(crate) async fn accept<S>(&mut self, mut accept: impl AsyncFnMut() -> io::Result<S>) -> S {
         loop {
             match accept().await {
-                Ok((stream, _)) => {
+                Ok(accepted) => {
                     self.keep_reserve();
-                    return stream;
+                    return accepted;
                 }
                 // Retry with the descriptor of the reserve, which is now free.
                 Err(_) if self.reserve.take().is_some() => {}
@@ -180,7 +177,7 @@ mod tests {
                     refused += 1;
                     return Err(io::Error::from_raw_os_error(libc::EMFILE));
                 }
-                Ok((refused, ()))
+                Ok(refused)
             })
             .await;
         assert_eq!(accepted, 2);
@@ -198,7 +195,7 @@ mod tests {
                     failures -= 1;
                     return Err(io::Error::from_raw_os_error(libc::EMFILE));
                 }
-                Ok(((), ()))
+                Ok(())
             })
             .await;
         assert!(!connections.is_to_warn(), "it has warned");
@@ -217,7 +214,7 @@ mod tests {
                     has_left = true;
                     return Err(io::Error::from_raw_os_error(libc::ECONNABORTED));
                 }
-                Ok(((), ()))
+                Ok(())
             })
             .await;
         assert!(connections.is_to_warn(), "it has not warned");

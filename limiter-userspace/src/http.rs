@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     error::Error,
     io,
-    net::{self, SocketAddr},
+    net::{self, IpAddr, Ipv6Addr, SocketAddr},
     os::unix,
     path::Path,
     sync::Arc,
@@ -16,7 +16,7 @@ use hyper::{
     Request, Response,
     body::{Body, Incoming},
     server::conn::http1,
-    service::Service,
+    service::{Service, service_fn},
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -48,6 +48,29 @@ pub(crate) const TO_END: Duration = Duration::from_secs(30);
 /// The largest head of a request, in bytes, and the most header fields.
 const MAX_HEAD: usize = 8 << 10;
 const MAX_FIELDS: usize = 64;
+
+/// Who asks, as far as the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Peer {
+    /// A host, or all of a network that one host may have.
+    Address(IpAddr),
+    /// A user of this machine; `None`: unknown.
+    User(Option<u32>),
+}
+
+impl Peer {
+    /// How many bits of an IPv6 address name a network.
+    const NETWORK: u32 = 64;
+
+    fn at(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(v6) => {
+                Ipv6Addr::from_bits(v6.to_bits() >> Self::NETWORK << Self::NETWORK).into()
+            }
+            v4 @ IpAddr::V4(_) => v4,
+        })
+    }
+}
 
 /// A bound port or socket that does not serve yet.
 pub(crate) enum Port {
@@ -153,14 +176,19 @@ pub(crate) async fn serve(
 ) -> Infallible {
     match listener {
         Listening::Tcp(listener) => {
-            accept(async || listener.accept().await, name, pulse, answers).await
+            let next = async || {
+                let (stream, address) = listener.accept().await?;
+                Ok((stream, Peer::at(address.ip())))
+            };
+            accept(next, name, pulse, answers).await
         }
         Listening::Unix(listener, file) => {
             // Others are left at once, without an answer.
             let next = async || loop {
-                let (stream, address) = listener.accept().await?;
+                let (stream, _) = listener.accept().await?;
                 if file.admits(&stream).unwrap_or(false) {
-                    break Ok((stream, address));
+                    let user = stream.peer_cred().map(|peer| peer.uid());
+                    break Ok((stream, Peer::User(user.ok())));
                 }
             };
             accept(next, name, pulse, answers).await
@@ -168,8 +196,8 @@ pub(crate) async fn serve(
     }
 }
 
-async fn accept<S, A>(
-    mut next: impl AsyncFnMut() -> io::Result<(S, A)>,
+async fn accept<S>(
+    mut next: impl AsyncFnMut() -> io::Result<(S, Peer)>,
     name: &'static str,
     pulse: &Pulse,
     answers: impl Answers,
@@ -182,8 +210,8 @@ where
     loop {
         tokio::select! {
             _ = beats.tick() => pulse.beat(),
-            stream = connections.accept(&mut next) => {
-                connections.serve(converse(stream, name, answers.clone())).await;
+            (stream, peer) = connections.accept(&mut next) => {
+                connections.serve(converse(stream, peer, name, answers.clone())).await;
             }
         }
     }
@@ -192,6 +220,7 @@ where
 /// Answers one request, and ends the connection in time.
 async fn converse(
     client: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
     name: &'static str,
     answers: impl Answers,
 ) {
@@ -202,7 +231,13 @@ async fn converse(
         .max_header_size(MAX_HEAD)
         .max_buf_size(2 * MAX_HEAD)
         .max_headers(MAX_FIELDS)
-        .serve_connection(TokioIo::new(client), answers);
+        .serve_connection(
+            TokioIo::new(client),
+            service_fn(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(peer);
+                answers.call(request)
+            }),
+        );
     match timeout(TO_END, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!("a connection to {name}: {error}"),
@@ -213,7 +248,7 @@ async fn converse(
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
-    use hyper::{body::Bytes, service::service_fn};
+    use hyper::body::Bytes;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
         time::{Instant, sleep},
@@ -237,7 +272,7 @@ mod tests {
             let text = Bytes::from(vec![b'x'; LONG]);
             Ok::<_, Infallible>(Response::new(Full::new(text)))
         });
-        let conversation = converse(ours, "the tests' port", answers);
+        let conversation = converse(ours, Peer::User(None), "the tests' port", answers);
         tokio::select! {
             () = conversation => {}
             _ = client(theirs) => panic!("the client has ended first"),

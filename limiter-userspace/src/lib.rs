@@ -39,3 +39,4 @@ pub mod suggest;
 mod syn_cookies;
 #[cfg(test)]
 mod testing;
+mod visitors;

@@ -1,4 +1,4 @@
-//! Reads the address and port that a part of the daemon listens on.
+//! Reads the address and port that a part of the daemon listens on, and its names.
 
 use std::net::SocketAddr;
 
@@ -31,4 +31,26 @@ pub(super) fn read<'n>(
     };
     reader.error(node.at, format!("invalid listen '{text}', {hint}"));
     None
+}
+
+/// Reads the names by which clients may ask for what listens, in lower case.
+pub(super) fn read_hosts<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for item in reader.one_or_more(node, "hosts") {
+        let Some(name) = reader.text(item, "a host's name") else {
+            continue;
+        };
+        let is_name = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+        if is_name {
+            hosts.push(name.to_ascii_lowercase());
+        } else {
+            let message =
+                format!("invalid host '{name}', expected a name, such as 'limiter.example.org'");
+            reader.error(item.at, message);
+        }
+    }
+    hosts
 }

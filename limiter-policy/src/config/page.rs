@@ -79,7 +79,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
         None => Some(Place::Address(USUAL)),
     };
     if let Some(node) = fields.get(HOSTS) {
-        page.hosts = read_hosts(reader, node);
+        page.hosts = listen::read_hosts(reader, node);
     }
     let is_allowed = fields.get(BEYOND_LOOPBACK).is_some_and(|node| {
         let known = [("true", true), ("false", false)];
@@ -111,25 +111,4 @@ fn read_place<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Pla
         Some(path) => Some(Place::Socket(path.into())),
         None => listen::read(reader, node, PLACES).map(Place::Address),
     }
-}
-
-fn read_hosts<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
-    let mut hosts = Vec::new();
-    for item in reader.one_or_more(node, "hosts") {
-        let Some(name) = reader.text(item, "a host's name") else {
-            continue;
-        };
-        let is_name = !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
-        if is_name {
-            hosts.push(name.to_ascii_lowercase());
-        } else {
-            let message =
-                format!("invalid host '{name}', expected a name, such as 'limiter.example.org'");
-            reader.error(item.at, message);
-        }
-    }
-    hosts
 }

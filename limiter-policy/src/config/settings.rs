@@ -49,10 +49,12 @@ impl AttachMode {
 }
 
 /// Where Prometheus finds the metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
     /// The address to serve them on; `None`: nowhere.
     pub listen: Option<SocketAddr>,
+    /// The names under which clients may ask for them, besides `localhost` and addresses, in lower case.
+    pub hosts: Vec<String>,
 }
 
 impl Metrics {
@@ -63,6 +65,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             listen: Some(Self::USUAL),
+            hosts: Vec::new(),
         }
     }
 }
@@ -185,12 +188,15 @@ pub(super) fn read_state<'n>(
 /// Reads `metrics`.
 pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Metrics {
     let mut metrics = Metrics::default();
-    let Some(fields) = reader.fields(node, "a map with 'listen'", &["listen"]) else {
+    let Some(fields) = reader.fields(node, "a map with 'listen'", &["listen", "hosts"]) else {
         return metrics;
     };
     if let Some(node) = fields.get("listen") {
         let expected = "an address and port, such as '127.0.0.1:9470', or 'off'";
         metrics.listen = listen::read(reader, node, expected);
+    }
+    if let Some(node) = fields.get("hosts") {
+        metrics.hosts = listen::read_hosts(reader, node);
     }
     metrics
 }

@@ -195,7 +195,7 @@ impl Server {
         let (line, line_of_operators) = (Line::new(&OF_ROOT), Line::new(&OF_OPERATORS));
         loop {
             let accept = async || self.listener.accept().await;
-            let stream = connections.accept(accept).await;
+            let (stream, _) = connections.accept(accept).await;
             let asker = match self.asker(&stream) {
                 Ok(asker) => asker,
                 Err(error) => {

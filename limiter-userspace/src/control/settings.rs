@@ -85,9 +85,10 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let metrics = status.daemon.as_ref().and_then(|daemon| {
         difference(
             METRICS,
-            is_served(config.metrics.listen, daemon.metrics),
-            listening(daemon.metrics),
-            listening(config.metrics.listen),
+            is_served(config.metrics.listen, daemon.metrics)
+                && (daemon.metrics.is_none() || config.metrics.hosts == daemon.metrics_hosts),
+            listening_as(daemon.metrics, &daemon.metrics_hosts),
+            listening_as(config.metrics.listen, &config.metrics.hosts),
         )
     });
     let state = status.daemon.as_ref().and_then(|daemon| {
@@ -119,16 +120,11 @@ pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
             }
             (wanted, bound) => wanted.as_ref() == bound,
         };
-        let text = |listen: Option<&Place>, hosts: &[String]| {
-            let names = hosts.iter().map(|host| format!(", {host}"));
-            let names = names.filter(|_| listen.is_some());
-            listening(listen) + &names.collect::<String>()
-        };
         difference(
             "page",
             same_place && same_hosts,
-            text(listen, hosts),
-            text(wanted.listen.as_ref(), &wanted.hosts),
+            listening_as(listen, hosts),
+            listening_as(wanted.listen.as_ref(), &wanted.hosts),
         )
     });
     let fleet = status.daemon.as_ref().and_then(|daemon| {
@@ -229,8 +225,13 @@ fn is_served(wanted: Option<SocketAddr>, bound: Option<SocketAddr>) -> bool {
     }
 }
 
-fn listening(place: Option<impl fmt::Display>) -> String {
-    place.map_or_else(|| "off".to_owned(), |place| place.to_string())
+/// Says where something listens, and under which names.
+fn listening_as(place: Option<impl fmt::Display>, hosts: &[String]) -> String {
+    let Some(place) = place else {
+        return "off".to_owned();
+    };
+    let names = hosts.iter().map(|host| format!(", {host}"));
+    format!("{place}{}", names.collect::<String>())
 }
 
 #[cfg(test)]

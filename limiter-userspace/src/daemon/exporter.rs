@@ -16,8 +16,8 @@ pub type Bound<P> = io::Result<Placed<P>>;
 /// Binds ports and sockets, before anything is attached.
 #[derive(Clone, Copy)]
 pub struct Exporters {
-    /// Binds the port of the metrics.
-    pub metrics: fn(SocketAddr) -> Bound<SocketAddr>,
+    /// Binds the port of the metrics, for clients that ask for it by these names.
+    pub metrics: fn(SocketAddr, hosts: &[String]) -> Bound<SocketAddr>,
     /// Binds the page's, for browsers that ask for it by these names; a socket for the members of a
     /// group.
     pub page: fn(&Place, hosts: &[String], group: Option<&str>) -> Bound<Place>,

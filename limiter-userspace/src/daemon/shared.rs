@@ -107,6 +107,8 @@ pub struct Daemon {
 pub(super) struct Told {
     /// Where metrics are served; `None`: nowhere.
     pub(super) metrics: Option<SocketAddr>,
+    /// The names under which clients may ask for them.
+    pub(super) metrics_hosts: Vec<String>,
     /// Where the page is; `None`: nowhere.
     pub(super) page: Option<PageStatus>,
     /// The group whose members may look; `None`: only root may.
@@ -244,6 +246,7 @@ impl Daemon {
     pub(super) fn status(&self) -> DaemonStatus {
         DaemonStatus {
             metrics: self.told.metrics,
+            metrics_hosts: self.told.metrics_hosts.clone(),
             page: self.told.page.clone(),
             group: self.told.group.clone(),
             state: self.state_status(),

@@ -88,7 +88,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => {
-            let bound = (exporters.metrics)(address);
+            let bound = (exporters.metrics)(address, &candidate.config.metrics.hosts);
             Some(bound.map_err(|source| StartupError::Metrics { address, source })?)
         }
     };
@@ -108,6 +108,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     let (page, page_listener) = page.unzip();
     let told = Told {
         metrics,
+        metrics_hosts: candidate.config.metrics.hosts.clone(),
         page: page.map(|listen| PageStatus {
             listen,
             hosts: candidate.config.page.hosts.clone(),

@@ -20,29 +20,38 @@ mod standing;
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use self::scrape::Scrapes;
+use self::{scrape::Scrapes, server::Asked};
 use crate::{
     daemon::{self, Daemon, Worker},
     http::Port,
+    visitors::Visitors,
 };
 
-struct Listener(Port);
+struct Listener {
+    port: Port,
+    visitors: Visitors,
+}
 
-/// Binds the port.
-pub fn bind(address: SocketAddr) -> daemon::Bound<SocketAddr> {
+/// Binds the port, for clients that ask for it by its address or one of the names `hosts`.
+pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::Bound<SocketAddr> {
     let (address, port) = Port::bind(address)?;
-    Ok((address, Box::new(Listener(port))))
+    let visitors = Visitors::new(Some(address.ip()), hosts.to_vec());
+    Ok((address, Box::new(Listener { port, visitors })))
 }
 
 impl daemon::Listener for Listener {
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
-        (self.0).serve(
+        let Self { port, visitors } = *self;
+        port.serve(
             "metrics",
             daemon,
             |pulses| &pulses.metrics,
             async |listener, daemon| {
-                let scrapes = Arc::new(Scrapes::new(Arc::clone(daemon)));
-                server::serve(listener, scrapes, &daemon.pulses().metrics).await
+                let asked = Arc::new(Asked {
+                    scrapes: Scrapes::new(Arc::clone(daemon)),
+                    visitors,
+                });
+                server::serve(listener, asked, &daemon.pulses().metrics).await
             },
         )
     }

@@ -14,18 +14,32 @@ use super::{format::Format, scrape::Scrapes};
 use crate::{
     daemon::pulse::Pulse,
     http::{self, Listening},
+    visitors::Visitors,
 };
 
+/// What is asked for the metrics, and by whom.
+pub(super) struct Asked {
+    pub(super) scrapes: Scrapes,
+    pub(super) visitors: Visitors,
+}
+
 /// Serves forever.
-pub(super) async fn serve(listener: Listening, scrapes: Arc<Scrapes>, pulse: &Pulse) -> Infallible {
+pub(super) async fn serve(listener: Listening, asked: Arc<Asked>, pulse: &Pulse) -> Infallible {
     let answers = service_fn(move |request: Request<Incoming>| {
-        let response = answer(&request, &scrapes);
+        let response = answer(&request, &asked);
         async { Ok::<_, Infallible>(response) }
     });
     http::serve(listener, "the metrics port", pulse, answers).await
 }
 
-fn answer<B>(request: &Request<B>, scrapes: &Scrapes) -> Response<Full<Bytes>> {
+fn answer<B>(request: &Request<B>, asked: &Asked) -> Response<Full<Bytes>> {
+    if !asked.visitors.may_ask(request.uri(), request.headers()) {
+        return plain(
+            StatusCode::MISDIRECTED_REQUEST,
+            "the metrics have another name: ask for them by their address or as localhost, or add the \
+             name to `metrics: {hosts: …}`\n",
+        );
+    }
     if request.uri().path() != "/metrics" {
         return plain(StatusCode::NOT_FOUND, "the metrics are at /metrics\n");
     }
@@ -37,7 +51,7 @@ fn answer<B>(request: &Request<B>, scrapes: &Scrapes) -> Response<Full<Bytes>> {
     }
     let accepted = request.headers().get_all(ACCEPT).iter();
     let format = Format::accepted(accepted.filter_map(|field| field.to_str().ok()));
-    match scrapes.text(format) {
+    match asked.scrapes.text(format) {
         Ok(text) => response(StatusCode::OK, format.media_type(), text),
         Err(_) => plain(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,13 +1,13 @@
 //! The numbers of each second, and those of the history, as JSON for the page's script.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::response::sse::Event;
 use futures_util::{Stream, stream};
 use limiter_common::reason::{Action, Reason};
 use serde::Serialize;
 use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
+    sync::{oneshot, watch},
     time::{Instant, timeout_at},
 };
 
@@ -56,17 +56,20 @@ pub(super) fn event(recorded: &Recorded, counted: &ByReason) -> Option<String> {
     .ok()
 }
 
-/// Streams the events, as long as a connection lasts.
+/// Streams the events, as long as a connection lasts, and until another stream needs the place.
 pub(super) fn stream(
     events: watch::Receiver<Arc<str>>,
-    permit: OwnedSemaphorePermit,
+    ended: oneshot::Receiver<Infallible>,
 ) -> impl Stream<Item = Result<Event, axum::Error>> {
     let ends_at = Instant::now() + LASTS;
-    stream::unfold((events, permit), move |(mut events, permit)| async move {
-        timeout_at(ends_at, events.changed()).await.ok()?.ok()?;
+    stream::unfold((events, ended), move |(mut events, mut ended)| async move {
+        tokio::select! {
+            changed = timeout_at(ends_at, events.changed()) => changed.ok()?.ok()?,
+            _ = &mut ended => return None,
+        }
         let text = Arc::clone(&events.borrow_and_update());
         let event = Event::default().retry(RETRY).data(text);
-        Some((Ok(event), (events, permit)))
+        Some((Ok(event), (events, ended)))
     })
 }
 
@@ -161,7 +164,6 @@ fn rounded(rate: f64) -> f64 {
 mod tests {
     use futures_util::StreamExt as _;
     use jiff::Timestamp;
-    use tokio::sync::Semaphore;
 
     use super::{
         super::history::{History, REASONS},
@@ -170,20 +172,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_before_its_connection_is_closed() {
-        let streams = Arc::new(Semaphore::new(1));
-        let permit = Arc::clone(&streams).try_acquire_owned().unwrap();
+        let (end, ended) = oneshot::channel();
         let events = watch::Sender::new(Arc::from(""));
         let begun = Instant::now();
-        let mut stream = Box::pin(stream(events.subscribe(), permit));
+        let mut stream = Box::pin(stream(events.subscribe(), ended));
         events.send_replace(Arc::from("{}"));
         assert!(stream.next().await.is_some());
-        assert!(streams.try_acquire().is_err());
         // Nothing comes, as when the daemon waits for the kernel.
         assert!(stream.next().await.is_none());
         let lasted = begun.elapsed();
         assert!(lasted < TO_END && lasted > TO_END / 2, "{lasted:?}");
         drop(stream);
-        assert!(streams.try_acquire().is_ok());
+        assert!(end.is_closed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_when_another_needs_its_place() {
+        let (end, ended) = oneshot::channel();
+        let events = watch::Sender::new(Arc::from(""));
+        let begun = Instant::now();
+        let mut stream = Box::pin(stream(events.subscribe(), ended));
+        drop(end);
+        assert!(stream.next().await.is_none());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[test]

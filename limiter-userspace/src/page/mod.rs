@@ -11,6 +11,7 @@ mod rates;
 mod recorder;
 mod routes;
 mod snapshot;
+mod streams;
 mod turns;
 mod view;
 mod visitor;
@@ -20,10 +21,11 @@ use std::{io, sync::Arc};
 use hyper_util::service::TowerToHyperService;
 use limiter_policy::config::Place;
 
-use self::{recorder::Recorder, routes::Pages, visitor::Visitors};
+use self::{recorder::Recorder, routes::Pages};
 use crate::{
     daemon::{self, Daemon, Worker},
     http::{self, Port},
+    visitors::Visitors,
 };
 
 struct Listener {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::{Query, State, rejection::QueryRejection},
     http::{StatusCode, header::CONTENT_TYPE},
     middleware,
@@ -11,7 +11,6 @@ use axum::{
     routing::get,
 };
 use maud::Markup;
-use tokio::sync::Semaphore;
 
 use super::{
     asked::{BansAsked, ExplainAsked, HistoryAsked, OffendersAsked, Window},
@@ -19,13 +18,16 @@ use super::{
     events,
     recorder::Recorder,
     snapshot::{self, ReadError, Snapshots},
+    streams::Streams,
     turns::Turns,
     view,
-    visitor::{Visitors, admit},
+    visitor::admit,
 };
 use crate::{
     daemon::Daemon,
+    http::Peer,
     protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderQuery, Request},
+    visitors::Visitors,
 };
 
 /// The most rows of a table.
@@ -34,16 +36,13 @@ const ROWS: usize = 100;
 /// How often to read on for bans that a visitor looks for, some thousand at a time.
 const MOST_READS: usize = 8;
 
-/// The most streams of events at once.
-const MOST_STREAMS: usize = 16;
-
 /// What the pages are made of.
 pub(super) struct Pages {
     daemon: Arc<Daemon>,
     recorder: Arc<Recorder>,
     snapshots: Snapshots,
     turns: Turns,
-    streams: Arc<Semaphore>,
+    streams: Streams,
 }
 
 impl Pages {
@@ -53,7 +52,7 @@ impl Pages {
             daemon,
             recorder,
             turns: Turns::new(),
-            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
+            streams: Streams::default(),
         }
     }
 }
@@ -175,11 +174,9 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) ->
     }
 }
 
-async fn stream(State(pages): State<Arc<Pages>>) -> Response {
-    match Arc::clone(&pages.streams).try_acquire_owned() {
-        Ok(permit) => Sse::new(events::stream(pages.recorder.follow(), permit)).into_response(),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "too many watch\n").into_response(),
-    }
+async fn stream(State(pages): State<Arc<Pages>>, Extension(peer): Extension<Peer>) -> Response {
+    let ended = pages.streams.add(peer);
+    Sse::new(events::stream(pages.recorder.follow(), ended)).into_response()
 }
 
 async fn history(State(pages): State<Arc<Pages>>, asked: Asked<HistoryAsked>) -> Response {

@@ -1,23 +1,21 @@
-//! Whom the page is shown to: browsers that know it by one of its names, which only look. A site that
-//! has its own name point at the page's address learns nothing.
+//! What browsers may do with the page's answers, and that only visitors who know its name have any.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
     http::{
-        HeaderMap, HeaderName, HeaderValue, StatusCode, Uri,
+        HeaderName, HeaderValue, StatusCode,
         header::{
-            CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY,
-            X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+            CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+            X_FRAME_OPTIONS,
         },
     },
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
+
+use crate::visitors::Visitors;
 
 /// What a browser may load for the page, and from where: nothing but from here.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -40,69 +38,13 @@ const HEADERS: [(HeaderName, &str); 7] = [
     ),
 ];
 
-/// The names of the page.
-pub(super) struct Visitors {
-    /// `None`: it listens at a socket.
-    listen: Option<IpAddr>,
-    hosts: Vec<String>,
-}
-
-impl Visitors {
-    pub(super) fn new(listen: Option<IpAddr>, hosts: Vec<String>) -> Self {
-        Self { listen, hosts }
-    }
-
-    /// Whether a request may be answered.
-    fn may_look(&self, headers: &HeaderMap) -> bool {
-        let mut hosts = headers.get_all(HOST).iter();
-        let (Some(host), None) = (hosts.next(), hosts.next()) else {
-            return false;
-        };
-        let knows = |value: &HeaderValue, prefixes: &[&str]| {
-            let text = value.to_str().unwrap_or_default();
-            let mut names = prefixes
-                .iter()
-                .filter_map(|prefix| text.strip_prefix(prefix));
-            names.any(|name| self.is_ours(name))
-        };
-        let mut origins = headers.get_all(ORIGIN).iter();
-        knows(host, &[""]) && origins.all(|origin| knows(origin, &["http://", "https://"]))
-    }
-
-    /// Whether a host, perhaps with a port, is one of the page's names. The port may be another, as
-    /// behind `ssh -L`.
-    fn is_ours(&self, host: &str) -> bool {
-        let Ok(authority) = host.parse::<axum::http::uri::Authority>() else {
-            return false;
-        };
-        let name = authority.host();
-        if authority.as_str().contains('@') {
-            return false;
-        }
-        let bare = name
-            .strip_prefix('[')
-            .and_then(|name| name.strip_suffix(']'));
-        if let Ok(address) = bare.unwrap_or(name).parse::<IpAddr>() {
-            // All addresses, if it listens on all: no name can stand in for an address.
-            let all = [
-                IpAddr::from(Ipv4Addr::UNSPECIFIED),
-                IpAddr::from(Ipv6Addr::UNSPECIFIED),
-            ];
-            let is_named = |listen: IpAddr| address == listen || all.contains(&listen);
-            return address.is_loopback() || self.listen.is_some_and(is_named);
-        }
-        let name = name.to_ascii_lowercase();
-        name == "localhost" || self.hosts.contains(&name)
-    }
-}
-
 /// Refuses those who may not look, and tells browsers what they may do with the answers.
 pub(super) async fn admit(
     State(visitors): State<Arc<Visitors>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let mut response = if is_origin_form(request.uri()) && visitors.may_look(request.headers()) {
+    let mut response = if visitors.may_ask(request.uri(), request.headers()) {
         next.run(request).await
     } else {
         let text = "this page has another name: ask for it by its address or as localhost, or add \
@@ -116,77 +58,4 @@ pub(super) async fn admit(
             .or_insert(HeaderValue::from_static(value));
     }
     response
-}
-
-/// Whether a request names no host of its own in place of the header.
-fn is_origin_form(uri: &Uri) -> bool {
-    uri.authority().is_none()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn may_look(listen: &str, fields: &[(HeaderName, &'static str)]) -> bool {
-        let hosts = vec!["limiter.example.org".to_owned()];
-        let visitors = Visitors::new(listen.parse().ok(), hosts);
-        let mut headers = HeaderMap::new();
-        for (name, value) in fields {
-            headers.append(name, HeaderValue::from_static(value));
-        }
-        visitors.may_look(&headers)
-    }
-
-    #[test]
-    fn the_page_has_names() {
-        let check = |host: &'static str, expected| {
-            assert_eq!(may_look("127.0.0.1", &[(HOST, host)]), expected, "{host}");
-        };
-        for host in [
-            "127.0.0.1:9471",
-            "127.0.0.1",
-            "localhost:8080",
-            "LOCALHOST",
-            "[::1]:9471",
-            "limiter.example.org",
-            "Limiter.example.org:443",
-        ] {
-            check(host, true);
-        }
-        for host in [
-            "",
-            "attacker.example",
-            "attacker.example:9471",
-            "127.0.0.1.attacker.example",
-            "localhost.attacker.example",
-            "localhost@attacker.example",
-            "attacker.example@localhost",
-            "192.0.2.1:9471",
-            "example.org",
-            "[::2]",
-            "127.0.0.1/x",
-        ] {
-            check(host, false);
-        }
-        assert!(may_look("192.0.2.1", &[(HOST, "192.0.2.1:9471")]));
-        assert!(may_look("0.0.0.0", &[(HOST, "192.0.2.1:9471")]));
-        assert!(!may_look("0.0.0.0", &[(HOST, "attacker.example")]));
-    }
-
-    #[test]
-    fn one_host_and_no_other_origin() {
-        assert!(!may_look("127.0.0.1", &[]));
-        let both = [(HOST, "localhost"), (HOST, "localhost")];
-        assert!(!may_look("127.0.0.1", &both));
-        for (origin, expected) in [
-            ("http://localhost:9471", true),
-            ("https://limiter.example.org", true),
-            ("http://attacker.example", false),
-            ("null", false),
-            ("localhost", false),
-        ] {
-            let fields = [(HOST, "localhost"), (ORIGIN, origin)];
-            assert_eq!(may_look("127.0.0.1", &fields), expected, "{origin}");
-        }
-    }
 }

@@ -100,6 +100,9 @@ pub struct DaemonStatus {
     /// Where the page is; `None`: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageStatus>,
+    /// The names under which clients may ask for them, besides its address and `localhost`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics_hosts: Vec<String>,
     /// The group whose members may look; `None`: only root may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,

@@ -46,6 +46,7 @@ pub(crate) fn status() -> Status {
         daemon: Some(DaemonStatus {
             metrics: Metrics::default().listen,
             page: None,
+            metrics_hosts: Vec::new(),
             group: None,
             state: None,
             reloads: History::default(),

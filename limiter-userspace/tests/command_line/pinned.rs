@@ -125,7 +125,7 @@ pub(crate) fn program(namespace: &Namespace, interface: &str) -> Result<Option<u
 pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     namespace.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)

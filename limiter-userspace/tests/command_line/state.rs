@@ -199,7 +199,7 @@ fn metrics_tell_when_it_was_saved() -> Result<()> {
     wait_for(|| saved(&limiter))?;
     let answer = scene.pair.server.enter(|| {
         let mut stream = TcpStream::connect("127.0.0.1:9470")?;
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)

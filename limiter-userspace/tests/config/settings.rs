@@ -179,6 +179,18 @@ fn metrics_can_be_turned_off() {
 }
 
 #[test]
+fn metrics_have_names() {
+    let yaml = format!("metrics: {{hosts: Node.Example.org}}\n{LIMIT}");
+    let config = load(&[("limiter.yaml", yaml.as_bytes())]).unwrap();
+    assert_eq!(config.metrics.hosts, ["node.example.org"]);
+    assert!(config.metrics.listen.is_some());
+    check(
+        &format!("metrics: {{hosts: [Node.example, a b]}}\n{LIMIT}"),
+        &["1:33: invalid host 'a b', expected a name, such as 'limiter.example.org'"],
+    );
+}
+
+#[test]
 fn the_state_file_is_beside_the_configuration() {
     let state = |name: &str| {
         let yaml = format!("state: {name}\n{LIMIT}");

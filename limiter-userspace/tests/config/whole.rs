@@ -45,6 +45,7 @@ overrides:
       period: 1s
       ids: [192.0.2.0/24]
 ";
+    let group = Some("adm".to_owned());
     let expected = Config {
         files: vec!["limiter.yaml".into(), "limiter.d".into()],
         interfaces: ["eth0", "eth1.100"]
@@ -64,10 +65,9 @@ overrides:
         },
         metrics: Metrics {
             listen: Some("[::1]:9000".parse().unwrap()),
+            hosts: Vec::new(),
         },
-        control: Control {
-            group: Some("adm".to_owned()),
-        },
+        control: Control { group },
         fleet: None,
         names_key: None,
         lists: vec![],

@@ -31,7 +31,7 @@ fn converse(pinned: &Pinned, request: &[u8]) -> Result<String> {
 
 #[test]
 fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
-    const HOST: &str = "Host: a\r\n\r\n";
+    const HOST: &str = "Host: localhost\r\n\r\n";
     let pinned = Pinned::start(GOOD)?;
     let check = |request: String, first_line: &str, bodies: usize| -> Result<()> {
         let answer = converse(&pinned, request.as_bytes())?;
@@ -51,10 +51,22 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         1,
     )?;
     check(
-        "GET /metrics HTTP/1.0\r\n\r\n".to_owned(),
+        format!("GET /metrics HTTP/1.0\r\n{HOST}"),
         "HTTP/1.0 200 OK",
         1,
     )?;
+    // A site whose name points here, whose visitors' browsers ask.
+    for of_others in [
+        "Host: attacker.example\r\n\r\n",
+        "Host: localhost\r\nOrigin: http://attacker.example\r\n\r\n",
+        "\r\n",
+    ] {
+        check(
+            format!("GET /metrics HTTP/1.0\r\n{of_others}"),
+            "HTTP/1.0 421 Misdirected Request",
+            0,
+        )?;
+    }
     check(
         format!("GET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n{HOST}"),
         "HTTP/1.0 200 OK",
