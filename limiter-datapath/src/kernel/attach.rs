@@ -265,6 +265,7 @@ fn attach(
             interface: interface.name.clone(),
             program: "of another process".to_owned(),
             holder: ProgramHolder::Unknown,
+            link: None,
             hook: "xdp",
         },
         // The driver has no XDP, or its present settings (MTU, rings, offloads) forbid it.

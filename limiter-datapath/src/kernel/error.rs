@@ -139,7 +139,7 @@ pub enum DatapathError {
     #[error(
         "{interface} already has the XDP program {program}, and an interface runs only one, in \
          any mode: {}",
-        holder.remedy(interface, hook)
+        holder.remedy(interface, hook, *link)
     )]
     Occupied {
         /// The interface.
@@ -148,6 +148,8 @@ pub enum DatapathError {
         program: String,
         /// The other program's owner.
         holder: ProgramHolder,
+        /// The number of the link that holds it; `None`: unknown, or there is none.
+        link: Option<u32>,
         /// The program's hook as ip(8) names it; ip detaches nothing if given the wrong one.
         hook: &'static str,
     },
@@ -229,13 +231,21 @@ pub enum ProgramHolder {
 impl ProgramHolder {
     /// Says how to free the interface. ip(8) cannot detach a program that a link holds, as a
     /// limiter's does.
-    fn remedy(self, interface: &str, hook: &str) -> String {
+    fn remedy(self, interface: &str, hook: &str, link: Option<u32>) -> String {
         const DETACH: &str = "`limiter detach` ends it, with its --socket or --pin if these are \
                               not the defaults";
         let stop =
             format!("stop what attached it, or detach it (ip link set dev {interface} {hook} off)");
         match self {
-            Self::Limiter => format!("another limiter holds it: {DETACH}"),
+            Self::Limiter => {
+                let unlink = link.map(|link| {
+                    format!(", or `bpftool link detach id {link}` if its pins are gone")
+                });
+                format!(
+                    "another limiter holds it: {DETACH}{}",
+                    unlink.unwrap_or_default()
+                )
+            }
             Self::Other => stop,
             Self::Unknown => format!("if another limiter holds it, {DETACH}; if not, {stop}"),
         }

@@ -1,6 +1,6 @@
 //! The kept maps: those that stay when one policy replaces another.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use limiter_common::{
     answer::Answer,
@@ -215,6 +215,54 @@ impl KeptMaps {
             && !pinned.iter().any(|owner| owner == REPUTATION)
         {
             maps.pin(&pins.make_kept(self.generation, REPUTATION)?)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the path of a pin of these maps that is gone.
+    pub(super) fn lost_pin(&self, pins: &Pins) -> Option<PathBuf> {
+        let lost_set = |(number, maps): (&u32, &SharedMaps)| {
+            let names = maps.all().into_iter().map(|(map, _)| map);
+            pins.lost_kept(self.generation, &self.owner(*number), names)
+        };
+        let of_reputation = || {
+            let names = self
+                .reputation
+                .as_ref()?
+                .all()
+                .into_iter()
+                .map(|(map, _)| map);
+            pins.lost_kept(self.generation, REPUTATION, names)
+        };
+        self.sets.iter().find_map(lost_set).or_else(of_reputation)
+    }
+
+    /// Returns where a set for an interface should be pinned, or the reputations, if there is none.
+    pub(super) fn lost_set(&self, pins: &Pins, interface_number: u32) -> Option<PathBuf> {
+        let owner = if self.of(interface_number).is_none() {
+            self.owner(self.key(interface_number))
+        } else if self.reputation.is_none() {
+            REPUTATION.to_owned()
+        } else {
+            return None;
+        };
+        Some(pins.kept(self.generation, &owner))
+    }
+
+    /// Pins again those sets of which a pin is gone.
+    pub(super) fn pin_again(&self, pins: &Pins) -> Result<(), DatapathError> {
+        for (number, maps) in &self.sets {
+            let owner = self.owner(*number);
+            let names = maps.all().into_iter().map(|(map, _)| map);
+            if pins.lost_kept(self.generation, &owner, names).is_some() {
+                maps.pin(&pins.make_kept(self.generation, &owner)?)?;
+            }
+        }
+        if let Some(maps) = &self.reputation {
+            let names = maps.all().into_iter().map(|(map, _)| map);
+            if pins.lost_kept(self.generation, REPUTATION, names).is_some() {
+                maps.pin(&pins.make_kept(self.generation, REPUTATION)?)?;
+            }
         }
         Ok(())
     }

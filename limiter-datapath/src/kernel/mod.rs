@@ -39,6 +39,7 @@ mod pod;
 pub mod preflight;
 mod program;
 mod refill;
+mod repin;
 mod replace;
 mod reputation;
 mod reserved;

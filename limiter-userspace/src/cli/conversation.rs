@@ -1,5 +1,7 @@
 //! Asks the daemon or, if none runs, reads what is pinned.
 
+use std::path::PathBuf;
+
 use anyhow::bail;
 use limiter_datapath::kernel::{Adopted, Datapath, interface, pins::Pins, preflight};
 
@@ -53,11 +55,22 @@ impl Conversation<'_> {
     }
 }
 
+/// Links are pinned, and no policy is.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the policy is gone whose programs the pins in {0} hold, and they drop every packet: `limiter run --pin` puts \
+     one in force, `limiter detach` lets all packets pass"
+)]
+pub(super) struct LostPolicy(PathBuf);
+
 /// Opens the pins, if no daemon runs.
 pub(super) fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
     preflight::check_clocks()?;
     match Datapath::adopt(pins)? {
         Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
+        Adopted::Links(pins, _) if pins.other_versions()?.is_empty() => {
+            Err(LostPolicy(pins.directory().into()).into())
+        }
         Adopted::Links(pins, _) => bail!(
             "the pins in {} enforce a policy that this version of the limiter cannot read: \
              `limiter run --pin` takes them over, `limiter detach` removes them",

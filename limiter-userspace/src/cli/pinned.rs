@@ -37,10 +37,13 @@ impl ReadArgs {
     /// Fails if a program that is or may be ours is attached.
     fn nothing_enforces(&self) -> anyhow::Result<()> {
         let mut ours = Vec::new();
-        let mut unknown = Vec::new();
+        let (mut unknown, mut links) = (Vec::new(), Vec::new());
         for interface in interface::list_now()? {
             match (interface.holder(), interface.xdp_program) {
-                (ProgramHolder::Limiter, _) => ours.push(interface.name),
+                (ProgramHolder::Limiter, _) => {
+                    links.extend(interface.link_id());
+                    ours.push(interface.name);
+                }
                 (ProgramHolder::Unknown, Some((id, _))) => {
                     unknown.push(format!("{} has an XDP program (id {id})", interface.name));
                 }
@@ -59,10 +62,18 @@ impl ReadArgs {
         };
         if !ours.is_empty() {
             let remedy = if is_visible {
-                "name the socket of its daemon with --socket, or its pin directory with --pin"
+                let unlink = links
+                    .iter()
+                    .map(|link| format!("`bpftool link detach id {link}`"));
+                let unlink = unlink.collect::<Vec<_>>().join(", ");
+                format!(
+                    "name the socket of its daemon with --socket, or its pin directory with --pin; if neither is \
+                     left, {unlink} detaches it"
+                )
             } else {
                 "run this where the BPF filesystem with its pins is mounted (nsenter --target 1 \
                  --mount limiter …)"
+                    .to_owned()
             };
             bail!(
                 "{nobody}; but the limiter is attached to {}: {remedy}",

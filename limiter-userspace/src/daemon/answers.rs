@@ -243,6 +243,7 @@ fn status(
             ipv6,
         },
         pinned: datapath.pins().map(|pins| pins.directory().to_owned()),
+        lost_pin: datapath.lost_pin(),
         daemon: daemon.map(Daemon::status),
         reasons,
         limits,

@@ -25,6 +25,11 @@ pub enum DaemonError {
          everything is detached"
     )]
     NotConfirmed,
+    /// What was pinned is gone, and could not be pinned again.
+    #[error(
+        "its pins are gone, and there can be no others: it is detached, and every packet passes"
+    )]
+    NotPinned,
     /// The pinned objects could not be removed.
     #[error(transparent)]
     Detach(#[from] DatapathError),

@@ -29,6 +29,7 @@ mod options;
 mod own_addresses;
 mod owners;
 mod pace;
+mod pins;
 pub mod pulse;
 mod pushed;
 mod queues;
@@ -183,6 +184,7 @@ async fn run(
         never = Box::pin(rmem_max::keep(&daemon)) => match never {},
         never = Box::pin(connections::keep(&daemon)) => match never {},
         never = texts::keep(&daemon) => match never {},
+        never = pins::keep(&daemon) => match never {},
     };
     service::stopping();
     // Packets pass whatever becomes of the file.
@@ -192,7 +194,13 @@ async fn run(
 }
 
 fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {
+    let is_stopped = matches!(end, End::Stop);
     let mut datapath = daemon.datapath_mut();
+    if is_stopped && pins::renew(&mut datapath).is_err() {
+        // Links whose stages are not pinned would drop every packet from now on.
+        let _ = datapath.detach();
+        return Err(DaemonError::NotPinned);
+    }
     let pinned: Option<PathBuf> = datapath.pins().map(|pins| pins.directory().to_owned());
     match (end, pinned) {
         (End::Stop, Some(directory)) => {
@@ -205,7 +213,7 @@ fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {
         (End::Detach, _) => info!("told to detach: nothing stays attached or pinned"),
         (End::NotConfirmed, _) => {}
     }
-    if !matches!(end, End::Stop) {
+    if !is_stopped {
         datapath.detach()?;
     }
     match end {

@@ -9,6 +9,7 @@ use tracing::{error, info};
 use super::{
     error::ReloadError,
     feeds::FeedKeeper,
+    pins,
     pushed,
     requests::{Arriving, PolicyRequest, Requested},
     reread::reread,
@@ -67,6 +68,7 @@ async fn reload(
     feeds: &mut FeedKeeper,
 ) -> Result<Reloaded, ReloadError> {
     let _alone = daemon.changing.lock().await;
+    pins::renew_alone(daemon).await;
     let reloaded = match try_reload(daemon, files, feeds).await {
         Ok(reloaded) => {
             info!(

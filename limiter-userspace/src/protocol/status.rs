@@ -40,6 +40,9 @@ pub struct Status {
     pub bans: BansStatus,
     /// Where everything is pinned; `None`: it ends with the daemon.
     pub pinned: Option<PathBuf>,
+    /// A pin of what is in force that is gone; `None`: all are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_pin: Option<PathBuf>,
     /// The daemon; `None`: none is running, but what is pinned is enforced.
     pub daemon: Option<DaemonStatus>,
     /// Packets by reason, over all interfaces.
@@ -97,12 +100,12 @@ pub struct QuicNamesStatus {
 pub struct DaemonStatus {
     /// Where metrics are served to Prometheus; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
-    /// Where the page is; `None`: nowhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub page: Option<PageStatus>,
     /// The names under which clients may ask for them, besides its address and `localhost`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics_hosts: Vec<String>,
+    /// Where the page is; `None`: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageStatus>,
     /// The group whose members may look; `None`: only root may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,

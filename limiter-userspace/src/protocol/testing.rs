@@ -43,10 +43,11 @@ pub(crate) fn status() -> Status {
             ipv6: 0,
         },
         pinned: None,
+        lost_pin: None,
         daemon: Some(DaemonStatus {
             metrics: Metrics::default().listen,
-            page: None,
             metrics_hosts: Vec::new(),
+            page: None,
             group: None,
             state: None,
             reloads: History::default(),

@@ -43,7 +43,7 @@ fn another_program_is_named_whatever_the_modes() -> Result<()> {
             &["-i", SERVER_INTERFACE, "--mode", mode_of_first],
         )?;
         let told = "server0 already has the XDP program 'limiter' (id …), and an interface runs \
-                    only one, in any mode: another limiter holds it: `limiter detach` ends it, …";
+                    only one, in any mode: another limiter holds it: `limiter detach` ends it, …, or `bpftool link detach id …` if its pins are gone";
         for mode in ["auto", "native", "generic"] {
             assert_fails(
                 &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE, "--mode", mode]),

@@ -28,6 +28,7 @@ mod known;
 mod leftovers;
 mod lists;
 mod log;
+mod lost_pins;
 mod machine;
 mod metrics;
 mod moved;

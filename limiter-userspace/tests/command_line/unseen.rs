@@ -120,7 +120,8 @@ fn pins_that_are_hidden() -> Result<()> {
         &pinned,
         hidden(r#"mount -t bpf bpf /sys/fs/bpf && exec "$0" "$@""#),
         "no daemon answers at …control.sock, and nothing is pinned in …; but the limiter is attached \
-         to server0: name the socket of its daemon with --socket, or its pin directory with --pin",
+         to server0: name the socket of its daemon with --socket, or its pin directory with --pin; if \
+         neither is left, `bpftool link detach id …` detaches it",
     )?;
     // Without the right to ask the kernel for a program's name, no command denies that it is ours.
     let as_nobody = || {

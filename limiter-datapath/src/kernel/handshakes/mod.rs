@@ -54,6 +54,16 @@ impl Handshakes {
         Ok(adopted)
     }
 
+    /// Returns the link to the cgroup, if there is one.
+    pub(super) const fn link(&self) -> Option<&Link> {
+        self.link.as_ref()
+    }
+
+    /// Returns the program of the policy in force, if it has one.
+    pub(super) fn program(&self) -> Option<&Program> {
+        self.program.as_ref().ok()?.as_ref()
+    }
+
     /// Returns whether handshakes prove.
     pub(super) fn are_noted(&self) -> Result<bool, &HandshakesError> {
         match &self.program {

@@ -5,7 +5,7 @@ mod sent_back;
 
 use std::{collections::HashMap, io, iter};
 
-use aya::programs::{ProgramInfo, loaded_programs};
+use aya::programs::{ProgramInfo, loaded_links, loaded_programs};
 use futures_util::TryStreamExt as _;
 use limiter_common::{counters::MAX_INTERFACES, packet::Link};
 use limiter_policy::interface::{self, InterfaceName};
@@ -265,6 +265,7 @@ impl Interface {
                     interface: self.name.clone(),
                     program,
                     holder,
+                    link: link_that_holds(id),
                     hook,
                 })
             }
@@ -285,6 +286,12 @@ impl Interface {
             }),
             Some(link) => Ok(link),
         }
+    }
+
+    /// Returns the number of the link that holds its program; `None`: none does, or only root may know.
+    #[must_use]
+    pub fn link_id(&self) -> Option<u32> {
+        link_that_holds(self.xdp_program?.0)
     }
 
     /// Returns what holds its program.
@@ -425,6 +432,13 @@ fn program_at(attribute: &LinkXdp) -> Option<(u32, &'static str)> {
         _ => return None,
     };
     (id != 0).then_some((id, hook))
+}
+
+/// Returns the number of the link that holds a program on an interface.
+fn link_that_holds(program: u32) -> Option<u32> {
+    let links = loaded_links().filter_map(Result::ok);
+    let mut holding = links.filter(|link| link.program_id() == program);
+    holding.next().map(|link| link.id())
 }
 
 /// Returns a text with the name and the id of a program in the kernel, and its owner; without

@@ -1,10 +1,20 @@
 //! Directories of a BPF filesystem.
 
-use std::{fs, io, os::unix::fs::DirBuilderExt as _, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::Path,
+};
 
-use rustix::fs::statfs;
+use rustix::{fs::statfs, process::geteuid};
 
 use super::error::{PinsError, path_error};
+
+/// The rights of the group and of others to write.
+const BY_OTHERS: u32 = 0o022;
+
+/// The mark of a directory from which each user removes only their own.
+const STICKY: u32 = 0o1000;
 
 /// Makes a directory in a BPF filesystem, and those above it.
 pub(super) fn make(path: &Path) -> Result<(), PinsError> {
@@ -17,6 +27,45 @@ pub(super) fn make(path: &Path) -> Result<(), PinsError> {
         .mode(0o700)
         .create(path)
         .map_err(path_error(path))
+}
+
+/// Checks that nobody but root, or the user that asks, could have made or filled a directory: whoever
+/// pins in it has their programs taken over, and whoever removes pins ends what is enforced.
+pub(super) fn check_owner(path: &Path) -> Result<(), PinsError> {
+    let found = fs::symlink_metadata(path).map_err(path_error(path))?;
+    if !found.is_dir() {
+        return Err(PinsError::NoDirectory(path.to_owned()));
+    }
+    check_maker(path, &found, 0)?;
+    // Whoever may write to one above it replaces it, unless all may and each removes only their own.
+    for above in path
+        .ancestors()
+        .skip(1)
+        .filter(|above| *above != Path::new(""))
+    {
+        if !is_bpf(above).map_err(path_error(above))? {
+            break;
+        }
+        let found = fs::metadata(above).map_err(path_error(above))?;
+        check_maker(above, &found, STICKY)?;
+    }
+    Ok(())
+}
+
+/// Checks that a directory is ours, and that others may not write to it, unless it has a right that
+/// makes that harmless.
+fn check_maker(path: &Path, found: &fs::Metadata, harmless: u32) -> Result<(), PinsError> {
+    let owner = found.uid();
+    if owner != 0 && owner != geteuid().as_raw() {
+        let path = path.to_owned();
+        return Err(PinsError::NotOurs { path, owner });
+    }
+    let mode = found.mode() & 0o7777;
+    if mode & BY_OTHERS != 0 && mode & harmless == 0 {
+        let path = path.to_owned();
+        return Err(PinsError::Writable { path, mode });
+    }
+    Ok(())
 }
 
 /// Returns the path itself, or the nearest existing path above it.

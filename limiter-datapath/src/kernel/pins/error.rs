@@ -24,6 +24,31 @@ pub enum PinsError {
          (mount -t bpf bpf /sys/fs/bpf), or name a directory in one with --pin=DIRECTORY"
     )]
     NotBpf(PathBuf),
+    /// Another user has made it, or one above it.
+    #[error(
+        "{path} belongs to the user {owner}, who could put programs of their own in the place of pins: \
+         remove it, or pin elsewhere with --pin=DIRECTORY"
+    )]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+        /// The user's number.
+        owner: u32,
+    },
+    /// Other users may change what is in it, or in one above it.
+    #[error(
+        "{path} may be written by other users (mode {mode:04o}), who could put programs of their own in \
+         the place of pins: `chmod 700` it, or mount the BPF filesystem with `mount -o mode=700`"
+    )]
+    Writable {
+        /// The directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It is a file, a pin or a symbolic link.
+    #[error("{0} is not a directory: remove it, or pin elsewhere with --pin=DIRECTORY")]
+    NoDirectory(PathBuf),
     /// The pinned interfaces are those of a container, or of the machine around it.
     #[error(
         "the pins in {0} are for interfaces of another network namespace: run this limiter \

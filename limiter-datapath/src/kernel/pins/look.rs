@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use super::{
     INTERFACES, Pins, PinsError,
-    directory::{is_bpf, nearest},
+    directory::{check_owner, is_bpf, nearest},
     error::path_error,
 };
 
@@ -19,6 +19,9 @@ impl Pins {
                 return Err(PinsError::Forbidden { path, source });
             }
         };
+        if found {
+            check_owner(directory)?;
+        }
         Ok(found.then(|| Self {
             directory: directory.to_owned(),
             lock: None,

@@ -21,6 +21,7 @@ mod document;
 mod error;
 mod facts;
 mod look;
+mod lost;
 mod manifest;
 mod namespace;
 
@@ -31,7 +32,7 @@ use std::{
 };
 
 use self::{
-    directory::{make, names, numbers, remove, remove_file},
+    directory::{check_owner, make, names, numbers, remove, remove_file},
     error::{document_error, path_error},
 };
 pub use self::{document::DocumentError, error::PinsError, manifest::Manifest};
@@ -83,17 +84,18 @@ pub struct Pins {
 impl Pins {
     /// Takes a directory exclusively for this process; makes it if it is missing.
     pub fn take(directory: &Path) -> Result<Self, PinsError> {
-        make(directory)?;
-        let lock = File::open(directory).map_err(path_error(directory))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(PinsError::InUse(directory.into())),
-            Err(fs::TryLockError::Error(source)) => return Err(path_error(directory)(source)),
-        }
         Ok(Self {
             directory: directory.to_owned(),
-            lock: Some(lock),
+            lock: Some(lock(directory)?),
         })
+    }
+
+    /// Takes the directory once more, which another has replaced, or which is gone.
+    pub(super) fn take_again(&mut self) -> Result<(), PinsError> {
+        if self.lost_directory().is_some() {
+            self.lock = Some(lock(&self.directory)?);
+        }
+        Ok(())
     }
 
     /// Whether this process has taken the pins and may change them.
@@ -377,6 +379,18 @@ impl Drop for Pins {
             // Removed only if nothing was pinned: a refused start leaves nothing behind.
             let _ = fs::remove_dir(&self.directory);
         }
+    }
+}
+
+/// Makes a directory if it is missing, and has it for this process alone.
+fn lock(directory: &Path) -> Result<File, PinsError> {
+    make(directory)?;
+    check_owner(directory)?;
+    let lock = File::open(directory).map_err(path_error(directory))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(fs::TryLockError::WouldBlock) => Err(PinsError::InUse(directory.into())),
+        Err(fs::TryLockError::Error(source)) => Err(path_error(directory)(source)),
     }
 }
 

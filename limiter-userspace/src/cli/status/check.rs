@@ -1,15 +1,12 @@
 //! `limiter status --check`: one line for a monitoring system.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io::Write as _, process::ExitCode};
 
 use limiter_common::reason::{Action, Reason};
 use limiter_policy::text::one_line;
 
 use super::{
-    super::{args::ReadArgs, render::counted},
+    super::{args::ReadArgs, conversation::LostPolicy, output::stdout, render::counted},
     ask::fetch,
     health::{self, Level},
 };
@@ -24,16 +21,19 @@ pub(super) fn check(read: &ReadArgs) -> ExitCode {
             let (level, text) = line(&status);
             (level.name(), level as u8, text)
         }
-        Err(error) => match error.downcast_ref() {
-            Some(ClientError::NotRunning(_)) => {
+        Err(error) => {
+            let asked = error.downcast_ref();
+            let does_not_run = matches!(asked, Some(ClientError::NotRunning(_)));
+            if does_not_run || error.is::<LostPolicy>() {
                 let level = Level::Critical;
                 (level.name(), level as u8, error.to_string())
+            } else {
+                ("UNKNOWN", UNKNOWN, error.to_string())
             }
-            _ => ("UNKNOWN", UNKNOWN, error.to_string()),
-        },
+        }
     };
     // If stdout is gone, the exit code still tells.
-    let _ = writeln!(io::stdout(), "LIMITER {name}: {}", one_line(&text));
+    let _ = writeln!(stdout(), "LIMITER {name}: {}", one_line(&text));
     ExitCode::from(code)
 }
 
@@ -96,6 +96,12 @@ mod tests {
             |status| status.daemon = None,
             Level::Warning,
             "no daemon is running: what is pinned is still enforced | passed=0c dropped=0c",
+        );
+        told(
+            |status| status.lost_pin = Some("/sys/fs/bpf/limiter/v0".into()),
+            Level::Critical,
+            "the pin /sys/fs/bpf/limiter/v0 is gone: what is in force is not pinned any more, and ends, or drops \
+             every packet, with the daemon | passed=0c dropped=0c",
         );
         told(
             |status| {

@@ -44,6 +44,13 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
         let text = format!("{} is not attached: {why}", interface.name);
         Some((Level::Critical, text))
     });
+    let lost = status.lost_pin.iter().map(|path| {
+        let (path, then) = (path.display(), match status.daemon {
+            Some(_) => "what is in force is not pinned any more, and ends, or drops every packet, with the daemon",
+            None => "every packet may be dropped: `limiter run --pin` or `limiter detach` ends that",
+        });
+        (Level::Critical, format!("the pin {path} is gone: {then}"))
+    });
     let mut warnings = match &status.daemon {
         Some(daemon) => of_daemon(daemon, status),
         None => vec!["no daemon is running: what is pinned is still enforced".to_owned()],
@@ -77,7 +84,7 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
         Some(format!("{name} has its floor: {error}"))
     }));
     let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
-    detached.chain(warnings).collect()
+    detached.chain(lost).chain(warnings).collect()
 }
 
 fn of_daemon(daemon: &DaemonStatus, status: &Status) -> Vec<String> {

@@ -45,6 +45,9 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     if let Some(directory) = &status.pinned {
         writeln!(out, "pinned in {}", directory.display())?;
     }
+    if let Some(path) = &status.lost_pin {
+        writeln!(out, "PINS GONE: {} and perhaps others", path.display())?;
+    }
     let Some(daemon) = &status.daemon else {
         writeln!(
             out,

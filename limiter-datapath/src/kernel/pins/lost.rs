@@ -1,0 +1,93 @@
+//! Finds pins that are gone: removed by hand, or with their filesystem. Each function returns the path of one; `None`:
+//! all are there.
+
+use std::{
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{FACTS, HANDSHAKES, LINK, MANIFEST, Pins, STAGES};
+use crate::kernel::{link::Link, program::Program};
+
+impl Pins {
+    /// Whether the directory that was taken is no longer at its path, or another is.
+    pub(in crate::kernel) fn lost_directory(&self) -> Option<PathBuf> {
+        let id = |found: &std::fs::Metadata| (found.dev(), found.ino());
+        let here = self.directory.metadata();
+        let is_here = match &self.lock {
+            Some(lock) => lock
+                .metadata()
+                .is_ok_and(|taken| here.is_ok_and(|here| id(&here) == id(&taken))),
+            None => here.is_ok(),
+        };
+        (!is_here).then(|| self.directory.clone())
+    }
+
+    /// Looks for the maps of one set.
+    pub(in crate::kernel) fn lost_kept(
+        &self,
+        generation: u64,
+        owner: &str,
+        maps: impl IntoIterator<Item = &'static str>,
+    ) -> Option<PathBuf> {
+        let directory = self.kept(generation, owner);
+        let mut paths = maps.into_iter().map(|map| directory.join(map));
+        paths.find(|path| !path.exists())
+    }
+
+    /// Looks for the link to an interface.
+    pub(in crate::kernel) fn lost_interface(&self, index: u32, link: &Link) -> Option<PathBuf> {
+        let directory = self.interface(index);
+        let facts = directory.join(FACTS);
+        lost(directory.join(LINK), |path| {
+            Ok(Link::open(path)?.id() == link.id())
+        })
+        .or_else(|| (!facts.exists()).then_some(facts))
+    }
+
+    /// Looks for the manifest of a policy.
+    pub(in crate::kernel) fn lost_manifest(&self, generation: u64) -> Option<PathBuf> {
+        let manifest = self.policy(generation).join(MANIFEST);
+        (!manifest.exists()).then_some(manifest)
+    }
+
+    /// Looks for the program of an interface, and for its stages, without which it drops every packet.
+    pub(in crate::kernel) fn lost_program(
+        &self,
+        generation: u64,
+        index: u32,
+        program: Option<&Program>,
+    ) -> Option<PathBuf> {
+        let (directory, name) = (self.policy(generation), index.to_string());
+        let stages = directory.join(STAGES).join(&name);
+        lost_program(directory.join(name), program).or_else(|| (!stages.exists()).then_some(stages))
+    }
+
+    /// Looks for the link to the root cgroup.
+    pub(in crate::kernel) fn lost_handshakes(&self, link: &Link) -> Option<PathBuf> {
+        lost(self.directory.join(HANDSHAKES), |path| {
+            Ok(Link::open(path)?.id() == link.id())
+        })
+    }
+
+    /// Looks for the program of a policy for the root cgroup.
+    pub(in crate::kernel) fn lost_handshakes_of(
+        &self,
+        generation: u64,
+        program: &Program,
+    ) -> Option<PathBuf> {
+        lost_program(self.policy(generation).join(HANDSHAKES), Some(program))
+    }
+}
+
+fn lost_program(path: PathBuf, program: Option<&Program>) -> Option<PathBuf> {
+    lost(path, |path| {
+        let found = Program::open_alone(path)?;
+        Ok(program.is_some_and(|program| program.id() == found.id()))
+    })
+}
+
+fn lost(path: PathBuf, is_it: impl FnOnce(&Path) -> io::Result<bool>) -> Option<PathBuf> {
+    (!is_it(&path).unwrap_or(false)).then_some(path)
+}
