@@ -1,4 +1,9 @@
-use std::{fmt::Write as _, fs, net::Ipv4Addr};
+use std::{
+    fmt::Write as _,
+    fs,
+    net::Ipv4Addr,
+    os::unix::fs::{lchown, symlink},
+};
 
 use ipnet::IpNet;
 use jiff::SignedDuration;
@@ -367,4 +372,26 @@ fn only_content_that_was_looked_at_is_accepted() {
     let accepted = ["b3834596741c66f246d9f2ad8a7524af7bb7b9071166894e0d2965657a244580".to_owned()];
     let told = scene.renew(&accepted).remove(0);
     assert!(told.is_some_and(|told| told.starts_with("is refused: it covers 25%")));
+}
+
+/// Only root can make links of others.
+#[test]
+fn a_feed_that_another_user_s_link_leads_to_is_refused() {
+    const ALICE: u32 = 65_001;
+    let mut scene = Scene::new(&["192.0.2.1\n", "198.51.100.1\n"]);
+    scene.renew(&[]);
+    let feed = scene.source.files[0].clone();
+    fs::remove_file(&feed).unwrap();
+    symlink("1", &feed).unwrap();
+    lchown(&feed, Some(ALICE), None).unwrap();
+    let refused = "is reached by a symbolic link of the user 65001, but is of the user 0: give both to one user, \
+                   or name the file itself";
+    assert_eq!(scene.renew(&[]), [Some(refused.to_owned()), None]);
+    assert_eq!(
+        scene.feeds[0].prefixes,
+        ["192.0.2.1/32".parse::<IpNet>().unwrap()]
+    );
+    lchown(&feed, Some(0), None).unwrap();
+    assert_eq!(scene.renew(&[]), [None, None]);
+    assert_eq!(scene.feeds[0].prefixes, scene.feeds[1].prefixes);
 }
