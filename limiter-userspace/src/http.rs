@@ -285,6 +285,15 @@ mod tests {
         took.abs_diff(expected) < Duration::from_millis(10)
     }
 
+    #[test]
+    fn a_host_is_one_peer_whatever_address_it_takes() {
+        let at = |text: &str| Peer::at(text.parse().unwrap());
+        assert_eq!(at("2001:db8:0:1::1"), at("2001:db8:0:1:ffff::2"));
+        assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+        assert_ne!(at("2001:db8:0:1::1"), at("2001:db8:0:2::1"));
+        assert_ne!(at("192.0.2.1"), at("192.0.2.2"));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_its_answer_is_left() {
         let took = lasts(async |mut client| {
