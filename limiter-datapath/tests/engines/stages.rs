@@ -20,6 +20,8 @@ use crate::engine::START;
 const ENFORCING: &str = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
 const ANSWERING: &str =
     "Answering: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, deny: truncate}";
+const MAKING_COOKIES: &str = "Syns: {id: total, cost: new-connections, burst: 10, count: 1, period: 1h, \
+                              deny: syn-cookie}";
 const OBSERVING: &str = "PacketsPerIPv4Range: {burst: 10, count: 1, period: 1h, mode: observe}";
 const RESERVING: &str = "Everybody: {id: total, cost: packets, burst: 1000, count: 1, period: 1h, reserve: {unknown: 100}}";
 const COUNTING: &str = "Open: {id: ipAddress, cost: connections, limit: 5}";
@@ -123,6 +125,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[OBSERVING], "", &[observe]),
         (&[ENFORCING, OBSERVING], "", &[charge, observe]),
         (&[ANSWERING], "", &[charge, answer]),
+        (&[MAKING_COOKIES], "", &[tcp_state, charge, answer]),
         (&[RESERVING], "", &[standing, charge]),
         (&[COUNTING], "", &[connections]),
         (&[COUNTING, ENFORCING], "", &[connections, charge]),

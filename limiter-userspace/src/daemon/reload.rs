@@ -9,8 +9,7 @@ use tracing::{error, info};
 use super::{
     error::ReloadError,
     feeds::FeedKeeper,
-    pins,
-    pushed,
+    pins, pushed,
     requests::{Arriving, PolicyRequest, Requested},
     reread::reread,
     service,

@@ -110,32 +110,36 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
     let rates = [answers.per_prefix, answers.per_prefix, answers.total];
     let whose = owners().into_iter().zip(rates).cycle();
     let of_answers = ids(policy).into_iter().zip(whose);
-    limits.extend(of_answers.map(|(id, (id_format, rate))| Limit {
-        name: "answers".to_owned(),
-        id,
-        id_format,
-        per_name: None,
-        cost: Cost::Packets,
-        strategy: Strategy::Gcra,
-        matching: matching.clone(),
-        mode: if COOKIE_LIMITS.contains(&id) {
-            Mode::Enforce
+    limits.extend(of_answers.map(|(id, (id_format, rate))| {
+        // The others count no packet, and must not have the datapath look at anything for them.
+        let (matching, mode) = if COOKIE_LIMITS.contains(&id) {
+            (matching.clone(), Mode::Enforce)
         } else {
-            Mode::Off
-        },
-        reserve: None,
-        deny: None,
-        ban: None,
-        queue: None,
-        group: None,
-        default: Some(rate),
-        ceiling: None,
-        fleet_nodes: None,
-        overrides: Vec::new(),
-        exclude: Vec::new(),
-        block: Vec::new(),
-        ip_rep: None,
-        metrics: None,
+            (Match::default(), Mode::Off)
+        };
+        Limit {
+            name: "answers".to_owned(),
+            id,
+            id_format,
+            per_name: None,
+            cost: Cost::Packets,
+            strategy: Strategy::Gcra,
+            matching,
+            mode,
+            reserve: None,
+            deny: None,
+            ban: None,
+            queue: None,
+            group: None,
+            default: Some(rate),
+            ceiling: None,
+            fleet_nodes: None,
+            overrides: Vec::new(),
+            exclude: Vec::new(),
+            block: Vec::new(),
+            ip_rep: None,
+            metrics: None,
+        }
     }));
     limits
 }
