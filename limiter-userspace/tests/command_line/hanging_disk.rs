@@ -3,8 +3,8 @@
 use std::{
     fs::{self, File},
     os::unix::net::UnixStream,
-    path::{Path, PathBuf},
-    process::{Child, Command},
+    path::Path,
+    process::Child,
     time::{Duration, Instant},
 };
 
@@ -16,52 +16,12 @@ use nix::{
     },
     unistd::Pid,
 };
-use tempfile::TempDir;
-use testbed::{Limiter, Pair, SERVER_INTERFACE};
+use testbed::{Disk, Limiter, Pair, SERVER_INTERFACE};
 
-use crate::{BINARY, pair, pinned::program, succeed, text, wait_for};
+use crate::{BINARY, pair, pinned::program, text, wait_for};
 
 /// Within this time of a save that hangs, an operator is told.
 const TOLD: Duration = Duration::from_secs(10);
-
-/// A file system in a file, which can be frozen: whoever writes to it then waits, and not even
-/// SIGKILL ends the wait.
-struct Disk(TempDir);
-
-impl Disk {
-    fn new() -> Result<Self> {
-        let disk = Self(tempfile::tempdir()?);
-        let image = disk.0.path().join("image");
-        File::create(&image)?.set_len(4 << 20)?;
-        succeed(Command::new("mkfs.ext4").arg("-q").arg(&image))?;
-        fs::create_dir(disk.root())?;
-        let mut mount = Command::new("mount");
-        succeed(mount.args(["-o", "loop"]).arg(&image).arg(disk.root()))?;
-        Ok(disk)
-    }
-
-    fn root(&self) -> PathBuf {
-        self.0.path().join("root")
-    }
-
-    fn freeze(&self) -> Result<()> {
-        succeed(Command::new("fsfreeze").arg("--freeze").arg(self.root())).map(drop)
-    }
-
-    fn thaw(&self) -> Result<()> {
-        succeed(Command::new("fsfreeze").arg("--unfreeze").arg(self.root())).map(drop)
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // A daemon may still have a file there.
-        let unmounted = succeed(Command::new("umount").arg("--lazy").arg(self.root()));
-        if let Err(error) = unmounted {
-            eprintln!("{error:#}");
-        }
-    }
-}
 
 /// A daemon whose state file is on a disk that hangs from the start.
 struct Scene {

@@ -10,14 +10,10 @@ use fastrand::Rng;
 
 use crate::{policies, traffic::SUSPECT};
 
-/// Makes another valid configuration, with the feed and the state file in a directory.
-pub(crate) fn configuration(rng: &mut Rng, directory: &Path) -> String {
+/// Makes another valid configuration, with the feed in a directory and that state file.
+pub(crate) fn configuration(rng: &mut Rng, directory: &Path, state: &Path) -> String {
     let policy = policies::good(rng, &feed(directory));
-    format!("state: {}\n{policy}", state(directory).display())
-}
-
-pub(crate) fn state(directory: &Path) -> PathBuf {
-    directory.join("state")
+    format!("state: {}\n{policy}", state.display())
 }
 
 fn feed(directory: &Path) -> PathBuf {

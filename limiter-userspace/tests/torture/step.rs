@@ -42,10 +42,16 @@ pub(crate) enum Step {
     Unreadable,
     /// Clients fill the metrics' port and the control socket during a reload.
     Crowd,
+    /// Many requests come to the control socket at once.
+    Burst,
+    /// Pins are removed, and made again.
+    LosePins,
+    /// A daemon whose disk hangs is killed, and another starts before the disk answers.
+    HangDisk,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self::Reload,
         Self::ReloadBroken,
         Self::HangUp,
@@ -65,6 +71,9 @@ impl Step {
         Self::ReplacePinned,
         Self::Unreadable,
         Self::Crowd,
+        Self::Burst,
+        Self::LosePins,
+        Self::HangDisk,
     ];
 
     /// Returns whether the step may put the previous policy in force again.

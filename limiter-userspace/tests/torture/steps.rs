@@ -12,20 +12,22 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
+use limiter_datapath::kernel::pins::ABI;
 use nix::{
     sys::{
         signal::{Signal, kill},
         stat::Mode,
+        wait::waitpid,
     },
     unistd::{Pid, mkfifo},
 };
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::{Crowd, Document, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
+use testbed::{Crowd, Disk, Document, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
 
 use crate::{
     counters::{Counters, judged},
-    files::{configuration, state, write_feed},
+    files::{configuration, write_feed},
     policies, spare,
     step::Step,
     traffic::{self, SUSPECT, Traffic, WITHIN},
@@ -39,6 +41,9 @@ const TO_ANSWER: Duration = Duration::from_secs(10);
 
 /// The default address of the metrics.
 const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
+
+/// The name of the state file.
+const STATE: &str = "state";
 
 /// The clients that fill the metrics' port.
 const CROWD: Sizes = Sizes {
@@ -62,8 +67,10 @@ pub(crate) struct Scene {
     limiter: Limiter,
     pair: Pair,
     pins: PinDirectory,
-    /// Holds the feed and the state file.
+    /// Holds the feed.
     feeds: TempDir,
+    /// Holds the state file.
+    disk: Disk,
 }
 
 impl Scene {
@@ -71,7 +78,8 @@ impl Scene {
         let (pins, pair) = (PinDirectory::new()?, traffic::pair()?);
         let feeds = tempfile::tempdir()?;
         write_feed(feeds.path(), false)?;
-        let configuration = configuration(&mut rng, feeds.path());
+        let disk = Disk::new()?;
+        let configuration = configuration(&mut rng, feeds.path(), &disk.root().join(STATE));
         spare::make(&pair.server)?;
         let limiter = Limiter::start(
             Path::new(env!("CARGO_BIN_EXE_limiter")),
@@ -92,6 +100,7 @@ impl Scene {
             pair,
             pins,
             feeds,
+            disk,
         })
     }
 
@@ -198,6 +207,9 @@ impl Scene {
             Step::ReplacePinned => self.replace_pinned()?,
             Step::Unreadable => self.unreadable()?,
             Step::Crowd => self.crowd()?,
+            Step::Burst => self.burst()?,
+            Step::LosePins => self.lose_pins()?,
+            Step::HangDisk => self.hang_disk()?,
         }
         if step.may_give_up_a_policy() {
             self.counters.give_up();
@@ -284,9 +296,8 @@ impl Scene {
 
     /// Restarts the daemon with a named pipe in place of the state file, then with the file again.
     fn unreadable(&mut self) -> Result<()> {
-        let state = state(self.feeds.path());
-        let [good, aside] =
-            ["good", "state.not-restored-1"].map(|name| self.feeds.path().join(name));
+        let [state, good, aside] =
+            [STATE, "good", "state.not-restored-1"].map(|name| self.disk.root().join(name));
         self.wait_for("a state file", |status| {
             status["daemon"]["state"]["saved_at"].is_string()
         })?;
@@ -361,6 +372,73 @@ impl Scene {
         crowd.disperse()
     }
 
+    /// Sends many requests to the control socket at once, each of which must be carried out.
+    fn burst(&mut self) -> Result<()> {
+        let others: Vec<_> = (1..=40)
+            .map(|number| format!("198.51.100.{number}"))
+            .collect();
+        let reloads = (0..20).map(|_| vec!["reload"]);
+        let bans = others.iter().map(|other| vec!["ban", other]);
+        let looks = (0..10).map(|_| vec!["status"]);
+        let asked = reloads.chain(bans).chain(looks).map(|arguments| {
+            let mut command = self.limiter.command(&arguments);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+        });
+        let asked: Vec<_> = asked.collect::<Result<_, _>>()?;
+        for child in asked {
+            let output = child.wait_with_output()?;
+            ensure!(output.status.success(), "{output:?}");
+        }
+        let others = others.iter().map(String::as_str);
+        let arguments: Vec<_> = ["unban"].into_iter().chain(others).collect();
+        self.limiter.show(&arguments).map(drop)
+    }
+
+    /// Removes pins, which the daemon makes again at a reload or by itself.
+    fn lose_pins(&mut self) -> Result<()> {
+        let version = format!("v{ABI}");
+        let places = ["", "interfaces", &version];
+        let place = places[self.rng.usize(..places.len())];
+        fs::remove_dir_all(self.pins.path().join(place))?;
+        self.check()?;
+        if self.rng.bool() {
+            self.reconfigure()?;
+            self.limiter.show(&["reload"])?;
+        }
+        self.wait_for("the pins", |status| status["lost_pin"].is_null())
+    }
+
+    /// Kills a daemon whose disk hangs, and starts another before the disk answers.
+    fn hang_disk(&mut self) -> Result<()> {
+        self.limiter.kill()?;
+        self.disk.freeze()?;
+        let hung = self.restart_while_it_hangs();
+        self.disk.thaw()?;
+        waitpid(hung?, None)?;
+        self.wait_for("a state file", |status| {
+            status["daemon"]["state"]["saved_at"].is_string()
+        })
+    }
+
+    /// Returns the process of the daemon that hangs.
+    fn restart_while_it_hangs(&mut self) -> Result<Pid> {
+        self.limiter.restart()?;
+        self.wait_for("a save that hangs", |status| {
+            let error = &status["daemon"]["state"]["error"];
+            error
+                .as_str()
+                .is_some_and(|error| error.contains("saving hangs"))
+        })?;
+        self.check()?;
+        let hung = Pid::from_raw(self.limiter.id().try_into()?);
+        self.limiter.signal(Signal::SIGKILL)?;
+        self.wait_for("the end of the daemon", |status| status["daemon"].is_null())?;
+        self.without_daemon()?;
+        self.limiter.restart()?;
+        self.check()?;
+        Ok(hung)
+    }
+
     fn shut_out(&mut self) -> Result<()> {
         self.traffic.shut_out(self.is_banned || self.is_listed)
     }
@@ -389,7 +467,8 @@ impl Scene {
     /// Writes another configuration, for the next reload.
     fn reconfigure(&mut self) -> Result<()> {
         self.traffic.may_switch();
-        self.configuration = configuration(&mut self.rng, self.feeds.path());
+        let state = self.disk.root().join(STATE);
+        self.configuration = configuration(&mut self.rng, self.feeds.path(), &state);
         self.limiter.configure(&self.configuration)
     }
 
