@@ -146,6 +146,8 @@ reasons! {
         "It has data of a TCP connection whose name is not read yet, and the policy holds that until it is.",
     NameContradicted "name_contradicted" Drop
         "It is of a TCP connection whose client has sent different bytes at one place, so that nobody knows its name.",
+    MalformedDns "malformed_dns" Malformed
+        "A DNS query whose question cannot be read, and a limit counts queries by it.",
 }
 
 impl Reason {

@@ -7,7 +7,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     decide::Workspace,
-    dns::{self, MOST_BYTES, Message, NameLoops},
+    dns::{self, HEADER, MOST_BYTES, Message, NameLoops},
     name_hash::NameKeys,
     packet::Datagram,
     policy::Tables,
@@ -19,8 +19,9 @@ use crate::{buckets::BucketLocation, globals, tables::MapTables};
 #[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
 const MOST: u32 = MOST_BYTES as u32;
 
-/// The least bytes of a message with a question: a header, the root, a type and a class.
-const SHORTEST: u32 = 17;
+/// The least bytes of a message.
+#[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
+const SHORTEST: u32 = HEADER as u32;
 
 /// The most words that are copied one by one, a power of two. Most queries have no more.
 const WORDS: u32 = 8;
@@ -41,7 +42,7 @@ pub(crate) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocatio
 }
 
 /// Copies the start of a datagram's content to this CPU's memory; `None`: there is none, or it is shorter
-/// than any question.
+/// than a header.
 #[inline(always)]
 fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message> {
     let Datagram { start, length } = datagram;

@@ -9,17 +9,19 @@ use crate::{architecture::Architecture, unpacked::Unpacked};
 /// `limiter-userspace/tests/enforcement/peers/program.rs` finds them there.
 pub(crate) const PEERS: Unpacked = Unpacked {
     directory: "peers",
-    packages: "nginx nsd unbound bind9-dnsutils knot-dnsutils prometheus jsonnet fail2ban \
+    packages: "nginx nsd unbound bind9 dnsmasq-base bind9-dnsutils knot-dnsutils prometheus jsonnet fail2ban \
                crowdsec-custom-bouncer chromium chromium-driver fonts-dejavu-core \
                publicsuffix redis-server redis-tools",
     architecture: Architecture::Own,
 };
 
 /// The programs of these packages that the tests start.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 15] = [
     "nginx",
     "nsd",
     "unbound",
+    "named",
+    "dnsmasq",
     "dig",
     "kdig",
     "promtool",

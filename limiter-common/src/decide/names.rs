@@ -3,13 +3,14 @@
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
     clock::Clock,
-    dns::{Message, NameLoops, ask, nothing},
+    dns::{Message, NameLoops, ask, unreadable},
     offender::OffenderStore,
     packet::Datagram,
     policy::{Tables, note_overrides, with_rates},
     reason::Reason,
     reputation::Reputation,
     table::WhenFull,
+    verdict::Verdict,
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{dns::ask_frame, packet::Frame};
@@ -23,12 +24,18 @@ where
     R: Reputation,
 {
     /// Leaves the limits that count the workspace's packet by its question, of which the workspace has
-    /// what the policy says. One that blocks its source drops it.
+    /// what the policy says. One that blocks its source drops it. If the question cannot be read, each of them
+    /// could count it, whatever its bucket: it is malformed, unless they only observe.
     #[inline(always)]
     pub(super) fn select_by_question(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let by_name = self.tables.shape().by_name;
         if !workspace.asks_for_question(self.tables) {
             return Progress::Undecided;
+        }
+        let enforcing = by_name & !self.tables.shape().observing;
+        if workspace.packet.asked.unreadable != 0 && workspace.verdict.matched & enforcing != 0 {
+            workspace.verdict = Verdict::without_limits(Reason::MalformedDns);
+            return Progress::Decided;
         }
         self.leave_known(workspace);
         self.select_by_name(workspace, by_name)
@@ -116,7 +123,7 @@ impl<Location> Workspace<Location> {
         self.packet.facts.datagram
     }
 
-    /// Notes what the policy says of the packet's question, which `message` has; `None`: nothing could
+    /// Notes what the policy says of the packet's question, which `message` has; `None`: not even a header could
     /// be read.
     #[inline(always)]
     pub fn note_question<T: Tables, L: NameLoops>(
@@ -127,7 +134,7 @@ impl<Location> Workspace<Location> {
     ) {
         match message {
             Some(message) => ask(tables, message, loops, &mut self.packet.asked),
-            None => self.packet.asked = nothing(tables),
+            None => self.packet.asked = unreadable(tables),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{
     Message, NameLoops,
     ends::{find_name, hash, start_of},
-    message::{HEADER, RECORD, TYPE_AND_CLASS},
+    message::HEADER,
     slot::find_slot,
 };
 use crate::{
@@ -23,14 +23,15 @@ const RECURSION_DESIRED: u64 = 0x01;
 /// The number of the kind, by which limits tell messages apart, in [`Masks::DNS`].
 const OPCODE_SHIFT: u32 = 3;
 
-/// The number of questions, and that of one question; the numbers of answers and authorities.
+/// The number of questions, and that of one question; the numbers of answers and authorities, behind which that of
+/// additional records is.
 const QUESTIONS: u64 = 0xffff_0000;
 const ONE_QUESTION: u64 = 0x0100_0000;
 const RECORDS: u64 = 0xffff_ffff_0000_0000;
 
-/// The name and the type of a record, and those of `OPT`, which has the root's.
-const ROOT_AND_TYPE: u64 = 0xff_ffff;
-const OPT: u64 = 41 << 16;
+/// The class of the internet, and the one that stands for all: servers answer it by the internet's.
+const INTERNET: u16 = 1;
+const ANY_CLASS: u16 = 255;
 
 /// The labels of a registered domain below a suffix that no rule names: of the suffix's one, and its own.
 pub const DOMAIN_LABELS: u32 = 2;
@@ -50,6 +51,16 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
         overridden: zero,
         first_override: zero as u32,
         overrides: zero as u32,
+        unreadable: zero,
+    }
+}
+
+/// Returns what a policy says of a query whose question cannot be read.
+#[inline(always)]
+pub(crate) fn unreadable<T: Tables>(tables: &T) -> Asked {
+    Asked {
+        unreadable: 1,
+        ..nothing(tables)
     }
 }
 
@@ -57,16 +68,29 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
 #[must_use]
 #[inline(always)]
 pub const fn question_number(name_hash: u64, of_type: u16, class: u16) -> u64 {
-    name_hash ^ ((of_type as u64) << 16 | class as u64)
+    name_hash ^ ((of_type as u64) << 16 | counted_class(class) as u64)
+}
+
+/// Returns the class by which a question of a class is counted.
+#[must_use]
+#[inline(always)]
+pub const fn counted_class(class: u16) -> u16 {
+    if class == ANY_CLASS { INTERNET } else { class }
+}
+
+/// Returns whether a message with those flags and counts is no answer, and has a question.
+#[inline(always)]
+const fn asks(head: u64) -> bool {
+    head & ANSWER == 0 && head & QUESTIONS != 0
 }
 
 /// Returns whether a message is no answer, and has exactly one question. `head` are its flags and counts.
-#[inline(always)]
+#[cfg(not(target_arch = "bpf"))]
 pub(super) const fn has_question(message: &Message, head: u64) -> bool {
     message.length() >= HEADER as u64 && head & (ANSWER | QUESTIONS) == ONE_QUESTION
 }
 
-/// Finds the question of a message, and writes what the policy says of it.
+/// Finds the question of a message that has a whole header, and writes what the policy says of it.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -80,11 +104,16 @@ pub fn ask<T: Tables, L: NameLoops>(
 ) {
     *asked = nothing(tables);
     let head = loops.word(message, HEAD);
-    if !has_question(message, head) {
+    if !asks(head) {
         return;
     }
-    let walked = loops.walk(message);
+    let walked = if head & QUESTIONS == ONE_QUESTION {
+        loops.walk(message)
+    } else {
+        0
+    };
     if walked == 0 {
+        asked.unreadable = 1;
         return;
     }
     // The verifier would walk the rest once for each length.
@@ -95,14 +124,11 @@ pub fn ask<T: Tables, L: NameLoops>(
         (behind as u16).swap_bytes(),
         ((behind >> 16) as u16).swap_bytes(),
     );
-    // Answers and authorities come before it: without them the first record is an additional one.
-    let has_opt = head & RECORDS == 0
-        && message.u16(10) != 0
-        && u64::from(end) + (TYPE_AND_CLASS + RECORD) as u64 <= message.length()
-        && behind >> 32 & ROOT_AND_TYPE == OPT;
+    // Servers find `OPT` behind any other record.
+    let has_records = head & RECORDS != 0 || message.u16(10) != 0;
     let kind = (head & OPCODE) >> OPCODE_SHIFT;
     let number =
-        (kind as u32) << 2 | u32::from(head & RECURSION_DESIRED != 0) << 1 | u32::from(has_opt);
+        (kind as u32) << 2 | u32::from(head & RECURSION_DESIRED != 0) << 1 | u32::from(has_records);
     let (shape, keys) = (tables.shape(), tables.name_keys());
     let mut limits = set_of_number(tables, Masks::DNS + number);
     limits &= set_of_value(tables, Dimension::DnsType, asked_type.into());

@@ -1,8 +1,8 @@
 //! Questions and names outside the kernel: each loop runs where it is asked for.
 
 use super::{
-    Message, NameLoops,
-    ask::ask,
+    HEADER, Message, NameLoops,
+    ask::{ask, unreadable},
     ends::{find_longer, sum},
     slot::{find_slot, probe_further},
     walk::walk,
@@ -49,7 +49,9 @@ impl NameLoops for InlineNameLoops {
 /// Returns what a policy says of the question in a frame's datagram.
 pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> Asked {
     let mut message = Message::EMPTY;
-    if message.read(frame, datagram) {
+    if (datagram.length as usize) < HEADER {
+        unreadable(tables)
+    } else if message.read(frame, datagram) {
         ask_message(tables, &mut message)
     } else {
         Asked::NOTHING

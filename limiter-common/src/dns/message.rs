@@ -5,7 +5,7 @@ use crate::name_hash::Sums;
 use crate::packet::{Datagram, Frame};
 
 /// The length of a message's header.
-pub(super) const HEADER: usize = 12;
+pub const HEADER: usize = 12;
 
 /// The longest name, with the empty label at its end.
 pub(super) const LONGEST_NAME: usize = 255;
@@ -13,11 +13,8 @@ pub(super) const LONGEST_NAME: usize = 255;
 /// A type and a class.
 pub(super) const TYPE_AND_CLASS: usize = 4;
 
-/// The name and the type of a record behind the question.
-pub(super) const RECORD: usize = 3;
-
 /// The most bytes of a message that are looked at.
-pub const MOST_BYTES: usize = HEADER + LONGEST_NAME + TYPE_AND_CLASS + RECORD;
+pub const MOST_BYTES: usize = HEADER + LONGEST_NAME + TYPE_AND_CLASS;
 
 /// A power of two above every offset: the verifier needs such a bound.
 const BOUND: usize = 512;

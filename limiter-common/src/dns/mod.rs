@@ -2,8 +2,8 @@
 //!
 //! A packet has a question if its message is no answer, and has exactly one. The name is read as it is
 //! on the wire: letters in either case are the same; a label is at most 63 bytes long, the name 255.
-//! A compressed name, one that is too long or endless, or a question that the datagram cuts short is
-//! none: the packet has no name.
+//! Some servers take more: a compressed name, one that is too long. And a fragment may end before the
+//! question does. A query whose question is not read may ask for anything: it is *unreadable*.
 //!
 //! Names are looked up by a keyed hash of their last labels, the fewest that the policy has first
 //! ([`NameSlot`](crate::policy::NameSlot)). An entry has all that the policy says of its name and of those below it, so that the
@@ -20,14 +20,14 @@ mod question;
 mod slot;
 mod walk;
 
-pub(crate) use self::ask::nothing;
+pub(crate) use self::ask::{nothing, unreadable};
 #[cfg(not(target_arch = "bpf"))]
 pub(crate) use self::inline::InlineNameLoops;
 pub use self::{
-    ask::{DOMAIN_LABELS, ask, question_number},
+    ask::{DOMAIN_LABELS, ask, counted_class, question_number},
     ends::{find_longer, sum},
     loops::NameLoops,
-    message::{MOST_BYTES, Message},
+    message::{HEADER, MOST_BYTES, Message},
     slot::{MOST_PROBES, find_slot, probe_further},
     walk::walk,
 };

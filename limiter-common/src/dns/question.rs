@@ -2,7 +2,7 @@
 
 use super::{
     Message,
-    ask::{HEAD, has_question},
+    ask::{HEAD, counted_class, has_question},
     message::HEADER,
     walk,
 };
@@ -14,7 +14,7 @@ pub struct WireQuestion<'m> {
     pub name: &'m [u8],
     /// The number of the type.
     pub of_type: u16,
-    /// The number of the class.
+    /// The number of the class by which it is counted.
     pub class: u16,
 }
 
@@ -30,7 +30,7 @@ impl Message {
         Some(WireQuestion {
             name: self.bytes(HEADER..end)?,
             of_type: self.u16(end),
-            class: self.u16(end + 2),
+            class: counted_class(self.u16(end + 2)),
         })
     }
 }

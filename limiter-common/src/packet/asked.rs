@@ -21,6 +21,8 @@ pub struct Asked {
     pub first_override: u32,
     /// Where these are found, as [`crate::policy::NameSlot::overrides`] has it.
     pub overrides: u32,
+    /// 1: it may ask for anything, since it is a query whose question cannot be read; else 0.
+    pub unreadable: u64,
 }
 
 impl Asked {
@@ -34,5 +36,6 @@ impl Asked {
         overridden: 0,
         first_override: 0,
         overrides: 0,
+        unreadable: 0,
     };
 }

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     limit::NameKind,
-    packet::{self, Facts},
+    packet::{self, Facts, PROTOCOL_UDP, Transport},
 };
 use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{DnsName, Limit, OverriddenName, Policy, SuffixKind};
@@ -15,16 +15,21 @@ pub(crate) struct Question {
     class: u16,
     opcode: u8,
     recursion_desired: bool,
-    has_opt: bool,
+    has_records: bool,
 }
 
 impl Question {
     /// Returns the question of a frame's datagram; `None`: it has none.
     pub(crate) fn of(frame: &[u8]) -> Option<Self> {
-        let mut facts = Facts::NONE;
-        packet::parse(&BytesFrame(frame), &mut facts).ok()?;
-        let start = facts.datagram.start as usize;
-        Self::of_message(&frame[start..start + facts.datagram.length as usize])
+        message(frame).and_then(Self::of_message)
+    }
+
+    /// Returns whether a frame's datagram may have a question that is not read.
+    pub(crate) fn is_hidden(frame: &[u8]) -> bool {
+        message(frame).is_some_and(|message| {
+            let asks = |header: &[u8]| header[2] & 0x80 == 0 && header[4..6] != [0, 0];
+            message.get(..12).is_none_or(asks) && Self::of_message(message).is_none()
+        })
     }
 
     /// Returns the question of a message; `None`: it has none.
@@ -49,15 +54,19 @@ impl Question {
                 _ => return None,
             }
         }
-        let (type_and_class, records) = rest.split_at_checked(4)?;
-        let only_additional = number(6) == 0 && number(8) == 0 && number(10) > 0;
+        let (type_and_class, _) = rest.split_at_checked(4)?;
         (length <= 255).then(|| Self {
             labels,
             of_type: u16::from_be_bytes([type_and_class[0], type_and_class[1]]),
-            class: u16::from_be_bytes([type_and_class[2], type_and_class[3]]),
+            // The one that stands for all is counted as the internet's.
+            class: match type_and_class[2..] {
+                [0, 255] => 1,
+                [high, low] => u16::from_be_bytes([high, low]),
+                _ => unreachable!("four bytes"),
+            },
             opcode: header[2] >> 3 & 15,
             recursion_desired: header[2] & 1 == 1,
-            has_opt: only_additional && records.starts_with(&[0, 0, 41]),
+            has_records: [6, 8, 10].map(number) != [0; 3],
         })
     }
 
@@ -114,6 +123,15 @@ impl Question {
     }
 }
 
+/// Returns the content of a frame's datagram; `None`: it has none.
+fn message(frame: &[u8]) -> Option<&[u8]> {
+    let mut facts = Facts::NONE;
+    packet::parse(&BytesFrame(frame), &mut facts).ok()?;
+    let is_udp = facts.protocol == PROTOCOL_UDP && facts.transport == Transport::Ports;
+    let start = facts.datagram.start as usize;
+    is_udp.then(|| &frame[start..start + facts.datagram.length as usize])
+}
+
 /// Returns whether a limit counts a packet with that question, as far as that matters to it.
 pub(crate) fn counts(policy: &Policy, limit: &Limit, question: Option<&Question>) -> bool {
     if !limit.counts_by_question() {
@@ -133,7 +151,7 @@ pub(crate) fn counts(policy: &Policy, limit: &Limit, question: Option<&Question>
         && wanted
             .recursion_desired
             .is_none_or(|it| it == question.recursion_desired)
-        && wanted.edns.is_none_or(|it| it == question.has_opt)
+        && wanted.edns.is_none_or(|it| it == question.has_records)
         && (limit.name_kind() != Some(NameKind::Zone)
             || policy
                 .zones

@@ -87,7 +87,8 @@ impl Scene {
     /// Sends a packet of a source; returns the count of packets under a reason so far.
     fn send(&self, source: u8, reason: Reason) -> Result<u64> {
         let frame = Frame::new([192, 0, 2, source].into(), [198, 51, 100, 1].into());
-        let frame = frame.udp(9, 53, b"x")?;
+        // A DNS answer, which has no question.
+        let frame = frame.udp(9, 53, b"\0\0\x80\0\0\0\0\0\0\0\0\0")?;
         self.instance.hammer(&frame, 1)?;
         Ok(self.maps.reason_traffic(0, reason)?.packets)
     }

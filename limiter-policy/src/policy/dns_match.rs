@@ -19,7 +19,7 @@ pub struct DnsMatch {
     /// Whether recursion must be desired, or must not; `None`: either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recursion_desired: Option<bool>,
-    /// Whether the record `OPT` must follow the question, or must not; `None`: either.
+    /// Whether records, among which EDNS's `OPT` is, must follow the question, or must not; `None`: either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edns: Option<bool>,
 }

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use limiter_common::{
-    dns::WireQuestion,
+    dns::{WireQuestion, counted_class},
     limit::{IdFormat, NameKind, NamedBy},
 };
 use thiserror::Error;
@@ -89,11 +89,11 @@ impl FromStr for OverriddenName {
     }
 }
 
-/// Returns the number of a class in the form for all.
+/// Returns the number by which a class in the form for all is counted.
 fn class_of(text: &str) -> Option<u16> {
     let upper = text.to_ascii_uppercase();
     let number: u16 = upper.strip_prefix(CLASS)?.parse().ok()?;
-    (upper == format!("{CLASS}{number}")).then_some(number)
+    (upper == format!("{CLASS}{number}")).then_some(counted_class(number))
 }
 
 /// Returns what names the owners of a limit, alone or beside a source, if that is a name, by their format and
@@ -121,6 +121,8 @@ mod tests {
         }
         let name: OverriddenName = "WWW.Example.com. class1 aaaa".parse().unwrap();
         assert_eq!(name.to_string(), "www.example.com AAAA");
+        let of_any_class: OverriddenName = "www.example.com CLASS255 AAAA".parse().unwrap();
+        assert_eq!(of_any_class, name);
         for (text, why) in [
             ("", InvalidDnsName::EmptyLabel.into()),
             ("*.a", InvalidDnsName::Asterisk.into()),

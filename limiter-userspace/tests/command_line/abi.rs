@@ -28,14 +28,14 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 20;
+const TABLE_OF: u32 = 21;
 
 const SHAPES: [Shape<'static>; 47] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
     shape("OFFENDERS", MapType::LruHash, 24, 24, 1024, 0),
-    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1856, 0),
+    shape("REASON_TRAFFIC", MapType::PerCpuArray, 4, 16, 1920, 0),
     shape("RECORDING", MapType::PerCpuArray, 4, 32, 1, 0),
     shape("STANDING_TRAFFIC", MapType::PerCpuArray, 4, 48, 1280, 0),
     shape("STORE_COUNTS", MapType::PerCpuArray, 4, 8, 1, 0),
@@ -135,7 +135,7 @@ const BPF_F_RDONLY_PROG: u32 = 1 << 7;
 const BPF_F_MMAPABLE: u32 = 1 << 10;
 
 /// The reasons, in the order of their counters.
-const REASONS: [&str; 29] = [
+const REASONS: [&str; 30] = [
     "within_limits",
     "unlimited",
     "not_ip",
@@ -165,6 +165,7 @@ const REASONS: [&str; 29] = [
     "own_connection",
     "name_awaited",
     "name_contradicted",
+    "malformed_dns",
 ];
 
 const fn shape(

@@ -12,6 +12,7 @@ mod metrics;
 mod monitoring;
 mod named_connections;
 mod names;
+mod odd_questions;
 mod overrides;
 mod own_client;
 mod page;

@@ -1,4 +1,5 @@
-//! The servers: NSD with one zone or many; unbound, which asks it; and nginx with two files.
+//! The servers: NSD with one zone or many; unbound, which asks it; BIND and dnsmasq with the same zone; and nginx with
+//! two files.
 
 use std::{
     fmt::Write as _,
@@ -76,9 +77,63 @@ impl Server {
             writeln!(configuration, "zone:\n  name: {zone}\n  zonefile: zone")?;
         }
         fs::write(directory.path().join("zone"), ZONE)?;
-        let mut server = Self::start("nsd", &["-d"], &pair.server, directory, &configuration)?;
+        let mut server = Self::start(
+            "nsd",
+            &["-d", "-c"],
+            &pair.server,
+            directory,
+            &configuration,
+        )?;
         server.wait_until_up(&pair.server, ("10.77.0.1", 53))?;
         server.wait_until_up(&pair.server, ("fd77::1", 53))?;
+        Ok(server)
+    }
+
+    /// Starts BIND.
+    pub(super) fn bind(pair: &Pair) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let place = directory.path().display();
+        let configuration = format!(
+            "options {{
+  directory \"{place}\";
+  listen-on {{ 10.77.0.1; }};
+  listen-on-v6 {{ none; }};
+  pid-file none;
+  session-keyfile none;
+  recursion no;
+}};
+controls {{ }};
+zone \"example.test\" {{ type primary; file \"zone\"; }};
+"
+        );
+        fs::write(directory.path().join("zone"), ZONE)?;
+        let arguments = ["-g", "-c"];
+        let mut server = Self::start("named", &arguments, &pair.server, directory, &configuration)?;
+        server.wait_until_up(&pair.server, ("10.77.0.1", 53))?;
+        Ok(server)
+    }
+
+    /// Starts dnsmasq.
+    pub(super) fn dnsmasq(pair: &Pair) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let configuration = format!(
+            "user=root
+no-resolv
+no-hosts
+bind-interfaces
+listen-address=10.77.0.1
+address=/example.test/{ADDRESS}
+"
+        );
+        let arguments = ["-d", "-C"];
+        let mut server = Self::start(
+            "dnsmasq",
+            &arguments,
+            &pair.server,
+            directory,
+            &configuration,
+        )?;
+        server.wait_until_up(&pair.server, ("10.77.0.1", 53))?;
         Ok(server)
     }
 
@@ -115,7 +170,7 @@ remote-control:
   control-enable: no
 "
         );
-        let arguments = ["-d"];
+        let arguments = ["-d", "-c"];
         let mut unbound = Self::start(
             "unbound",
             &arguments,
@@ -162,14 +217,14 @@ http {{
         for (name, bytes) in files {
             fs::write(directory.path().join(name), vec![b'x'; *bytes])?;
         }
-        let arguments = ["-e", "stderr"];
+        let arguments = ["-e", "stderr", "-c"];
         let mut server = Self::start("nginx", &arguments, &pair.server, directory, &configuration)?;
         server.wait_until_up(&pair.server, ("10.77.0.1", 80))?;
         server.wait_until_up(&pair.server, ("fd77::1", 80))?;
         Ok(server)
     }
 
-    /// Starts a server that these arguments, and a file, keep in the foreground.
+    /// Starts a server that these arguments keep in the foreground; the last one is followed by a file.
     fn start(
         name: &str,
         arguments: &[&str],
@@ -181,7 +236,7 @@ http {{
         fs::write(&file, configuration)?;
         let log = File::create(directory.path().join("log"))?;
         let mut command = program::server(namespace, name)?;
-        let command = command.args(arguments).arg("-c").arg(file);
+        let command = command.args(arguments).arg(file);
         let command = command.stdin(Stdio::null()).stdout(log.try_clone()?);
         let child = command.stderr(log).spawn();
         let child = child.with_context(|| format!("cannot run {name}"))?;
