@@ -8,6 +8,8 @@
 
 use httlib_huffman::DecoderSpeed;
 
+use crate::name::Name;
+
 /// Places in the static table (RFC 7541, appendix A).
 const AUTHORITY: usize = 1;
 const HOST: usize = 38;
@@ -41,7 +43,7 @@ impl Text<'_> {
 }
 
 /// Returns the `:authority` of a request's header block, or else its `host`; `None` twice: it is no
-/// header block.
+/// header block, or they differ.
 #[expect(clippy::option_option, reason = "a block may be whole and lack both")]
 pub(super) fn authority(mut block: &[u8]) -> Option<Option<Vec<u8>>> {
     let (mut authority, mut host) = (None, None);
@@ -71,6 +73,12 @@ pub(super) fn authority(mut block: &[u8]) -> Option<Option<Vec<u8>>> {
         if found.replace(value.decoded()?).is_some() {
             return None;
         }
+    }
+    let name = |authority: &Vec<u8>| Name::of_authority(authority);
+    if let (Some(authority), Some(host)) = (&authority, &host)
+        && name(authority) != name(host)
+    {
+        return None;
     }
     Some(authority.or(host))
 }
@@ -141,8 +149,9 @@ mod tests {
         assert_eq!(read(b"\x0f\x17\x03a.b"), Some("a.b".to_owned()));
         // A new size comes first.
         assert_eq!(read(b"\x20\x3f\xe1\x1f\x41\x03a.b"), Some("a.b".to_owned()));
-        let both = [literal(0, b"host", b"a"), literal(0, b":authority", b"b")].concat();
-        assert_eq!(read(&both), Some("b".to_owned()));
+        let both = |host| [literal(0, b"host", host), literal(0, b":authority", b"b")].concat();
+        assert_eq!(read(&both(b"B:80")), Some("b".to_owned()));
+        assert_eq!(read(&both(b"a")), None);
         assert_eq!(authority(b"\x82"), Some(None));
         assert_eq!(authority(b""), Some(None));
     }

@@ -59,7 +59,8 @@ fn unreadable(bytes: &[u8]) -> Stop {
     }
 }
 
-/// Takes the name from the target if that has one, else from `Host`, which there may be once.
+/// Takes the name from the target if that has one, else from `Host`, which there may be once. If they differ, servers
+/// disagree on which counts.
 fn name(method: Option<&str>, target: Option<&str>, fields: &[Header<'_>]) -> Result<Name, Stop> {
     let mut hosts = fields
         .iter()
@@ -77,9 +78,11 @@ fn name(method: Option<&str>, target: Option<&str>, fields: &[Header<'_>]) -> Re
             .filter(|_| !target.starts_with('/'))
             .and_then(|rest| rest.split(['/', '?', '#']).next())
     };
-    match (of_target, host) {
-        (Some(authority), _) => Ok(Name::of_authority(authority.as_bytes())?),
-        (None, Some(host)) => Ok(Name::of_authority(host.value.trim_ascii())?),
+    let of_target = of_target.map(|authority| Name::of_authority(authority.as_bytes()));
+    let of_host = host.map(|host| Name::of_authority(host.value.trim_ascii()));
+    match (of_target, of_host) {
+        (Some(target), Some(host)) if target != host => Err(Stop::No(NoName::Malformed)),
+        (Some(name), _) | (None, Some(name)) => Ok(name?),
         (None, None) => Err(Stop::No(NoName::Unnamed)),
     }
 }
@@ -122,10 +125,21 @@ mod tests {
 
     #[test]
     fn a_target_with_a_name_comes_first() {
-        assert_read("GET http://A.b:80/c HTTP/1.1\r\nHost: d\r\n\r\n", Ok("a.b"));
-        assert_read("GET https://a.b?c HTTP/1.1\r\nHost: d\r\n\r\n", Ok("a.b"));
-        assert_read("CONNECT a.b:443 HTTP/1.1\r\nHost: d\r\n\r\n", Ok("a.b"));
-        let user = "GET http://user@a.b/ HTTP/1.1\r\nHost: d\r\n\r\n";
+        for target in [
+            "GET http://A.b:80/c",
+            "GET https://a.b?c",
+            "CONNECT a.b:443",
+        ] {
+            let read = |host: &str, expected| {
+                assert_read(&format!("{target} HTTP/1.1\r\n{host}\r\n"), expected);
+            };
+            read("", Ok("a.b"));
+            read("Host: a.B.\r\n", Ok("a.b"));
+            // Which one counts would be the server's choice.
+            read("Host: d\r\n", Err(Stop::No(NoName::Malformed)));
+            read("Host:\r\n", Err(Stop::No(NoName::Malformed)));
+        }
+        let user = "GET http://user@a.b/ HTTP/1.1\r\n\r\n";
         assert_read(user, Err(Stop::No(NoName::Refused)));
     }
 
