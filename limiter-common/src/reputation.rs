@@ -97,8 +97,9 @@ pub trait Reputation {
         None
     }
 
-    /// Calls [`server_name::Flow::hold`] of a noted connection. Only the native pipeline calls it.
-    fn hold(&self, _ends: &Ends, _now_ns: u64) -> bool {
+    /// Calls [`server_name::Flow::tell`] of a noted connection, with the number of a segment's first byte and how many
+    /// it has, and then [`server_name::Flow::hold`]. Only the native pipeline calls it.
+    fn hold(&self, _ends: &Ends, _segment: (u32, u32), _now_ns: u64) -> bool {
         false
     }
 

@@ -17,8 +17,8 @@ use crate::{
 use crate::{
     connection::Ends,
     dns::{InlineNameLoops, find_slot},
-    packet::{Frame, Segment, segment},
-    server_name::FirstBytes,
+    packet::{Frame, Segment, TCP_HEADER, segment},
+    server_name::{FirstBytes, TcpOptions, has_multipath},
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -62,6 +62,14 @@ impl<Location> Workspace<Location> {
     #[inline(always)]
     pub const fn is_datagram(&self) -> bool {
         self.packet.facts.protocol == PROTOCOL_UDP
+    }
+
+    /// Returns whether the packet is a segment that says where urgent data ends: the server reads another byte less
+    /// than the connection has.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_urgent(&self) -> bool {
+        self.packet.facts.is_urgent()
     }
 
     /// Notes what a policy says of the name of the packet's connection or QUIC flow; `None`: nobody has noted
@@ -115,7 +123,8 @@ impl<Location> Workspace<Location> {
         self.verdict.matched & shape.by_server_name & !shape.observing != 0
     }
 
-    /// Notes that the packet is of a client that has sent different bytes at one place of its connection.
+    /// Notes that the packet is of a client that has sent different bytes at one place of its connection, or of which
+    /// the server may read others.
     #[inline(always)]
     pub const fn contradict(&mut self, shape: &Shape) {
         self.contradicts = self.may_be_compared(shape);
@@ -167,17 +176,27 @@ impl<Location> Workspace<Location> {
         let flow = reputation.flow(&ends);
         let meaning = flow.as_ref().map(|flow| &flow.meaning);
         self.note_flow(tables, meaning, find_slot);
-        let Some(flow) = flow else {
-            return;
-        };
-        if flow.is_contradictory() {
+        if self.is_urgent() || flow.is_some_and(|flow| flow.is_contradictory()) {
             self.contradict(shape);
             return;
         }
-        let Some(segment) = segment(frame).filter(|_| !self.is_first_segment()) else {
+        let may_be_held = self.may_be_held(shape);
+        let Some(segment) = segment(frame) else {
             return;
         };
-        let may_be_held = self.may_be_held(shape);
+        if self.is_first_segment() {
+            self.is_held = may_be_held;
+            return;
+        }
+        if flow.is_none_or(|flow| flow.says_something(shape, may_be_held))
+            && is_multipath(frame, &segment)
+        {
+            self.contradict(shape);
+            return;
+        }
+        let Some(flow) = flow else {
+            return;
+        };
         if flow.is_read() && !(flow.is_hidden() && may_be_held) {
             if flow.asks_for_place(shape) {
                 self.ask_for_place(shape, &flow);
@@ -186,10 +205,29 @@ impl<Location> Workspace<Location> {
             if let Some(compared) = compare(frame, &flow, &segment, first_bytes) {
                 self.note_compared(shape, compared);
             }
-        } else if may_be_held && (!segment.is_whole || reputation.hold(&ends, self.packet.now)) {
+        } else if may_be_held
+            && (!segment.is_whole || {
+                let numbers = (segment.sequence, segment.payload_length());
+                reputation.hold(&ends, numbers, self.packet.now)
+            })
+        {
             self.hold();
         }
     }
+}
+
+/// Returns whether a segment has an option of multipath TCP.
+#[cfg(not(target_arch = "bpf"))]
+fn is_multipath<F: Frame>(frame: &F, segment: &Segment) -> bool {
+    let mut options: TcpOptions = [0; _];
+    let places = segment.start + TCP_HEADER..segment.start + segment.header;
+    let mut length = 0;
+    for (option, place) in options.iter_mut().zip(places) {
+        let [byte] = frame.load(place).unwrap_or_default();
+        *option = byte;
+        length += 1;
+    }
+    has_multipath(&options, length, |at| at)
 }
 
 /// Compares a segment with the first bytes of its connection that were read; `None`: it has none of them.

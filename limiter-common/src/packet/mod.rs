@@ -24,8 +24,8 @@ pub use self::{
     frame::Frame,
     kind::PacketKind,
     link::Link,
-    segment::{Segment, segment},
-    tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN},
+    segment::{Segment, TCP_HEADER, segment},
+    tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN, FLAG_URG},
     tcp_state::TcpState,
     transport::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };

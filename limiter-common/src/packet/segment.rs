@@ -4,7 +4,7 @@ use super::{Frame, PROTOCOL_TCP, Payload, parse_network};
 use crate::packet::Facts;
 
 /// The TCP header without options, in bytes.
-const HEADER: usize = 20;
+pub const TCP_HEADER: usize = 20;
 
 /// Where a frame's TCP segment is, and the number of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
     let length = payload.end.wrapping_sub(payload.offset);
     let is_whole = !payload.more_fragments;
     // All of a fragment's payload may be in the later ones.
-    if header < HEADER || length < header || is_whole && length == header {
+    if header < TCP_HEADER || length < header || is_whole && length == header {
         return None;
     }
     let before = frame.length() - packet.length();

@@ -9,6 +9,9 @@ const MIN_HEADER: usize = 20;
 pub const FLAG_SYN: u8 = 0x02;
 /// The flag of a segment that ends a connection at once.
 pub const FLAG_RST: u8 = 0x04;
+/// The flag of a segment that says where urgent data ends. The network stack leaves its last byte out of what the
+/// server reads.
+pub const FLAG_URG: u8 = 0x20;
 /// The flag of every segment except the one that opens a connection.
 pub const FLAG_ACK: u8 = 0x10;
 
@@ -32,6 +35,13 @@ pub(super) fn parse<F: Frame>(
 }
 
 impl Facts {
+    /// Returns whether it is a segment that says where urgent data ends.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_urgent(&self) -> bool {
+        self.kind.tcp_flags() & FLAG_URG != 0
+    }
+
     /// Returns whether it is the first segment of a TCP connection.
     #[must_use]
     #[inline(always)]

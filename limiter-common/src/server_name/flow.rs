@@ -12,7 +12,7 @@ pub struct Flow {
     pub cookie: u64,
     /// The meaning of its name.
     pub meaning: Meaning,
-    /// When its data was first held, in nanoseconds; 0: never.
+    /// When data was first held of which userspace was told, in nanoseconds; 0: never.
     held_ns: u64,
     /// [`NEW`], [`IN_SERVICE`] or [`WAITS`].
     service: u32,
@@ -48,8 +48,8 @@ const HIDDEN: u32 = 3;
 /// over.
 const CONTRADICTORY: u32 = 4;
 
-/// How long data is held while nobody reads its connection's name, in nanoseconds, from the first held segment on.
-/// Clients whose timer begins at 200 ms try twice in that time.
+/// How long data is held while nobody reads its connection's name, in nanoseconds, from the first held segment on
+/// of which userspace was told. Clients whose timer begins at 200 ms try twice in that time.
 const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 
 /// The most segments that are told of a connection, so that none takes what others need by sending its first
@@ -190,16 +190,19 @@ impl Flow {
         self.service == IN_SERVICE
     }
 
-    /// Returns whether data that comes at the time `now_ns` is held until its name is read, and notes when that
-    /// began. Nothing is held for ever because nobody reads names. But data of a client that is to blame is held
+    /// Returns whether data that comes at the time `now_ns` is held until its name is read; `is_told`: userspace is
+    /// told of it. Nothing is held for ever because nobody reads names, so the time begins with what is told: no
+    /// server can use what comes before the first bytes. But data of a client that is to blame is held
     /// until its name is read, and data with bytes that were read until it is known which they were.
     #[must_use]
     #[inline(always)]
-    pub const fn hold(&mut self, now_ns: u64) -> bool {
-        if self.held_ns == 0 {
+    pub const fn hold(&mut self, now_ns: u64, is_told: bool) -> bool {
+        if self.held_ns == 0 && is_told {
             self.held_ns = if now_ns == 0 { 1 } else { now_ns };
         }
-        self.state != UNREAD || now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
+        self.state != UNREAD
+            || self.held_ns == 0
+            || now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
     }
 
     /// Returns whether its name was read, or that none was found.
@@ -207,6 +210,17 @@ impl Flow {
     #[inline(always)]
     pub const fn is_read(&self) -> bool {
         self.state >= READ
+    }
+
+    /// Returns whether what its segments say matters: their bytes are read or compared, or data is held or asks for a
+    /// place.
+    #[must_use]
+    #[inline(always)]
+    pub const fn says_something(&self, shape: &Shape, may_be_held: bool) -> bool {
+        !self.is_read()
+            || self.heard != 0
+            || self.asks_for_place(shape)
+            || self.is_hidden() && may_be_held
     }
 
     /// Returns whether userspace is to be told a segment, and notes it: one with first bytes while its name is not
@@ -295,7 +309,7 @@ mod tests {
     #[test]
     fn what_was_read_is_told_again_for_some_times() {
         let mut flow = Flow::new(7, 1).read(Meaning::NONE).heard(10);
-        assert!(!flow.tell(11, 5) && flow.hold(0) && flow.hold(u64::MAX));
+        assert!(!flow.tell(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
         let told = (0..100).filter(|_| flow.tell(10, 5)).count();
         assert_eq!(told, MOST_TOLD as usize);
     }
@@ -311,7 +325,7 @@ mod tests {
     fn a_hidden_name_stays_so_unless_its_client_contradicts_itself() {
         let mut flow = Flow::new(7, 1).read(Meaning::NONE).hidden();
         flow = flow.read(Meaning::NONE);
-        assert!(flow.is_read() && flow.is_hidden() && flow.hold(u64::MAX));
+        assert!(flow.is_read() && flow.is_hidden() && flow.hold(u64::MAX, true));
         assert_eq!(flow.unfinished(), None);
         assert!(!flow.contradictory().is_hidden());
     }
@@ -334,8 +348,23 @@ mod tests {
             (LONGEST_HOLD_NS, true),
             (LONGEST_HOLD_NS + 5, false),
         ] {
-            assert_eq!(flow.hold(now_ns), is_held, "{now_ns}");
+            assert_eq!(flow.hold(now_ns, true), is_held, "{now_ns}");
         }
+    }
+
+    /// Neither bytes behind those that are read nor a byte before the first one let its hello pass when it comes.
+    #[test]
+    fn the_time_begins_with_what_is_told() {
+        let mut flow = Flow::new(7, 100);
+        for (now_ns, sequence) in [(5, 100 + MOST_FIRST_BYTES), (6, 99), (u64::MAX / 2, 99)] {
+            let is_told = flow.tell(sequence, 1);
+            assert!(!is_told && flow.hold(now_ns, is_told), "{sequence}");
+        }
+        let now_ns = u64::MAX / 2;
+        let is_told = flow.tell(100, 500);
+        assert!(is_told && flow.hold(now_ns, is_told));
+        assert!(flow.unfinished().is_some());
+        assert!(!flow.hold(now_ns + LONGEST_HOLD_NS, false));
     }
 
     /// However many segments it sends, and however long it takes for them.
@@ -345,10 +374,10 @@ mod tests {
         while flow.tell(2, 1) {}
         // Nothing is held so far.
         assert_eq!(flow.unfinished(), None);
-        assert!(flow.hold(5) && flow.hold(LONGEST_HOLD_NS));
+        assert!(flow.hold(5, true) && flow.hold(LONGEST_HOLD_NS, false));
         let mut unfinished = flow.unfinished().unwrap();
         assert!(!unfinished.is_read() && !unfinished.tell(2, 1));
-        assert!(unfinished.hold(u64::MAX));
+        assert!(unfinished.hold(u64::MAX, false));
         assert_eq!(unfinished.unfinished(), None);
         assert!(unfinished.read(Meaning::NONE).is_read());
         assert_eq!(flow.read(Meaning::NONE).unfinished(), None);

@@ -5,7 +5,8 @@
 //! says of the name. From then on the connection's packets are counted by it.
 //!
 //! A client could have the server take other bytes than those that were read. So userspace also writes down
-//! which bytes these were, and programs drop segments that have others at their places.
+//! which bytes these were, and programs drop segments that have others at their places; and segments of which the
+//! server may read other bytes than they have: with urgent data, and with data of multipath TCP.
 //!
 //! The network stack knows no connections of QUIC. So programs copy each datagram that begins with an Initial
 //! packet of an unknown flow, and userspace notes the flow once it has read the name.
@@ -15,6 +16,7 @@ mod flow;
 mod heard;
 mod loss;
 mod meaning;
+mod multipath;
 mod piece;
 mod quic;
 
@@ -24,6 +26,7 @@ pub use self::{
     heard::{Compared, FirstBytes, Overlap},
     loss::Loss,
     meaning::Meaning,
+    multipath::{TcpOptions, has_multipath},
     piece::{LONGEST_SEGMENT, MOST_FIRST_BYTES, Piece},
     quic::{INITIAL_MARK, QuicFlow, SHORTEST_INITIAL, begins_with_initial},
 };

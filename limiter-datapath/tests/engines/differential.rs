@@ -197,6 +197,7 @@ fn send(
         // Nobody knows what such a packet asks for: no limit is asked.
         let is_dropped_unasked = match verdict.reason {
             Reason::MalformedDns => Question::is_hidden(frame),
+            Reason::NameContradicted => connection.is_urgent,
             _ => false,
         };
         let matched = if is_dropped_unasked {
@@ -261,6 +262,8 @@ fn send(
 /// The connection of a frame, if it is a segment of one.
 struct Connection {
     ends: Ends,
+    /// Whether the frame has urgent data.
+    is_urgent: bool,
     /// The knowledge of its name.
     name: Known,
 }
@@ -277,6 +280,7 @@ impl Connection {
         };
         Self {
             ends: Ends::of_facts(&facts),
+            is_urgent: facts.is_urgent(),
             name,
         }
     }

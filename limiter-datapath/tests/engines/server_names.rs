@@ -253,7 +253,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
         for place in 0..40 {
             assert_eq!(scene.send_at(1, 1 + place, b"x")?, NameAwaited, "{place}");
         }
-        assert!(flow.hold(1));
+        assert!(flow.hold(1, true));
         scene
             .engines
             .name(ends, flow.unfinished().expect("it was held"))?;
@@ -276,7 +276,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
     scenes(&text.replace("hold", "pass"), |mut scene| {
         let ends = scene.ends(1);
         let mut flow = Flow::new(1, 1);
-        assert!(flow.hold(1));
+        assert!(flow.hold(1, true));
         for flow in [
             flow.unfinished().expect("it was held"),
             flow.read(Meaning::NONE).hidden(),
@@ -375,6 +375,123 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The flag of urgent data, in the byte of flags.
+const URGENT: u8 = 0x20;
+
+/// Returns the offset of a frame's TCP header.
+fn tcp_header(frame: &[u8]) -> usize {
+    IP + if frame[IP] >> 4 == 4 { 20 } else { 40 }
+}
+
+/// Returns a frame's TCP segment with options, whole words.
+fn with_options(mut frame: Vec<u8>, options: &[u8]) -> Result<Vec<u8>> {
+    let header = tcp_header(&frame);
+    let added = u8::try_from(options.len())?;
+    frame[header + 12] += added << 2;
+    frame.splice(header + 20..header + 20, options.iter().copied());
+    let length = if header == IP + 20 { IP + 3 } else { IP + 5 };
+    frame[length] += added;
+    Ok(frame)
+}
+
+/// The network stack leaves out urgent data, and puts those of multipath TCP elsewhere.
+#[test]
+fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
+    let many = "burst: 1M, count: 1, period: 1h";
+    for (mode, is_enforced) in [("enforce", true), ("observe", false)] {
+        let text = format!(
+            "limits: {{B: {{id: total, cost: packets, {many}, mode: {mode}, match: {{server-name: b.example}}}}}}\n"
+        );
+        scenes(&text, |mut scene| {
+            let named = scene.engines.named("b.example");
+            let flow = Flow::new(1, 1).read(named.meaning).heard(5);
+            scene.engines.name(scene.ends(1), Flow::new(1, 1))?;
+            scene.engines.name(scene.ends(2), flow)?;
+            scene.engines.hear(scene.ends(2), b"hello")?;
+            for (port, passes) in [(1, Unlimited), (2, WithinLimits), (3, Unlimited)] {
+                let dropped = if is_enforced {
+                    NameContradicted
+                } else {
+                    passes
+                };
+                let data = scene.frame.tcp_data(port, 443, (1, 1), b"hello")?;
+                let ack = scene.frame.tcp_ack(port, 443, 1, 1)?;
+                let urgent = [&data, &ack].map(|frame| {
+                    let mut frame = frame.clone();
+                    let header = tcp_header(&frame);
+                    frame[header + 13] |= URGENT;
+                    frame
+                });
+                let timestamps = [&[1, 1, 8, 10][..], &[0x1e; 8]].concat();
+                // A mapping, behind timestamps and padding.
+                let mapping = [&[30, 18, 0x20, 0x05][..], &[7; 14], &[1, 1]].concat();
+                let both = [&timestamps[..], &mapping].concat();
+                for (frame, expected) in [
+                    (data.clone(), passes),
+                    (ack.clone(), passes),
+                    (with_options(data.clone(), &timestamps)?, passes),
+                    (with_options(ack, &mapping)?, passes),
+                    (with_options(data.clone(), &mapping)?, dropped),
+                    (with_options(data, &both)?, dropped),
+                    (urgent[0].clone(), dropped),
+                    (urgent[1].clone(), dropped),
+                ] {
+                    scene.time += 1;
+                    let found = scene.engines.judge(scene.time, &frame);
+                    assert_eq!(found, expected, "{mode} {port} {frame:02x?}");
+                }
+            }
+            scene.engines.assert_same_state();
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A server reads the data of a first segment before anybody can read the name.
+#[test]
+fn data_of_a_first_segment_is_held() -> Result<()> {
+    for (until_known, held) in [("hold", NameAwaited), ("pass", Unlimited)] {
+        let text = format!(
+            "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n\
+             names: {{tls: {{until-known: {until_known}}}}}\n"
+        );
+        scenes(&text, |mut scene| {
+            for (data, expected) in [(&b""[..], Unlimited), (b"hello", held)] {
+                let frame = scene.frame.tcp_fast_open(1, 443, 1, data)?;
+                assert_eq!(scene.engines.judge(1, &frame), expected, "{until_known}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Neither what is behind the bytes that are read nor a byte before the first one begins the time after which data
+/// passes.
+#[test]
+fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {
+    let text = format!(
+        "limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n\
+         names: {{tls: {{until-known: hold}}}}\n"
+    );
+    scenes(&text, |mut scene| {
+        for (port, place) in [(1, 4096), (2, u32::MAX)] {
+            scene.engines.name(scene.ends(port), Flow::new(1, 1))?;
+            let place = 1_u32.wrapping_add(place);
+            for _ in 0..2 {
+                scene.time += 3_000_000_000;
+                assert_eq!(scene.send_at(port, place, b"x")?, NameAwaited);
+            }
+            assert_eq!(scene.send(port)?, NameAwaited);
+            scene.time += 2_000_000_000;
+            assert_eq!(scene.send(port)?, Unlimited);
+        }
+        scene.engines.assert_same_state();
+        Ok(())
+    })
 }
 
 /// How a client talks to the server.

@@ -8,6 +8,7 @@
 
 mod comparison;
 mod datagrams;
+mod multipath;
 
 use core::slice;
 
@@ -175,15 +176,34 @@ pub(crate) fn find<const FRAGS: bool>(
     }
     let noted = limiter_find_flow(workspace);
     let found = noted & 0xff;
-    if found == SILENT || workspace.is_first_segment() {
+    let shape = globals::shape();
+    if workspace.is_urgent() {
+        workspace.contradict(shape);
+        return;
+    }
+    let is_first = workspace.is_first_segment();
+    let matters = if is_first {
+        workspace.may_be_held(shape)
+    } else {
+        found != SILENT
+    };
+    if !matters {
         return;
     }
     let frame = XdpFrame::<FRAGS>::new(context);
     let Some(segment) = packet::segment(&frame.first_of_unknown_length()) else {
         return;
     };
+    if is_first {
+        // TCP Fast Open: the server reads it before the connection is noted.
+        workspace.hold();
+        return;
+    }
     let segment = forgotten(segment);
-    let shape = globals::shape();
+    if multipath::is_multipath(context, &segment) {
+        workspace.contradict(shape);
+        return;
+    }
     if found == ASKING {
         limiter_ask_for_place(workspace);
     }
@@ -320,8 +340,9 @@ extern "C" fn limiter_tell_of_flow(
     // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time:
     // then one more is told.
     let flow = unsafe { &mut *flow };
-    let held = may_be_held != 0 && flow.hold(workspace.now_ns());
-    u32::from(flow.tell(sequence, length)) * TOLD + u32::from(held) * HELD
+    let is_told = flow.tell(sequence, length);
+    let is_held = may_be_held != 0 && flow.hold(workspace.now_ns(), is_told);
+    u32::from(is_told) * TOLD + u32::from(is_held) * HELD
 }
 
 /// Returns the same segment, of which the verifier knows nothing: so it walks what follows once, however the headers

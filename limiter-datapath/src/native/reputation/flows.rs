@@ -39,8 +39,11 @@ impl MemoryFlows {
         change(&self.first_bytes, ends, |bytes| *bytes)
     }
 
-    pub(super) fn hold(&self, ends: &Ends, now_ns: u64) -> bool {
-        let held = change(&self.connections, ends, |flow| flow.hold(now_ns));
+    pub(super) fn hold(&self, ends: &Ends, (sequence, length): (u32, u32), now_ns: u64) -> bool {
+        let held = change(&self.connections, ends, |flow| {
+            let is_told = flow.tell(sequence, length);
+            flow.hold(now_ns, is_told)
+        });
         held.unwrap_or_default()
     }
 

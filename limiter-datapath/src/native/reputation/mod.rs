@@ -135,8 +135,8 @@ impl Reputation for MemoryReputation {
         self.flows.first_bytes(ends)
     }
 
-    fn hold(&self, ends: &Ends, now_ns: u64) -> bool {
-        self.flows.hold(ends, now_ns)
+    fn hold(&self, ends: &Ends, segment: (u32, u32), now_ns: u64) -> bool {
+        self.flows.hold(ends, segment, now_ns)
     }
 
     fn serve(&self, ends: &Ends) {

@@ -127,6 +127,21 @@ impl<'p> Connection<'p> {
             .collect()
     }
 
+    /// Returns a frame with a byte before the first one, as one that asks whether the connection lives.
+    pub(super) fn probe(&self) -> Result<Vec<u8>> {
+        let [client, server]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
+        let [next, expected] = self.first;
+        let port = self.stream.local_addr()?.port();
+        let numbers = (next.wrapping_sub(1), expected);
+        Frame::new(client, server).tcp_data(port, self.by.port(), numbers, b"x")
+    }
+
+    /// Sends a byte as urgent data.
+    pub(super) fn urge(&self, byte: u8) -> Result<()> {
+        SockRef::from(&self.stream).send_out_of_band(&[byte])?;
+        Ok(())
+    }
+
     /// Sends frames, of which the client's network stack knows nothing.
     pub(super) fn send(&self, frames: &[Vec<u8>]) -> Result<()> {
         RawSender::new(&self.pair.client, CLIENT_INTERFACE)?.send_frames(frames)?;

@@ -1,0 +1,72 @@
+//! Multipath TCP: its option says where a segment's bytes belong, perhaps nowhere, or in another connection. So nobody
+//! can tell from the segments of one connection what the server reads.
+
+/// Padding and the option of multipath TCP (RFC 8684) among a header's options, and the end of these.
+const OPTIONS_END: u8 = 0;
+const PADDING: u8 = 1;
+const MULTIPATH: u8 = 30;
+
+/// The options of a segment, with room behind the most that there can be: a power of two, for the verifier.
+pub type TcpOptions = [u8; 64];
+
+/// The most bytes of options.
+const MOST_OPTIONS: usize = 40;
+
+/// Returns whether the first `length` bytes of a segment's options have one of multipath TCP, looked for as the
+/// network stack does. `opaque` returns its argument, of which the kernel's verifier then knows nothing.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
+pub fn has_multipath(options: &TcpOptions, length: u32, opaque: impl Fn(u64) -> u64) -> bool {
+    let byte = |at: u32| options[at as usize % size_of::<TcpOptions>()];
+    let mut at = 0;
+    // The verifier needs a constant bound.
+    for _ in 0..MOST_OPTIONS {
+        // It would walk the rest once for each number.
+        at = opaque(u64::from(at)) as u32;
+        if at >= length {
+            break;
+        }
+        let kind = byte(at);
+        if kind == MULTIPATH {
+            return true;
+        }
+        let size = if kind == PADDING {
+            1
+        } else {
+            u32::from(byte(at + 1))
+        };
+        if kind == OPTIONS_END || size == 0 {
+            break;
+        }
+        at += size;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_is_found_behind_others_and_in_none() {
+        for (options, expected) in [
+            (&b"\x1e\x04\x20\x01"[..], true),
+            (b"\x01\x01\x08\x0a\x1e\x1e\x1e\x1e\x1e\x1e\x1e\x1e", false),
+            (b"\x01\x01\x08\x0aabcdefgh\x1e\x04\x20\x05", true),
+            (b"\x01\x01\x01\x1e", true),
+            // Behind the end of the options, and in what contradicts its length.
+            (b"\x01\0\x1e\x04", false),
+            (b"\x05\0\x1e\x04", false),
+            (b"\x05\xff\x1e\x04", false),
+            (b"", false),
+            (&[1; MOST_OPTIONS], false),
+        ] {
+            let mut room = [0x1e; size_of::<TcpOptions>()];
+            room[..options.len()].copy_from_slice(options);
+            let length = u32::try_from(options.len()).unwrap();
+            let found = has_multipath(&room, length, |at| at);
+            assert_eq!(found, expected, "{options:02x?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether segments are of multipath TCP.
+
+use aya_ebpf::{
+    bindings::xdp_md, btf_maps::PerCpuArray, helpers::bpf_xdp_load_bytes, macros::btf_map,
+    programs::XdpContext,
+};
+use limiter_common::{
+    packet::{Segment, TCP_HEADER},
+    policy::Tables as _,
+    server_name::{TcpOptions, has_multipath},
+};
+
+use crate::{globals, tables::MapTables};
+
+/// Where the options of a segment are put.
+#[btf_map]
+static OPTIONS: PerCpuArray<TcpOptions, 1> = PerCpuArray::new();
+
+/// What most headers have alone, and how long it is: two bytes of padding, and the option of timestamps.
+const TIMESTAMPS: u32 = u32::from_ne_bytes([1, 1, 8, 10]);
+const TIMESTAMPS_LENGTH: u32 = 12;
+
+/// The room for options.
+#[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
+const ROOM: u32 = size_of::<TcpOptions>() as u32;
+
+/// Options begin nowhere behind this.
+const MOST_START: usize = 0x3fff;
+
+/// Returns whether a segment has an option of multipath TCP.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "offsets in frames are below 2^32"
+)]
+pub(super) fn is_multipath(context: &XdpContext, segment: &Segment) -> bool {
+    let start = (segment.start + TCP_HEADER) as u32;
+    let length = segment.header.wrapping_sub(TCP_HEADER) as u32;
+    limiter_is_multipath(context.ctx, start, length) != 0
+}
+
+/// Returns 1 if a segment has an option of multipath TCP, else 0. Its options have so many bytes from `start` on.
+///
+/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_is_multipath(context: *mut xdp_md, start: u32, length: u32) -> u32 {
+    // Older verifiers walk this function even if no limit asks.
+    if globals::shape().by_server_name == 0 || length == 0 {
+        return 0;
+    }
+    let context = XdpContext::new(context);
+    if length == TIMESTAMPS_LENGTH && begins_with_timestamps(&context, start) {
+        return 0;
+    }
+    let Some(options) = OPTIONS.get_ptr_mut(0) else {
+        return 1;
+    };
+    // There are at most 40 bytes; of a power of two the verifier sees the bound.
+    let length = length.wrapping_sub(1) % ROOM + 1;
+    // SAFETY: the context is the program's own, and the memory has room for these bytes. The helper checks the
+    // frame's end. XDP programs do not preempt each other on a CPU.
+    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start, options.cast(), length) };
+    if error != 0 {
+        return 1;
+    }
+    // SAFETY: this CPU's own element, made of plain numbers, which nobody else changes meanwhile.
+    let options = unsafe { &*options };
+    u32::from(has_multipath(options, length, |at| MapTables.opaque(at)))
+}
+
+/// Returns whether these bytes are at a place in the frame's first piece.
+#[inline(always)]
+fn begins_with_timestamps(context: &XdpContext, start: u32) -> bool {
+    let start = start as usize;
+    if start > MOST_START {
+        return false;
+    }
+    let place = context.data() + start;
+    if place + size_of::<u32>() > context.data_end() {
+        return false;
+    }
+    // SAFETY: these bytes lie between the start and the end of the piece, which the kernel keeps readable while the
+    // program runs; any bytes are a number.
+    let begin = unsafe { (place as *const u32).read_unaligned() };
+    begin == TIMESTAMPS
+}
