@@ -176,27 +176,26 @@ impl<Location> Workspace<Location> {
         let flow = reputation.flow(&ends);
         let meaning = flow.as_ref().map(|flow| &flow.meaning);
         self.note_flow(tables, meaning, find_slot);
-        if self.is_urgent() || flow.is_some_and(|flow| flow.is_contradictory()) {
-            self.contradict(shape);
-            return;
-        }
         let may_be_held = self.may_be_held(shape);
-        let Some(segment) = segment(frame) else {
-            return;
-        };
+        let segment = segment(frame);
         if self.is_first_segment() {
-            self.is_held = may_be_held;
-            return;
-        }
-        if flow.is_none_or(|flow| flow.says_something(shape, may_be_held))
-            && is_multipath(frame, &segment)
-        {
-            self.contradict(shape);
-            return;
+            self.is_held = may_be_held && segment.is_some();
         }
         let Some(flow) = flow else {
             return;
         };
+        let is_first = self.is_first_segment();
+        if flow.is_contradictory() || self.is_urgent() && !is_first {
+            self.contradict(shape);
+            return;
+        }
+        let Some(segment) = segment.filter(|_| !is_first) else {
+            return;
+        };
+        if flow.says_something(shape, may_be_held) && is_multipath(frame, &segment) {
+            self.contradict(shape);
+            return;
+        }
         if flow.is_read() && !(flow.is_hidden() && may_be_held) {
             if flow.asks_for_place(shape) {
                 self.ask_for_place(shape, &flow);

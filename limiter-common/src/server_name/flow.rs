@@ -53,7 +53,8 @@ const CONTRADICTORY: u32 = 4;
 const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 
 /// The most segments that are told of a connection, so that none takes what others need by sending its first
-/// bytes again and again. A hello takes two or three.
+/// bytes again and again. A hello takes two or three. Userspace writes a connection down once while it is unread, and
+/// may undo what was counted meanwhile: so twice as many are told at most.
 const MOST_TOLD: u32 = 16;
 
 impl Flow {

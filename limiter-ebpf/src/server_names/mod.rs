@@ -13,7 +13,7 @@ mod multipath;
 use core::slice;
 
 use aya_ebpf::{
-    bindings::BPF_F_NO_PREALLOC,
+    bindings::{BPF_F_NO_PREALLOC, xdp_md},
     btf_maps::{HashMap, PerCpuArray, RingBuf},
     helpers::bpf_xdp_load_bytes,
     macros::btf_map,
@@ -177,11 +177,11 @@ pub(crate) fn find<const FRAGS: bool>(
     let noted = limiter_find_flow(workspace);
     let found = noted & 0xff;
     let shape = globals::shape();
-    if workspace.is_urgent() {
-        workspace.contradict(shape);
+    let is_first = workspace.is_first_segment();
+    if !is_first && workspace.is_urgent() {
+        misread(context, workspace, found);
         return;
     }
-    let is_first = workspace.is_first_segment();
     let matters = if is_first {
         workspace.may_be_held(shape)
     } else {
@@ -201,7 +201,7 @@ pub(crate) fn find<const FRAGS: bool>(
     }
     let segment = forgotten(segment);
     if multipath::is_multipath(context, &segment) {
-        workspace.contradict(shape);
+        misread(context, workspace, found);
         return;
     }
     if found == ASKING {
@@ -238,6 +238,56 @@ pub(crate) fn find<const FRAGS: bool>(
     }
     if is_held {
         workspace.hold();
+    }
+}
+
+/// Notes that the server may read other bytes than the workspace's segment has, if it is one of a connection that
+/// counts by its name, or of one that begins. Others may be forwarded.
+#[inline(always)]
+fn misread(context: &XdpContext, workspace: &mut Workspace<BucketLocation>, found: u64) {
+    if found != UNKNOWN || limiter_begins(context.ctx, workspace) != NEVER {
+        workspace.contradict(globals::shape());
+    }
+}
+
+/// [`limiter_begins`] returns it if no connection begins.
+const NEVER: u32 = 0;
+/// One does: the pure ACK before the segment makes it, or the answer to the server's next SYN.
+const BEGINS: u32 = 1;
+/// Nobody knows: too many sockets were looked up.
+const UNSEEN: u32 = 2;
+
+/// Returns whether the connection of the workspace's packet, which nobody has noted, begins: [`NEVER`], [`BEGINS`] or
+/// [`UNSEEN`].
+///
+/// It is a global function of the BPF object, as [`limiter_find_flow`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_begins(
+    context: *mut xdp_md,
+    workspace: *const Workspace<BucketLocation>,
+) -> u32 {
+    // As above.
+    if !are_asked_for() || trial::is_on() {
+        return NEVER;
+    }
+    // SAFETY: as above.
+    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+        return NEVER;
+    };
+    let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
+        return NEVER;
+    };
+    // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on a CPU.
+    if !unsafe { &mut *allowance }.take_look(workspace.now_ns()) {
+        lose(Loss::Unknown);
+        return UNSEEN;
+    }
+    let context = XdpContext::new(context);
+    if socket::state(&context, workspace.facts()).is_of_handshake() {
+        BEGINS
+    } else {
+        NEVER
     }
 }
 
@@ -385,6 +435,7 @@ fn fate(
     may_be_held: bool,
     segment: &Segment,
 ) -> Fate {
+    let begins = found == UNKNOWN && limiter_begins(context.ctx, workspace) == BEGINS;
     let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
         return Fate::NONE;
     };
@@ -400,10 +451,6 @@ fn fate(
             is_held: said & HELD != 0,
         };
     }
-    let begins = !trial::is_on()
-        && (allowance.take_look(now_ns) || lose(Loss::Unknown))
-        && socket::state(context, workspace.facts()).is_of_handshake();
-    // The pure ACK before it makes the connection, or the answer to the server's next SYN does.
     Fate {
         is_told: begins && (allowance.take_other(now_ns) || lose(Loss::Allowance)),
         is_held: begins && may_be_held,

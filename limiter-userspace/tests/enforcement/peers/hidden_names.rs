@@ -22,8 +22,8 @@ use crate::{pair, syn_cookies::set, wait};
 /// Longer than data is held while nobody reads its connection's name.
 const LONG: Duration = Duration::from_millis(1500);
 
-/// More segments than are read of a connection.
-const MANY: usize = 20;
+/// More segments than are read of a connection, also if the daemon notes something of it meanwhile.
+const MANY: usize = 40;
 
 /// How a client hides the name that it asks for.
 #[derive(Clone, Copy, Debug)]
