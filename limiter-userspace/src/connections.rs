@@ -2,7 +2,14 @@
 //! the new one, not the other way round. So nobody can lock others out by holding all connections,
 //! as long as those others send their requests at once.
 
-use std::{collections::VecDeque, fs::File, future::Future, io, time::Duration};
+use std::{
+    collections::VecDeque,
+    fs::File,
+    future::Future,
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
     task::{AbortHandle, yield_now},
@@ -16,6 +23,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often to warn that the system lacks resources. Whoever connects may be the cause.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
+/// A spare descriptor of the process, for when it is out of them; `None`: it is in use.
+static RESERVE: Mutex<Option<File>> = Mutex::new(None);
+
 /// The connections that are being served.
 pub(crate) struct Connections {
     /// What the listener is, in messages.
@@ -23,9 +33,8 @@ pub(crate) struct Connections {
     most: usize,
     /// Oldest first.
     open: VecDeque<AbortHandle>,
-    /// A spare descriptor for a connection when the process is out of them; `None`: it is in use.
-    reserve: Option<File>,
-    keeps_reserve: bool,
+    /// Whether they come first when the process is out of descriptors.
+    uses_reserve: bool,
     /// When a lack of resources was logged last.
     warned_at: Option<Instant>,
 }
@@ -37,19 +46,16 @@ impl Connections {
             listener,
             most,
             open: VecDeque::with_capacity(most),
-            reserve: None,
-            keeps_reserve: false,
+            uses_reserve: false,
             warned_at: None,
         }
     }
 
-    /// Does the same, and allows one of them even if the process is out of descriptors: in place of
-    /// the reserve, any open file. The lower its number, the lower a limit may be that somebody sets
-    /// meanwhile.
-    pub(crate) fn with_reserve(listener: &'static str, most: usize, reserve: Option<File>) -> Self {
+    /// Does the same, and allows one of them even if the process is out of descriptors: in place of the
+    /// [reserve](keep_reserve).
+    pub(crate) fn with_reserve(listener: &'static str, most: usize) -> Self {
         Self {
-            keeps_reserve: true,
-            reserve,
+            uses_reserve: true,
             ..Self::new(listener, most)
         }
     }
@@ -59,22 +65,30 @@ impl Connections {
     pub(crate) async fn accept<S>(&mut self, mut accept: impl AsyncFnMut() -> io::Result<S>) -> S {
         loop {
             match accept().await {
+                Ok(accepted) if keep_reserve() || self.uses_reserve => return accepted,
+                // A connection that the reserve was for has ended, and this one has taken its descriptor.
                 Ok(accepted) => {
-                    self.keep_reserve();
-                    return accepted;
+                    drop(accepted);
+                    keep_reserve();
+                    self.warn_of(&io::Error::from_raw_os_error(libc::EMFILE));
+                    sleep(PAUSE).await;
                 }
                 // Retry with the descriptor of the reserve, which is now free.
-                Err(_) if self.reserve.take().is_some() => {}
+                Err(_) if self.uses_reserve && reserve().take().is_some() => {}
                 Err(error) => {
-                    let listener = self.listener;
-                    if is_lack(&error) && self.is_to_warn() {
-                        warn!("cannot accept connections to {listener}, which wait: {error}");
-                    } else {
-                        debug!("cannot accept a connection to {listener}: {error}");
-                    }
+                    self.warn_of(&error);
                     sleep(PAUSE).await;
                 }
             }
+        }
+    }
+
+    fn warn_of(&mut self, error: &io::Error) {
+        let listener = self.listener;
+        if is_lack(error) && self.is_to_warn() {
+            warn!("cannot accept connections to {listener}, which wait: {error}");
+        } else {
+            debug!("cannot accept a connection to {listener}: {error}");
         }
     }
 
@@ -103,17 +117,21 @@ impl Connections {
         self.open.push_back(tokio::spawn(serving).abort_handle());
         yield_now().await;
     }
-
-    fn keep_reserve(&mut self) {
-        if self.keeps_reserve && self.reserve.is_none() {
-            self.reserve = reserve();
-        }
-    }
 }
 
-/// Returns a spare descriptor, with the lowest free number.
-pub(crate) fn reserve() -> Option<File> {
-    File::open("/dev/null").ok()
+/// Keeps a spare descriptor, with the lowest free number: the lower it is, the lower a limit may be that is set
+/// later. Returns whether there is one.
+pub(crate) fn keep_reserve() -> bool {
+    let mut reserve = reserve();
+    if reserve.is_none() {
+        *reserve = File::open("/dev/null").ok();
+    }
+    reserve.is_some()
+}
+
+/// The content is valid after each assignment, so a panic elsewhere spoils nothing.
+fn reserve() -> MutexGuard<'static, Option<File>> {
+    RESERVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns whether the system had no resources for a connection; else it was the client that gave up.
@@ -169,7 +187,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_reserve_is_for_the_one_that_comes_when_there_is_no_descriptor() {
-        let mut connections = Connections::with_reserve("a listener", 1, reserve());
+        keep_reserve();
+        let mut connections = Connections::with_reserve("a listener", 1);
         let mut refused = 0;
         let accepted = connections
             .accept(async || {
@@ -181,7 +200,7 @@ mod tests {
             })
             .await;
         assert_eq!(accepted, 2);
-        assert!(connections.reserve.is_some(), "it is there again");
+        assert!(reserve().is_some(), "it is there again");
     }
 
     #[tokio::test(start_paused = true)]

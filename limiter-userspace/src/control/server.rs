@@ -1,7 +1,6 @@
 //! The daemon's side of the control channel.
 
 use std::{
-    fs::File,
     io,
     os::fd::AsFd as _,
     path::{Path, PathBuf},
@@ -179,18 +178,15 @@ impl ReservedSocket {
 
 impl Server {
     /// Answers requests, one per connection, until it is dropped. A client that is silent or does
-    /// not read its answer does not delay others, and the `reserve` is closed for one if the process
-    /// is out of descriptors. Calls `detach` after it has answered that it will.
+    /// not read its answer does not delay others. Calls `detach` after it has answered that it will.
     pub async fn serve<A>(
         &self,
-        reserve: Option<File>,
         answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
         detach: impl Fn() + Clone + Send + Sync + 'static,
     ) where
         A: Future<Output = Answer> + Send + 'static,
     {
-        let mut connections =
-            Connections::with_reserve("the control socket", OF_ROOT.asking, reserve);
+        let mut connections = Connections::with_reserve("the control socket", OF_ROOT.asking);
         let mut of_operators = Connections::new("the control socket", OF_OPERATORS.asking);
         let (line, line_of_operators) = (Line::new(&OF_ROOT), Line::new(&OF_OPERATORS));
         loop {

@@ -55,7 +55,7 @@ mod troubles;
 pub mod watch;
 mod worker;
 
-use std::{fs::File, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
 use limiter_datapath::kernel::possible_cpus;
 use tokio::{
@@ -79,7 +79,7 @@ pub use self::{
     standing::{Counted, counted, is_reserving},
     worker::Worker,
 };
-use crate::{connections::reserve, logging};
+use crate::{connections::keep_reserve, logging};
 
 /// How many threads for blocking work exist from the start; the runtime may add more.
 const BLOCKING: usize = 4;
@@ -100,7 +100,7 @@ enum End {
 /// Runs the daemon on its own runtime, with this thread and others for blocking work.
 pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
     // First, so that its number is low.
-    let reserve = reserve();
+    keep_reserve();
     memory::prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -116,7 +116,7 @@ pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonErr
     runtime.block_on(async {
         make_threads().await;
         // In a box, as it is too large for the stack.
-        Box::pin(run(options, exporters, reserve)).await
+        Box::pin(run(options, exporters)).await
     })
 }
 
@@ -133,11 +133,7 @@ async fn make_threads() {
 }
 
 /// Runs until told to end. Afterwards only pinned programs stay attached.
-async fn run(
-    options: Options,
-    exporters: Exporters,
-    reserve: Option<File>,
-) -> Result<(), DaemonError> {
+async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process unseen.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
@@ -161,7 +157,7 @@ async fn run(
     };
     service::ready(&daemon);
     let end = tokio::select! {
-        () = started.control.serve(reserve, answer, detach) => End::Stop,
+        () = started.control.serve(answer, detach) => End::Stop,
         () = daemon.detach.notified() => End::Detach,
         () = daemon.not_confirmed.notified() => End::NotConfirmed,
         _ = interrupt.recv() => End::Stop,

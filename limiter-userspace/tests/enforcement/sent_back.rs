@@ -81,6 +81,8 @@ fn a_tap_interface_sends_back() -> Result<()> {
     const UNKNOWN: &str = "tap0: it is not known whether answers leave";
     let namespace = Namespace::new()?;
     let mut tap = Tap::new(&namespace, "tap0")?;
+    // That of the frames' destination: nothing is answered in another host's name.
+    namespace.ip(&["link", "set", "tap0", "address", "02:00:00:00:00:02"])?;
     let limiter = limiter(&namespace, "tap0", "native", ANSWERING)?;
     crate::wait(|| Ok(limiter.show(&["status"])?.contains(UNKNOWN)))?;
     for pair in [

@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn only_limits_with_a_queue_have_a_line() {
         let text = "limits: {Web: {id: total, cost: connections, limit: 5, queue: {max-age: 30s}}, \
-                    Short: {id: total, cost: connections, limit: 5, queue: {size: 2}}, \
+                    Short: {id: total, cost: connections, limit: 5, queue: {size: 2, max-age: 0}}, \
                     Other: {id: total, cost: connections, limit: 5}}";
         let policy = config::parse(text, "test").unwrap().policy;
         let mut shown = Vec::new();

@@ -42,7 +42,7 @@ async fn serve(looks: &Arc<Semaphore>, test: impl AsyncFnOnce(&Path)) {
         }
     };
     tokio::select! {
-        () = server.serve(None, answer, || {}) => {}
+        () = server.serve(answer, || {}) => {}
         () = test(&path) => {}
     }
 }

@@ -143,8 +143,8 @@ fn urgent_data_makes_no_other_name_of_the_one_that_is_read() -> Result<()> {
         client.urge(b'x')?;
         client.answer(b".example\r\n\r\n")
     };
-    let answer = String::from_utf8(ask()?)?;
-    ensure!(answer.contains("X-Name: b.example"), "{answer}");
+    // The server does not read on behind urgent data that is there when it first reads.
+    wait(|| Ok(String::from_utf8(ask()?)?.contains("X-Name: b.example")))?;
     for until_known in ["hold", "pass"] {
         let limiter = start(&pair, &policy(until_known), "native")?;
         let answer = ask()?;
