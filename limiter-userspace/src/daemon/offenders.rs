@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
 use limiter_common::{
     address::{Address, Family},
-    limit::LimitId,
+    limit::{COOKIE_LIMITS, LimitId},
     offender::{Dropper, Offender, OffenderKey},
     owner::Owner,
 };
@@ -160,8 +160,12 @@ pub(super) const fn prefix_length(by: Grouping, family: Family) -> u8 {
     }
 }
 
-/// Returns the name of the limit with an interned id; `None`: the policy has no such limit.
+/// Returns the name of the limit with an interned id, or of the section with the limits of answers; `None`: the
+/// policy has no such limit.
 pub(super) fn limit_name(policy: &Policy, id: u16) -> Option<String> {
+    if COOKIE_LIMITS.contains(&LimitId(id)) {
+        return policy.makes_syn_cookies().then(|| "answers".to_owned());
+    }
     let mut limits = policy.limits.iter();
     let limit = limits.find(|limit| limit.id == LimitId(id))?;
     Some(limit.name.clone())

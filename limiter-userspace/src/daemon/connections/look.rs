@@ -34,6 +34,8 @@ pub(super) enum Uncounted {
 pub(super) struct Known {
     /// The cookies of the connections that are open: counted by the policy, or none of its business.
     pub(super) settled: HashSet<u64>,
+    /// The cookies of those that the last look found for the first time, where events tell of each.
+    seen: HashSet<u64>,
     /// The cookies of those that the last look did not find. One more has to miss them: the kernel may
     /// leave one out if others close while it lists them.
     missed: HashSet<u64>,
@@ -58,19 +60,25 @@ impl Known {
         carry_out(daemon, generation, &new.collect::<Vec<_>>()).await
     }
 
-    /// Counts the connections that are open and not counted, and takes off those that are closed: those
-    /// that were `counted` before they were listed, and are not listed as `open`.
+    /// Counts the connections that are open and not counted, and takes off the closed ones: each that was
+    /// `counted` before it was listed, and is not listed as `open`. `are_told`: events tell of each that opens or
+    /// closes, so one that opens between two looks is counted, and may be closed by now: counted again, it would
+    /// keep its place for two looks. So it must be there at the next one, too.
     pub(super) async fn settle(
         &mut self,
         daemon: &Daemon,
         generation: u64,
         counted: Vec<u64>,
         open: &[(u64, Ends)],
+        are_told: bool,
     ) -> Result<(), Uncounted> {
         let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
-        let new = open
-            .iter()
-            .filter(|(cookie, _)| !self.settled.contains(cookie));
+        let is_settled = |cookie: &u64| self.settled.contains(cookie);
+        let may_be_closed =
+            |cookie: &u64| are_told && self.has_looked && !self.seen.contains(cookie);
+        let (seen, settled): (HashSet<u64>, HashSet<u64>) =
+            (found.iter()).partition(|cookie| !is_settled(cookie) && may_be_closed(cookie));
+        let new = (open.iter()).filter(|(cookie, _)| !is_settled(cookie) && !seen.contains(cookie));
         let new = new.map(|(cookie, ends)| ConnectionOrder::open(*cookie, *ends));
         let missing = counted.into_iter();
         let missing = missing.filter(|cookie| !found.contains(cookie));
@@ -79,7 +87,7 @@ impl Known {
         let closed = closed.map(|cookie| ConnectionOrder::closed(*cookie));
         let orders: Vec<_> = new.chain(closed).collect();
         carry_out(daemon, generation, &orders).await?;
-        self.settled = found;
+        (self.settled, self.seen) = (settled, seen);
         self.missed = missing;
         self.has_looked = true;
         Ok(())

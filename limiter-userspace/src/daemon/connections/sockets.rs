@@ -75,8 +75,10 @@ impl Sockets {
         if wanted.charges {
             self.known.charge(daemon, wanted.generation, &ends).await?;
         }
-        self.known
-            .settle(daemon, wanted.generation, counted, &ends)
+        let are_told = daemon.datapath().are_handshakes_noted().is_ok();
+        let known = &mut self.known;
+        known
+            .settle(daemon, wanted.generation, counted, &ends, are_told)
             .await?;
         Ok(Open { tuples, ends })
     }

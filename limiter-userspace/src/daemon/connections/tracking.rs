@@ -149,7 +149,10 @@ impl Tracking {
         let open = timeout(PATIENCE, conntrack::ask(&mut self.conntrack, open)).await;
         let open = open.map_err(|_| Untracked::Late)??;
         let known = &mut self.known;
-        known.settle(daemon, generation, counted, &open).await?;
+        // What its events tell is settled.
+        known
+            .settle(daemon, generation, counted, &open, false)
+            .await?;
         if any_listed || host::is_idle() != Some(true) {
             return Ok(open);
         }

@@ -86,7 +86,7 @@ fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
-    // A visit that ends while the daemon looks at the connections keeps its place for two looks more.
+    // On a busy machine a visit may last over two looks; one that ends during a third keeps its place for two more.
     limiter.take_precedence()?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
