@@ -1,8 +1,8 @@
-//! What differs between interfaces and is no constant to the verifier, because it may change.
+//! Facts that differ between interfaces and are no constants to the verifier, because they may change.
 
 use crate::packet::superframe::SuperframeFields;
 
-/// What a program gets to know after it was verified, at its attachment.
+/// The facts that a program gets after it was verified, at its attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct AfterVerification {
@@ -10,11 +10,11 @@ pub struct AfterVerification {
     pub zero: u64,
     /// How superframes are counted.
     pub superframes: SuperframeFields,
-    /// The Ethernet addresses whose frames are answered, each as the lower 48 bits of a number; 0: none.
+    /// The Ethernet addresses that the interface answers for, each as the lower 48 bits of a number; 0: none.
     pub answered: [u64; MOST_ANSWERED],
 }
 
-/// The most Ethernet addresses whose frames are answered: that of the interface, and of devices above it.
+/// The most Ethernet addresses that an interface answers for: its own, and addresses of devices above it.
 pub const MOST_ANSWERED: usize = 4;
 
 /// Returns an Ethernet address as a number.

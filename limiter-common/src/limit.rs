@@ -140,7 +140,7 @@ pub const BUILT_IN: [BuiltIn; 12] = [
 /// an IPv4 range, to an IPv6 range, and of all answers of an interface.
 pub const ANSWER_LIMITS: [LimitId; 3] = [LimitId(13), LimitId(14), LimitId(15)];
 
-/// Those of the limits of connections by SYN cookies, with the same owners.
+/// The ids of the limits of connections by SYN cookies, with the same owners.
 pub const COOKIE_LIMITS: [LimitId; 3] = [LimitId(16), LimitId(17), LimitId(18)];
 
 /// The first interned id that is not reserved for built-in limits.

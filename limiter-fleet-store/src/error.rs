@@ -17,7 +17,7 @@ pub enum StoreError {
     Answer,
 }
 
-/// Returns what a server says as one line: it may say anything.
+/// Returns a server's text as one line: it may say anything.
 pub(crate) fn one_line(said: &str) -> String {
     said.replace(char::is_control, " ")
 }

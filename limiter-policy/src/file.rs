@@ -77,7 +77,7 @@ pub(crate) struct Content {
 ///
 /// Accepts only regular files and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's
 /// `<(…)`): opening a named pipe would wait for its writer, and opening a device can do anything.
-/// Follows symbolic links of those alone who own the file, of root and of the user that asks.
+/// Follows symbolic links only of the file's owner, of root and of the user that asks.
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable> {
     let is_descriptor = is_descriptor(path);
     // Check before opening: just opening a watchdog device starts it.

@@ -1,7 +1,7 @@
 //! Finds the file that a path leads to, and trusts no symbolic link on the way that its maker could
-//! have made to show us, who are root, what the maker may not read.
+//! have made to show us, who are root, a file that the maker may not read.
 //!
-//! Each part of the path is opened by itself, and followed here, so nobody can replace it between a
+//! Each part of the path is opened by itself, and followed here, so no user can replace it between a
 //! look and the opening.
 
 use std::{
@@ -38,13 +38,13 @@ pub(crate) enum TargetError {
      user, or name the file itself"
 )]
 pub struct ForeignLink {
-    /// The number of the user whose link it is.
+    /// The number of the user who made the link.
     pub maker: u32,
-    /// The number of the user whose file it is.
+    /// The number of the user who owns the file.
     pub owner: u32,
 }
 
-/// Opens what a path leads to, without the right to read it: whatever it is, nothing happens to it.
+/// Opens the target of a path, without the right to read it: so the opening acts on no kind of file.
 pub(crate) fn open(path: &Path) -> Result<OwnedFd, TargetError> {
     let mut rest = parts(path);
     let mut makers = Vec::new();
@@ -121,7 +121,7 @@ mod tests {
             lchown(self.path(name), Some(maker), None).unwrap();
         }
 
-        /// Returns whose link was refused, and whose file it leads to.
+        /// Returns the maker of a link that was refused, and the owner of the file that it leads to.
         fn refused(&self, name: &str) -> Option<(u32, u32)> {
             match open(&self.path(name)) {
                 Ok(_) => None,

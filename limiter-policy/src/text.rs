@@ -100,7 +100,7 @@ pub fn visible_json(json: &str) -> String {
     lines
 }
 
-/// Whether a character is not shown, but acts on those around it: controls, and what turns or breaks lines.
+/// Whether a character is not shown, but acts on its neighbours: controls, and characters that turn or break lines.
 fn acts(character: char) -> bool {
     character.is_control()
         || matches!(

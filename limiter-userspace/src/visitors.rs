@@ -1,4 +1,4 @@
-//! Whom pages and metrics are shown to: clients that know them by one of their names. A site that has its
+//! Pages and metrics are only shown to clients that know them by one of their names. A site that has its
 //! own name point at our address has the browsers of its visitors ask here, and learns nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

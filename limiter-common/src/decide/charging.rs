@@ -183,7 +183,7 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
 }
 
 /// Charges the answer to the workspace's packet to the limits of answers, or the connection that it makes by its
-/// SYN cookie to those of such connections. If one of them refuses, or has no room for a bucket, it
+/// SYN cookie to the limits of such connections. If one of them refuses, or has no room for a bucket, it
 /// returns false. The verdict stays.
 #[inline(always)]
 pub(super) fn charge_answer<T: Tables, B: Outline>(

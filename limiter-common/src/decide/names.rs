@@ -24,8 +24,8 @@ where
     R: Reputation,
 {
     /// Leaves the limits that count the workspace's packet by its question, of which the workspace has
-    /// what the policy says. One that blocks its source drops it. If the question cannot be read, each of them
-    /// could count it, whatever its bucket: it is malformed, unless they only observe.
+    /// the policy's words. One that blocks its source drops it. If the question cannot be read, each of them
+    /// could count it, in any bucket: it is malformed, unless they only observe.
     #[inline(always)]
     pub(super) fn select_by_question(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let by_name = self.tables.shape().by_name;
@@ -123,7 +123,7 @@ impl<Location> Workspace<Location> {
         self.packet.facts.datagram
     }
 
-    /// Notes what the policy says of the packet's question, which `message` has; `None`: not even a header could
+    /// Notes the policy's words on the packet's question, which `message` has; `None`: not even a header could
     /// be read.
     #[inline(always)]
     pub fn note_question<T: Tables, L: NameLoops>(

@@ -55,7 +55,7 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
     }
 }
 
-/// Returns what a policy says of a query whose question cannot be read.
+/// Returns a policy's words on a query with an unreadable question.
 #[inline(always)]
 pub(crate) fn unreadable<T: Tables>(tables: &T) -> Asked {
     Asked {
@@ -78,7 +78,7 @@ pub const fn counted_class(class: u16) -> u16 {
     if class == ANY_CLASS { INTERNET } else { class }
 }
 
-/// Returns whether a message with those flags and counts is no answer, and has a question.
+/// Returns whether a message with these flags and counts is no answer, and has a question.
 #[inline(always)]
 const fn asks(head: u64) -> bool {
     head & ANSWER == 0 && head & QUESTIONS != 0
@@ -90,7 +90,7 @@ pub(super) const fn has_question(message: &Message, head: u64) -> bool {
     message.length() >= HEADER as u64 && head & (ANSWER | QUESTIONS) == ONE_QUESTION
 }
 
-/// Finds the question of a message that has a whole header, and writes what the policy says of it.
+/// Finds the question of a message that has a whole header, and writes the policy's words on it.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,

@@ -3,7 +3,7 @@
 //! A packet has a question if its message is no answer, and has exactly one. The name is read as it is
 //! on the wire: letters in either case are the same; a label is at most 63 bytes long, the name 255.
 //! Some servers take more: a compressed name, one that is too long. And a fragment may end before the
-//! question does. A query whose question is not read may ask for anything: it is *unreadable*.
+//! question does. A query without a readable question may ask for anything: it is *unreadable*.
 //!
 //! Names are looked up by a keyed hash of their last labels, the fewest that the policy has first
 //! ([`NameSlot`](crate::policy::NameSlot)). An entry has all that the policy says of its name and of those below it, so that the

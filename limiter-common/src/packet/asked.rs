@@ -21,7 +21,7 @@ pub struct Asked {
     pub first_override: u32,
     /// Where these are found, as [`crate::policy::NameSlot::overrides`] has it.
     pub overrides: u32,
-    /// 1: it may ask for anything, since it is a query whose question cannot be read; else 0.
+    /// 1: it may ask for anything, since it is a query with an unreadable question; else 0.
     pub unreadable: u64,
 }
 

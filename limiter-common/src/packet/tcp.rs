@@ -9,8 +9,8 @@ const MIN_HEADER: usize = 20;
 pub const FLAG_SYN: u8 = 0x02;
 /// The flag of a segment that ends a connection at once.
 pub const FLAG_RST: u8 = 0x04;
-/// The flag of a segment that says where urgent data ends. The network stack leaves its last byte out of what the
-/// server reads.
+/// The flag of a segment that says where urgent data ends. The network stack takes its last byte out of the
+/// data that the server reads.
 pub const FLAG_URG: u8 = 0x20;
 /// The flag of every segment except the one that opens a connection.
 pub const FLAG_ACK: u8 = 0x10;

@@ -38,7 +38,7 @@ impl TcpState {
         Self::Unclear,
     ];
 
-    /// The states that a policy names. A cookie counts as a new connection; what is unclear as each that it may
+    /// The states that a policy names. A cookie counts as a new connection; an unclear segment as each that it may
     /// be.
     pub const NAMED: [Self; 3] = [Self::Established, Self::New, Self::None];
 

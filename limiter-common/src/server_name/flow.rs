@@ -48,13 +48,13 @@ const HIDDEN: u32 = 3;
 /// over.
 const CONTRADICTORY: u32 = 4;
 
-/// How long data is held while nobody reads its connection's name, in nanoseconds, from the first held segment on
-/// of which userspace was told. Clients whose timer begins at 200 ms try twice in that time.
+/// How long data is held while its connection's name is not read, in nanoseconds, from the first held segment on
+/// of which userspace was told. Clients with a timer that begins at 200 ms try twice in that time.
 const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 
-/// The most segments that are told of a connection, so that none takes what others need by sending its first
+/// The most segments that are told of a connection, so that none takes the share of others by sending its first
 /// bytes again and again. A hello takes two or three. Userspace writes a connection down once while it is unread, and
-/// may undo what was counted meanwhile: so twice as many are told at most.
+/// may undo the count meanwhile: so twice as many are told at most.
 const MOST_TOLD: u32 = 16;
 
 impl Flow {
@@ -192,8 +192,8 @@ impl Flow {
     }
 
     /// Returns whether data that comes at the time `now_ns` is held until its name is read; `is_told`: userspace is
-    /// told of it. Nothing is held for ever because nobody reads names, so the time begins with what is told: no
-    /// server can use what comes before the first bytes. But data of a client that is to blame is held
+    /// told of it. No data is held for ever for lack of a reader of names, so the time begins with the first told
+    /// segment: no server can use bytes that come before the first bytes. But data of a client that is to blame is held
     /// until its name is read, and data with bytes that were read until it is known which they were.
     #[must_use]
     #[inline(always)]
@@ -213,8 +213,8 @@ impl Flow {
         self.state >= READ
     }
 
-    /// Returns whether what its segments say matters: their bytes are read or compared, or data is held or asks for a
-    /// place.
+    /// Returns whether the content of its segments matters: their bytes are read or compared, or data is held or asks
+    /// for a place.
     #[must_use]
     #[inline(always)]
     pub const fn says_something(&self, shape: &Shape, may_be_held: bool) -> bool {
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Neither bytes behind those that are read nor a byte before the first one let its hello pass when it comes.
+    /// Neither bytes behind the read ones nor a byte before the first one let its hello pass when it comes.
     #[test]
     fn the_time_begins_with_what_is_told() {
         let mut flow = Flow::new(7, 100);

@@ -1,5 +1,5 @@
-//! Multipath TCP: its option says where a segment's bytes belong, perhaps nowhere, or in another connection. So nobody
-//! can tell from the segments of one connection what the server reads.
+//! Multipath TCP: its option says where a segment's bytes belong, perhaps nowhere, or in another connection. So the
+//! segments of one connection do not show the bytes that the server reads.
 
 /// Padding and the option of multipath TCP (RFC 8684) among a header's options, and the end of these.
 const OPTIONS_END: u8 = 0;
@@ -55,7 +55,7 @@ mod tests {
             (b"\x01\x01\x08\x0a\x1e\x1e\x1e\x1e\x1e\x1e\x1e\x1e", false),
             (b"\x01\x01\x08\x0aabcdefgh\x1e\x04\x20\x05", true),
             (b"\x01\x01\x01\x1e", true),
-            // Behind the end of the options, and in what contradicts its length.
+            // Behind the end of the options, and in an option with a wrong length.
             (b"\x01\0\x1e\x04", false),
             (b"\x05\0\x1e\x04", false),
             (b"\x05\xff\x1e\x04", false),

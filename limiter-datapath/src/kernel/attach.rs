@@ -238,7 +238,7 @@ fn tell(
     told.map_err(map::error(STATICS))
 }
 
-/// Returns what programs get to know of the interface.
+/// Returns the facts of the interface that its programs get.
 pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AfterVerification {
     let mut known = AfterVerification {
         superframes: superframes::on(interface, mode),

@@ -249,7 +249,7 @@ impl KeptMaps {
         Some(pins.kept(self.generation, &owner))
     }
 
-    /// Pins again those sets of which a pin is gone.
+    /// Pins each set with a lost pin again.
     pub(super) fn pin_again(&self, pins: &Pins) -> Result<(), DatapathError> {
         for (number, maps) in &self.sets {
             let owner = self.owner(*number);

@@ -40,7 +40,7 @@ pub enum PreflightError {
         /// The running release.
         running: String,
     },
-    /// This process's clocks are not those that programs read.
+    /// This process's clocks are not the clocks that programs read.
     #[error(
         "the clocks of this time namespace differ from the kernel's, by which limits and bans count: \
          start limiter outside of it (nsenter --target 1 --time limiter …)"

@@ -1,13 +1,13 @@
 //! Pins that are gone, removed by hand or with their filesystem. The daemon holds all that it has pinned, and
-//! pins it again. Without a daemon, links whose policies are no longer pinned hold programs whose stages the
-//! kernel has taken away, and that drop every packet.
+//! pins it again. Without a daemon, links of policies that are no longer pinned hold programs without
+//! stages: the kernel has taken the stages away, and the programs drop every packet.
 
 use std::path::PathBuf;
 
 use super::{Attachment, Datapath, DatapathError, pins::Pins, program::Program};
 
 impl Datapath {
-    /// Returns the path of a pin of what is in force that is gone; `None`: all are there, or nothing is pinned.
+    /// Returns the path of a lost pin of an object in force; `None`: all are there, or nothing is pinned.
     #[must_use]
     pub fn lost_pin(&self) -> Option<PathBuf> {
         let pins = self.pins_in_force()?;
@@ -22,7 +22,7 @@ impl Datapath {
             .or_else(|| pins.lost_handshakes(self.handshakes.link()?))
     }
 
-    /// Pins again what is no longer pinned; returns the path of a pin that was gone.
+    /// Makes lost pins again; returns the path of one of them.
     pub fn pin_again(&mut self) -> Result<Option<PathBuf>, DatapathError> {
         let Some(lost) = self.lost_pin() else {
             return Ok(None);
@@ -59,7 +59,7 @@ impl Datapath {
         self.pins.as_ref().filter(|_| self.manifest.generation > 0)
     }
 
-    /// Returns the attachments whose pins are needed: those of vanished interfaces have the programs of some
+    /// Returns the attachments that need pins: attachments of vanished interfaces have the programs of some
     /// earlier policy.
     fn pinned_attachments(&self) -> impl Iterator<Item = &Attachment> {
         self.attachments.iter().filter(|found| found.exists())

@@ -194,7 +194,7 @@ fn send(
             engines.name(connection.ends, flow)?;
         }
         let verdict = engines.verdict(*now, frame);
-        // Nobody knows what such a packet asks for: no limit is asked.
+        // The name that such a packet asks for is unknown: no limit is asked.
         let is_dropped_unasked = match verdict.reason {
             Reason::MalformedDns => Question::is_hidden(frame),
             Reason::NameContradicted => connection.is_urgent,

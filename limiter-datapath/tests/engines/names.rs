@@ -402,7 +402,7 @@ fn what_has_no_question_is_not_counted() -> Result<()> {
     Ok(())
 }
 
-/// Some servers answer queries whose questions have no plain name, and what a fragment lacks is in another one.
+/// Some servers answer queries without a plain name, and another fragment may have the rest of a question.
 #[test]
 fn a_query_whose_question_cannot_be_read_is_malformed() -> Result<()> {
     let with = |byte: usize, value: u8| {
@@ -466,7 +466,7 @@ fn a_query_whose_question_cannot_be_read_is_malformed() -> Result<()> {
         let length = u16::from_be_bytes([padded[udp + 4], padded[udp + 5]]) - 1;
         padded[udp + 4..udp + 6].copy_from_slice(&length.to_be_bytes());
         assert_eq!(scene.judge(&padded), expected, "{limit} {mode}");
-        // Neither an answer, nor what goes elsewhere.
+        // Neither an answer, nor a datagram to another port.
         let mut answer = with(2, 0x81);
         answer.truncate(18);
         assert_eq!(scene.message(&answer)?, Unlimited);
@@ -474,7 +474,7 @@ fn a_query_whose_question_cannot_be_read_is_malformed() -> Result<()> {
         assert_eq!(scene.judge(&elsewhere), Unlimited);
         scene.engines.assert_same_state();
     }
-    // Whoever is excluded is not asked.
+    // The question of an excluded source does not matter.
     let text = format!(
         "zones: [example]\nlists: [{{name: others, cidr: [192.0.2.0/24]}}]\n\
          limits: {{Zones: {{id: zone, {RATE}, exclude: [others]}}}}\n"

@@ -396,7 +396,7 @@ fn with_options(mut frame: Vec<u8>, options: &[u8]) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// The network stack leaves out urgent data, and puts those of multipath TCP elsewhere.
+/// The network stack leaves out urgent data, and puts data of multipath TCP elsewhere.
 #[test]
 fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
     let many = "burst: 1M, count: 1, period: 1h";
@@ -411,7 +411,7 @@ fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
             scene.engines.name(scene.ends(2), flow)?;
             scene.engines.hear(scene.ends(2), b"hello")?;
             for (port, passes) in [(1, Unlimited), (2, WithinLimits), (3, Unlimited)] {
-                // Nobody knows the third, which may be forwarded.
+                // The third is unknown, and may be forwarded.
                 let dropped = if is_enforced && port < 3 {
                     NameContradicted
                 } else {
@@ -470,7 +470,7 @@ fn data_of_a_first_segment_is_held() -> Result<()> {
     Ok(())
 }
 
-/// Neither what is behind the bytes that are read nor a byte before the first one begins the time after which data
+/// Neither a byte behind the bytes that are read nor a byte before the first one begins the time after which data
 /// passes.
 #[test]
 fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {

@@ -254,10 +254,10 @@ fn misread(context: &XdpContext, workspace: &mut Workspace<BucketLocation>, foun
 const NEVER: u32 = 0;
 /// One does: the pure ACK before the segment makes it, or the answer to the server's next SYN.
 const BEGINS: u32 = 1;
-/// Nobody knows: too many sockets were looked up.
+/// It is unknown: too many sockets were looked up.
 const UNSEEN: u32 = 2;
 
-/// Returns whether the connection of the workspace's packet, which nobody has noted, begins: [`NEVER`], [`BEGINS`] or
+/// Returns whether the connection of the workspace's packet, which was not noted, begins: [`NEVER`], [`BEGINS`] or
 /// [`UNSEEN`].
 ///
 /// It is a global function of the BPF object, as [`limiter_find_flow`].

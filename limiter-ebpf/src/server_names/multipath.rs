@@ -16,7 +16,7 @@ use crate::{globals, tables::MapTables};
 #[btf_map]
 static OPTIONS: PerCpuArray<TcpOptions, 1> = PerCpuArray::new();
 
-/// What most headers have alone, and how long it is: two bytes of padding, and the option of timestamps.
+/// The only options of most headers, and their length: two bytes of padding, and the option of timestamps.
 const TIMESTAMPS: u32 = u32::from_ne_bytes([1, 1, 8, 10]);
 const TIMESTAMPS_LENGTH: u32 = 12;
 
@@ -64,7 +64,7 @@ extern "C" fn limiter_is_multipath(context: *mut xdp_md, start: u32, length: u32
     if error != 0 {
         return 1;
     }
-    // SAFETY: this CPU's own element, made of plain numbers, which nobody else changes meanwhile.
+    // SAFETY: this CPU's own element, made of plain numbers, which nothing else changes meanwhile.
     let options = unsafe { &*options };
     u32::from(has_multipath(options, length, |at| MapTables.opaque(at)))
 }

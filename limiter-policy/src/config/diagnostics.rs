@@ -92,7 +92,7 @@ pub(super) struct Problems {
     /// The files, in the order in which they were opened; a [`FileNumber`] is an index into them.
     files: Vec<Arc<str>>,
     noted: Vec<(FileNumber, Diagnostic)>,
-    /// How many were noted, with those that are not told.
+    /// How many were noted, told or not.
     count: usize,
     /// The files that can be read again.
     read: Vec<PathBuf>,
@@ -211,7 +211,7 @@ impl Problems {
     }
 }
 
-/// Leaves out the middle of a long message: its beginning says what is wrong, and its end what is right.
+/// Leaves out the middle of a long message: its beginning names the error, and its end the correction.
 fn shortened(message: String) -> String {
     let Some((half, _)) = message.char_indices().nth(LONGEST / 2) else {
         return message;

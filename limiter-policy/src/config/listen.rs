@@ -33,7 +33,7 @@ pub(super) fn read<'n>(
     None
 }
 
-/// Reads the names by which clients may ask for what listens, in lower case.
+/// Reads the names by which clients may ask for a listening service, in lower case.
 pub(super) fn read_hosts<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
     let mut hosts = Vec::new();
     for item in reader.one_or_more(node, "hosts") {

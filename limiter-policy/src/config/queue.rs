@@ -15,7 +15,7 @@ const SIZE: &str = "size";
 /// In Traffic Server a queue without a size has no bound. Here each has one.
 const DEFAULT_SIZE: u64 = 1000;
 
-/// In Traffic Server nobody waits too long. Here the client's kernel sets the bound: Linux sends its last
+/// In Traffic Server no wait is too long. Here the client's kernel sets the bound: Linux sends its last
 /// SYN 67 s after the first, so a ticket that is older belongs to none.
 const DEFAULT_MAX_AGE_NS: u64 = 70_000_000_000;
 

@@ -13,14 +13,14 @@ use limiter_policy::{
 };
 use serde::Serialize;
 
-/// What a command prints to. Much of it comes from others, such as the names of interfaces and the errors of a
+/// The output of a command. Much of it comes from others, such as the names of interfaces and the errors of a
 /// store: on a terminal it is text, and does nothing.
 pub(super) struct Printed<W> {
     to: W,
     shown: fn(&str) -> String,
 }
 
-/// Returns where a command prints what it was asked for.
+/// Returns where a command prints its result.
 pub(super) fn stdout() -> Printed<Stdout> {
     Printed {
         to: io::stdout(),
@@ -36,7 +36,7 @@ pub(super) fn stdout_of_json() -> Printed<Stdout> {
     }
 }
 
-/// Returns where a command prints what went wrong.
+/// Returns where a command prints its errors.
 pub(super) fn stderr() -> Printed<Stderr> {
     Printed {
         to: io::stderr(),

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many requests root, and members of the operators' group, may have here at once.
 struct Room {
-    /// Whose clients are still sending them; the slowest give way.
+    /// That clients are still sending; the slowest give way.
     asking: usize,
     /// That wait for their answers or are answered; others are refused.
     taken: usize,

@@ -25,7 +25,7 @@ pub enum DaemonError {
          everything is detached"
     )]
     NotConfirmed,
-    /// What was pinned is gone, and could not be pinned again.
+    /// Its pins are gone, and could not be made again.
     #[error(
         "its pins are gone, and there can be no others: it is detached, and every packet passes"
     )]

@@ -183,7 +183,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         never = pins::keep(&daemon) => match never {},
     };
     service::stopping();
-    // Packets pass whatever becomes of the file.
+    // Packets pass, even if the file cannot be saved.
     let stopped = stop(&daemon, &end);
     state::save(&daemon).await;
     stopped
@@ -193,7 +193,7 @@ fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {
     let is_stopped = matches!(end, End::Stop);
     let mut datapath = daemon.datapath_mut();
     if is_stopped && pins::renew(&mut datapath).is_err() {
-        // Links whose stages are not pinned would drop every packet from now on.
+        // Links without pinned stages would drop every packet from now on.
         let _ = datapath.detach();
         return Err(DaemonError::NotPinned);
     }

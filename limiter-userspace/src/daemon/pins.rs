@@ -1,4 +1,4 @@
-//! Sees to it that what is in force stays pinned: somebody may remove pins, or mount their filesystem anew.
+//! Keeps everything in force pinned: somebody may remove pins, or mount their filesystem anew.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use super::shared::Daemon;
 /// How often to look.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Looks again and again; logs what is wrong, and whenever that changes.
+/// Looks again and again; logs a failure, and whenever it changes.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut before = None;
     loop {
@@ -25,14 +25,14 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// Pins again what is no longer pinned, before the policy is changed.
+/// Makes lost pins again, before the policy is changed.
 pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
     if let Some(why) = look(daemon).await {
         tell(&why);
     }
 }
 
-/// Pins again what is no longer pinned.
+/// Makes lost pins again.
 ///
 /// # Errors
 ///
@@ -41,12 +41,12 @@ pub(super) fn renew(datapath: &mut Datapath) -> Result<(), DatapathError> {
     repair(datapath).inspect_err(|error| tell(&error.to_string()))
 }
 
-/// Looks whether all is pinned, while nobody changes the policy, and pins again what is not; returns why that
+/// Looks whether all is pinned, while the policy does not change, and makes lost pins again; returns why that
 /// cannot be.
 async fn look(daemon: &Arc<Daemon>) -> Option<String> {
     let daemon = Arc::clone(daemon);
     let looked = spawn_blocking(move || {
-        // Most times all are there, and nobody need wait.
+        // Most times all are there, and no reader need wait.
         let is_lost = daemon.datapath().lost_pin().is_some();
         if is_lost {
             repair(&mut daemon.datapath_mut())

@@ -24,7 +24,7 @@ pub(super) struct Arriving {
     others: mpsc::Receiver<PolicyRequest>,
 }
 
-/// What is requested at a time.
+/// The requests that are done at a time.
 pub(super) enum Requested {
     /// To read the configuration again, once for all who have asked by then.
     Reload(Vec<ReloadReply>),
@@ -99,7 +99,7 @@ impl Requests {
 }
 
 impl Arriving {
-    /// Returns what is requested next; `None`: nobody can request anything any more. Nothing is
+    /// Returns the next requests; `None`: there can be no more requests. Nothing is
     /// missed if this is dropped while it waits.
     pub(super) async fn next(&mut self) -> Option<Requested> {
         let mut replies = Vec::new();

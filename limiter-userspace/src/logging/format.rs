@@ -12,7 +12,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Writes only the message, which repeats what the fields say. It may quote others, such as a store's error: it
+/// Writes only the message, which repeats the fields. It may quote others, such as a store's error: it
 /// stays one line, with the priority that it has from us.
 pub(super) fn message_alone() -> impl for<'writer> FormatFields<'writer> {
     debug_fn(|writer, field: &Field, value| {
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// What was logged.
+    /// The lines that were logged.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 

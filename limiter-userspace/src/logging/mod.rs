@@ -60,8 +60,8 @@ impl FormatChoice {
 /// Returns the events to log.
 fn filter(level: Level, verdicts: bool) -> Targets {
     let ours = LevelFilter::from_level(level);
-    // Our own lines say what an operator needs to know, in plain words. Those of libraries are for
-    // whoever looks for a fault.
+    // Our own lines say all that an operator needs to know, in plain words. Lines of libraries are for
+    // the search for a fault.
     let of_libraries = if ours >= LevelFilter::DEBUG {
         LevelFilter::WARN
     } else {

@@ -35,7 +35,7 @@ struct Lost {
 
 /// Writes a line at once or not at all; only lines of several kilobytes may be torn.
 pub(super) struct Line {
-    /// Whether it is a JSON object, whose texts may quote others: they do nothing to a terminal.
+    /// Whether it is a JSON object. Its texts may quote others: they do nothing to a terminal.
     pub(super) is_json: bool,
 }
 

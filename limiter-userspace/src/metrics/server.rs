@@ -17,7 +17,7 @@ use crate::{
     visitors::Visitors,
 };
 
-/// What is asked for the metrics, and by whom.
+/// The metrics that are asked for, and the clients that may ask.
 pub(super) struct Asked {
     pub(super) scrapes: Scrapes,
     pub(super) visitors: Visitors,

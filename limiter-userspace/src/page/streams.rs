@@ -1,6 +1,6 @@
-//! Who watches the numbers move. There are so many streams at most that none of them costs much. If
-//! there are too many, the oldest one of those that have the most gives way: who opens them all keeps
-//! nobody out.
+//! The clients that watch the numbers move. There are so many streams at most that none of them costs
+//! much. If there are too many, the oldest stream of the clients with the most gives way: a client that
+//! opens them all keeps no other out.
 
 use std::{
     collections::HashMap,
@@ -29,7 +29,7 @@ struct Open {
 }
 
 impl Streams {
-    /// Notes a stream, which is to end once what is returned ends.
+    /// Notes a stream, which is to end once the returned receiver ends.
     pub(super) fn add(&self, peer: Peer) -> oneshot::Receiver<Infallible> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (end, ended) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! What browsers may do with the page's answers, and that only visitors who know its name have any.
+//! The rights of browsers on the page's answers; only visitors who know its name have any.
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ pub struct Status {
     pub bans: BansStatus,
     /// Where everything is pinned; `None`: it ends with the daemon.
     pub pinned: Option<PathBuf>,
-    /// A pin of what is in force that is gone; `None`: all are there.
+    /// A lost pin of an object in force; `None`: all are there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_pin: Option<PathBuf>,
     /// The daemon; `None`: none is running, but what is pinned is enforced.

@@ -23,7 +23,7 @@ use crate::{BINARY, pair, pinned::program, text, wait_for};
 /// Within this time of a save that hangs, an operator is told.
 const TOLD: Duration = Duration::from_secs(10);
 
-/// A daemon whose state file is on a disk that hangs from the start.
+/// A daemon with its state file on a disk that hangs from the start.
 struct Scene {
     limiter: Limiter,
     pair: Pair,

@@ -27,13 +27,13 @@ const LIMITED: &str = "limits: {PacketsPerIPAddress: {burst: 1000, count: 1, per
 /// Hardly any token comes back while the test runs; one source's handshakes prove it.
 const OTHERWISE: &str = "limits: {PacketsPerIPAddress: {burst: 999, count: 1, period: 1h}}\n";
 
-/// Returns the exit code of `limiter status --check`, and what it says.
+/// Returns the exit code of `limiter status --check`, and its output.
 fn checked(pinned: &Pinned) -> Result<(Option<i32>, String)> {
     let output = pinned.with_pins("status").arg("--check").output()?;
     Ok((output.status.code(), text(&output.stdout)?.to_owned()))
 }
 
-/// Removes what is pinned at some place, and returns what there was.
+/// Removes the pins at some place, and returns the files of all pins before.
 fn remove(pinned: &Pinned, place: &str) -> Result<Vec<PathBuf>> {
     let files = pinned.pins.files()?;
     fs::remove_dir_all(pinned.pins.path().join(place))?;
@@ -75,7 +75,7 @@ fn what_is_removed_is_pinned_again() -> Result<()> {
     fs::remove_file(stages)?;
     wait_for(|| Ok(stages.exists()))?;
 
-    // And at its end, whoever was just there.
+    // And at its end, even if it has just looked.
     remove(&pinned, &version)?;
     ensure!(pinned.limiter.terminate()?.success());
     pinned.send(CLIENT, 3)?;

@@ -245,7 +245,7 @@ fn the_numbers_of_each_second_and_their_history() -> Result<()> {
     let event: Value = serde_json::from_str(&event)?;
     ensure!(event["packets"]["over_limit"] == 100, "{event}");
 
-    // Whoever comes when sixteen watch, watches in the place of the first.
+    // A client that comes when sixteen watch, watches in the place of the first.
     pair.server.enter(|| {
         let watch = || -> Result<TcpStream> {
             let mut stream = TcpStream::connect(PAGE)?;

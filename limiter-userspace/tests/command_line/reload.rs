@@ -274,7 +274,7 @@ fn the_answer_in_json() -> Result<()> {
     Ok(())
 }
 
-/// Whoever asks while one runs shares the next.
+/// Requests during a reload share the next one.
 #[test]
 fn many_at_once() -> Result<()> {
     const MANY: usize = 60;
@@ -312,7 +312,7 @@ fn without_descriptors() -> Result<()> {
         let process = format!("--pid={}", pinned.limiter.id());
         succeed(command.args([&process, &format!("--nofile={most}:")])).map(drop)
     };
-    // Those that it has open stay so.
+    // Descriptors that it has open stay so.
     limit("8")?;
     let told = [
         "the daemon needs to open more files than it may (RLIMIT_NOFILE is 8): raise LimitNOFILE in its \

@@ -128,7 +128,7 @@ fn aliases_do_not_unfold_without_end() {
     assert!(error.ends_with(expected), "{error}");
 }
 
-/// What one error costs, or one name that aliases bring in, is small; but there may be millions.
+/// The cost of one error, or of one name that aliases bring in, is small; but there may be millions.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it measures what it costs")]
 fn many_errors_are_not_looked_for() {

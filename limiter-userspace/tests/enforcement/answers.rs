@@ -128,7 +128,7 @@ fn a_socket_reports_what_is_prohibited() -> Result<()> {
     Ok(())
 }
 
-/// An interface that looks at all frames, as a bridge's port does, sees those to other hosts, too.
+/// An interface that looks at all frames, as a bridge's port does, sees frames to other hosts, too.
 #[test]
 fn nothing_is_answered_in_another_hosts_name() -> Result<()> {
     const OTHER: &str = "02:00:00:00:00:77";

@@ -654,7 +654,7 @@ fn the_limits_of_answers_hold_for_connections() -> Result<()> {
             .enter(|| Ok(TcpStream::connect_timeout(&server, AT_ONCE)))?;
         let (cookies, to_socket) = counted(&limiter)?;
         assert_eq!(cookies + to_socket, answers);
-        // It is refused at its SYN, or has a cookie whose connection is one too many.
+        // It is refused at its SYN, or its cookie makes one connection too many.
         assert_eq!(fifth.is_ok(), syn_cookies == "2", "{fifth:?}");
         if fifth.is_ok() {
             wait(|| Ok(limiter.status()?["reasons"]["over_limit"].as_u64() > Some(answers)))?;

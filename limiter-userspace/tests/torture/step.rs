@@ -46,7 +46,7 @@ pub(crate) enum Step {
     Burst,
     /// Pins are removed, and made again.
     LosePins,
-    /// A daemon whose disk hangs is killed, and another starts before the disk answers.
+    /// A daemon is killed while its disk hangs, and another starts before the disk answers.
     HangDisk,
 }
 

@@ -408,7 +408,7 @@ impl Scene {
         self.wait_for("the pins", |status| status["lost_pin"].is_null())
     }
 
-    /// Kills a daemon whose disk hangs, and starts another before the disk answers.
+    /// Kills a daemon while its disk hangs, and starts another before the disk answers.
     fn hang_disk(&mut self) -> Result<()> {
         self.limiter.kill()?;
         self.disk.freeze()?;

@@ -115,7 +115,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Whoever waits longer each time holds a place no longer than a client of Linux pauses.
+    /// A client that waits longer each time holds a place no longer than a client of Linux pauses.
     #[test]
     fn patience_is_bounded() {
         let mut ticket = Ticket::new(Flow(1), 12 * SECOND, 12 * SECOND);

@@ -39,7 +39,7 @@ pub struct Interface {
     pub controller: Option<u32>,
     /// The index of the device whose frames it takes, if that is in this network namespace.
     pub lower: Option<u32>,
-    /// The Ethernet addresses whose frames it answers: its own, then those of devices above it.
+    /// The Ethernet addresses that it answers for: its own, then addresses of devices above it.
     pub answered: Vec<[u8; 6]>,
     /// The id of its XDP program, and the program's hook as ip(8) names it.
     pub xdp_program: Option<(u32, &'static str)>,
@@ -130,7 +130,7 @@ pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
     Ok(links)
 }
 
-/// Adds to what each interface answers the addresses of the devices right above it: of a bridge or bond, and
+/// Has each interface answer for the addresses of the devices right above it, too: of a bridge or bond, and
 /// of VLANs and macvlans on either.
 fn answer_for_uppers(links: &mut [Interface]) {
     let own = |link: &Interface| Some((link.index, *link.answered.first()?));

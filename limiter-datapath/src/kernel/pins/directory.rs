@@ -29,15 +29,15 @@ pub(super) fn make(path: &Path) -> Result<(), PinsError> {
         .map_err(path_error(path))
 }
 
-/// Checks that nobody but root, or the user that asks, could have made or filled a directory: whoever
-/// pins in it has their programs taken over, and whoever removes pins ends what is enforced.
+/// Checks that no user but root, or the user that asks, could have made or filled a directory: programs that
+/// a user pins in it are taken over, and a user that removes pins ends the enforcement.
 pub(super) fn check_owner(path: &Path) -> Result<(), PinsError> {
     let found = fs::symlink_metadata(path).map_err(path_error(path))?;
     if !found.is_dir() {
         return Err(PinsError::NoDirectory(path.to_owned()));
     }
     check_maker(path, &found, 0)?;
-    // Whoever may write to one above it replaces it, unless all may and each removes only their own.
+    // A user that may write to one above it replaces it, unless all may and each removes only their own.
     for above in path
         .ancestors()
         .skip(1)

@@ -35,7 +35,7 @@ pub enum PinsError {
         /// The user's number.
         owner: u32,
     },
-    /// Other users may change what is in it, or in one above it.
+    /// Other users may write to it, or to one above it.
     #[error(
         "{path} may be written by other users (mode {mode:04o}), who could put programs of their own in \
          the place of pins: `chmod 700` it, or mount the BPF filesystem with `mount -o mode=700`"

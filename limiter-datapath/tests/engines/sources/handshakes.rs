@@ -115,7 +115,7 @@ fn the_host_proves_none_of_its_addresses() -> Result<()> {
             "{source} {destination}"
         );
     }
-    // The last one is noted when those before it would be.
+    // The last one is noted when the earlier ones would be.
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(wait(&scene)?, ["10.0.0.1"]);
     Ok(())

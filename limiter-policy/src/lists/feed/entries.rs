@@ -147,7 +147,7 @@ fn every_address() -> String {
     "it is every address: only the configuration may list that".to_owned()
 }
 
-/// Says what is wrong with an address, without any of it.
+/// Names the fault of an address, without any of it.
 fn why(error: Invalid) -> String {
     match error {
         Invalid::Ipv4Mapped(_) => "it stands for an IPv4 address: write that".to_owned(),

@@ -40,7 +40,7 @@ const KNOWN: [Document; 5] = [
     },
 ];
 
-/// Says what a document with these fields is, and how it becomes a feed. The fields are not shown: a
+/// Names the document with these fields, and says how it becomes a feed. The fields are not shown: a
 /// feed's owner could make it lead to a file of others.
 pub(super) fn found(fields: &[String]) -> Cow<'static, str> {
     let are_of = |known: &&Document| {

@@ -337,7 +337,7 @@ fn columns_after_tabs() {
     );
 }
 
-/// Else whoever owns a feed could make it lead to a file that only we may read, and read on in the log.
+/// Else the owner of a feed could make it lead to a file that only we may read, and read on in the log.
 #[test]
 fn no_error_shows_anything_of_the_file() {
     const SECRET: &str = "5ec2e7c0ffee5ec2e7c0ffee5ec2e7c0";

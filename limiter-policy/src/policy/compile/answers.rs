@@ -2,7 +2,7 @@
 //!
 //! Behind them are the limits of connections by SYN cookies, at the same rates. A client can send one cookie
 //! again and again, and the network stack makes a connection each time: so they count each segment that
-//! brings one. They have buckets of their own, which nobody without a cookie spends from.
+//! brings one. They have buckets of their own; a client without a cookie cannot spend from them.
 
 use limiter_common::{
     address::Family,
@@ -30,7 +30,7 @@ pub(super) struct AnswerLimits {
     pub(super) parameters: Vec<Parameters>,
     /// Those of answers to each family.
     pub(super) of_families: [u64; 2],
-    /// Those of connections by SYN cookies, from each family.
+    /// The limits of connections by SYN cookies, from each family.
     pub(super) of_cookies: [u64; 2],
 }
 
@@ -78,7 +78,7 @@ pub(super) fn ids(policy: &Policy) -> Vec<LimitId> {
     ids
 }
 
-/// Returns the policy's limits, and behind them those of answers as limits of packets: those of connections by
+/// Returns the policy's limits, and behind them the limits of answers as limits of packets: limits of connections by
 /// SYN cookies count some, the others none.
 pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
     let mut limits = policy.limits.clone();
@@ -144,7 +144,7 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
     limits
 }
 
-/// Returns whose buckets they have, in the order of [`ANSWER_LIMITS`].
+/// Returns the owners of their buckets, in the order of [`ANSWER_LIMITS`].
 const fn owners() -> [IdFormat; ANSWER_LIMITS.len()] {
     [
         IdFormat::Ipv4RangeCidr {

@@ -47,7 +47,7 @@ async fn serve(looks: &Arc<Semaphore>, test: impl AsyncFnOnce(&Path)) {
     }
 }
 
-/// Sends a request, whose answer comes later.
+/// Sends a request; its answer comes later.
 async fn send(path: &Path, request: Request) -> UnixStream {
     let mut stream = UnixStream::connect(path).await.unwrap();
     let mut line = serde_json::to_vec(&Versioned::new(request)).unwrap();

@@ -1,7 +1,7 @@
 //! The thread that touches the state file, so that a disk that hangs holds up nothing else.
 //!
 //! Not even SIGKILL ends a thread that waits for its disk, and until that answers, the process keeps
-//! open what this thread has open. So it has descriptors of its own: a killed daemon lets go of its
+//! open the files of this thread. So it has descriptors of its own: a killed daemon lets go of its
 //! links, lock and socket at once. It must not use a descriptor of the others, such as by logging or
 //! by waking the runtime.
 
@@ -89,14 +89,14 @@ impl Disk {
             Some(thread) => thread,
             none => none.insert(start().map_err(Undone::Thread)?),
         };
-        // What hung before may be over any moment.
+        // Work that hung before may be over any moment.
         self.turn.take(patience)?;
         let (reply, answer) = mpsc::sync_channel(1);
         let turn = Taken(Arc::clone(&self.turn));
         let work = Box::new(move || {
             let done = work();
             drop(turn);
-            // Nobody waits for it any more if it hung.
+            // If it hung, its caller waits no more.
             let _ = reply.send(done);
         });
         thread.send(work).map_err(|_| Undone::Hangs)?;
@@ -181,7 +181,7 @@ mod tests {
         let open = File::open("/dev/null").unwrap();
         let number = open.as_raw_fd();
         let found = disk.run(move || {
-            // The process's directory shows what its first thread has.
+            // The process's directory shows the descriptors of its first thread.
             let is_open = fs::exists(format!("/proc/thread-self/fd/{number}"));
             let status = fs::read_to_string("/proc/thread-self/status");
             (is_open.unwrap(), status.unwrap())

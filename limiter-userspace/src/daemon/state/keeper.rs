@@ -63,7 +63,7 @@ enum KeepError {
     Thread(#[from] io::Error),
 }
 
-/// What a save has done.
+/// The result of a save.
 enum Saved {
     /// Nothing: the file sufficed at that time.
     Sufficed(Timestamp),

@@ -55,7 +55,7 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         "HTTP/1.0 200 OK",
         1,
     )?;
-    // A site whose name points here, whose visitors' browsers ask.
+    // The browsers of the visitors of a site that has its name point here.
     for of_others in [
         "Host: attacker.example\r\n\r\n",
         "Host: localhost\r\nOrigin: http://attacker.example\r\n\r\n",

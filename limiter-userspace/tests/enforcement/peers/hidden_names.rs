@@ -36,7 +36,7 @@ enum Hides {
     BehindDamaged,
     /// Behind the first byte, sent again and again, and a pause.
     BehindRepeated,
-    /// Behind a byte behind those that are read, and a pause.
+    /// Behind a byte past the bytes that are read, and a pause.
     BehindFar,
     /// Behind a byte before the first one, and a pause.
     BehindProbe,
@@ -52,7 +52,7 @@ impl Hides {
         Self::BehindProbe,
     ];
 
-    /// Sends what hides the first bytes, and nearly all of these. Returns how many segments that are.
+    /// Sends segments that hide the first bytes, and nearly all of these. Returns how many segments that are.
     fn send(self, client: &Connection<'_>, bytes: &[u8]) -> Result<usize> {
         let pieces = |place| client.segments(place, &bytes[place..], bytes.len() / MANY, false);
         let first = client.segments(0, &bytes[..1], 1, false)?;
@@ -132,7 +132,7 @@ fn in_turn<V: Send, R: Send>(
     })
 }
 
-/// The server leaves urgent data out of what it reads.
+/// The server does not read urgent data with the rest of the stream.
 #[test]
 fn urgent_data_makes_no_other_name_of_the_one_that_is_read() -> Result<()> {
     let pair = pair()?;
@@ -194,7 +194,7 @@ fn data_of_multipath_tcp_does_not_reach_a_server_that_takes_it() -> Result<()> {
     Ok(())
 }
 
-/// A server with TCP Fast Open reads what comes with the SYN. A client whose SYN is dropped sends one without data.
+/// A server with TCP Fast Open reads the data of a SYN. If it is dropped, the client sends a SYN without data.
 #[test]
 fn a_request_in_the_first_segment_is_held_and_counted() -> Result<()> {
     let pair = pair()?;

@@ -1,4 +1,4 @@
-//! Odd queries before real servers: what a server answers was counted by the name that it answered for.
+//! Odd queries before real servers: each answered query was counted by the name that the server answered for.
 
 use std::{
     net::{SocketAddr, UdpSocket},
