@@ -148,11 +148,25 @@ fn limit() -> impl Strategy<Value = Limit> {
             option::weighted(0.8, ceiling()),
             option::weighted(0.2, select(NameKind::ALL.to_vec())),
             vec(question::overridden(), 0..4),
+            // Few others are of the kind that may be automatic, and count enough to refuse something.
+            option::weighted(0.03, ceiling()),
         ),
     )
         .prop_map(
             |(id_format, cost, strategy, matching, mode, default, overrides, reserve, rest)| {
-                let (deny, ceiling, per_name, by_name) = rest;
+                let (deny, ceiling, per_name, by_name, of_all) = rest;
+                let ceiling = of_all.or(ceiling);
+                let (id_format, cost, strategy, matching, mode) = match of_all {
+                    Some(_) => (
+                        IdFormat::Total,
+                        Cost::Packets,
+                        Rule::Gcra,
+                        Match::default(),
+                        Mode::Enforce,
+                    ),
+                    None => (id_format, cost, strategy, matching, mode),
+                };
+                let per_name = per_name.filter(|_| of_all.is_none());
                 let is_of_sources = match id_format.named_by() {
                     None | Some(NamedBy::Subscriber) => true,
                     Some(_) => false,
@@ -327,7 +341,7 @@ fn matching() -> impl Strategy<Value = Match> {
         prop::bool::weighted(0.05),
         option::weighted(0.15, question::matching()),
         option::weighted(0.15, server_name::patterns()),
-        option::weighted(0.15, icmp_types()),
+        option::weighted(0.3, icmp_types()),
     )
         .prop_map(
             |(
@@ -364,7 +378,7 @@ fn matching() -> impl Strategy<Value = Match> {
 
 /// Types of either protocol or of both.
 fn icmp_types() -> impl Strategy<Value = IcmpTypes> {
-    let types = || vec(frame::message_type(), 0..3);
+    let types = || vec(frame::message_type(), 0..5);
     (types(), types()).prop_map(|(icmp, icmpv6)| IcmpTypes { icmp, icmpv6 })
 }
 
