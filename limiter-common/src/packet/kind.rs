@@ -9,9 +9,9 @@ use core::ops::RangeInclusive;
 pub struct PacketKind(u16);
 
 impl PacketKind {
-    /// That of other packets, and of those whose transport header is not known: also the first of ICMP's,
-    /// which its protocol tells apart. It is among the numbers of messages, so that Linux 6.1's verifier need not
-    /// walk after it what it has walked after a message.
+    /// The number of other packets, and of packets without a known transport header: also the first of ICMP's, which
+    /// its protocol tells apart. It is among the numbers of messages, so that Linux 6.1's verifier need not walk the
+    /// same code after both.
     pub const OTHER: Self = Self(0);
 
     /// The number of the first kind of ICMP's messages.

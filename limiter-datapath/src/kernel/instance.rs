@@ -85,7 +85,7 @@ pub(super) struct Constants<'p> {
 }
 
 impl<'p> Constants<'p> {
-    /// Takes them from a policy whose names have the policy's numbers; places come from the settings' secret.
+    /// Takes the numbers of names from the policy, and the secret of places from the settings.
     pub(super) fn new(policy: &'p CompiledPolicy, settings: Settings, clocking: Clocking) -> Self {
         Self {
             policy,

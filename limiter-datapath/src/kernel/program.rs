@@ -28,6 +28,8 @@ pub(super) struct Program {
     stages: Option<Stages>,
     /// The map of its writable statics, if this process has loaded it.
     statics: Option<Map>,
+    /// The facts of its interface that it has.
+    told: AfterVerification,
 }
 
 impl Program {
@@ -54,7 +56,12 @@ impl Program {
         let Some(statics) = &mut self.statics else {
             return Ok(());
         };
-        Array::try_from(statics)?.set(0, InMap(known), 0)
+        // Each change of any interface leads here.
+        if self.told != known {
+            Array::try_from(statics)?.set(0, InMap(known), 0)?;
+            self.told = known;
+        }
+        Ok(())
     }
 
     /// Opens the program pinned at `path`, and its stages if any are pinned at `stages`.
@@ -80,6 +87,7 @@ impl Program {
             id,
             stages,
             statics: None,
+            told: AfterVerification::NONE,
         })
     }
 

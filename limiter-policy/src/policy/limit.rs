@@ -4,7 +4,7 @@ use std::fmt;
 
 use limiter_common::{
     address::Family,
-    limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
+    limit::{BuiltIn, Cost, IdFormat, LimitId, NameKind, NamedBy},
     owner::MOST_BITS_BESIDE_NAMES,
     strategy::{Strategy, Terms},
 };
@@ -252,11 +252,10 @@ impl Limit {
     }
 }
 
-#[cfg(feature = "testing")]
 impl Limit {
     /// Returns a built-in limit configured only with this rate.
     #[must_use]
-    pub fn of_built_in(built_in: &limiter_common::limit::BuiltIn, default: Option<Rate>) -> Self {
+    pub fn of_built_in(built_in: &BuiltIn, default: Option<Rate>) -> Self {
         Self {
             name: built_in.name.to_owned(),
             id: built_in.id,

@@ -6,11 +6,13 @@
 
 use limiter_common::{
     address::Family,
-    limit::{ANSWER_LIMITS, COOKIE_LIMITS, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat, LimitId},
+    limit::{
+        ANSWER_LIMITS, BuiltIn, COOKIE_LIMITS, Cost, IPV4_RANGE, IPV6_RANGE, IdFormat, LimitId,
+    },
     packet::{FLAG_ACK, FLAG_RST, FLAG_SYN, PROTOCOL_TCP, TcpState},
     policy::LimitEntry,
     standing::Standing,
-    strategy::{Parameters, Strategy},
+    strategy::Parameters,
 };
 
 use super::{
@@ -117,28 +119,16 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
         } else {
             (Match::default(), Mode::Off)
         };
-        Limit {
-            name: "answers".to_owned(),
+        let built_in = BuiltIn {
+            name: "answers",
             id,
             id_format,
-            per_name: None,
             cost: Cost::Packets,
-            strategy: Strategy::Gcra,
+        };
+        Limit {
             matching,
             mode,
-            reserve: None,
-            deny: None,
-            ban: None,
-            queue: None,
-            group: None,
-            default: Some(rate),
-            ceiling: None,
-            fleet_nodes: None,
-            overrides: Vec::new(),
-            exclude: Vec::new(),
-            block: Vec::new(),
-            ip_rep: None,
-            metrics: None,
+            ..Limit::of_built_in(&built_in, Some(rate))
         }
     }));
     limits
