@@ -247,13 +247,15 @@ pub fn insert<L: Line, S: LineStore>(
 /// Inserts the entry of that name, which was missing, into the line in the state `wanted`.
 ///
 /// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
-/// the state that was chosen for eviction; so no charge can get lost in between. Two CPUs that
+/// the state that was chosen for eviction; so no charge can get lost in between. The name is
+/// compared, too: a bucket that went to another unit and back has the same state again, but the
+/// name that was read in between gives that state another weight. Two CPUs that
 /// insert the same entry at once, in any units, both write its name before they look for it
 /// elsewhere: at least one sees the other and withdraws.
 #[inline(always)]
 pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted: u64) -> Inserted {
     let mut victim = L::WAYS;
-    let mut evicted = LOCKED;
+    let mut evicted = (EMPTY, LOCKED);
     let mut least = u64::MAX;
     // The first that costs nothing will do: in a flood that is nearly always the first way's.
     let mut way = 0;
@@ -268,7 +270,7 @@ pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted
             if weight < least {
                 least = weight;
                 victim = way;
-                evicted = seen;
+                evicted = (other, seen);
             }
         }
         way += 1;
@@ -283,7 +285,12 @@ pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted
             WhenFull::PassNew => return Inserted::Untracked,
         }
     }
-    if !line.compare_and_swap_state(victim, evicted, LOCKED) {
+    let (weighed, state) = evicted;
+    if !line.compare_and_swap_state(victim, state, LOCKED) {
+        return Inserted::Changed;
+    }
+    if line.fingerprint(victim) != weighed {
+        line.set_state(victim, state);
         return Inserted::Changed;
     }
     if least > 0 {

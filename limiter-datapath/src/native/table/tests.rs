@@ -1,11 +1,11 @@
-use std::{collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicUsize, thread};
+use std::{cell::Cell, collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicUsize, thread};
 
 use limiter_common::{
     address::Address,
     bucket::{Decide, Decided, Ending, Updated},
     limit::{Cost, LimitId},
     strategy::{Parameters, Spend, Strategy, moving_window::Log},
-    table::{LOCKED, Line as _, WAYS},
+    table::{LOCKED, Line as _, OwnerHash, WAYS},
     unit::Unit,
 };
 use proptest::prelude::*;
@@ -264,6 +264,86 @@ proptest! {
         }
         prop_assert_eq!(table.lossy_evictions(), 0);
     }
+}
+
+/// A line of one way in which another thread exchanges the bucket to another unit after its state was read, and
+/// back before it is locked.
+struct Exchanged<'a> {
+    line: &'a AtomicLine,
+    units: &'a Units,
+    /// The bucket's fingerprints in its own unit and in the other.
+    fingerprints: [u64; 2],
+    exchanges: Cell<usize>,
+}
+
+impl Exchanged<'_> {
+    fn exchange_for(&self, turn: usize) {
+        if self.exchanges.get() == turn {
+            self.exchanges.set(turn + 1);
+            let to = self.fingerprints[(turn + 1) % 2];
+            assert!(table::exchange(&self.line, self.units, to, NOW));
+        }
+    }
+}
+
+impl table::Line for Exchanged<'_> {
+    const WAYS: usize = 1;
+
+    fn fingerprint(&self, way: usize) -> u64 {
+        self.exchange_for(0);
+        self.line.fingerprint(way)
+    }
+
+    fn state(&self, way: usize) -> u64 {
+        self.line.state(way)
+    }
+
+    fn set_fingerprint(&self, way: usize, fingerprint: u64) {
+        self.line.set_fingerprint(way, fingerprint);
+    }
+
+    fn set_state(&self, way: usize, state: u64) {
+        self.line.set_state(way, state);
+    }
+
+    fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool {
+        self.exchange_for(1);
+        self.line.compare_and_swap_state(way, seen, new)
+    }
+}
+
+/// A bucket in debt is not weighed by the unit that it has for a moment.
+#[test]
+fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
+    let other = Parameters::new(Strategy::Gcra, 50, 3_000_000_000, SECOND).unwrap();
+    let counted_in = [gcra(50), other].map(|gcra| Unit::new(&gcra, Cost::Packets));
+    let (units, numbers) = Units::default().intern(&counted_in).unwrap();
+    let table = MemoryTable::new(1, KEY, units, WhenFull::DenyNew);
+    let (kept, new) = (OwnerHash(1 << 40), OwnerHash(2 << 40));
+    let fingerprints =
+        [numbers[0], numbers[1]].map(|unit| table::fingerprint(kept, LimitId(1), unit));
+    let state = NOW + 50 * SECOND;
+    let line = Exchanged {
+        line: &table.lines[0],
+        units: &table.units,
+        fingerprints,
+        exchanges: Cell::new(0),
+    };
+    line.set_fingerprint(0, fingerprints[0]);
+    line.set_state(0, state);
+    let store = TableAt {
+        table: &table,
+        now_ns: NOW,
+    };
+    let inserted = table::insert(
+        &line,
+        &store,
+        table::fingerprint(new, LimitId(1), numbers[0]),
+        NOW,
+    );
+    assert_eq!(line.exchanges.get(), 2);
+    assert_eq!(inserted, Inserted::Changed);
+    assert_eq!(table.lines[0].words()[..2], [fingerprints[0], state]);
 }
 
 /// Threads insert the same buckets and evict full ones, all at once: each bucket admits its burst
