@@ -86,6 +86,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
     println!("\nThe slowest tests:\n{}", slowest(&results));
     println!("\n{}\n", steps.summary(all.read()?));
+    for error in results.errors() {
+        println!("{error}\n");
+    }
     println!("{results}");
     if let Some(left_out) = deny::left_out() {
         println!("{left_out}");

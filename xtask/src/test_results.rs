@@ -14,7 +14,14 @@ pub(crate) struct TestResults {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     times: Vec<(Duration, String)>,
+    /// The first lines of each failed test's error, after a line with the test's name.
+    errors: Vec<String>,
+    /// Whether the next lines are the output of the last of these tests.
+    is_in_output: bool,
 }
+
+/// The most lines of an error that are shown again at the end.
+const ERROR_LINES: usize = 8;
 
 impl TestResults {
     /// Copies a harness's output to `copy` as it arrives, and adds its results.
@@ -39,6 +46,30 @@ impl TestResults {
             self.failed += failed;
         }
         self.times.extend(time(line));
+        self.read_error(line);
+    }
+
+    /// Adds a line to the error of the failed test whose output it stands in.
+    fn read_error(&mut self, line: &str) {
+        let heading = line.strip_prefix("---- ");
+        if let Some(test) = heading.and_then(|line| line.strip_suffix(" stdout ----")) {
+            self.errors.push(test.to_owned());
+            self.is_in_output = true;
+        } else if line == "failures:" || line.starts_with("stack backtrace:") {
+            self.is_in_output = false;
+        } else if let Some(error) = self.errors.last_mut().filter(|_| self.is_in_output) {
+            let lines = error.lines().count() - 1;
+            let begins = line.starts_with("Error: ") || line.contains(" panicked at ");
+            if begins || (1..ERROR_LINES).contains(&lines) {
+                error.push_str("\n    ");
+                error.push_str(line);
+            }
+        }
+    }
+
+    /// Returns the names of the tests that failed, each with the first lines of its error.
+    pub(crate) fn errors(&self) -> &[String] {
+        &self.errors
     }
 
     /// Fails if a test failed.
@@ -52,6 +83,7 @@ impl TestResults {
         self.passed += other.passed;
         self.failed += other.failed;
         self.times.extend_from_slice(&other.times);
+        self.errors.extend_from_slice(&other.errors);
     }
 
     /// Returns the names and times of the tests that took longest, the longest first.
@@ -103,6 +135,23 @@ mod tests {
         sum.read_all(output.as_bytes(), &mut copy).unwrap();
         assert_eq!(sum.to_string(), "42 passed, 1 failed");
         assert_eq!(String::from_utf8(copy).unwrap(), output);
+    }
+
+    #[test]
+    fn errors_are_kept_without_the_output_before_and_the_backtrace() {
+        let mut results = TestResults::default();
+        let output = "test a ... FAILED <0.1s>\n\nfailures:\n\n---- a stdout ----\nprinted\n\n\
+            thread 'a' (1) panicked at src/a.rs:1:2:\n100 in round 10\nstack backtrace:\n   0: main\n\n\
+            ---- b::c stdout ----\nprinted\nError: too many\n2\n3\n4\n5\n6\n7\n8\n9\n\n\n\
+            failures:\n    a\n    b::c\n\ntest result: FAILED. 0 passed; 2 failed; 0 ignored\n";
+        for line in output.lines() {
+            results.read(line);
+        }
+        let expected = [
+            "a\n    thread 'a' (1) panicked at src/a.rs:1:2:\n    100 in round 10",
+            "b::c\n    Error: too many\n    2\n    3\n    4\n    5\n    6\n    7\n    8",
+        ];
+        assert_eq!(results.errors(), expected);
     }
 
     #[test]
