@@ -3,6 +3,8 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process,
+    sync::Once,
 };
 
 use anyhow::{Context as _, Result};
@@ -14,6 +16,9 @@ use tempfile::TempDir;
 
 /// The mount point of the BPF filesystem.
 const MOUNTED: &str = "/sys/fs/bpf";
+
+/// Directories are called by this, and by the number of the process that made them.
+const PREFIX: &str = "limiter-test-";
 
 /// A unique directory of a BPF filesystem, for `limiter run --pin`. It is removed on drop, which
 /// detaches everything pinned there.
@@ -31,9 +36,11 @@ impl PinDirectory {
             mount(Some("bpf"), MOUNTED, Some("bpf"), flags, None::<&str>)
                 .with_context(|| format!("cannot mount a BPF filesystem at {MOUNTED}"))?;
         }
+        static ABANDONED: Once = Once::new();
+        ABANDONED.call_once(remove_abandoned);
         // Names in a BPF filesystem have no dots.
         let parent = tempfile::Builder::new()
-            .prefix("limiter-test-")
+            .prefix(&format!("{PREFIX}{}-", process::id()))
             .tempdir_in(MOUNTED)
             .context("cannot make a directory for pins: it takes root")?;
         Ok(Self { parent })
@@ -56,6 +63,26 @@ impl PinDirectory {
         let mut files = Vec::new();
         list(&self.path(), &mut files)?;
         Ok(files)
+    }
+}
+
+/// Removes the directories of processes that were killed. The programs pinned there stay attached to the root cgroup,
+/// which takes 64: a few interrupted runs would leave no place for others.
+fn remove_abandoned() {
+    let Ok(entries) = fs::read_dir(MOUNTED) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let process = rest.and_then(|rest| rest.split_once('-'));
+        if let Some((process, _)) = process
+            && process.parse::<u32>().is_ok()
+            && !Path::new("/proc").join(process).exists()
+        {
+            // Another process may remove it at the same time.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

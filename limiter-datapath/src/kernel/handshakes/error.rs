@@ -60,6 +60,9 @@ fn remedy(error: &io::Error) -> &'static str {
             "; perhaps another program is there that allows none beside it (bpftool cgroup show \
              DIRECTORY)"
         }
+        io::ErrorKind::ArgumentListTooLong => {
+            "; the kernel takes 64 programs on one cgroup: free one (bpftool cgroup show DIRECTORY)"
+        }
         _ => "",
     }
 }

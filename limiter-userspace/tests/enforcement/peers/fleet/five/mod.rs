@@ -64,7 +64,7 @@ struct Host {
     pair: Pair,
     sink: UdpSink,
     /// Programs stay when their daemon is killed.
-    _pins: PinDirectory,
+    pins: PinDirectory,
 }
 
 impl Five {
@@ -95,7 +95,7 @@ impl Five {
             hosts.push(Host {
                 pair,
                 sink,
-                _pins: pins,
+                pins,
             });
         }
         let fleet = Fleet { store, nodes };

@@ -198,14 +198,19 @@ impl Watch {
         let time = self.begun.elapsed();
         let Five { fleet, hosts, .. } = five;
         let mut arrived = 0;
+        // A daemon that lives pins again the programs that lose their pins.
+        let mut pins = Vec::new();
         for host in hosts {
             let tally = host.sink.finish().context("cannot count")?;
             arrived += tally.packets() + tally.lost;
+            pins.push(host.pins);
         }
         let most = u64::try_from(BURST + most_in(time))?;
         println!("in {time:?} {arrived} passed, of at most {most}");
         ensure!(arrived <= most, "{arrived} passed, of at most {most}");
-        fleet.stop()
+        fleet.stop()?;
+        drop(pins);
+        Ok(())
     }
 }
 
