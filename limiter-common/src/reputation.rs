@@ -103,6 +103,17 @@ pub trait Reputation {
         false
     }
 
+    /// Calls [`server_name::Flow::follow`] of a noted connection; `None`: nobody knows its first bytes any more. Only the
+    /// native pipeline calls it.
+    fn follow(
+        &self,
+        _ends: &Ends,
+        _segment: (u32, u32),
+        _load: impl Fn(u32, u32) -> Option<u64>,
+    ) -> Option<server_name::Followed> {
+        None
+    }
+
     /// Notes that a connection is in service. Only the native pipeline calls it.
     fn serve(&self, _ends: &Ends) {}
 

@@ -8,6 +8,7 @@
 //! * Over TCP a sender has one byte for each place of its stream. A client that sends another one at a place that
 //!   was read may have the server take either: the flow is *contradictory*, and has no name. So the bytes from
 //!   which outcomes were read are kept, and compared with what comes again.
+//! * A second hello of TLS has the name of the first, or its connection is contradictory, too.
 //! * Over TCP a flow without a name stays without one. Over UDP it does not: a server does not answer
 //!   a datagram that it cannot open, so its client could send one first, and then any name.
 //! * TCP and UDP share nothing: neither places nor the budget. Anybody can forge datagrams, and they
@@ -142,6 +143,26 @@ impl Follower {
         side.feed(now_ns, flow, segment, tell) != Err(Spent::OfAll)
     }
 
+    /// Takes a segment of the second hello of a connection, whose first byte has the number `first`; its first hello's
+    /// name is known. Returns the bytes of the second hello once they are read, and the number of the first one is
+    /// theirs; [`NoName::Contradictory`]: it has another name, or none that can be read. `None`: more bytes are awaited,
+    /// or the name of the first hello is not known any more.
+    pub fn feed_second_hello(
+        &mut self,
+        now_ns: u64,
+        flow: Flow,
+        first: u32,
+        (sequence, payload): (u32, &[u8]),
+    ) -> Option<Result<&[u8], NoName>> {
+        let segment = Segment::Tcp {
+            sequence,
+            first: Some(first),
+            payload,
+        };
+        self.side(flow.protocol)
+            .feed_second_hello(now_ns, flow, segment)
+    }
+
     /// Forgets a flow that is over.
     pub fn end(&mut self, flow: &Flow) {
         let side = self.side(flow.protocol);
@@ -240,17 +261,19 @@ impl Side {
             return taken;
         }
         self.followed.pieces += 1;
-        let read = match segment {
+        let outcome = match segment {
             // It may be anywhere in the connection, or in none.
             Segment::Tcp { first: None, .. } => Some(Outcome::NoName(NoName::NoBeginning)),
             _ => self.reader.feed(now_ns, flow, segment),
         };
-        let Some(outcome) = read else {
+        let Some(outcome) = outcome else {
             return Ok(());
         };
+        let mut bytes_read = usize::MAX;
         let (name, change) = match outcome {
             Outcome::Name(found) => {
                 self.followed.named += 1;
+                bytes_read = found.bytes;
                 (Some(found.name.clone()), Change::Named(flow, found))
             }
             Outcome::NoName(reason) => {
@@ -265,7 +288,9 @@ impl Side {
             first: Some(first), ..
         } = segment
         {
-            self.heard.keep(now_ns, flow, first, self.reader.last());
+            let last = self.reader.last();
+            let read = &last[..last.len().min(bytes_read)];
+            self.heard.keep(now_ns, flow, first, read);
         }
         let bytes = length(name.as_ref());
         while let Some((oldest, _)) = self.kept.oldest() {
@@ -281,6 +306,31 @@ impl Side {
         self.kept.insert(flow, now_ns, name);
         tell(change);
         Ok(())
+    }
+
+    fn feed_second_hello(
+        &mut self,
+        now_ns: u64,
+        flow: Flow,
+        segment: Segment<'_>,
+    ) -> Option<Result<&[u8], NoName>> {
+        let name = self.kept.get(&flow)?.clone();
+        if self.budgets.take(now_ns, flow.client).is_err() {
+            self.followed.overrun += 1;
+            return None;
+        }
+        self.followed.pieces += 1;
+        let read = match self.reader.feed(now_ns, flow, segment)? {
+            Outcome::Name(found) if found.is_binding && Some(&found.name) == name.as_ref() => {
+                Some(found.bytes)
+            }
+            _ => None,
+        };
+        let bytes = read.and_then(|bytes| self.reader.last().get(..bytes));
+        if bytes.is_none() {
+            self.followed.nameless[NoName::Contradictory as usize] += 1;
+        }
+        Some(bytes.ok_or(NoName::Contradictory))
     }
 
     /// Returns whether a piece has other bytes than those from which its flow's outcome was read.

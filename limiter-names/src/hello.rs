@@ -16,8 +16,13 @@ const CLIENT_HELLO: u8 = 1;
 /// The types of extensions.
 const SERVER_NAME: u16 = 0;
 const APPLICATIONS: u16 = 16;
+const SESSION_TICKET: u16 = 35;
+const EARLY_DATA: u16 = 42;
+const SUPPORTED_VERSIONS: u16 = 43;
 /// Encrypted ClientHello (RFC 9849), and the draft before it, which encrypted the name alone.
 const ENCRYPTED: [u16; 2] = [0xfe0d, 0xffce];
+
+const TLS_13: [u8; 2] = [3, 4];
 
 /// What a hello says that names the server.
 #[derive(Debug)]
@@ -25,15 +30,23 @@ pub(crate) struct Hello {
     name: Name,
     may_be_outer: bool,
     applications: Applications,
+    is_binding: bool,
+    speaks_tls13: bool,
+    /// The bytes of the message.
+    pub(crate) length: usize,
 }
 
 impl Hello {
-    pub(crate) fn found(self, how: How) -> Found {
+    /// Returns the name that the hello tells, which is in so many of the flow's first bytes.
+    pub(crate) fn found(self, how: How, bytes: usize) -> Found {
         Found {
             name: self.name,
             how,
             may_be_outer: self.may_be_outer,
             applications: self.applications,
+            is_binding: self.is_binding,
+            may_come_again: self.speaks_tls13,
+            bytes,
         }
     }
 }
@@ -58,7 +71,12 @@ pub(crate) fn read(handshake: &[u8], most: u16) -> Result<Hello, Stop> {
     let Ok(([], hello)) = parse_tls_handshake_client_hello(body) else {
         return Err(malformed);
     };
-    of_extensions(hello.ext.unwrap_or_default(), true)
+    let mut read = of_extensions(hello.ext.unwrap_or_default(), true)?;
+    // Clients of TLS 1.3 send a session that is none, for old boxes on the way (RFC 8446, D.4).
+    let has_session = hello.session_id.is_some_and(|session| !session.is_empty());
+    read.is_binding &= read.speaks_tls13 || !has_session;
+    read.length = 4 + length;
+    Ok(read)
 }
 
 /// Reads a hello of which not all bytes are read, but its length is known. The name mostly lies among the first
@@ -76,7 +94,10 @@ fn of_part(body: &[u8], length: usize) -> Result<Hello, Stop> {
     if before + usize::from(u16::from_be_bytes([*high, *low])) != length {
         return Err(Stop::No(NoName::Malformed));
     }
-    of_extensions(extensions, false)
+    let mut read = of_extensions(extensions, false)?;
+    read.is_binding = false;
+    read.length = 4 + length;
+    Ok(read)
 }
 
 /// Returns what is behind bytes that follow their length, which is a number of so many bytes.
@@ -96,6 +117,7 @@ fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
     let mut name = None;
     let mut may_be_outer = false;
     let mut applications = Applications::default();
+    let (mut is_binding, mut speaks_tls13) = (true, false);
     while let [kind_high, kind_low, length_high, length_low, after @ ..] = rest
         && (are_all || name.is_none())
     {
@@ -119,6 +141,12 @@ fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
                     applications.add(Application::of(identifier));
                 }
             }
+            SESSION_TICKET => is_binding &= content.is_empty(),
+            EARLY_DATA => is_binding = false,
+            SUPPORTED_VERSIONS => {
+                let versions = content.get(1..).unwrap_or_default();
+                speaks_tls13 |= versions.chunks(2).any(|version| version == TLS_13);
+            }
             kind => may_be_outer |= ENCRYPTED.contains(&kind),
         }
     }
@@ -134,6 +162,9 @@ fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
         name: name.ok_or(unnamed)?,
         may_be_outer,
         applications,
+        is_binding,
+        speaks_tls13,
+        length: 0,
     })
 }
 

@@ -26,6 +26,14 @@ pub struct Found {
     pub may_be_outer: bool,
     /// What the client would speak, as far as its hello says so (ALPN).
     pub applications: Applications,
+    /// The server goes by this name, unless a second hello has another. It may go by another one if the client resumes
+    /// a session of TLS 1.2, which has a name of its own, or if not all of the hello is read; and behind early data
+    /// nobody sees a second hello.
+    pub is_binding: bool,
+    /// A second hello may come (RFC 8446, 4.1.4): the client speaks TLS 1.3.
+    pub may_come_again: bool,
+    /// How many of the flow's first bytes tell the name; of QUIC, 0.
+    pub bytes: usize,
 }
 
 /// What told a name.

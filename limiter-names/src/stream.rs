@@ -39,5 +39,8 @@ fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
         how,
         may_be_outer: false,
         applications: Applications::default(),
+        is_binding: true,
+        may_come_again: false,
+        bytes: bytes.len(),
     })
 }

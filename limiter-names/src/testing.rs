@@ -2,6 +2,9 @@
 
 pub use crate::quic::{Initial, Version, crypto};
 
+/// The type of the extension of key shares.
+pub const KEY_SHARE: u16 = 51;
+
 /// What a ClientHello has that concerns its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Hello<'a> {
@@ -13,6 +16,25 @@ pub struct Hello<'a> {
     pub key_share: usize,
     /// Whether it offers Encrypted ClientHello.
     pub is_encrypted: bool,
+    /// The versions of TLS that it offers, by the second byte of their numbers; none: the extension is missing.
+    pub versions: &'a [u8],
+    /// The session that it offers.
+    pub session: &'a [u8],
+    /// Other extensions, each with its type.
+    pub others: &'a [(u16, &'a [u8])],
+}
+
+impl Hello<'static> {
+    /// One that has nothing.
+    pub const NONE: Self = Self {
+        name: None,
+        applications: &[],
+        key_share: 0,
+        is_encrypted: false,
+        versions: &[],
+        session: &[],
+        others: &[],
+    };
 }
 
 impl Hello<'_> {
@@ -23,7 +45,10 @@ impl Hello<'_> {
     /// If a length does not fit.
     #[must_use]
     pub fn message(&self) -> Vec<u8> {
-        let mut extensions = extension(51, &vec![0x77; self.key_share]);
+        let mut extensions = Vec::new();
+        if !self.others.iter().any(|(kind, _)| *kind == KEY_SHARE) {
+            extensions = extension(KEY_SHARE, &vec![0x77; self.key_share]);
+        }
         if let Some(name) = self.name {
             let entry = [&[0][..], &with_length(name)].concat();
             extensions.extend(extension(0, &with_length(&entry)));
@@ -39,10 +64,21 @@ impl Hello<'_> {
         if self.is_encrypted {
             extensions.extend(extension(0xfe0d, &[0; 32]));
         }
+        if !self.versions.is_empty() {
+            let versions = self.versions.iter().flat_map(|version| [3, *version]);
+            let versions: Vec<u8> = versions.collect();
+            let length = u8::try_from(versions.len()).expect("few versions");
+            extensions.extend(extension(43, &[&[length], &versions[..]].concat()));
+        }
+        for (kind, content) in self.others {
+            extensions.extend(extension(*kind, content));
+        }
         let mut body = vec![3, 3];
         body.extend([0x55; 32]);
-        // No session, one cipher suite, no compression.
-        body.extend([0, 0, 2, 0x13, 0x01, 1, 0]);
+        body.push(u8::try_from(self.session.len()).expect("a short session"));
+        body.extend(self.session);
+        // One cipher suite, no compression.
+        body.extend([0, 2, 0x13, 0x01, 1, 0]);
         body.extend(with_length(&extensions));
         let length = u16::try_from(body.len()).expect("a short hello");
         [&[1, 0], &length.to_be_bytes()[..], &body].concat()

@@ -54,10 +54,18 @@ pub(crate) fn read(bytes: &[u8], most: u16) -> Result<Found, Stop> {
             return Err(Stop::No(NoName::Malformed));
         }
         let (content, after) = content.split_at(content.len().min(header.len.into()));
+        let missing = usize::from(header.len) - content.len();
         carried.extend_from_slice(content);
         match hello::read(&carried, most) {
             Err(Stop::More) => rest = after,
-            read => return read.map(|hello| hello.found(How::Tls)),
+            // Another message in the same record may be a second hello; no honest client sends one there.
+            Ok(hello) if hello.length < carried.len() + missing => {
+                return Err(Stop::No(NoName::Malformed));
+            }
+            read => {
+                let bytes = bytes.len() - after.len();
+                return read.map(|hello| hello.found(How::Tls, bytes));
+            }
         }
     }
     Err(Stop::More)

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anyhow::Result;
 use limiter_common::{
     connection::Ends,
-    server_name::{FirstBytes, Flow, Meaning},
+    server_name::{FirstBytes, Flow, Meaning, Records},
 };
 use limiter_datapath::kernel::ReputationMaps;
 use limiter_policy::policy::{CompiledPolicy, DnsName};
@@ -48,7 +48,7 @@ fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
     for (port, name, heard) in NAMED {
         let asked = names.asked_by_tcp(Some(&name.parse::<DnsName>()?));
         let flow = Flow::new(1, 0).read(Meaning::new(names.number(), &asked));
-        let flow = flow.heard(heard);
+        let flow = flow.heard(heard, Records::Read);
         let ends = Ends::new(&client.into(), port, &server.into(), 443);
         maps.server_names().add(ends, flow)?;
         let bytes = FirstBytes::new(&[BYTE; HEARD as usize]);

@@ -74,6 +74,7 @@ fn message(input: &Input<'_>) -> Vec<u8> {
         applications: &[b"h2"],
         key_share: 32,
         is_encrypted: false,
+        ..Hello::NONE
     };
     let mut message = hello.message();
     if !is_name {

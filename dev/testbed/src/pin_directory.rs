@@ -30,13 +30,13 @@ pub struct PinDirectory {
 impl PinDirectory {
     /// Makes a unique parent directory; the limiter makes the directory itself.
     pub fn new() -> Result<Self> {
+        static ABANDONED: Once = Once::new();
         let found = statfs(MOUNTED).with_context(|| format!("cannot look at {MOUNTED}"))?;
         if found.filesystem_type() != BPF_FS_MAGIC {
             let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
             mount(Some("bpf"), MOUNTED, Some("bpf"), flags, None::<&str>)
                 .with_context(|| format!("cannot mount a BPF filesystem at {MOUNTED}"))?;
         }
-        static ABANDONED: Once = Once::new();
         ABANDONED.call_once(remove_abandoned);
         // Names in a BPF filesystem have no dots.
         let parent = tempfile::Builder::new()

@@ -18,7 +18,7 @@ use crate::{
     connection::Ends,
     dns::{InlineNameLoops, find_slot},
     packet::{Frame, Segment, TCP_HEADER, segment},
-    server_name::{FirstBytes, TcpOptions, has_multipath},
+    server_name::{FirstBytes, Followed, TcpOptions, has_multipath},
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -201,7 +201,14 @@ impl<Location> Workspace<Location> {
                 self.ask_for_place(shape, &flow);
             }
             let first_bytes = || reputation.first_bytes(&ends);
-            if let Some(compared) = compare(frame, &flow, &segment, first_bytes) {
+            let compared = compare(frame, &flow, &segment, first_bytes);
+            if compared.is_none_or(|compared| compared == Compared::Same) {
+                if flow.awaits_records()
+                    && follow(frame, &ends, &segment, reputation) != Some(Followed::Passes)
+                {
+                    self.is_held = self.may_be_compared(shape);
+                }
+            } else if let Some(compared) = compared {
                 self.note_compared(shape, compared);
             }
         } else if may_be_held
@@ -227,6 +234,28 @@ fn is_multipath<F: Frame>(frame: &F, segment: &Segment) -> bool {
         length += 1;
     }
     has_multipath(&options, length, |at| at)
+}
+
+/// Reads the records that a segment has behind its connection's hello; `None`: it cannot be read.
+#[cfg(not(target_arch = "bpf"))]
+fn follow<F: Frame, R: Reputation>(
+    frame: &F,
+    ends: &Ends,
+    segment: &Segment,
+    reputation: &R,
+) -> Option<Followed> {
+    let payload = segment.start + segment.header;
+    let load = |before: u32, length: u32| {
+        let mut bytes = [0; 8];
+        let places = payload + before as usize..;
+        for (byte, place) in bytes.iter_mut().zip(places).take(length as usize) {
+            [*byte] = frame.load(place)?;
+        }
+        Some(u64::from_le_bytes(bytes))
+    };
+    let numbers = (segment.sequence, segment.payload_length());
+    let reputation = Some(reputation).filter(|_| segment.is_whole);
+    reputation.and_then(|reputation| reputation.follow(ends, numbers, load))
 }
 
 /// Compares a segment with the first bytes of its connection that were read; `None`: it has none of them.

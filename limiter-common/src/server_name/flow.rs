@@ -1,6 +1,8 @@
 //! The state of one connection.
 
-use super::{MOST_FIRST_BYTES, Meaning, Overlap};
+use super::{
+    FirstBytes, MOST_FIRST_BYTES, MOST_RECORDS, Meaning, Overlap, RECORD_START, Record, Records,
+};
 use crate::{packet::Asked, policy::Shape};
 
 /// A connection that the policy may count by the name that its client asks for. It consists of plain
@@ -18,14 +20,30 @@ pub struct Flow {
     service: u32,
     /// The sequence number of its first byte.
     pub first: u32,
-    /// How many of its segments userspace was told until its name was read.
-    told: u32,
     /// [`UNREAD`], [`UNFINISHED`], [`READ`], [`HIDDEN`] or [`CONTRADICTORY`].
     state: u32,
     /// How many of its first bytes were read: segments must have them at their places.
     heard: u32,
-    /// How many segments with such bytes userspace was told since.
-    told_again: u32,
+    /// How many of its segments userspace was told until its name was read.
+    told: u16,
+    /// How many segments with bytes that were read, or of a second hello, userspace was told since.
+    told_again: u16,
+    /// The number of a [`Records`]: whether a second hello may begin behind the bytes that were read.
+    records: u16,
+    /// Not 0: data passed while its name was not read.
+    has_passed: u16,
+}
+
+/// The fate of a segment by the records behind a hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Followed {
+    /// Nothing in it can be of a second hello.
+    Passes = 0,
+    /// It comes again with what is missing before it, or no honest client sends it.
+    Held = 1,
+    /// It has bytes of a second hello, which userspace reads.
+    SecondHello = 2,
 }
 
 /// It has not asked for a place among the connections of its name.
@@ -55,7 +73,7 @@ const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 /// The most segments that are told of a connection, so that none takes the share of others by sending its first
 /// bytes again and again. A hello takes two or three. Userspace writes a connection down once while it is unread, and
 /// may undo the count meanwhile: so twice as many are told at most.
-const MOST_TOLD: u32 = 16;
+const MOST_TOLD: u16 = 16;
 
 impl Flow {
     /// Makes one that begins.
@@ -72,6 +90,8 @@ impl Flow {
             state: UNREAD,
             heard: 0,
             told_again: 0,
+            records: Records::Read as u16,
+            has_passed: 0,
         }
     }
 
@@ -101,10 +121,89 @@ impl Flow {
         self.state == HIDDEN
     }
 
-    /// Returns the same connection, of whose first bytes so many were read.
+    /// Returns the same connection, of whose first bytes so many were read; and whether a second hello may begin
+    /// behind them.
     #[must_use]
-    pub const fn heard(self, heard: u32) -> Self {
-        Self { heard, ..self }
+    pub const fn heard(self, heard: u32, records: Records) -> Self {
+        Self {
+            heard,
+            records: records as u16,
+            ..self
+        }
+    }
+
+    /// Returns whether a second hello may come, or comes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn awaits_records(&self) -> bool {
+        self.records != Records::Read as u16
+    }
+
+    /// Returns the records behind its hello.
+    #[must_use]
+    pub const fn records(&self) -> Records {
+        match self.records {
+            1 => Records::Awaited,
+            2 => Records::SecondHello,
+            _ => Records::Read,
+        }
+    }
+
+    /// Reads the records in a segment, whose payload has `length` bytes, of which the first one has the number
+    /// `sequence`. Adds to `first` what was read, so that it cannot come again with other bytes. `load` returns so many
+    /// bytes, at most eight, behind so many of the payload, the first one lowest; `None`: they cannot be read.
+    #[inline(always)]
+    pub fn follow(
+        &mut self,
+        first: &mut FirstBytes,
+        (sequence, length): (u32, u32),
+        load: impl Fn(u32, u32) -> Option<u64>,
+    ) -> Followed {
+        for _ in 0..MOST_RECORDS {
+            let before = (self.first.wrapping_add(self.heard)).wrapping_sub(sequence);
+            let is_behind = before.cast_signed() < 0;
+            if length == 0 || !is_behind && before >= length {
+                return Followed::Passes;
+            }
+            if self.records == Records::SecondHello as u16 {
+                return Followed::SecondHello;
+            }
+            if is_behind || self.heard > MOST_FIRST_BYTES - 8 {
+                return Followed::Held;
+            }
+            let there = length - before;
+            if there < RECORD_START {
+                return Followed::Held;
+            }
+            let Some(start) = load(before, RECORD_START) else {
+                return Followed::Held;
+            };
+            let record = Record::new(start, there);
+            let read = match record {
+                Record::Before(length) => length,
+                Record::Other => RECORD_START,
+                Record::Hello => {
+                    self.records = Records::SecondHello as u16;
+                    return Followed::SecondHello;
+                }
+                Record::Unread => return Followed::Held,
+            };
+            let bytes = if read == RECORD_START {
+                Some(start)
+            } else {
+                load(before, read)
+            };
+            let Some(bytes) = bytes else {
+                return Followed::Held;
+            };
+            first.put(self.heard, bytes, read);
+            self.heard += read;
+            if matches!(record, Record::Other) {
+                self.records = Records::Read as u16;
+                return Followed::Passes;
+            }
+        }
+        Followed::Held
     }
 
     /// Returns the same connection, whose client has sent different bytes at one place.
@@ -201,9 +300,29 @@ impl Flow {
         if self.held_ns == 0 && is_told {
             self.held_ns = if now_ns == 0 { 1 } else { now_ns };
         }
-        self.state != UNREAD
+        let is_held = self.state != UNREAD
             || self.held_ns == 0
-            || now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS
+            || now_ns.saturating_sub(self.held_ns) < LONGEST_HOLD_NS;
+        if !is_held {
+            self.has_passed = 1;
+        }
+        is_held
+    }
+
+    /// Returns whether data passed while its name was not read: nobody knows where its records begin.
+    #[must_use]
+    pub const fn has_passed(&self) -> bool {
+        self.has_passed != 0
+    }
+
+    /// Returns the number of the first byte of a second hello that is not read yet.
+    #[must_use]
+    pub const fn second_hello(&self) -> Option<u32> {
+        if self.records == Records::SecondHello as u16 {
+            Some(self.first.wrapping_add(self.heard))
+        } else {
+            None
+        }
     }
 
     /// Returns whether its name was read, or that none was found.
@@ -225,12 +344,15 @@ impl Flow {
     }
 
     /// Returns whether userspace is to be told a segment, and notes it: one with first bytes while its name is not
-    /// read, and later one with bytes that were read, of which the caller does not know which they were.
+    /// read, and later one with bytes that were read, of which the caller does not know which they were, or of a second
+    /// hello.
     #[must_use]
     #[inline(always)]
     pub const fn tell(&mut self, sequence: u32, length: u32) -> bool {
-        let (most, told) = if self.is_read() {
+        let (most, told) = if self.is_read() && !self.awaits_records() {
             (self.heard, &mut self.told_again)
+        } else if self.is_read() {
+            (MOST_FIRST_BYTES, &mut self.told_again)
         } else {
             (MOST_FIRST_BYTES, &mut self.told)
         };
@@ -288,7 +410,7 @@ mod tests {
         let first = u32::MAX - 1;
         let flow = Flow::new(7, first).read(Meaning::NONE);
         assert_eq!(flow.overlap(first, 1), None);
-        let flow = flow.heard(10);
+        let flow = flow.heard(10, Records::Read);
         for (place, length, expected) in [
             (0_u32, 10, Some((0, 0, 10))),
             (0, 100, Some((0, 0, 10))),
@@ -309,10 +431,89 @@ mod tests {
 
     #[test]
     fn what_was_read_is_told_again_for_some_times() {
-        let mut flow = Flow::new(7, 1).read(Meaning::NONE).heard(10);
+        let mut flow = Flow::new(7, 1).read(Meaning::NONE).heard(10, Records::Read);
         assert!(!flow.tell(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
         let told = (0..100).filter(|_| flow.tell(10, 5)).count();
         assert_eq!(told, MOST_TOLD as usize);
+    }
+
+    const HELLO: u32 = 100;
+
+    /// Returns a connection whose hello has that many bytes, and a function that sends it segments.
+    fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> Followed {
+        let mut flow = Flow::new(7, first).read(Meaning::NONE);
+        flow = flow.heard(HELLO, Records::Awaited);
+        let mut bytes = FirstBytes::NONE;
+        move |place, payload| {
+            let load = |before: u32, length: u32| {
+                let (before, length) = (before as usize, length as usize);
+                let mut found = [0; 8];
+                found[..length].copy_from_slice(payload.get(before..before + length)?);
+                Some(u64::from_le_bytes(found))
+            };
+            let numbers = (
+                first.wrapping_add(place),
+                u32::try_from(payload.len()).unwrap(),
+            );
+            let was_heard = flow.heard_bytes();
+            let followed = flow.follow(&mut bytes, numbers, load);
+            for at in was_heard..flow.heard_bytes() {
+                let part = Overlap::new((first, at + 1), first.wrapping_add(at), 1).unwrap();
+                let mut same = FirstBytes::NONE;
+                same.write(at, &payload[(at - place) as usize..][..1]);
+                assert!(bytes.agrees(&mut same, &part), "{at}");
+            }
+            if !flow.awaits_records() {
+                return Followed::Passes;
+            }
+            followed
+        }
+    }
+
+    const CCS: &[u8] = b"\x14\x03\x03\0\x01\x01";
+    const DATA: &[u8] = b"\x17\x03\x03\0\x35 and so on";
+    const SECOND: &[u8] = b"\x16\x03\x03\x02\0\x01 and so on";
+
+    #[test]
+    fn what_follows_a_hello_passes_and_a_second_hello_is_told() {
+        for first in [1, u32::MAX - 50, u32::MAX - HELLO - 2] {
+            for (segments, expected) in [
+                (&[DATA][..], &[Followed::Passes][..]),
+                (&[CCS, DATA, SECOND], &[Followed::Passes; 3]),
+                (&[&[CCS, DATA].concat()], &[Followed::Passes]),
+                (&[SECOND], &[Followed::SecondHello]),
+                (
+                    &[CCS, SECOND, b"more"],
+                    &[
+                        Followed::Passes,
+                        Followed::SecondHello,
+                        Followed::SecondHello,
+                    ],
+                ),
+                (&[&[CCS, SECOND].concat()], &[Followed::SecondHello]),
+                (&[&CCS.repeat(9)], &[Followed::Held]),
+                (&[&SECOND[..3], &SECOND[3..]], &[Followed::Held; 2]),
+            ] {
+                let mut send = behind_hello(first);
+                let mut place = HELLO;
+                for (segment, expected) in segments.iter().zip(expected) {
+                    assert_eq!(send(place, segment), *expected, "{segments:?} {first}");
+                    place += u32::try_from(segment.len()).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_too_early_is_held_and_what_comes_again_passes() {
+        let mut send = behind_hello(9);
+        assert_eq!(send(HELLO + 6, DATA), Followed::Held);
+        assert_eq!(send(0, &[b'x'; HELLO as usize]), Followed::Passes);
+        assert_eq!(send(HELLO + 6, b""), Followed::Passes);
+        let again = [&[b'x'; 3], CCS].concat();
+        assert_eq!(send(HELLO - 3, &again), Followed::Passes);
+        assert_eq!(send(HELLO - 3, &again), Followed::Passes);
+        assert_eq!(send(HELLO + 6, DATA), Followed::Passes);
     }
 
     #[test]

@@ -77,10 +77,16 @@ impl FirstBytes {
     #[cfg(not(target_arch = "bpf"))]
     pub fn new(bytes: &[u8]) -> Self {
         let mut first = Self::NONE;
-        for (byte, place) in bytes.iter().zip(0..) {
-            first.set(place, *byte);
-        }
+        first.write(0, bytes);
         first
+    }
+
+    /// Puts bytes at their places from `place` on. Those behind the last place are left out.
+    #[cfg(not(target_arch = "bpf"))]
+    pub fn write(&mut self, place: u32, bytes: &[u8]) {
+        for (byte, place) in bytes.iter().zip(place..MOST_FIRST_BYTES) {
+            self.put(place, (*byte).into(), 1);
+        }
     }
 
     /// Returns the bytes of a part of a segment whose payload begins at an offset in a frame.
@@ -91,15 +97,22 @@ impl FirstBytes {
         let start = payload + part.skipped as usize;
         for (place, offset) in (part.place..part.place + part.length).zip(start..) {
             let [byte] = frame.load(offset).unwrap_or_default();
-            first.set(place, byte);
+            first.write(place, &[byte]);
         }
         first
     }
 
-    #[cfg(not(target_arch = "bpf"))]
-    fn set(&mut self, place: u32, byte: u8) {
-        if let Some(word) = self.0.get_mut(place as usize / 8) {
-            *word |= u64::from(byte) << (8 * (place % 8));
+    /// Puts the lowest `length` bytes of a number, at most eight, at their places from `place` on, the lowest one first.
+    #[inline(always)]
+    pub const fn put(&mut self, place: u32, bytes: u64, length: u32) {
+        let mask = ALL >> (64 - 8 * length);
+        let (at, shift) = (place as usize / 8, 8 * (place % 8));
+        let word = at % WORDS;
+        self.0[word] = self.0[word] & !(mask << shift) | (bytes & mask) << shift;
+        if shift > 0 {
+            let word = (at + 1) % WORDS;
+            let right = 64 - shift;
+            self.0[word] = self.0[word] & !(mask >> right) | (bytes & mask) >> right;
         }
     }
 
@@ -136,6 +149,28 @@ impl FirstBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_put_at_their_places_and_nowhere_else() {
+        for place in 0..20_u8 {
+            for length in 1..=7 {
+                let mut expected = [0xaa; 40];
+                let mut first = FirstBytes::new(&expected);
+                let bytes = u64::from_le_bytes([1, 2, 3, 4, 5, 6, 7, 8]);
+                first.put(place.into(), bytes, length);
+                for (byte, number) in expected[place.into()..].iter_mut().zip(1..) {
+                    if number <= length {
+                        *byte = u8::try_from(number).unwrap();
+                    }
+                }
+                assert_eq!(
+                    first.0,
+                    FirstBytes::new(&expected).0,
+                    "{length} from {place}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn every_byte_of_the_part_matters_and_no_other() {

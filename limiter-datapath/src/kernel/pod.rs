@@ -63,7 +63,7 @@ plain_bytes! {
     Ends: 4 + 2 * 2 + 4 * 8,
     CookieKeys: 8 + MAX_SECRETS * 2 * 8,
     FirstBytes: MOST_FIRST_BYTES as usize,
-    Flow: 8 + 3 * 8 + 8 + 6 * 4,
+    Flow: 8 + 3 * 8 + 8 + 4 * 4 + 4 * 2,
     QuicFlow: 3 * 8 + 8,
     Hits: 2 * 8,
     OwnAddress: 3 * 8,

@@ -7,7 +7,7 @@ use limiter_common::{
     connection::Ends,
     packet::PROTOCOL_TCP,
     reason::Reason,
-    server_name::{Flow, Meaning},
+    server_name::{Flow, Meaning, Records},
 };
 use limiter_policy::config::{self, Store};
 use testbed::Frame;
@@ -307,7 +307,7 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
             assert_eq!(scene.send_fragment(1, 1, data)?, NameAwaited);
         }
         let named = scene.engines.named("b.example");
-        let flow = Flow::new(1, 1).read(named.meaning).heard(5);
+        let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
         scene.engines.name(ends[1], flow)?;
         scene.engines.hear(ends[1], b"hello")?;
         for (sequence, reason) in [(1, NameAwaited), (5, NameAwaited), (6, WithinLimits)] {
@@ -337,7 +337,9 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
             let ends = scene.ends(1);
             let named = scene.engines.named("b.example");
             let heard = u32::try_from(read.len())?;
-            let flow = Flow::new(1, first).read(named.meaning).heard(heard);
+            let flow = Flow::new(1, first)
+                .read(named.meaning)
+                .heard(heard, Records::Read);
             scene.engines.name(ends, flow)?;
             let dropped = |reason| if is_enforced { reason } else { WithinLimits };
             // Nobody knows the bytes here; what comes behind them needs none.
@@ -377,6 +379,56 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
     Ok(())
 }
 
+/// A second hello does not pass before userspace has read it, however it comes; all else behind a hello does.
+#[test]
+fn a_second_hello_is_held() -> Result<()> {
+    const HELLO: &[u8] = b"a hello";
+    let ccs = &b"\x14\x03\x03\0\x01\x01"[..];
+    let data = &b"\x17\x03\x03\0\x35 and so on"[..];
+    let second = &b"\x16\x03\x03\x02\0\x01 and so on"[..];
+    let text = "limits: {B: {id: total, cost: packets, burst: 1M, count: 1, period: 1h, \
+                match: {server-name: b.example}}}\nnames: {tls: {until-known: hold}}\n";
+    scenes(text, |mut scene| {
+        let named = scene.engines.named("b.example");
+        let first = u32::MAX - 9;
+        let heard = u32::try_from(HELLO.len())?;
+        let flow = Flow::new(1, first).read(named.meaning);
+        for (port, segments, reasons) in [
+            (1, &[data, second][..], [WithinLimits; 2]),
+            (2, &[ccs, data], [WithinLimits; 2]),
+            (3, &[ccs, second], [WithinLimits, NameAwaited]),
+            (4, &[second, data], [NameAwaited; 2]),
+            (5, &[&second[..5], &second[5..]], [NameAwaited; 2]),
+            (6, &[&data[..5], data], [NameAwaited; 2]),
+            (7, &[&[HELLO, ccs, second].concat(), data], [NameAwaited; 2]),
+        ] {
+            let ends = scene.ends(port);
+            let flow = flow.heard(heard, Records::Awaited);
+            scene.engines.name(ends, flow)?;
+            scene.engines.hear(ends, HELLO)?;
+            let has_hello = segments[0].starts_with(HELLO);
+            let mut place = if has_hello { 0 } else { heard };
+            for (segment, reason) in segments.iter().zip(reasons) {
+                let found = scene.send_at(port, first.wrapping_add(place), segment)?;
+                assert_eq!(found, reason, "{port} {segment:?}");
+                place += u32::try_from(segment.len())?;
+            }
+        }
+        // What was read of records cannot come again with other bytes.
+        let ccs_place = first.wrapping_add(heard);
+        assert_eq!(scene.send_at(3, ccs_place, ccs)?, WithinLimits);
+        assert_eq!(scene.send_at(3, ccs_place, second)?, NameContradicted);
+        assert_eq!(scene.send_at(1, ccs_place, second)?, NameContradicted);
+        // Nobody knows what was read.
+        scene
+            .engines
+            .name(scene.ends(8), flow.heard(heard, Records::Awaited))?;
+        assert_eq!(scene.send_at(8, ccs_place, data)?, NameAwaited);
+        scene.engines.assert_same_state();
+        Ok(())
+    })
+}
+
 /// The flag of urgent data, in the byte of flags.
 const URGENT: u8 = 0x20;
 
@@ -406,7 +458,7 @@ fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
         );
         scenes(&text, |mut scene| {
             let named = scene.engines.named("b.example");
-            let flow = Flow::new(1, 1).read(named.meaning).heard(5);
+            let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
             scene.engines.name(scene.ends(1), Flow::new(1, 1))?;
             scene.engines.name(scene.ends(2), flow)?;
             scene.engines.hear(scene.ends(2), b"hello")?;

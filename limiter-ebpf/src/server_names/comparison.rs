@@ -19,7 +19,7 @@ use crate::{buckets::BucketLocation, frame::unknown_zero, globals};
 
 /// The first bytes of connections that userspace has read. The loader sets the capacity.
 #[btf_map]
-static FIRST_BYTES_READ: LruHashMap<Ends, FirstBytes, 1> = LruHashMap::new();
+pub(super) static FIRST_BYTES_READ: LruHashMap<Ends, FirstBytes, 1> = LruHashMap::new();
 
 /// Where the bytes of a segment are put at their places: there is room behind the last place, since the verifier
 /// does not see that a segment's part ends there.

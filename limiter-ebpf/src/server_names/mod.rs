@@ -9,6 +9,7 @@
 mod comparison;
 mod datagrams;
 mod multipath;
+mod records;
 
 use core::slice;
 
@@ -23,7 +24,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
     packet::{self, Asked, PROTOCOL_TCP, Segment},
-    server_name::{Allowance, Compared, Flow, LONGEST_SEGMENT, Loss, Piece},
+    server_name::{Allowance, Compared, Flow, Followed, LONGEST_SEGMENT, Loss, Piece},
 };
 
 use crate::{
@@ -65,6 +66,8 @@ const AWAITING: u64 = 2;
 const READ: u64 = 3;
 /// Beside that, limits on connections decide on its data.
 const ASKING: u64 = 4;
+/// Added to both if a second hello may come, or comes.
+const AWAITS_RECORDS: u64 = 1 << 24;
 /// Where the number of bytes that were read, and the number of the first one, begin behind these, in bits.
 const HEARD_BITS: u32 = 8;
 const FIRST_BITS: u32 = 32;
@@ -208,9 +211,20 @@ pub(crate) fn find<const FRAGS: bool>(
         limiter_ask_for_place(workspace);
     }
     let may_be_held = if found >= READ {
-        let read = ((noted >> FIRST_BITS) as u32, noted as u32 >> HEARD_BITS);
+        let heard = (noted & (AWAITS_RECORDS - 1)) as u32 >> HEARD_BITS;
+        let read = ((noted >> FIRST_BITS) as u32, heard);
         match comparison::compare(context, workspace, &segment, read) {
-            None | Some(Compared::Same) => return,
+            None | Some(Compared::Same) if noted & AWAITS_RECORDS == 0 => return,
+            None | Some(Compared::Same) => match records::follow(context, workspace, &segment) {
+                Some(Followed::Passes) => return,
+                Some(Followed::Held) => {
+                    if workspace.may_be_compared(shape) {
+                        workspace.hold();
+                    }
+                    return;
+                }
+                Some(Followed::SecondHello) | None => workspace.may_be_compared(shape),
+            },
             Some(Compared::Other) => {
                 workspace.contradict(shape);
                 return;
@@ -326,6 +340,11 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
                 return SILENT;
             } else {
                 READ
+            };
+            let found = if flow.awaits_records() {
+                found | AWAITS_RECORDS
+            } else {
+                found
             };
             // It has at most 13 bits.
             found | u64::from(heard) << HEARD_BITS | u64::from(flow.first) << FIRST_BITS

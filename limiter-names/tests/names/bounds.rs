@@ -20,6 +20,7 @@ fn stream() -> Vec<u8> {
         applications: &[],
         key_share: 1200,
         is_encrypted: false,
+        ..Hello::NONE
     };
     records(&hello.message(), 1 << 14)
 }
@@ -123,6 +124,7 @@ fn nothing_behind_the_bound_is_read() {
         applications: &[],
         key_share: 1990,
         is_encrypted: false,
+        ..Hello::NONE
     };
     let stream = records(&hello.message(), 1 << 14);
     let mut reader = Reader::new(SMALL);

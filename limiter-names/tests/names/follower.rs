@@ -26,6 +26,7 @@ fn hello(name: &str) -> Vec<u8> {
         applications: &[],
         key_share: 600,
         is_encrypted: false,
+        ..Hello::NONE
     };
     hello.message()
 }
@@ -99,6 +100,34 @@ fn assert_named(changes: &[Change], port: u16, name: &str) {
         panic!("{changes:?}");
     };
     assert_eq!((flow.client_port, found.name.as_str()), (port, name));
+}
+
+/// A second hello begins behind the first and what comes between.
+#[test]
+fn a_second_hello_has_the_name_of_the_first() {
+    let first = stream(NAME);
+    let place = FIRST.wrapping_add(u32::try_from(first.len()).unwrap() + 6);
+    let same = stream(NAME);
+    let other = stream("other.example");
+    let unnamed = records(&Hello::NONE.message(), 1 << 14);
+    for (second, is_same) in [(&same, true), (&other, false), (&unnamed, false)] {
+        let mut live = Live::new(SMALL);
+        let from = from_port(1, Protocol::Tcp);
+        assert_named(&live.tcp(0, 1, 0, &first), 1, NAME);
+        let (one, two) = second.split_at(20);
+        let after = place.wrapping_add(20);
+        // In any order, and with bytes before it.
+        assert_eq!(live.0.feed_second_hello(0, from, place, (after, two)), None);
+        let with_more = [&[0x14][..], one].concat();
+        let segment = (place.wrapping_sub(1), &with_more[..]);
+        let read = live.0.feed_second_hello(0, from, place, segment);
+        let expected = is_same.then_some(&second[..]);
+        assert_eq!(read, Some(expected.ok_or(NoName::Contradictory)));
+    }
+    let mut live = Live::new(SMALL);
+    let unknown = from_port(1, Protocol::Tcp);
+    let read = live.0.feed_second_hello(0, unknown, place, (place, &same));
+    assert_eq!(read, None);
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn hello() -> Hello<'static> {
         applications: &[],
         key_share: 1200,
         is_encrypted: false,
+        ..Hello::NONE
     }
 }
 

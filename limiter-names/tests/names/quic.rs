@@ -18,6 +18,7 @@ fn message() -> Vec<u8> {
         applications: &[b"h3"],
         key_share: 1200,
         is_encrypted: false,
+        ..Hello::NONE
     };
     hello.message()
 }

@@ -14,6 +14,7 @@ fn streams() -> Vec<Vec<u8>> {
         applications: &[b"h2"],
         key_share: 1200,
         is_encrypted: true,
+        ..Hello::NONE
     };
     let request = format!("GET / HTTP/1.1\r\nAccept: */*\r\nHost: {NAME}\r\n\r\n");
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

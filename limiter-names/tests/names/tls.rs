@@ -12,6 +12,7 @@ const HELLO: Hello<'_> = Hello {
     applications: &[b"h2", b"http/1.1"],
     key_share: 1200,
     is_encrypted: false,
+    ..Hello::NONE
 };
 
 #[test]
@@ -35,6 +36,92 @@ fn an_encrypted_hello_shows_the_outer_name() {
         panic!("no name");
     };
     assert!(found.may_be_outer);
+}
+
+/// Whether the server goes by the name, and may ask for a second hello.
+#[test]
+fn a_hello_says_whether_its_name_binds_the_server() {
+    let tls13 = Hello {
+        versions: &[4, 3],
+        ..HELLO
+    };
+    for (hello, binds, comes_again) in [
+        (HELLO, true, false),
+        (tls13, true, true),
+        (
+            Hello {
+                session: &[7; 32],
+                ..HELLO
+            },
+            false,
+            false,
+        ),
+        (
+            Hello {
+                session: &[7; 32],
+                ..tls13
+            },
+            true,
+            true,
+        ),
+        (
+            Hello {
+                others: &[(35, &[])],
+                ..HELLO
+            },
+            true,
+            false,
+        ),
+        (
+            Hello {
+                others: &[(35, &[7; 100])],
+                ..tls13
+            },
+            false,
+            true,
+        ),
+        (
+            Hello {
+                others: &[(42, &[])],
+                ..tls13
+            },
+            false,
+            true,
+        ),
+    ] {
+        let stream = records(&hello.message(), 1 << 14);
+        let behind = [&stream[..], &[20, 3, 3, 0, 1, 1]].concat();
+        let Some(Outcome::Name(found)) = read_tcp(&behind) else {
+            panic!("no name: {hello:?}");
+        };
+        assert_eq!(
+            (found.is_binding, found.may_come_again),
+            (binds, comes_again),
+            "{hello:?}"
+        );
+        assert_eq!(found.bytes, stream.len());
+    }
+}
+
+/// A server may read another hello in the same record.
+#[test]
+fn another_message_in_the_record_of_a_hello_is_malformed() {
+    let message = HELLO.message();
+    let twice = message.repeat(2);
+    for most in [1 << 14, message.len() + 1, 700] {
+        let stream = records(&twice, most);
+        let read = read_tcp(&stream);
+        // Records of another hello are behind this one.
+        if message.len().is_multiple_of(most) {
+            assert_named(read.as_ref(), NAME);
+        } else {
+            assert_unnamed(read.as_ref(), NoName::Malformed);
+        }
+    }
+    let whole = records(&message, 1 << 14);
+    let mut longer = whole.clone();
+    longer[3..5].copy_from_slice(&u16::try_from(message.len() + 1).unwrap().to_be_bytes());
+    assert_unnamed(read_tcp(&longer).as_ref(), NoName::Malformed);
 }
 
 #[test]
@@ -143,6 +230,7 @@ fn damaged_hellos_are_refused() {
             applications: &[],
             key_share: 0,
             is_encrypted: false,
+            ..Hello::NONE
         };
         let mut message = unnamed.message();
         message.truncate(message.len() - 6);

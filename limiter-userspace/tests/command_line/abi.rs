@@ -28,7 +28,7 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below.
-const TABLE_OF: u32 = 21;
+const TABLE_OF: u32 = 22;
 
 const SHAPES: [Shape<'static>; 47] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),

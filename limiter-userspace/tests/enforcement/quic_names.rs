@@ -101,6 +101,7 @@ fn hello(version: Version, name: &str, key_share: usize) -> Vec<Vec<u8>> {
         applications: &[b"h3"],
         key_share,
         is_encrypted: false,
+        ..Hello::NONE
     }
     .message();
     let parts = message.chunks(1000).enumerate();

@@ -42,7 +42,7 @@ use super::{grace::wait_for_running_programs, link::Link, program::Program};
 /// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
 /// Raise it when a change would make an older or newer limiter misread them; a test detects changes
 /// of the maps.
-pub const ABI: u32 = 21;
+pub const ABI: u32 = 22;
 
 /// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";

@@ -249,6 +249,29 @@ impl Namer {
         written.map_err(error(FIRST_BYTES_READ))
     }
 
+    /// Returns whether it is known here which first bytes of a connection were read.
+    pub fn knows_first_bytes(&self, ends: &Ends) -> Result<bool, DatapathError> {
+        let read = known(&self.read, ends).map_err(error(FIRST_BYTES_READ))?;
+        Ok(read.is_some())
+    }
+
+    /// Adds bytes of a connection that were read, from the place `place` among its first bytes on. `false`: nobody knows
+    /// here any more which were read before.
+    pub fn add_first_bytes(
+        &mut self,
+        ends: &Ends,
+        place: u32,
+        bytes: &[u8],
+    ) -> Result<bool, DatapathError> {
+        let Some(mut read) = known(&self.read, ends).map_err(error(FIRST_BYTES_READ))? else {
+            return Ok(false);
+        };
+        read.write(place, bytes);
+        let written = (self.read).insert(InMap(*ends), InMap(read), 0);
+        written.map_err(error(FIRST_BYTES_READ))?;
+        Ok(true)
+    }
+
     /// Returns what is known of a QUIC flow; `None`: it is not noted, or not any more.
     pub fn quic_flow(&self, ends: &Ends) -> Result<Option<QuicFlow>, DatapathError> {
         known(&self.quic_flows, ends).map_err(error(QUIC_FLOWS))

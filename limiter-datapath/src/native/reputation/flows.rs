@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use limiter_common::{
     connection::Ends,
-    server_name::{FirstBytes, Flow, Meaning, QuicFlow},
+    server_name::{FirstBytes, Flow, Followed, Meaning, QuicFlow},
 };
 
 /// The connections and the QUIC flows; by default none.
@@ -45,6 +45,20 @@ impl MemoryFlows {
             flow.hold(now_ns, is_told)
         });
         held.unwrap_or_default()
+    }
+
+    pub(super) fn follow(
+        &self,
+        ends: &Ends,
+        segment: (u32, u32),
+        load: impl Fn(u32, u32) -> Option<u64>,
+    ) -> Option<Followed> {
+        change(&self.first_bytes, ends, |first| {
+            change(&self.connections, ends, |flow| {
+                flow.follow(first, segment, load)
+            })
+        })
+        .flatten()
     }
 
     pub(super) fn serve(&self, ends: &Ends) {

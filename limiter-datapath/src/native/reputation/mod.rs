@@ -139,6 +139,15 @@ impl Reputation for MemoryReputation {
         self.flows.hold(ends, segment, now_ns)
     }
 
+    fn follow(
+        &self,
+        ends: &Ends,
+        segment: (u32, u32),
+        load: impl Fn(u32, u32) -> Option<u64>,
+    ) -> Option<server_name::Followed> {
+        self.flows.follow(ends, segment, load)
+    }
+
     fn serve(&self, ends: &Ends) {
         self.flows.serve(ends);
     }

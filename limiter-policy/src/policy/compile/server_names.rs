@@ -34,6 +34,8 @@ pub struct ServerNames {
     connections: u64,
     /// Those that do more than observe.
     enforcing: u64,
+    /// Whether data is held until the name is known.
+    holds: bool,
 }
 
 /// What a policy says of a name, without those above it.
@@ -87,7 +89,14 @@ impl ServerNames {
             otherwise: otherwise(limits),
             connections: all & set_of(limits, Limit::counts_connections),
             enforcing: all & set_of(limits, |limit| limit.mode == Mode::Enforce),
+            holds: policy.until_known == UntilKnown::Hold,
         }
+    }
+
+    /// Returns whether data of a connection is held until its name is known.
+    #[must_use]
+    pub const fn holds(&self) -> bool {
+        self.holds
     }
 
     /// Returns the limits on connections that count them by their names.

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr, os::fd::BorrowedFd, sync::Arc};
 use limiter_common::{
     connection::Ends,
     packet::PROTOCOL_UDP,
-    server_name::{Flow as Noted, Meaning},
+    server_name::{Flow as Noted, MOST_FIRST_BYTES, Meaning, Records},
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{
@@ -215,6 +215,11 @@ impl ConnectionNamer {
             // An earlier connection of these ports had that name.
             follower.end(&flow);
         }
+        if let Some(first) = noted.second_hello() {
+            let piece = (&piece.ends, &noted, first, segment);
+            read_second_hello(current, follower, now_ns, piece)?;
+            return Ok(true);
+        }
         let payload = Segment::Tcp {
             sequence: segment.sequence,
             first: Some(noted.first),
@@ -222,7 +227,7 @@ impl ConnectionNamer {
         };
         let mut read = None;
         let is_to_blame = follower.feed(now_ns, flow, payload, |change| match change {
-            Change::Named(_, found) => read = Some(Ok(found.name)),
+            Change::Named(_, found) => read = Some(Ok(found)),
             Change::Nameless(_, reason) => read = Some(Err(reason)),
             // It keeps what the policy in force says of it.
             Change::GaveWay(_) => {}
@@ -231,16 +236,30 @@ impl ConnectionNamer {
             current.namer.set(&piece.ends, noted.contradictory())?;
             return Ok(true);
         }
-        // Before the programs know that there is something to compare with. If the connection is known,
-        // they miss it, or the segment was on its way when it was read.
         let bytes = follower.heard(&flow);
-        if read.is_some() || noted.is_read() {
+        let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        if noted.is_read() {
+            // They gave way, or the segment was on its way when it was read.
+            if !current.namer.knows_first_bytes(&piece.ends)? {
+                current.namer.set_first_bytes(&piece.ends, bytes)?;
+                let known = noted.heard(heard, noted.records());
+                current.namer.set(&piece.ends, known)?;
+            }
+        } else if let Some(read) = read {
+            // Before the programs know that there is something to compare with.
             current.namer.set_first_bytes(&piece.ends, bytes)?;
-        }
-        if let Some(read) = read {
-            let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            let mut named = noted.read(current.meaning(read.as_ref().ok())).heard(heard);
-            if read.is_err_and(NoName::may_hide_one) {
+            let found = read.as_ref().ok();
+            let records = if found.is_some_and(|found| found.may_come_again)
+                && current.names.holds()
+                && !noted.has_passed()
+            {
+                Records::Awaited
+            } else {
+                Records::Read
+            };
+            let meaning = current.meaning(found.map(|found| &found.name));
+            let mut named = noted.read(meaning).heard(heard, records);
+            if read.map_or_else(NoName::may_hide_one, |found| !found.is_binding) {
                 named = named.hidden();
             }
             current.namer.set(&piece.ends, named)?;
@@ -249,6 +268,33 @@ impl ConnectionNamer {
         }
         Ok(true)
     }
+}
+
+/// Reads a segment of the second hello of a connection, whose first byte has the number `first`.
+fn read_second_hello(
+    current: &mut Current,
+    follower: &mut Follower,
+    now_ns: u64,
+    (ends, noted, first, segment): (&Ends, &Noted, u32, TcpSegment<'_>),
+) -> Result<(), DatapathError> {
+    let payload = (segment.sequence, segment.payload);
+    let flow = flow(ends, Protocol::Tcp);
+    let Some(read) = follower.feed_second_hello(now_ns, flow, first, payload) else {
+        return Ok(());
+    };
+    let place = noted.heard_bytes();
+    let end = read.ok().and_then(|bytes| {
+        let end = place.checked_add(u32::try_from(bytes.len()).ok()?)?;
+        (end <= MOST_FIRST_BYTES).then_some((bytes, end))
+    });
+    let Some((bytes, end)) = end else {
+        return current.namer.set(ends, noted.contradictory());
+    };
+    // Before the programs know that there is more to compare with.
+    if current.namer.add_first_bytes(ends, place, bytes)? {
+        current.namer.set(ends, noted.heard(end, Records::Read))?;
+    }
+    Ok(())
 }
 
 /// Returns a name as policies have them; `None`: no policy can have it.

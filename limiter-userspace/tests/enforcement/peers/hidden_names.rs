@@ -267,6 +267,7 @@ fn long(by: By, is_behind: bool) -> Vec<u8> {
                 applications: if is_behind { &[] } else { &applications },
                 key_share: if is_behind { LONG } else { 32 },
                 is_encrypted: false,
+                ..Hello::NONE
             };
             records(&hello.message(), 1 << 14)
         }
@@ -288,7 +289,9 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
                 let is_answered = Connection::new(&pair, by)?.is_answered(&long(by, is_behind))?;
                 let is_counted = counted(&limiter)? > before;
                 println!("{until_known} {by:?} {is_behind}: {is_answered} {is_counted}");
-                ensure!(is_answered == (until_known == "pass" || !is_behind));
+                // Behind a hello that is not read to its end nobody sees a second one.
+                let is_held = is_behind || matches!(by, By::Tls);
+                ensure!(is_answered == (until_known == "pass" || !is_held));
                 ensure!(is_counted != is_behind || until_known == "pass");
             }
         }

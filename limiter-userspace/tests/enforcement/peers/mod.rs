@@ -20,6 +20,7 @@ mod program;
 mod public_suffixes;
 mod queue;
 mod refused;
+mod second_hello;
 mod server;
 mod server_names;
 mod suggested;

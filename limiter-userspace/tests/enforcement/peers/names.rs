@@ -50,7 +50,7 @@ fn start(pair: &Pair, directory: &Path) -> Result<Server> {
 }
 
 /// Has curl fetch the file at an address, by whatever name.
-fn curl(pair: &Pair, address: &str, arguments: &[&str]) -> Result<()> {
+pub(super) fn curl(pair: &Pair, address: &str, arguments: &[&str]) -> Result<()> {
     let mut curl = pair.client.command("curl");
     curl.args([
         "--silent",

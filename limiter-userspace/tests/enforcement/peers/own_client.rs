@@ -67,6 +67,7 @@ impl By {
                     applications: &[],
                     key_share: 1600,
                     is_encrypted: false,
+                    ..Hello::NONE
                 };
                 records(&hello.message(), 1 << 14)
             }

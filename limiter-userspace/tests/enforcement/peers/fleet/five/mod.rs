@@ -92,11 +92,7 @@ impl Five {
             let pins = PinDirectory::new()?;
             nodes.push(start(&pair, &text, &[&pins.argument()])?);
             let sink = UdpSink::new(&pair.server, PORT)?;
-            hosts.push(Host {
-                pair,
-                sink,
-                pins,
-            });
+            hosts.push(Host { pair, sink, pins });
         }
         let fleet = Fleet { store, nodes };
         for node in &fleet.nodes {

@@ -1,0 +1,85 @@
+//! The TLS records behind a hello: a second hello is held until userspace has read it.
+
+use core::ffi::c_void;
+
+use aya_ebpf::{bindings::xdp_md, helpers::bpf_xdp_load_bytes, programs::XdpContext};
+use limiter_common::{connection::Ends, decide::Workspace, packet::Segment, server_name::Followed};
+
+use super::{SERVER_FLOWS, comparison::FIRST_BYTES_READ};
+use crate::{buckets::BucketLocation, globals};
+
+/// [`limiter_follow`] returns it if it does not know the connection's first bytes.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The most bytes that are read at once.
+const MOST: u32 = 8;
+
+/// Reads the records that a segment of the workspace's packet has behind its connection's hello; `None`: nobody knows
+/// here which bytes were read.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "offsets in frames are below 2^32"
+)]
+pub(super) fn follow(
+    context: &XdpContext,
+    workspace: &Workspace<BucketLocation>,
+    segment: &Segment,
+) -> Option<Followed> {
+    if !segment.is_whole {
+        return Some(Followed::Held);
+    }
+    let payload = (segment.start + segment.header) as u32;
+    let (sequence, length) = (segment.sequence, segment.payload_length());
+    match limiter_follow(context.ctx, workspace, payload, sequence, length) {
+        passes if passes == Followed::Passes as u32 => Some(Followed::Passes),
+        held if held == Followed::Held as u32 => Some(Followed::Held),
+        second if second == Followed::SecondHello as u32 => Some(Followed::SecondHello),
+        _ => None,
+    }
+}
+
+/// Reads the records of a segment of the workspace's packet, whose payload has `length` bytes from the offset `payload`
+/// on, of which the first one has the number `sequence`; returns the number of a [`Followed`], or [`UNKNOWN`].
+///
+/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_follow(
+    context: *mut xdp_md,
+    workspace: *const Workspace<BucketLocation>,
+    payload: u32,
+    sequence: u32,
+    length: u32,
+) -> u32 {
+    // Older verifiers walk this function even if no limit asks.
+    if globals::shape().by_server_name == 0 {
+        return UNKNOWN;
+    }
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and
+    // nobody changes it meanwhile.
+    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+        return UNKNOWN;
+    };
+    let ends = Ends::of_facts(workspace.facts());
+    let (Some(flow), Some(first)) = (
+        SERVER_FLOWS.get_ptr_mut(ends),
+        FIRST_BYTES_READ.get_ptr_mut(ends),
+    ) else {
+        return UNKNOWN;
+    };
+    // SAFETY: elements of the maps, made of plain numbers. The segments of a connection come to one CPU; if two read
+    // records at once, both read the same ones.
+    let (flow, first) = unsafe { (&mut *flow, &mut *first) };
+    let load = |before: u32, length: u32| {
+        let mut bytes = 0_u64;
+        let to = (&raw mut bytes).cast::<c_void>();
+        let offset = payload.wrapping_add(before);
+        let length = length.wrapping_sub(1) % MOST + 1;
+        // SAFETY: the context is the program's own, and the number has room for these bytes. The helper checks the
+        // frame's end.
+        let error = unsafe { bpf_xdp_load_bytes(context, offset, to, length) };
+        (error == 0).then_some(bytes)
+    };
+    flow.follow(first, (sequence, length), load) as u32
+}
