@@ -6,7 +6,6 @@ use std::{
     path::Path,
 };
 
-use clap::CommandFactory as _;
 use limiter_userspace::cli::Cli;
 
 /// The end of every page.

@@ -109,7 +109,7 @@ impl KnownSources<'_> {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 
-    /// Has the kernel note an event of a source now, such as that somebody vouches for it, or that
+    /// Has the kernel note an event of a source now, such as that an operator trusts it, or that
     /// an operator wants it forgotten. Returns its record after it: [`Record::NONE`] if there is no
     /// room for the source, because all others in its line are of a higher rank.
     pub fn note(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {

@@ -11,6 +11,7 @@ mod conversation;
 mod detach;
 pub(crate) mod explain;
 pub(crate) mod fleet;
+mod help;
 mod known;
 pub(crate) mod lists;
 mod names;
@@ -38,10 +39,9 @@ mod traffic_file;
 
 use std::{io, process::ExitCode};
 
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
-/// Limits each source address to a budget of packets, bytes or new connections, before the
-/// network stack sees its packets
+/// Holds each source address to a budget of packets, bytes or connections
 #[derive(Debug, Parser)]
 #[command(name = "limiter", version, max_term_width = 100)]
 pub struct Cli {
@@ -51,55 +51,58 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Load a configuration, attach it to interfaces and enforce it until stopped
+    /// Load a configuration, attach it and enforce it until stopped
     Run(run::RunArgs),
-    /// Check a configuration and show what it means; changes nothing
+    /// Check a configuration and show its meaning; changes nothing
     Check(check::CheckArgs),
-    /// Show what is enforced, where and since when, and the counters
+    /// Show the policy in force, its interfaces and its counters
     Status(status::StatusArgs),
-    /// Show which limits apply to an address and what its buckets hold
+    /// Show the limits that apply to an address, and its buckets
     Explain(explain::ExplainArgs),
     /// Show the lists: their size, their age and their uses
     Lists(lists::ListsArgs),
-    /// Show who was dropped most, by which limit, and how often
+    /// Show the sources with the most drops, and their limits
     Offenders(offenders::OffendersArgs),
-    /// Show who has the most connections open, and how many each may have
+    /// Show the sources with the most open connections
     Connections(connections::ConnectionsArgs),
-    /// Drop every packet from an address or prefix, for a time or until the ban is lifted
+    /// Drop every packet of an address or prefix
     Ban(bans::ban::BanArgs),
     /// Lift bans, so that only the limits apply again
     Unban(bans::unban::UnbanArgs),
-    /// Show who is banned, by whom, why, and until when
+    /// Show the bans: their origin, their reason and their end
     Bans(bans::list::BansArgs),
-    /// Vouch for addresses or prefixes: their sources are proven, for 30 days by default
-    Know(known::know::KnowArgs),
-    /// Forget sources, so that they are unknown until they earn a standing again
-    Forget(known::forget::ForgetArgs),
-    /// Show how many sources are known, by standing, and the newest, or one
-    Known(known::list::KnownArgs),
-    /// Show the fleet that the daemon belongs to
+    /// Trust addresses: their sources are proven, 30 days by default
+    #[command(alias = "know")]
+    Trust(known::trust::TrustArgs),
+    /// Trust addresses no more: they earn a standing again
+    #[command(alias = "forget")]
+    Untrust(known::untrust::UntrustArgs),
+    /// Show the known sources, or one of them
+    #[command(alias = "known")]
+    Trusted(known::trusted::TrustedArgs),
+    /// Show the fleet, and push policies to its nodes
     Fleet(fleet::FleetArgs),
-    /// Show the sieves: their busiest addresses, their pressure and which lists they reject
+    /// Show the sieves: their busiest addresses and their pressure
     Sieve(sieve::SieveArgs),
-    /// Show every counter on its own line, also under the names of Traffic Server's plugin
+    /// Show each counter on a line, also by Traffic Server's names
     Stats(stats::StatsArgs),
-    /// Make the daemon reload its configuration; an invalid one changes nothing
+    /// Reload the configuration; an invalid one changes nothing
     Reload(reload::ReloadArgs),
-    /// Keep the policy that `limiter run --confirm` would otherwise revert
+    /// Keep the policy that `run --confirm` would revert
     Confirm(confirm::ConfirmArgs),
-    /// Detach every program, remove what is pinned, and end the daemon
+    /// Detach every program, remove all pins and end the daemon
     Detach(detach::DetachArgs),
-    /// Refill buckets, so that an address over its limits passes again; bans stay
+    /// Refill buckets, so that an address passes again; bans stay
     Reset(reset::ResetArgs),
-    /// Give back tokens that an address has spent on a limit; bans stay
+    /// Give back tokens that an address has spent; bans stay
     Refund(refund::RefundArgs),
-    /// Show live who is dropped most, by which limit, and how fast
+    /// Show live the sources with the most drops
     Top(top::TopArgs),
-    /// Show what a configuration does to a capture; changes nothing
+    /// Show the effect of a configuration on a capture
     Replay(replay::ReplayArgs),
-    /// Suggest limits, in observe mode, from what the sources of each service really send
+    /// Suggest limits from the traffic of each service
     Suggest(suggest::SuggestArgs),
-    /// Show which names the clients of a capture ask for, by TLS, QUIC and HTTP; changes nothing
+    /// Show the names that the clients of a capture ask for
     Names(names::NamesArgs),
     /// Print a shell completion script
     Completions(completions::CompletionsArgs),
@@ -128,6 +131,12 @@ fn wants_json(matches: &ArgMatches) -> bool {
 }
 
 impl Cli {
+    /// Returns the command with its groups and examples.
+    #[must_use]
+    pub fn command() -> clap::Command {
+        help::with_help(<Self as CommandFactory>::command())
+    }
+
     fn execute(self) -> ExitCode {
         let done = match self.command {
             Command::Run(args) => return run::run(args),
@@ -141,9 +150,9 @@ impl Cli {
             Command::Ban(args) => bans::ban::ban(&args),
             Command::Unban(args) => bans::unban::unban(&args),
             Command::Bans(args) => bans::list::bans(&args),
-            Command::Know(args) => known::know::know(&args),
-            Command::Forget(args) => known::forget::forget(&args),
-            Command::Known(args) => known::list::known(&args),
+            Command::Trust(args) => known::trust::trust(&args),
+            Command::Untrust(args) => known::untrust::untrust(&args),
+            Command::Trusted(args) => known::trusted::trusted(&args),
             Command::Fleet(args) => fleet::fleet(&args),
             Command::Sieve(args) => sieve::sieve(&args),
             Command::Stats(args) => stats::stats(&args),

@@ -78,7 +78,7 @@ pub(super) fn because(explanation: &StandingExplanation) -> String {
     let occasions = || counted(explanation.visits as usize, "occasion");
     let because = match why {
         Why::List => "it is on a list of proven sources".to_owned(),
-        Why::Vouched => "somebody vouches for it".to_owned(),
+        Why::Vouched => "an operator trusts it".to_owned(),
         Why::Handshake => "it completed a TCP handshake or sent a valid DNS cookie".to_owned(),
         Why::Fleet => "another node of the fleet has proven it".to_owned(),
         Why::Visits if *standing == Standing::Unknown => {

@@ -16,8 +16,8 @@ use crate::protocol::{
 
 #[derive(Debug, Args)]
 pub(super) struct StatsArgs {
-    /// Print a name and a number per line; required, because there is no other form
-    #[arg(long, required = true)]
+    /// The only form, whose name scripts still give
+    #[arg(long, hide = true)]
     flat: bool,
 
     #[command(flatten)]

@@ -198,8 +198,8 @@ fn operators_look_change_nothing_and_keep_nobody_waiting() -> Result<()> {
         &["ban", "198.51.100.7"][..],
         &["unban", "198.51.100.7"],
         &["unban", "--all"],
-        &["know", "198.51.100.7"],
-        &["forget", "198.51.100.7"],
+        &["trust", "198.51.100.7"],
+        &["untrust", "198.51.100.7"],
         &["reset", "--all"],
         &[
             "refund",

@@ -230,8 +230,8 @@ fn the_secrets_are_shown_nowhere() -> Result<()> {
         &["status"],
         &["status", "--json"],
         &["explain", "10.88.0.1"],
-        &["known"],
-        &["known", "10.88.0.1", "--json"],
+        &["trusted"],
+        &["trusted", "10.88.0.1", "--json"],
         &["offenders"],
     ] {
         let mut command = limiter.command(arguments);

@@ -3,7 +3,6 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
-use clap::CommandFactory as _;
 use limiter_userspace::cli::Cli;
 
 use crate::{BINARY, succeed, text};

@@ -30,14 +30,14 @@ fn wrong_usage_is_exit_code_2() -> Result<()> {
         &["top", "--count", "3"],
         &["completions", "tcsh"],
         &["explain", "not-an-address"],
-        &["know"],
-        &["know", "192.0.2.1/33"],
-        &["know", "192.0.2.1", "--for", "1s"],
-        &["know", "192.0.2.1", "--stdin"],
-        &["forget"],
-        &["known", "192.0.2.0/24"],
-        &["known", "--limit", "100001"],
-        &["known", "192.0.2.1", "--limit", "3"],
+        &["trust"],
+        &["trust", "192.0.2.1/33"],
+        &["trust", "192.0.2.1", "--for", "1s"],
+        &["trust", "192.0.2.1", "--stdin"],
+        &["untrust"],
+        &["trusted", "192.0.2.0/24"],
+        &["trusted", "--limit", "100001"],
+        &["trusted", "192.0.2.1", "--limit", "3"],
     ];
     for arguments in rows {
         let output = Command::new(BINARY).args(arguments).output()?;

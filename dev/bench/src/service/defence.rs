@@ -232,7 +232,7 @@ impl Defence {
 /// Vouches for the known clients, as an application does that knows its own. To know them by their
 /// visits, the limiter would need an hour before each flood.
 fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
-    let arguments = ["know", "--stdin", "--for", "1h"];
+    let arguments = ["trust", "--stdin", "--for", "1h"];
     let clients: Vec<_> = (0..KNOWN)
         .map(|member| address(Group::Known, member, flood.is_v6()).to_string())
         .collect();

@@ -28,7 +28,7 @@ pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<K
 pub(super) fn undone(change: &KnownChange, outcome: &KnownOutcome) -> Option<String> {
     let prefix = short(change.prefix());
     match outcome {
-        KnownOutcome::Refused { reason } => Some(format!("{prefix} is not vouched for: {reason}")),
+        KnownOutcome::Refused { reason } => Some(format!("{prefix} is not trusted: {reason}")),
         KnownOutcome::Known {
             sources,
             without_room,
@@ -39,7 +39,7 @@ pub(super) fn undone(change: &KnownChange, outcome: &KnownOutcome) -> Option<Str
                 _ => format!("{without_room} of its sources"),
             };
             Some(format!(
-                "{prefix}: there is no room for {whom} beside others that are vouched for; raise \
+                "{prefix}: there is no room for {whom} beside other trusted sources; raise \
                  `standing: {{capacity: …}}`"
             ))
         }

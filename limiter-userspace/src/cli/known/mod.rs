@@ -1,12 +1,12 @@
-//! `limiter know`, `limiter forget` and `limiter known`.
+//! `limiter trust`, `limiter untrust` and `limiter trusted`.
 
 mod change;
-pub(super) mod forget;
-pub(super) mod know;
-pub(super) mod list;
 mod parse;
 mod print;
 mod stream;
+pub(super) mod trust;
+pub(super) mod trusted;
+pub(super) mod untrust;
 
 const ENDS_WITH_DAEMON: &str =
-    "what is known ends with the daemon: it has neither pins (run --pin) nor a state file";
+    "trust ends with the daemon: it has neither pins (run --pin) nor a state file";

@@ -26,7 +26,7 @@ pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     let total: u64 = list.standings.values().sum();
     let vouched = match list.vouched {
         0 => String::new(),
-        vouched => format!(", {} of them vouched for", count(vouched)),
+        vouched => format!(", {} of them trusted", count(vouched)),
     };
     writeln!(
         out,

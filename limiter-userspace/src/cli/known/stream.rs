@@ -1,4 +1,4 @@
-//! `limiter know --stdin`: vouches for sources as they arrive.
+//! `limiter trust --stdin`: vouches for sources as they arrive.
 
 use std::fmt;
 

@@ -70,7 +70,7 @@ fn why_a_source_has_its_standing() {
             ends_in_ns: Some(86_400 * SECOND_NS),
             ..unknown()
         },
-        "192.0.2.7 is proven: somebody vouches for it, last seen 5 s ago, for 1 day more",
+        "192.0.2.7 is proven: an operator trusts it, last seen 5 s ago, for 1 day more",
     );
     check(
         &StandingExplanation {

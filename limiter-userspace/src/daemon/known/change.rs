@@ -72,7 +72,7 @@ fn log(changes: &[KnownChange], outcomes: &[KnownOutcome]) {
                 let length = Duration::from_nanos(*for_ns);
                 info!(
                     prefix,
-                    sources, "{prefix} is vouched for, for {length:?} (sources: {sources})"
+                    sources, "{prefix} is trusted for {length:?} (sources: {sources})"
                 );
             }
             (_, KnownOutcome::Forgotten { sources, .. }) if *sources > 0 => {
@@ -108,7 +108,7 @@ fn know(
     let most = MAX_SOURCES.min(known.settings().lines.into());
     if sources.count() > most {
         return Ok(refused(format!(
-            "it has {} sources, and a prefix of more than {} cannot be vouched for: put it in a \
+            "it has {} sources, and a prefix of more than {} cannot be trusted: put it in a \
              list that proves (`standing: {{proven: [LIST]}}`)",
             count(sources.count()),
             count(most)

@@ -51,7 +51,7 @@ fn assert_proves(pinned: &Pinned) -> Result<u32> {
         "{status:#}"
     );
     let client = "10.77.0.2";
-    succeed(pinned.with_pins("forget").arg(client))?;
+    succeed(pinned.with_pins("untrust").arg(client))?;
     let _listener = Listener::new(&pinned.pair.server, PORT)?;
     pinned.pair.client.enter(|| {
         match TcpStream::connect(("10.77.0.1", PORT)) {

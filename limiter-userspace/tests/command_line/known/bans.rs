@@ -22,7 +22,7 @@ const PROVEN: &str = "10.77.0.9";
 #[test]
 fn strangers_are_not_banned_and_counted() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
-    succeed(pinned.with_pins("know").arg(PROVEN))?;
+    succeed(pinned.with_pins("trust").arg(PROVEN))?;
     ensure!(is_vouched(&pinned.limiter, PROVEN)?);
     wait_for(|| {
         pinned.send(PROVEN, 300)?;

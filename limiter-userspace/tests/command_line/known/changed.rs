@@ -6,19 +6,18 @@ use serde_json::{Value, json};
 use super::{CONFIGURATION, is_vouched, proven, standing, start};
 use crate::{assert_fails, pinned::Pinned, succeed, text};
 
-const ENDS: &str =
-    "what is known ends with the daemon: it has neither pins (run --pin) nor a state file\n";
+const ENDS: &str = "trust ends with the daemon: it has neither pins (run --pin) nor a state file\n";
 
 #[test]
 fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
     let (_pair, limiter) = start(CONFIGURATION)?;
-    let told = limiter.show(&["known"])?;
+    let told = limiter.show(&["trusted"])?;
     let begins = "no shortage: nobody is refused for what limits reserve\n\
                   0 known sources of up to 4 096\n";
     ensure!(told.starts_with(begins), "{told}");
     assert_eq!(standing(&limiter, "192.0.2.1")?.1, "nothing");
 
-    let told = limiter.show(&["know", "192.0.2.1", "198.51.100.0/24", "2001:db8::7"])?;
+    let told = limiter.show(&["trust", "192.0.2.1", "198.51.100.0/24", "2001:db8::7"])?;
     let expected = "192.0.2.1 is proven for 30 days\n\
                     198.51.100.0/24 is proven for 30 days: 256 sources\n\
                     2001:db8::7 is proven for 30 days, and with it all of 2001:db8::/64, its \
@@ -28,16 +27,16 @@ fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
         ensure!(is_vouched(&limiter, address)?, "{address}");
     }
     assert_eq!(standing(&limiter, "2001:db8:0:1::7")?.1, "nothing");
-    let told = limiter.show(&["known", "2001:db8::9"])?;
+    let told = limiter.show(&["trusted", "2001:db8::9"])?;
     let expected =
-        "2001:db8::/64, the source of 2001:db8::9, is proven:\n  somebody vouches for it\n";
+        "2001:db8::/64, the source of 2001:db8::9, is proven:\n  an operator trusts it\n";
     ensure!(told.starts_with(expected), "{told}");
     ensure!(
         told.contains("\n  ends in 30 days\n") || told.contains("\n  ends in 29.9"),
         "{told}"
     );
 
-    let json = limiter.show(&["known", "--limit", "2", "--json"])?;
+    let json = limiter.show(&["trusted", "--limit", "2", "--json"])?;
     assert_eq!(proven(&json)?, 258);
     let list: Value = serde_json::from_str(&json)?;
     assert_eq!(
@@ -45,9 +44,9 @@ fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
         (&json!(258), &json!(4096))
     );
     assert_eq!(list["newest"].as_array().context("a list")?.len(), 2);
-    let told = limiter.show(&["known"])?;
+    let told = limiter.show(&["trusted"])?;
     ensure!(
-        told.contains("258 known sources of up to 4 096, 258 of them vouched for"),
+        told.contains("258 known sources of up to 4 096, 258 of them trusted"),
         "{told}"
     );
     ensure!(
@@ -55,17 +54,17 @@ fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
         "{told}"
     );
 
-    let told = limiter.show(&["forget", "192.0.2.1", "192.0.2.2", "2001:db8::1"])?;
+    let told = limiter.show(&["untrust", "192.0.2.1", "192.0.2.2", "2001:db8::1"])?;
     let expected = "192.0.2.1 is forgotten\nnothing was known of 192.0.2.2\n\
                     2001:db8::/64, the source of 2001:db8::1, is forgotten\n";
     assert_eq!(told, expected);
     assert_eq!(standing(&limiter, "192.0.2.1")?.1, "nothing");
-    let told = limiter.show(&["forget", "0.0.0.0/0", "--json"])?;
+    let told = limiter.show(&["untrust", "0.0.0.0/0", "--json"])?;
     let expected = json!({"known": [{"prefix": "0.0.0.0/0", "result": {
         "outcome": "forgotten", "sources": 256, "part_of": null, "proven_by": null,
     }}]});
     assert_eq!(serde_json::from_str::<Value>(&told)?, expected);
-    assert_eq!(proven(&limiter.show(&["known", "--json"])?)?, 0);
+    assert_eq!(proven(&limiter.show(&["trusted", "--json"])?)?, 0);
 
     // A source on a list that proves stays proven.
     assert_eq!(
@@ -74,20 +73,20 @@ fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
     );
     let told = "10.77.9.1 is still proven: it is on the list office, which `standing: {proven: …}` \
                 names";
-    assert_fails(&mut limiter.command(&["forget", "10.77.9.1"]), &[told])
+    assert_fails(&mut limiter.command(&["untrust", "10.77.9.1"]), &[told])
 }
 
 /// What is pinned is shown and changed without a daemon.
 #[test]
 fn without_a_daemon() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
-    let told = succeed(pinned.with_pins("know").args(["192.0.2.1", "--for", "1d"]))?;
+    let told = succeed(pinned.with_pins("trust").args(["192.0.2.1", "--for", "1d"]))?;
     assert_eq!(text(&told.stdout)?, "192.0.2.1 is proven for 1 day\n");
     ensure!(pinned.limiter.terminate()?.success());
-    succeed(pinned.with_pins("know").arg("192.0.2.2"))?;
-    let told = succeed(pinned.with_pins("forget").arg("192.0.2.1"))?;
+    succeed(pinned.with_pins("trust").arg("192.0.2.2"))?;
+    let told = succeed(pinned.with_pins("untrust").arg("192.0.2.1"))?;
     assert_eq!(text(&told.stdout)?, "192.0.2.1 is forgotten\n");
-    let told = succeed(pinned.with_pins("known").arg("--json"))?;
+    let told = succeed(pinned.with_pins("trusted").arg("--json"))?;
     assert_eq!(proven(text(&told.stdout)?)?, 1);
     pinned.limiter.restart()?;
     ensure!(is_vouched(&pinned.limiter, "192.0.2.2")?);

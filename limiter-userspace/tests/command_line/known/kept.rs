@@ -29,7 +29,7 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
     ];
     let binary = Path::new(BINARY);
     let mut limiter = Limiter::start(binary, &pair.server, &configuration, &arguments)?;
-    let told = limiter.show(&[&["know", "--for", "1h"], &ADDRESSES[..]].concat())?;
+    let told = limiter.show(&[&["trust", "--for", "1h"], &ADDRESSES[..]].concat())?;
     ensure!(!told.contains("ends with the daemon"), "{told}");
     ensure!(limiter.terminate()?.success());
 
@@ -43,7 +43,7 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
     for address in ADDRESSES {
         ensure!(is_vouched(&limiter, address)?, "{address}");
     }
-    let told: Value = serde_json::from_str(&limiter.show(&["known", ADDRESSES[0], "--json"])?)?;
+    let told: Value = serde_json::from_str(&limiter.show(&["trusted", ADDRESSES[0], "--json"])?)?;
     let left = told["ends_in_ns"].as_u64().context("an end")?;
     let hour = 3_600_000_000_000;
     ensure!(
@@ -74,7 +74,7 @@ fn sources_are_resumed_after_the_clock_was_set() -> Result<()> {
     let mut limiter = Limiter::start(binary, &pair.server, &configuration, &arguments)?;
     let known = [["1h", ADDRESSES[0]], ["30d", ADDRESSES[1]]];
     for [time, address] in known {
-        limiter.show(&["know", "--for", time, address])?;
+        limiter.show(&["trust", "--for", time, address])?;
     }
     for (hours, are_known) in [(24, [true, true]), (-48, [false, true])] {
         ensure!(limiter.terminate()?.success());
@@ -94,7 +94,7 @@ fn sources_are_resumed_after_the_clock_was_set() -> Result<()> {
 #[test]
 fn reloads_restarts_and_crashes_keep_who_is_known() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
-    succeed(pinned.with_pins("know").args(ADDRESSES))?;
+    succeed(pinned.with_pins("trust").args(ADDRESSES))?;
     let is_kept = |pinned: &Pinned| -> Result<()> {
         for address in ADDRESSES {
             ensure!(is_vouched(&pinned.limiter, address)?, "{address}");

@@ -1,4 +1,4 @@
-//! `limiter know`, `forget` and `known`, as users see them.
+//! `limiter trust`, `forget` and `known`, as users see them.
 
 mod adopted;
 mod bans;
@@ -31,7 +31,7 @@ fn start(configuration: &str) -> Result<(Pair, Limiter)> {
     Ok((pair, limiter))
 }
 
-/// Returns the standing of an address and why it has it, as the daemon tells for `limiter known` and
+/// Returns the standing of an address and why it has it, as the daemon tells for `limiter trusted` and
 /// `limiter explain`, which must agree.
 fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
     let known = limiter.ask(&json!({"known-source": {"address": address}}))?;

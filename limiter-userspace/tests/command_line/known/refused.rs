@@ -1,4 +1,4 @@
-//! What cannot be vouched for, and where nothing is known.
+//! What cannot be trusted, and where nothing is known.
 
 use anyhow::Result;
 use testbed::Limiter;
@@ -15,20 +15,19 @@ fn fails(limiter: &Limiter, arguments: &[&str], expected: &[&str]) -> Result<()>
 fn prefixes_of_too_many_sources() -> Result<()> {
     let large = CONFIGURATION.replace("capacity: 4096", "capacity: 100000");
     let (_pair, limiter) = start(&large)?;
-    let remedy =
-        "cannot be vouched for: put it in a list that proves (`standing: {proven: [LIST]}`)";
+    let remedy = "cannot be trusted: put it in a list that proves (`standing: {proven: [LIST]}`)";
     for (prefix, sources) in [
         ("198.18.0.0/15", "131 072"),
         ("0.0.0.0/0", "4 294 967 296"),
         ("2001:db8::/47", "131 072"),
     ] {
         let told = format!(
-            "{prefix} is not vouched for: it has {sources} sources, and a prefix of more than 65 \
+            "{prefix} is not trusted: it has {sources} sources, and a prefix of more than 65 \
              536 {remedy}"
         );
-        fails(&limiter, &["know", prefix], &[&told])?;
+        fails(&limiter, &["trust", prefix], &[&told])?;
         // Nothing is known that could end with the daemon.
-        let output = limiter.command(&["know", prefix]).output()?;
+        let output = limiter.command(&["trust", prefix]).output()?;
         assert_eq!(String::from_utf8(output.stdout)?, "");
     }
     for (prefix, last) in [
@@ -36,7 +35,7 @@ fn prefixes_of_too_many_sources() -> Result<()> {
         ("2001:db8:1::/48", "2001:db8:1:ffff::1"),
     ] {
         // There may be no room for a few: five share a line that has four places.
-        let output = limiter.command(&["know", prefix]).output()?;
+        let output = limiter.command(&["trust", prefix]).output()?;
         let told = String::from_utf8(output.stdout)?;
         assert!(
             told.starts_with(&format!("{prefix} is proven for 30 days: 65 ")),
@@ -44,8 +43,8 @@ fn prefixes_of_too_many_sources() -> Result<()> {
         );
         assert!(is_vouched(&limiter, last)?, "{last}");
     }
-    let told = "::1 is not vouched for: no packet has such a source";
-    fails(&limiter, &["know", "::1"], &[told])
+    let told = "::1 is not trusted: no packet has such a source";
+    fails(&limiter, &["trust", "::1"], &[told])
 }
 
 /// A small table is not filled by one prefix, and tells when it is full.
@@ -53,19 +52,18 @@ fn prefixes_of_too_many_sources() -> Result<()> {
 fn more_than_there_is_room_for() -> Result<()> {
     let small = CONFIGURATION.replace("capacity: 4096", "capacity: 1024");
     let (_pair, limiter) = start(&small)?;
-    let told = "198.18.0.0/21 is not vouched for: it has 2 048 sources, and a prefix of more than 1 \
-                024 cannot be vouched for: …";
-    fails(&limiter, &["know", "198.18.0.0/21"], &[told])?;
+    let told = "198.18.0.0/21 is not trusted: it has 2 048 sources, and a prefix of more than 1 \
+                024 cannot be trusted: …";
+    fails(&limiter, &["trust", "198.18.0.0/21"], &[told])?;
     let prefixes: Vec<_> = (0..5)
         .map(|number| format!("198.18.{}.0/22", 4 * number))
         .collect();
-    let mut know = limiter.command(&["know"]);
+    let mut know = limiter.command(&["trust"]);
     know.args(&prefixes);
     let output = know.output()?;
     let told = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(1), "{told}");
-    let remedy =
-        "of its sources beside others that are vouched for; raise `standing: {capacity: …}`";
+    let remedy = "of its sources beside other trusted sources; raise `standing: {capacity: …}`";
     assert!(told.trim_end().ends_with(remedy), "{told}");
     Ok(())
 }
@@ -76,10 +74,10 @@ fn where_no_limit_asks() -> Result<()> {
     let told = "no limit uses the standing of sources, so none is known: give one a `reserve`, or \
                 `match: {standing: […]}`";
     for arguments in [
-        &["know", "192.0.2.1"][..],
-        &["forget", "192.0.2.1"],
-        &["known"],
-        &["known", "192.0.2.1"],
+        &["trust", "192.0.2.1"][..],
+        &["untrust", "192.0.2.1"],
+        &["trusted"],
+        &["trusted", "192.0.2.1"],
     ] {
         fails(&limiter, arguments, &[told])?;
     }

@@ -25,7 +25,7 @@ fn ten_thousand_lines() -> Result<()> {
         writeln!(input, "-{}", address(4 * number))?;
     }
     let output = feed(
-        &mut limiter.command(&["know", "--stdin", "--for", "6h"]),
+        &mut limiter.command(&["trust", "--stdin", "--for", "6h"]),
         &input,
     )?;
     ensure!(output.status.success(), "{output:?}");
@@ -34,7 +34,7 @@ fn ten_thousand_lines() -> Result<()> {
         totals,
         Some("known 14 096, forgotten 2 500, refused 0, bad 0")
     );
-    assert_eq!(proven(&limiter.show(&["known", "--json"])?)?, 11_596);
+    assert_eq!(proven(&limiter.show(&["trusted", "--json"])?)?, 11_596);
     ensure!(is_vouched(&limiter, "198.18.0.1")? && !is_vouched(&limiter, "198.18.0.4")?);
     Ok(())
 }
@@ -44,7 +44,7 @@ fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
     let (_pair, limiter) = start(CONFIGURATION)?;
     let input =
         "# players\n\n192.0.2.1\n192.0.2.2 1h\nlobby\n192.0.2.3 1ms\n0.0.0.0/0\n-192.0.2.9\n";
-    let output = feed(&mut limiter.command(&["know", "--stdin"]), input)?;
+    let output = feed(&mut limiter.command(&["trust", "--stdin"]), input)?;
     assert_eq!(output.status.code(), Some(1));
     let totals = text(&output.stdout)?.lines().next();
     assert_eq!(totals, Some("known 2, forgotten 0, refused 1, bad 2"));
@@ -54,7 +54,7 @@ fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
     let begins = [
         "line 5: invalid 'lobby': expected an address or a prefix, such as ",
         "line 6: invalid duration '1ms': must be from 10s to four years (1460d)",
-        "line 7: 0.0.0.0/0 is not vouched for: it has 4 294 967 296 sources, and ",
+        "line 7: 0.0.0.0/0 is not trusted: it has 4 294 967 296 sources, and ",
     ];
     assert_eq!(lines.len(), begins.len(), "{lines:?}");
     for (line, begins) in lines.iter().zip(begins) {
@@ -66,7 +66,7 @@ fn bad_lines_are_told_and_the_others_applied() -> Result<()> {
 #[test]
 fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
-    let mut child = spawn(pinned.with_pins("know").arg("--stdin"))?;
+    let mut child = spawn(pinned.with_pins("trust").arg("--stdin"))?;
     let mut stdin = child.stdin.take().context("a pipe")?;
     writeln!(stdin, "192.0.2.1")?;
     wait_for(|| is_known(&pinned, "192.0.2.1"))?;
@@ -81,13 +81,13 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     ensure!(output.status.success(), "{output:?}");
     let totals = "known 3, forgotten 1, refused 0, bad 0\n";
     assert_eq!(text(&output.stdout)?, totals);
-    assert_eq!(proven(&pinned.limiter.show(&["known", "--json"])?)?, 2);
+    assert_eq!(proven(&pinned.limiter.show(&["trusted", "--json"])?)?, 2);
     Ok(())
 }
 
 fn is_known(pinned: &Pinned, address: &str) -> Result<bool> {
     let output = pinned
-        .with_pins("known")
+        .with_pins("trusted")
         .args([address, "--json"])
         .output()?;
     Ok(output.status.success() && text(&output.stdout)?.contains("vouched"))

@@ -59,7 +59,7 @@ fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
         "{log}"
     );
     ensure!(log.contains("`limiter reload` tries again"), "{log}");
-    for command in ["status", "known"] {
+    for command in ["status", "trusted"] {
         let shown = limiter.show(&[command])?;
         ensure!(
             shown.contains(&format!("HANDSHAKES PROVE NOBODY: {why}")),
@@ -71,7 +71,7 @@ fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
 
 /// Fails unless sources get a standing by operators, visits and retries.
 fn assert_goes_on(pair: &Pair, limiter: &Limiter) -> Result<()> {
-    limiter.show(&["know", "192.0.2.1"])?;
+    limiter.show(&["trust", "192.0.2.1"])?;
     ensure!(is_vouched(limiter, "192.0.2.1")?);
     let (regular, newcomer) = ("10.77.0.7", "10.77.0.8");
     wait_for(|| {

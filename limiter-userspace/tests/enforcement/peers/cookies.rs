@@ -103,7 +103,7 @@ fn flood(pair: &Pair) -> Result<()> {
 }
 
 fn known(limiter: &Limiter, source: IpAddr) -> Result<Value> {
-    let known = limiter.show(&["known", &source.to_string(), "--json"])?;
+    let known = limiter.show(&["trusted", &source.to_string(), "--json"])?;
     Ok(serde_json::from_str(&known)?)
 }
 
@@ -185,7 +185,7 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
     write(&secrets, "no secret\n")?;
     wait(|| Ok(limiter.status()?["daemon"]["secrets_error"].is_string()))
         .context("a bad file is told")?;
-    limiter.show(&["forget", &first.from.to_string()])?;
+    limiter.show(&["untrust", &first.from.to_string()])?;
     assert_served(limiter, &first, &cookies[0])?;
 
     // Both are valid while they roll over.
@@ -194,10 +194,10 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
         .context("a good file is read")?;
     drop(nsd);
     let _nsd = Server::nsd_with_secret(&pair, NEW)?;
-    limiter.show(&["forget", &first.from.to_string()])?;
+    limiter.show(&["untrust", &first.from.to_string()])?;
     assert_served(limiter, &first, &cookies[0])?;
     let renewed = first.learn()?;
-    limiter.show(&["forget", &first.from.to_string()])?;
+    limiter.show(&["untrust", &first.from.to_string()])?;
     assert_served(limiter, &first, &renewed)?;
 
     // Then only the new one is.
@@ -208,7 +208,7 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
         if !third.is_served(&old)? {
             return Ok(true);
         }
-        limiter.show(&["forget", &third.from.to_string()])?;
+        limiter.show(&["untrust", &third.from.to_string()])?;
         Ok(false)
     })
     .context("the old secret is gone")?;

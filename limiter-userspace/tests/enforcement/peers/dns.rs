@@ -60,7 +60,7 @@ fn is_truncated(printed: &str) -> bool {
 fn assert_proven(limiter: &Limiter, source: IpAddr) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let known = limiter.show(&["known", &source.to_string(), "--json"])?;
+        let known = limiter.show(&["trusted", &source.to_string(), "--json"])?;
         let known: Value = serde_json::from_str(&known)?;
         // During a shortage, as here, whoever becomes proven ranks as fresh.
         if known["why"] == "handshake" {

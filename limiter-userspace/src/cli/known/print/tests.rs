@@ -48,7 +48,7 @@ fn the_newest_in_eighty_columns() {
         told,
         "\
 SHORTAGE for 3 min: packets are refused for what limits reserve, last 30 s ago
-12 003 known sources of up to 1 000 000, 1 of them vouched for
+12 003 known sources of up to 1 000 000, 1 of them trusted
 
 standing     sources
 proven        12 000
@@ -103,7 +103,7 @@ fn one_source() {
         told("2001:db8::7", &vouched),
         "\
 2001:db8::/64, the source of 2001:db8::7, is proven:
-  somebody vouches for it
+  an operator trusts it
   ends in 12 h
 "
     );

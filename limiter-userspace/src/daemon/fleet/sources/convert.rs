@@ -28,7 +28,7 @@ pub(super) const fn id(source: Source, settings: &Settings) -> SourceId {
     SourceId::new(settings, &address)
 }
 
-/// Returns whether this host itself found out that a source is proven, or somebody vouches for it here.
+/// Returns whether this host itself found out that a source is proven, or an operator trusts it here.
 pub(super) const fn is_own(record: Record, at: &Moment<'_>) -> bool {
     matches!(record.current(at).kind(), Kind::Proven | Kind::Vouched)
 }

@@ -174,7 +174,7 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
         begun.elapsed()
     );
     let begun = Instant::now();
-    a.show(&["know", &vouched, "--for", "1h"])?;
+    a.show(&["trust", &vouched, "--for", "1h"])?;
     wait_for(b, &vouched, "fleet")?;
     let took = begun.elapsed();
     println!("one that somebody vouches for was known after {took:?}");
@@ -203,7 +203,7 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
         ensure!(status["sources"]["unsent"] == 0, "{status:#}");
     }
     ensure!(status(c)?["sources"]["heard"] == 4, "{:#}", status(c)?);
-    a.show(&["forget", &shaken])?;
+    a.show(&["untrust", &shaken])?;
     let begun = Instant::now();
     wait_for(b, &shaken, "nothing")?;
     println!(
@@ -225,21 +225,21 @@ fn a_node_speaks_for_itself_alone() -> Result<()> {
     };
     let (both, of_b) = (client(1), client(2));
     for node in [a, b] {
-        node.show(&["know", &both, "--for", "1h"])?;
+        node.show(&["trust", &both, "--for", "1h"])?;
     }
-    b.show(&["know", &of_b, "--for", "1h"])?;
+    b.show(&["trust", &of_b, "--for", "1h"])?;
     wait_until(c, |status| status["sources"]["heard"] == 5)?;
-    a.show(&["forget", &both])?;
+    a.show(&["untrust", &both])?;
     wait_until(c, |status| status["sources"]["heard"] == 4)?;
     ensure!(known(c, &both)?["why"] == "fleet");
     ensure!(known(b, &both)?["why"] == "vouched");
     // The other's word counts there now.
     wait_for(a, &both, "fleet")?;
-    b.show(&["forget", &both])?;
+    b.show(&["untrust", &both])?;
     wait_for(c, &both, "nothing")?;
     ensure!(known(c, &of_b)?["why"] == "fleet");
     // A word ends by itself.
-    b.show(&["know", &both, "--for", "10s"])?;
+    b.show(&["trust", &both, "--for", "10s"])?;
     wait_for(c, &both, "fleet")?;
     let begun = Instant::now();
     wait_for(c, &both, "nothing")?;
@@ -257,12 +257,12 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     let mut fleet = fleet(&["a", "b"], "")?;
     let (gone, stays, new) = (client(1), client(2), client(3));
     for source in [&gone, &stays] {
-        fleet.nodes[0].show(&["know", source, "--for", "1h"])?;
+        fleet.nodes[0].show(&["trust", source, "--for", "1h"])?;
         wait_for(&fleet.nodes[1], source, "fleet")?;
     }
     fleet.nodes[1].terminate()?;
-    fleet.nodes[0].show(&["forget", &gone])?;
-    fleet.nodes[0].show(&["know", &new, "--for", "1h"])?;
+    fleet.nodes[0].show(&["untrust", &gone])?;
+    fleet.nodes[0].show(&["trust", &new, "--for", "1h"])?;
     fleet.nodes[1].restart()?;
     wait_for(&fleet.nodes[1], &new, "fleet")?;
     wait_for(&fleet.nodes[1], &gone, "nothing")?;
@@ -274,8 +274,8 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
         unreachable!()
     };
     wait_until(b, |status| status["sources"]["error"].is_string())?;
-    a.show(&["forget", &new])?;
-    a.show(&["know", &gone, "--for", "1h"])?;
+    a.show(&["untrust", &new])?;
+    a.show(&["trust", &gone, "--for", "1h"])?;
     ensure!(known(b, &new)?["why"] == "fleet");
     fleet.store.set_link(2, "up")?;
     wait_for(b, &gone, "fleet")?;
@@ -313,14 +313,14 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
         unreachable!()
     };
     let (taken_back, later) = (client(1), client(2));
-    a.show(&["know", &taken_back, "--for", "1h"])?;
+    a.show(&["trust", &taken_back, "--for", "1h"])?;
     wait_for(b, &taken_back, "fleet")?;
     wait_for_slots(&fleet)?;
     let store = &fleet.store;
     let copy =
         "local all = redis.call('HGETALL', KEYS[1]) redis.call('HSET', KEYS[2], unpack(all))";
     store.command(&["eval", copy, "2", HASH, "kept"])?;
-    a.show(&["forget", &taken_back])?;
+    a.show(&["untrust", &taken_back])?;
     wait_for(b, &taken_back, "nothing")?;
     for forged in [
         "",
@@ -339,7 +339,7 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
     store.set_link(2, "down")?;
     wait_until(b, |status| status["sources"]["error"].is_string())?;
     store.set_link(2, "up")?;
-    a.show(&["know", &later, "--for", "1h"])?;
+    a.show(&["trust", &later, "--for", "1h"])?;
     wait_for(b, &later, "fleet")?;
     ensure!(known(b, &taken_back)?["why"] == "nothing");
     fleet.stop()
@@ -363,8 +363,8 @@ fn a_node_need_not_share_known_sources() -> Result<()> {
         unreachable!()
     };
     let (of_a, of_b) = (client(1), client(2));
-    a.show(&["know", &of_a, "--for", "1h"])?;
-    b.show(&["know", &of_b, "--for", "1h"])?;
+    a.show(&["trust", &of_a, "--for", "1h"])?;
+    b.show(&["trust", &of_b, "--for", "1h"])?;
     wait_until(b, |status| status["connected"] == true)?;
     thread::sleep(QUIET);
     ensure!(known(a, &of_b)?["why"] == "nothing");

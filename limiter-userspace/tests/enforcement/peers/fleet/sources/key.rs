@@ -56,7 +56,7 @@ fn begin(store: &Store, name: &str, keys: &[&str]) -> Result<Limiter> {
 
 /// Has a node know an address by itself.
 fn vouch(node: &Limiter, address: &str) -> Result<()> {
-    node.show(&["know", address, "--for", "1h"]).map(drop)
+    node.show(&["trust", address, "--for", "1h"]).map(drop)
 }
 
 fn refused(node: &Limiter) -> Result<u64> {

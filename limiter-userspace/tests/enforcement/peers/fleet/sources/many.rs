@@ -39,7 +39,7 @@ fn a_hundred_thousand_sources() -> Result<()> {
         quiet::check(&fleet, WATCHED)?;
         let a = &fleet.nodes[0];
         let begun = Instant::now();
-        let mut know = a.command(&["know", "--stdin", "--for", "10h"]);
+        let mut know = a.command(&["trust", "--stdin", "--for", "10h"]);
         let mut know = know.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
         let mut input = know.stdin.take().context("no pipe")?;
         let steady = MANY - RATE * u32::try_from(WATCHED.as_secs())?;
@@ -94,7 +94,7 @@ fn wait(node: &Limiter, other: &Limiter, is_shared: bool, count: u32) -> Result<
     let begun = Instant::now();
     let is_there = || -> Result<bool> {
         if !is_shared {
-            let known: Value = serde_json::from_str(&node.show(&["known", "--json"])?)?;
+            let known: Value = serde_json::from_str(&node.show(&["trusted", "--json"])?)?;
             return Ok(known["vouched"] == count);
         }
         Ok(status(other)?["sources"]["heard"].as_u64() >= Some(count.into()))

@@ -91,7 +91,7 @@ fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
     ensure!(ten(&fleet, shaken.into(), 9)? == 10);
     // A neighbour in its /64 is the same source.
     ensure!(ten(&fleet, client_v6(1, 9).into(), 9)? == 10);
-    a.show(&["forget", &shaken.to_string()])?;
+    a.show(&["untrust", &shaken.to_string()])?;
     wait_for(b, &shaken.to_string(), "nothing")?;
     ensure!(ten(&fleet, shaken.into(), 9)? == 0);
     fleet.stop()

@@ -1,4 +1,4 @@
-//! `limiter know`.
+//! `limiter trust`.
 
 use std::io::Write as _;
 
@@ -24,8 +24,8 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct KnowArgs {
-    /// The addresses and prefixes to vouch for
+pub(in crate::cli) struct TrustArgs {
+    /// The addresses and prefixes to trust
     #[arg(
         value_name = "ADDRESS|PREFIX",
         value_parser = prefix,
@@ -34,7 +34,7 @@ pub(in crate::cli) struct KnowArgs {
     )]
     prefixes: Vec<Noted<IpNet>>,
 
-    /// Read a stream from stdin: lines `ADDRESS|PREFIX [DURATION]`, with `-ADDRESS` to forget
+    /// Read a stream from stdin: lines `ADDRESS|PREFIX [DURATION]`, with `-ADDRESS` to trust it no more
     #[arg(long)]
     stdin: bool,
 
@@ -55,7 +55,7 @@ pub(in crate::cli) struct KnowArgs {
     output: OutputArgs,
 }
 
-pub(in crate::cli) fn know(args: &KnowArgs) -> anyhow::Result<()> {
+pub(in crate::cli) fn trust(args: &TrustArgs) -> anyhow::Result<()> {
     if args.stdin {
         return stream::stream(&args.read, args.for_ns, args.output.json);
     }
@@ -169,7 +169,7 @@ mod tests {
             part_of: None,
         };
         assert_eq!(told("192.0.2.1/32", known(1, 0)), None);
-        let remedy = "beside others that are vouched for; raise `standing: {capacity: …}`";
+        let remedy = "beside other trusted sources; raise `standing: {capacity: …}`";
         assert_eq!(
             told("192.0.2.1/32", known(0, 1)),
             Some(format!("192.0.2.1: there is no room for it {remedy}"))
@@ -183,7 +183,7 @@ mod tests {
         let refused = KnownOutcome::Refused {
             reason: "why".to_owned(),
         };
-        let expected = "192.0.2.1 is not vouched for: why";
+        let expected = "192.0.2.1 is not trusted: why";
         assert_eq!(told("192.0.2.1/32", refused).as_deref(), Some(expected));
     }
 }

@@ -1,4 +1,4 @@
-//! `limiter known`.
+//! `limiter trusted`.
 
 use std::{
     io::{BufWriter, Write as _},
@@ -22,7 +22,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct KnownArgs {
+pub(in crate::cli) struct TrustedArgs {
     /// Show what is known of the source of this address
     #[arg(value_name = "ADDRESS", value_parser = parse::address, conflicts_with = "limit")]
     address: Option<Noted<IpAddr>>,
@@ -44,7 +44,7 @@ fn shown(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("expected a number from 0 to {MAX_SHOWN}"))
 }
 
-pub(in crate::cli) fn known(args: &KnownArgs) -> anyhow::Result<()> {
+pub(in crate::cli) fn trusted(args: &TrustedArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(stdout());
     if let Some(address) = args.address.as_ref().map(Noted::told) {
         let request = Request::KnownSource { address };

@@ -1,4 +1,4 @@
-//! `limiter forget`.
+//! `limiter untrust`.
 
 use std::io::Write as _;
 
@@ -20,8 +20,8 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ForgetArgs {
-    /// The addresses and prefixes to forget, of any length
+pub(in crate::cli) struct UntrustArgs {
+    /// The addresses and prefixes to trust no more, of any length
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix, required = true)]
     prefixes: Vec<Noted<IpNet>>,
 
@@ -32,7 +32,7 @@ pub(in crate::cli) struct ForgetArgs {
     output: OutputArgs,
 }
 
-pub(in crate::cli) fn forget(args: &ForgetArgs) -> anyhow::Result<()> {
+pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
     let prefixes = all_told(&args.prefixes);
     let changes = prefixes.iter().copied().map(KnownChange::Forget);
     let wanted = KnownChanges {
