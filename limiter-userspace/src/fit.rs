@@ -160,7 +160,7 @@ pub fn unseen(interface: &Interface, all: &[Interface]) -> Option<String> {
     };
     let name = &interface.name;
     Some(format!(
-        "{name} is a bridge: limits see only the frames to this host there, not those that it forwards to \
+        "{name} is a bridge: limits see only the frames to this host there, not the frames that it forwards to \
          containers and virtual machines; to limit these, {instead}"
     ))
 }

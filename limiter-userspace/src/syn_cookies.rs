@@ -99,7 +99,7 @@ impl Host {
             Some(_) => {
                 let setting = self.forwards.filter(|_| !self.is_listened_for(limit))?;
                 Some(format!(
-                    "nobody listens here on its ports, and this host forwards ({setting} is not 0): \
+                    "no socket listens here on its ports, and this host forwards ({setting} is not 0): \
                      a SYN cookie takes a socket of this host, and the SYNs to others that the \
                      limit refuses are dropped; let nftables' synproxy answer them, and say `deny: \
                      drop` (docs/kernels.md, \"Hosts that forward\")"

@@ -95,7 +95,7 @@ fn headline(list: &OwnerList) -> String {
         (Some(_), Some(_)) => format!("{} open that limits count", count(list.counted)),
     };
     let Some(looked_ago_ns) = list.looked_ago_ns else {
-        return format!("{open}; no daemon has looked whose they are");
+        return format!("{open}; no daemon has found their owners");
     };
     let owners = list.limits.values().filter_map(|limit| limit.owners);
     let owners = usize::try_from(owners.sum::<u64>()).unwrap_or(usize::MAX);
@@ -159,7 +159,7 @@ mod tests {
         two.owners.clear();
         assert_eq!(
             shown(&two),
-            "1 234 open that limits count; no daemon has looked whose they are\n"
+            "1 234 open that limits count; no daemon has found their owners\n"
         );
         let one = list(&[("192.0.2.7", "Web", 30, 50, None)]);
         let lines = "1 234 open that Web counts, 1 000 owners, 430 ms ago\nowner ";

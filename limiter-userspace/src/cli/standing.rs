@@ -12,9 +12,9 @@ use crate::protocol::{
 /// Says whether there is a shortage.
 pub(crate) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
     match shortage {
-        None => "no shortage: nobody is refused for what limits reserve".to_owned(),
+        None => "no shortage: no packet is refused for a reserve".to_owned(),
         Some(shortage) => format!(
-            "SHORTAGE for {}: packets are refused for what limits reserve, last {}",
+            "SHORTAGE for {}: packets are refused for reserves, last {}",
             duration(shortage.began_ago_ns),
             ago(shortage.last_refused_ago_ns),
         ),

@@ -35,7 +35,7 @@ const fn patience(request: &Request) -> Duration {
 pub enum ClientError {
     /// No daemon listens.
     #[error(
-        "no limiter is running (nobody answers at {0}): start one with \
+        "no limiter is running (no answer at {0}): start one with \
          `limiter run -c FILE -i INTERFACE`, or name its socket with --socket"
     )]
     NotRunning(PathBuf),

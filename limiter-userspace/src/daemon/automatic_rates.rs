@@ -102,7 +102,7 @@ impl Host {
         if self.unread != ports {
             self.unread = ports.to_vec();
             warn!(
-                "cannot read what each UDP socket on the ports of automatic rates lost: {error}; \
+                "cannot read the losses of UDP sockets on the ports of automatic rates: {error}; \
                  meanwhile any full receive buffer lowers these rates"
             );
         }

@@ -110,7 +110,7 @@ fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
             );
         } else if datapath.known_sources().is_ok() {
             warn!(
-                "handshakes prove nobody: {error}; sources still get a standing by their visits \
+                "handshakes prove no source: {error}; sources still get a standing by their visits \
                  and retries, by lists and by operators; `limiter reload` tries again"
             );
         }

@@ -160,7 +160,7 @@ pub(super) enum PushError {
     #[error("the guard is against it: {0}")]
     Guard(String),
     /// The guard cannot tell whom it would lock out.
-    #[error("the guard cannot tell whom it would lock out: {0}")]
+    #[error("the guard cannot find the addresses that it would lock out: {0}")]
     Blind(String),
     /// It cannot be written where it is read from at the next start.
     #[error("the file '{}' cannot be written: {source}", file.display())]

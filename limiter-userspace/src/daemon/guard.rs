@@ -31,7 +31,7 @@ const OLDEST: Duration = Duration::from_mins(10);
 /// How old an answer may be while any limit bans.
 const REFRESH: Duration = Duration::from_mins(1);
 
-/// Why the guard cannot tell whom not to ban.
+/// Why the guard cannot find the addresses that it must spare.
 #[derive(Clone, Debug, Error)]
 #[error(transparent)]
 pub(super) struct GuardUnavailable(Arc<ProbeError>);
@@ -119,7 +119,7 @@ impl Guard {
                 status.sessions_recorded = are_sessions_recorded();
                 status.answered_at = Some(wall_clock_now());
                 if before.is_some() {
-                    info!("the guard can tell again whom not to ban");
+                    info!("the guard finds again the addresses that it must spare");
                 }
             }
             Err(unavailable) => {
@@ -127,7 +127,7 @@ impl Guard {
                 if before.is_none() {
                     warn!(
                         why,
-                        "the guard cannot tell whom not to ban, so nobody is banned automatically: \
+                        "the guard cannot find the addresses that it must spare, so no source is banned automatically: \
                          {why}"
                     );
                 }

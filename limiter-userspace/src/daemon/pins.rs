@@ -63,11 +63,11 @@ async fn look(daemon: &Arc<Daemon>) -> Option<String> {
 fn repair(datapath: &mut Datapath) -> Result<(), DatapathError> {
     if let Some(lost) = datapath.pin_again()? {
         let path = lost.display();
-        warn!("the pin {path} was gone: what is in force is pinned again");
+        warn!("the pin {path} was gone: the policy in force is pinned again");
     }
     Ok(())
 }
 
 fn tell(why: &str) {
-    error!("what is in force is no longer pinned, and cannot be pinned again: {why}");
+    error!("the policy in force is no longer pinned, and cannot be pinned again: {why}");
 }

@@ -31,7 +31,7 @@ impl StartingPoint {
             Adopted::Links(pins, attachments) => {
                 for version in pins.other_versions()? {
                     warn!(
-                        "this version cannot read what is pinned by ABI {version}, of buckets, \
+                        "this version cannot read the pins of ABI {version}, of buckets, \
                          counters, offenders, bans, sieves and known sources: they begin anew, or \
                          as the state file has them"
                     );

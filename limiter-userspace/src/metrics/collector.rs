@@ -102,7 +102,7 @@ impl Collector for DaemonCollector {
         counters(
             &mut encoder,
             "limiter_bytes",
-            "Bytes of those packets, from the Ethernet header on",
+            "Bytes of these packets, from the Ethernet header on",
             &numbers(&by_reason, bytes),
         )?;
         counters(
@@ -114,7 +114,7 @@ impl Collector for DaemonCollector {
         counters(
             &mut encoder,
             "limiter_limit_bytes",
-            "Bytes of those packets, from the Ethernet header on",
+            "Bytes of these packets, from the Ethernet header on",
             &numbers(&by_limit, bytes),
         )?;
         let by_answer = self.read(answers::by_answer(datapath))?;
@@ -127,7 +127,7 @@ impl Collector for DaemonCollector {
         counters(
             &mut encoder,
             "limiter_answer_bytes",
-            "Bytes of those answers, from the Ethernet header on",
+            "Bytes of these answers, from the Ethernet header on",
             &numbers(&by_answer, bytes),
         )?;
 
@@ -265,7 +265,7 @@ fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Resul
         ),
         (
             "limiter_offender_insertions",
-            "Offenders and names inserted into the record; those that limiter_offenders lacks were forgotten",
+            "Offenders and names inserted into the record; the ones that limiter_offenders lacks were forgotten",
             recorded.counts.inserted,
         ),
     ] {

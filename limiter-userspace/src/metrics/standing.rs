@@ -72,12 +72,12 @@ impl Standings {
         self.traffic(
             encoder,
             "limiter_standing_bytes",
-            "Bytes of those packets, from the Ethernet header on",
+            "Bytes of these packets, from the Ethernet header on",
             |traffic| traffic.bytes,
         )?;
         let mut family = encoder.encode_descriptor(
             "limiter_known_sources",
-            "Sources in the table of known sources by standing; those that came too seldom are \
+            "Sources in the table of known sources by standing; sources that came too seldom are \
              unknown",
             None,
             MetricType::Gauge,
@@ -90,14 +90,14 @@ impl Standings {
         let age = ConstGauge::new(self.known_age.as_secs_f64());
         age.encode(encoder.encode_descriptor(
             "limiter_known_sources_age_seconds",
-            "How old those numbers are, at most ten seconds: a large table is not counted at each scrape",
+            "How old these numbers are, at most ten seconds: a large table is not counted at each scrape",
             None,
             MetricType::Gauge,
         )?)?;
         for (name, help, is_so) in [
             (
                 "limiter_shortage",
-                "1: within the last minute a limit refused a packet for what it reserves",
+                "1: within the last minute a limit refused a packet for its reserve",
                 self.is_short,
             ),
             (
@@ -111,7 +111,7 @@ impl Standings {
         }
         let mut family = encoder.encode_descriptor(
             "limiter_dns_cookies",
-            "Queries that reserves would have refused, by what their DNS cookies said",
+            "Queries that reserves would have refused, by the state of their DNS cookies",
             None,
             MetricType::Counter,
         )?;

@@ -41,10 +41,10 @@ const MOST_BANS: usize = 5_000;
 #[derive(Debug, Error)]
 pub(super) enum ReadError {
     /// The daemon does not answer.
-    #[error("cannot read what the page shows: {0}")]
+    #[error("cannot read the page's data: {0}")]
     Refused(String),
     /// The kernel does not.
-    #[error("cannot read what the page shows: {0}")]
+    #[error("cannot read the page's data: {0}")]
     Datapath(#[from] DatapathError),
 }
 

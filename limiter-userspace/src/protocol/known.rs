@@ -98,7 +98,7 @@ pub struct KnownList {
     pub vouched: u64,
     /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,
-    /// Why handshakes prove nobody, though they should; `None`: they do as configured.
+    /// Why handshakes prove no source, though they should; `None`: they do as configured.
     pub handshakes_error: Option<String>,
     /// The sources whose standing is the youngest, the youngest first.
     pub newest: Vec<StandingExplanation>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct StandingStatus {
     /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,
-    /// Why handshakes prove nobody, though they should; `None`: they do as configured.
+    /// Why handshakes prove no source, though they should; `None`: they do as configured.
     pub handshakes_error: Option<String>,
     /// What each standing got of each limit that reserves, from the highest standing to the lowest,
     /// and last what passed whatever the standing was.

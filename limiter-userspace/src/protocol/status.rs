@@ -115,7 +115,7 @@ pub struct DaemonStatus {
     pub reloads: History,
     /// Whether the guard can tell whom not to ban.
     pub guard: GuardStatus,
-    /// Why no limit answers what it refuses, whatever its `deny`; `None`: they answer.
+    /// Why no limit answers refused packets, whatever its `deny`; `None`: they answer.
     pub silence: Option<String>,
     /// Why answers through an interface are lost or may be, by its name.
     pub lost_answers: BTreeMap<String, String>,

@@ -168,7 +168,7 @@ fn pins_know_how_many_are_open() -> Result<()> {
         .output()?;
     assert_eq!(
         String::from_utf8(output.stdout)?,
-        "3 open that limits count; no daemon has looked whose they are\n"
+        "3 open that limits count; no daemon has found their owners\n"
     );
     Ok(())
 }

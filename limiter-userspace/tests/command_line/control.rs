@@ -34,7 +34,7 @@ fn no_daemon() -> Result<()> {
         assert_fails(
             &mut command,
             &[
-                "no limiter is running (nobody answers at …control.sock): start one with `limiter \
+                "no limiter is running (no answer at …control.sock): start one with `limiter \
                run -c FILE -i INTERFACE`, or name its socket with --socket",
             ],
         )?;

@@ -24,7 +24,7 @@ fn a_monitoring_system_is_told() -> Result<()> {
     let healthy = "LIMITER OK: 1 interface attached, ";
     assert_health(pinned.with_pins("status"), 0, healthy)?;
     pinned.limiter.kill()?;
-    let warning = "LIMITER WARNING: no daemon is running: what is pinned is still enforced | ";
+    let warning = "LIMITER WARNING: no daemon is running: the pinned policy is still enforced | ";
     assert_health(pinned.with_pins("status"), 1, warning)?;
     let mut nobody = Command::new(BINARY);
     nobody.args([

@@ -144,7 +144,7 @@ fn what_cannot_be_pinned_again_passes_every_packet() -> Result<()> {
     ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_none());
     pinned.send(CLIENT, 3)?;
     let log = pinned.limiter.log()?;
-    let expected = "what is in force is no longer pinned, and cannot be pinned again";
+    let expected = "the policy in force is no longer pinned, and cannot be pinned again";
     ensure!(log.contains(expected), "{log}");
     ensure!(
         log.contains("it is detached, and every packet passes"),

@@ -103,7 +103,7 @@ fn whose_answers_a_limit_counts() -> Result<()> {
 
     let (told, json) = check(&pair, &scene, &configuration(""))?;
     ensure!(
-        told.contains("limits count the answers of those whom this host asks:\n"),
+        told.contains("limits count the answers of the hosts that this host asks:\n"),
         "{told}"
     );
     let line = "  10.77.0.2 (udp port 53): Own {burst: 3, count: 1, period: 1h} in packets\n";

@@ -120,11 +120,11 @@ fn server_names_are_explained() -> Result<()> {
     };
     check(
         &["refund", CLIENT, "--limit", "Zones", "--cost", "1"],
-        "Zones counts packets by what they ask for: add --dns-name NAME",
+        "Zones counts packets by the name that they ask for: add --dns-name NAME",
     )?;
     check(
         &["reset", CLIENT, "--limit", "Servers"],
-        "Servers counts packets by what they ask for: add --server-name NAME",
+        "Servers counts packets by the name that they ask for: add --server-name NAME",
     )?;
     check(
         &["reset", "--limit", "Pairs", "--dns-name", "a.example"],

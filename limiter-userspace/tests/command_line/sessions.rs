@@ -327,7 +327,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
     refused(
         &limiter,
         OTHER,
-        &format!("the guard cannot tell whom not to ban: {why}"),
+        &format!("the guard cannot find the addresses that it must spare: {why}"),
     )?;
     wait_for(|| {
         flood(&pair, OTHER)?;
@@ -336,8 +336,9 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
         Ok(assert_metric(&pair.server, &none).is_err())
     })?;
     ensure!(banned(&limiter)?.is_empty());
-    let told =
-        format!("the guard cannot tell whom not to ban, so nobody is banned automatically: {why}");
+    let told = format!(
+        "the guard cannot find the addresses that it must spare, so no source is banned automatically: {why}"
+    );
     limiter.wait_for_log(&told)?;
     assert_metric(&pair.server, "limiter_guard_blind 1")?;
     let shown = limiter.show(&["status"])?;
@@ -351,7 +352,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
         flood(&pair, OTHER)?;
         Ok(banned(&limiter)? == ["10.77.0.9/32"])
     })?;
-    limiter.wait_for_log("the guard can tell again whom not to ban")?;
+    limiter.wait_for_log("the guard finds again the addresses that it must spare")?;
     wait_for(|| Ok(assert_metric(&pair.server, "limiter_guard_blind 0").is_ok()))?;
     let shown = limiter.show(&["status"])?;
     ensure!(shown.contains("guard: "), "{shown}");
@@ -429,7 +430,7 @@ fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
 /// The kernel does not answer, and then it cannot even be asked.
 #[test]
 fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
-    const CAN_TELL: &str = "the guard can tell again whom not to ban";
+    const CAN_TELL: &str = "the guard finds again the addresses that it must spare";
     let (machine, pair) = (Machine::new()?, pair()?);
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     wait_for(|| Ok(limiter.status()?["daemon"]["guard"]["answered_at"].is_string()))?;
@@ -440,7 +441,7 @@ fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
     flood(&pair, OTHER)?;
     // After the first question it would ask by another socket.
     limit_descriptors(&limiter, 3)?;
-    let why = "the guard cannot tell whom not to ban, so nobody is banned automatically: the \
+    let why = "the guard cannot find the addresses that it must spare, so no source is banned automatically: the \
                kernel has not listed the addresses within 10s";
     let told = limiter.wait_for_log(why);
     flood(&pair, GATEWAY)?;

@@ -177,7 +177,7 @@ fn ends_as_the_user_wants_it_and_with_the_daemon() -> Result<()> {
     let flooded = Flooded::start()?;
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let terminal = flooded.top()?;
-        terminal.wait_for("Nobody is dropped.")?;
+        terminal.wait_for("No drops.")?;
         ensure!(terminal.is_taken()?);
         terminal.signal(signal)?;
         let (status, told) = terminal.finish()?;
@@ -188,14 +188,14 @@ fn ends_as_the_user_wants_it_and_with_the_daemon() -> Result<()> {
     }
     // Ctrl-C is a key here.
     let mut terminal = flooded.top()?;
-    terminal.wait_for("Nobody is dropped.")?;
+    terminal.wait_for("No drops.")?;
     terminal.press("\x03")?;
     let (status, told) = terminal.finish()?;
     ensure!(status.success() && told.is_empty(), "{status}: {told}");
 
     // The daemon ends meanwhile.
     let terminal = flooded.top()?;
-    terminal.wait_for("Nobody is dropped.")?;
+    terminal.wait_for("No drops.")?;
     ensure!(flooded.limiter.stop()?.success());
     let (status, told) = terminal.finish()?;
     assert_eq!(status.code(), Some(1));

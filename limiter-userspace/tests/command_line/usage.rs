@@ -108,7 +108,7 @@ fn where_the_socket_is() -> Result<()> {
     status.env("LIMITER_SOCKET", "/nonexistent/socket");
     assert_fails(
         &mut status,
-        &["no limiter is running (nobody answers at /nonexistent/socket): …"],
+        &["no limiter is running (no answer at /nonexistent/socket): …"],
     )
 }
 

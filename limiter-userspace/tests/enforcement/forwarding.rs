@@ -236,7 +236,7 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
 #[test]
 fn cookies_for_others_are_warned_of() -> Result<()> {
     const OFF: &str = "net.ipv4.tcp_syncookies is 0";
-    const TOLD: &str = "limit Syns: nobody listens here on its ports, and this host forwards \
+    const TOLD: &str = "limit Syns: no socket listens here on its ports, and this host forwards \
                         (net.ipv4.ip_forward is not 0)";
     let forwarding = Forwarding::new()?;
     forwarding.serve()?;

@@ -81,7 +81,7 @@ fn one_too_many_is_refused_until_another_ends() -> Result<()> {
     assert_eq!(summary["by_limit"]["Web"]["dropped"], 1, "{summary}");
     let replayed = replay(&configuration(""), &capture, false, &[])?;
     let told = "connections are judged from this capture's handshakes alone, an approximation: 2 \
-                connections opened, 1 open at once at most, 1 at the end; those from before are missing";
+                connections opened, 1 open at once at most, 1 at the end; earlier ones are missing";
     assert!(replayed.stdout.contains(told), "{}", replayed.stdout);
     Ok(())
 }

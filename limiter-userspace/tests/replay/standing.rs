@@ -99,11 +99,11 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
     let row = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let rows: Vec<_> = text.lines().map(row).collect();
     ensure!(rows.contains(&"retried 2 86 0 0".to_owned()), "{text}");
-    let said = "standing is judged from this capture alone: nobody was known before; 1 handshake \
+    let said = "standing is judged from this capture alone: no source was known before; 1 handshake \
                 completed";
     ensure!(text.contains(said), "{text}");
     ensure!(!text.contains("lacks"), "{text}");
-    ensure!(!text.contains("prove nobody"), "{text}");
+    ensure!(!text.contains("prove no source"), "{text}");
     Ok(())
 }
 
@@ -123,7 +123,7 @@ fn handshakes_that_are_not_completed_prove_nobody() -> Result<()> {
         "{told:#}"
     );
     let text = replay(CONFIG, &capture, false, &[])?.stdout;
-    let said = "of the handshakes that clients began, 4 prove nobody: ";
+    let said = "of the handshakes that clients began, 4 prove no source: ";
     ensure!(text.contains(said), "{text}");
     Ok(())
 }
@@ -138,7 +138,7 @@ fn a_capture_without_answers_says_what_it_assumes() -> Result<()> {
         "{told:#}"
     );
     let text = replay(CONFIG, &capture(false)?, false, &[])?.stdout;
-    let said = "the capture lacks the servers' answers to 1 of those completed";
+    let said = "the capture lacks the servers' answers to 1 of the completed ones";
     ensure!(text.contains(said), "{text}");
     Ok(())
 }

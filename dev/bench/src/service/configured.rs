@@ -99,7 +99,7 @@ impl Configured {
         BOUNDS.into_iter().fold(text.to_owned(), automatic)
     }
 
-    /// Returns whether a limit answers what it refuses.
+    /// Returns whether a limit answers refused packets.
     pub(super) fn answers(&self, service: Service) -> bool {
         self.text(service).contains(DENY)
     }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::kernel::{DatapathError, chain::chain, pins::PinsError};
 
-/// Handshakes prove nobody, though the policy says so. Visits and retries count as before.
+/// Handshakes prove no source, though the policy says so. Visits and retries count as before.
 #[derive(Debug, Error)]
 pub enum HandshakesError {
     /// There is only the first version of cgroups.

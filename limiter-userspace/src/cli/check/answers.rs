@@ -11,7 +11,7 @@ use crate::cli::output;
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     for limit in &policy.limits {
         if let Some(deny) = limit.answers() {
-            writeln!(out, "{}: answers what it refuses: {deny}", limit.name)?;
+            writeln!(out, "{}: answers refused packets: {deny}", limit.name)?;
         }
     }
     if let Some(rates) = policy.answers_in_use() {
@@ -43,7 +43,7 @@ fn backscatter(limit: &Limit) -> Option<String> {
     let (name, answer) = (configured_name(&limit.name), answer.name());
     let why = Forgeable::of(&limit.matching).why();
     Some(format!(
-        "limit {name} sends '{answer}' to whoever is named as the source, also if that is forged \
+        "limit {name} sends '{answer}' to the named source, also if that is forged \
          ({why}), up to the rates of `answers`; `deny: {{unknown: drop, retried: drop, else: \
          {answer}}}` answers only sources that are known"
     ))
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(shown("deny: reset, mode: observe"), "");
         assert_eq!(
             shown("deny: {unknown: truncate, else: drop}, slip: 2"),
-            "Own: answers what it refuses: {unknown: truncate, else: drop}, slip: 2\n\
+            "Own: answers refused packets: {unknown: truncate, else: drop}, slip: 2\n\
              answers: {per-prefix: {burst: 100, count: 100, period: 1s}, total: {burst: \
              100000, count: 1000000, period: 1s}}\n"
         );

@@ -14,7 +14,7 @@ pub(super) fn print(out: &mut impl Write, peers: &[CountedPeer<'_>]) -> anyhow::
     }
     writeln!(
         out,
-        "\nlimits count the answers of those whom this host asks:"
+        "\nlimits count the answers of the hosts that this host asks:"
     )?;
     for peer in peers.iter().take(SHOWN) {
         let limits = peer.limits.iter();
@@ -32,7 +32,7 @@ pub(super) fn print(out: &mut impl Write, peers: &[CountedPeer<'_>]) -> anyhow::
     }
     writeln!(
         out,
-        "  `exclude` of the limit would spare them, and whoever forges their addresses"
+        "  `exclude` of the limit would spare them, and forgers of their addresses"
     )?;
     Ok(())
 }

@@ -72,7 +72,7 @@ fn without_reserve(limit: &Limit) -> Option<String> {
         format!(
             "limit {} drops clients and forged sources alike when its bucket is empty, so a flood \
              shuts your clients out: a `reserve`{strategy}, such as {{familiar: 10%, fresh: 20%, retried: 30%, \
-             unknown: 50%}}, keeps a part for those that are known",
+             unknown: 50%}}, keeps a part for known sources",
             configured_name(&limit.name)
         )
     })
@@ -134,7 +134,7 @@ fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> Str
             ),
         };
         return format!(
-            "limit {} gives all it has{how_long} to whoever forges {FORGED_SOURCES} known sources: \
+            "limit {} gives its whole budget{how_long} to a forger of {FORGED_SOURCES} known sources: \
              {} lets each {too_high}",
             configured_name(&limit.name),
             configured_name(&by.limit.name)
@@ -157,7 +157,7 @@ fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> Str
         ),
     };
     format!(
-        "limit {} gives all it has to whoever forges {source} counts the same packets; add one \
+        "limit {} gives its whole budget to a forger of {source} counts the same packets; add one \
          with {id}, `cost: {}` and the same `match`",
         configured_name(&limit.name),
         cost.name()
@@ -319,7 +319,7 @@ mod tests {
         };
         let told = |prefix: u8, cost: &str| {
             format!(
-                "limit All gives all it has to whoever forges the addresses of one known IPv6 \
+                "limit All gives its whole budget to a forger of the addresses of one known IPv6 \
                  range: no limit per such range counts the same packets; add one with \
                  `id: ipv6RangeCIDR`, `prefix-length: {prefix}`, `cost: {cost}` and the same \
                  `match`"
@@ -327,7 +327,7 @@ mod tests {
         };
         let of_ipv4 = |cost: &str| {
             format!(
-                "limit All gives all it has to whoever forges one known IPv4 address: no limit per \
+                "limit All gives its whole budget to a forger of one known IPv4 address: no limit per \
                  address counts the same packets; add one with `id: ipAddress`, `cost: {cost}` and \
                  the same `match`"
             )
@@ -355,7 +355,7 @@ mod tests {
         check(
             &reserving("packets", tenth),
             &[
-                "limit All gives all it has to whoever forges 10 known sources: \
+                "limit All gives its whole budget to a forger of 10 known sources: \
                  PacketsPerIPAddress lets each take a tenth of its rate or more; let each take a \
                  twentieth or less",
             ],
@@ -365,7 +365,7 @@ mod tests {
         check(
             &reserving("packets", burst),
             &[
-                "limit All gives all it has for 11.2 s to whoever forges 10 known sources: \
+                "limit All gives its whole budget for 11.2 s to a forger of 10 known sources: \
                  PacketsPerIPAddress lets each begin with a burst; lower that, or the rate",
             ],
         );

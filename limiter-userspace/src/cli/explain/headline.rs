@@ -89,7 +89,7 @@ fn refused_for(limit: &LimitExplanation) -> u64 {
 }
 
 fn refused(limit: &LimitExplanation, ns: u64) -> String {
-    const RESERVED: &str = "what is left is reserved for sources that are better known";
+    const RESERVED: &str = "the rest is reserved for sources that are better known";
     let name = &limit.limit;
     let counted = match &limit.matching {
         None => String::new(),
@@ -172,8 +172,8 @@ mod tests {
         });
         assert_eq!(
             headline(&reserved),
-            "192.0.2.1 is dropped by PacketsPerIPAddress: what is left is reserved for sources \
-             that are better known, for 2 µs more"
+            "192.0.2.1 is dropped by PacketsPerIPAddress: the rest is reserved for sources that \
+             are better known, for 2 µs more"
         );
         assert_eq!(
             headline(&passing()),

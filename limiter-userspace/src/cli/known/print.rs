@@ -20,7 +20,7 @@ use crate::{
 /// Prints how many sources are known, and the newest.
 pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     if let Some(error) = &list.handshakes_error {
-        writeln!(out, "HANDSHAKES PROVE NOBODY: {error}")?;
+        writeln!(out, "HANDSHAKES PROVE NO SOURCE: {error}")?;
     }
     writeln!(out, "{}", shortage_line(list.shortage.as_ref()))?;
     let total: u64 = list.standings.values().sum();

@@ -59,7 +59,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     let notes = [
         (
             outer,
-            "hellos offer ECH: their names may be those of servers in front",
+            "hellos offer ECH: their names may be the names of servers in front",
         ),
         (summary.silent, "flows had headers alone"),
         (summary.cut, "packets were truncated in the capture"),

@@ -41,7 +41,7 @@ pub(super) fn print(out: &mut impl Write, counts: Option<ConnectionCounts>) -> a
     writeln!(
         out,
         "connections are judged from this capture's handshakes alone, an approximation: {} opened, {} \
-         open at once at most, {} at the end; those from before are missing",
+         open at once at most, {} at the end; earlier ones are missing",
         counted(opened, "connection"),
         count(counts.most_open),
         count(counts.open),

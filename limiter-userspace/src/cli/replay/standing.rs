@@ -104,7 +104,7 @@ fn assumptions(known: KnownBy) -> Vec<String> {
         valid_cookies,
     } = known;
     let before = match assumed.known {
-        0 => "nobody was known before".to_owned(),
+        0 => "no source was known before".to_owned(),
         known => format!(
             "{} of {ASSUMED} {} known before",
             counted(known, "prefix"),
@@ -128,14 +128,14 @@ fn assumptions(known: KnownBy) -> Vec<String> {
     )];
     if begun > completed {
         lines.push(format!(
-            "of the handshakes that clients began, {} prove nobody: they were not completed, or not \
+            "of the handshakes that clients began, {} prove no source: they were not completed, or not \
              in this capture",
             count(begun - completed),
         ));
     }
     if assumed > 0 {
         lines.push(format!(
-            "the capture lacks the servers' answers to {} of those completed: an ACK that continues \
+            "the capture lacks the servers' answers to {} of the completed ones: an ACK that continues \
              the client's SYN was taken for proof, which a forger could send as well",
             count(assumed),
         ));
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             assumptions(known_by(0, counts(3, 3, 0))),
             [
-                "standing is judged from this capture alone: nobody was known before; 3 handshakes completed"
+                "standing is judged from this capture alone: no source was known before; 3 handshakes completed"
             ]
         );
         let lines = assumptions(known_by(2, counts(1001, 1, 1)));
@@ -212,9 +212,12 @@ mod tests {
             "standing is judged from this capture alone: 2 prefixes of --assume-known \
              were known before; 1 handshake completed"
         );
-        assert!(lines[1].starts_with("of the handshakes that clients began, 1 000 prove nobody: "));
         assert!(
-            lines[2].starts_with("the capture lacks the servers' answers to 1 of those completed")
+            lines[1].starts_with("of the handshakes that clients began, 1 000 prove no source: ")
+        );
+        assert!(
+            lines[2]
+                .starts_with("the capture lacks the servers' answers to 1 of the completed ones")
         );
         let with_cookies = KnownBy {
             valid_cookies: Some(1),

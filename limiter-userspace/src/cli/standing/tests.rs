@@ -161,6 +161,6 @@ fn since_when_there_is_a_shortage() {
     };
     assert_eq!(
         shortage_line(Some(&shortage)),
-        "SHORTAGE for 2 min: packets are refused for what limits reserve, last 1 s ago"
+        "SHORTAGE for 2 min: packets are refused for reserves, last 1 s ago"
     );
 }

@@ -95,12 +95,12 @@ mod tests {
         told(
             |status| status.daemon = None,
             Level::Warning,
-            "no daemon is running: what is pinned is still enforced | passed=0c dropped=0c",
+            "no daemon is running: the pinned policy is still enforced | passed=0c dropped=0c",
         );
         told(
             |status| status.lost_pin = Some("/sys/fs/bpf/limiter/v0".into()),
             Level::Critical,
-            "the pin /sys/fs/bpf/limiter/v0 is gone: what is in force is not pinned any more, and ends, or drops \
+            "the pin /sys/fs/bpf/limiter/v0 is gone: the policy in force is no longer pinned, and ends, or drops \
              every packet, with the daemon | passed=0c dropped=0c",
         );
         told(

@@ -46,14 +46,14 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
     });
     let lost = status.lost_pin.iter().map(|path| {
         let (path, then) = (path.display(), match status.daemon {
-            Some(_) => "what is in force is not pinned any more, and ends, or drops every packet, with the daemon",
+            Some(_) => "the policy in force is no longer pinned, and ends, or drops every packet, with the daemon",
             None => "every packet may be dropped: `limiter run --pin` or `limiter detach` ends that",
         });
         (Level::Critical, format!("the pin {path} is gone: {then}"))
     });
     let mut warnings = match &status.daemon {
         Some(daemon) => of_daemon(daemon, status),
-        None => vec!["no daemon is running: what is pinned is still enforced".to_owned()],
+        None => vec!["no daemon is running: the pinned policy is still enforced".to_owned()],
     };
     let bans = &status.bans;
     if bans.is_full() {
@@ -64,7 +64,7 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
     }
     let standing = status.standing.iter();
     let handshakes = standing.filter_map(|standing| standing.handshakes_error.as_ref());
-    warnings.extend(handshakes.map(|error| format!("handshakes prove nobody: {error}")));
+    warnings.extend(handshakes.map(|error| format!("handshakes prove no source: {error}")));
     let connections = status.connections.iter();
     let errors = connections.filter_map(|connections| connections.error.as_ref());
     warnings.extend(errors.map(|error| format!("connections are counted once a second: {error}")));

@@ -51,7 +51,7 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     let Some(daemon) = &status.daemon else {
         writeln!(
             out,
-            "NO DAEMON is running: what is pinned is still enforced"
+            "NO DAEMON is running: the pinned policy is still enforced"
         )?;
         return Ok(());
     };
@@ -331,7 +331,7 @@ fn print_queues(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
 fn print_standing(out: &mut impl Write, status: &StandingStatus) -> anyhow::Result<()> {
     writeln!(out, "{}", standing::shortage_line(status.shortage.as_ref()))?;
     if let Some(error) = &status.handshakes_error {
-        writeln!(out, "HANDSHAKES PROVE NOBODY: {error}")?;
+        writeln!(out, "HANDSHAKES PROVE NO SOURCE: {error}")?;
     }
     if !status.limits.is_empty() {
         writeln!(out, "{}", standing::traffic_table(status))?;
@@ -347,7 +347,7 @@ fn print_guard(out: &mut impl Write, guard: &GuardStatus) -> anyhow::Result<()> 
     if let Some(error) = &guard.error {
         writeln!(
             out,
-            "GUARD BLIND since {:.0}: it cannot tell whom not to ban, so nobody is banned \
+            "GUARD BLIND since {:.0}: it cannot find the addresses that it must spare, so no source is banned \
              automatically: {error}",
             guard.since
         )?;

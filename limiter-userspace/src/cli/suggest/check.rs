@@ -98,7 +98,7 @@ pub(super) fn print(limits: &[Judgement], most_dropped: f64) -> anyhow::Result<(
             match limit.fit {
                 Fit::Unmatched => "no packet matches it".to_owned(),
                 Fit::Tight => format!("too tight: drops more than {}", share(most_dropped)),
-                Fit::Wide => "too wide: nobody uses a tenth of its burst".to_owned(),
+                Fit::Wide => "too wide: no source uses a tenth of its burst".to_owned(),
                 Fit::Fits => "fits".to_owned(),
             },
         ]

@@ -73,7 +73,7 @@ async fn watch_until_end(
     let mut warnings = Vec::new();
     if interface.xdp_program.is_some() {
         warnings.push(format!(
-            "an XDP program is attached to {name}: what it drops is not seen here"
+            "an XDP program is attached to {name}: its drops are not seen here"
         ));
     }
     let ended = Arc::new(AtomicBool::new(false));

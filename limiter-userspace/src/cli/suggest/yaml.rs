@@ -43,7 +43,7 @@ pub(super) fn write(
         out,
     )?;
     comment(
-        "All of them observe: they count what they would drop, and drop nothing. After some days \
+        "All of them observe: they count the packets that they would drop, and drop none. After some days \
          of `limiter status`, or `limiter suggest --running`, enforce one by one with `mode: \
          enforce`.",
         out,
@@ -90,7 +90,7 @@ fn service(out: &mut impl Write, proposed: &Proposed) -> io::Result<()> {
     if proposed.slot_ns > 0 {
         let slot = duration(proposed.slot_ns);
         about.push(format!(
-            " What a source sent within {slot} counts as sent at once: there were too many packets."
+            " A source's packets within {slot} count as sent at once: there were too many packets."
         ));
     }
     if proposed.limits.is_empty() {
@@ -135,7 +135,7 @@ fn proposal(out: &mut impl Write, proposed: &Proposed, limit: &Proposal) -> io::
         comment(
             out,
             "    ",
-            "A flood uses up what all sources share. Give it a `reserve` before you enforce it.",
+            "A flood uses up the budget that all sources share. Give it a `reserve` before you enforce it.",
         )?;
     }
     writeln!(out, "    id: {}", limit.id)?;

@@ -86,7 +86,7 @@ impl Watcher {
         let look = match looked {
             Ok(look) => look,
             Err(error) => {
-                warn!("cannot tell whom to ban: {error}");
+                warn!("cannot find the sources to ban: {error}");
                 return Ok((watcher, LONGEST_PAUSE));
             }
         };

@@ -53,7 +53,9 @@ enum NeedsForce {
     #[error("{0}; --force bans it all the same")]
     Protected(Refusal),
     /// It is not known whom the guard protects.
-    #[error("the guard cannot tell whom not to ban: {0}; --force bans it all the same")]
+    #[error(
+        "the guard cannot find the addresses that it must spare: {0}; --force bans it all the same"
+    )]
     Unknown(#[source] GuardUnavailable),
     /// A list, of this name, excludes it.
     #[error(

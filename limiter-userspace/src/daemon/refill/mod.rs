@@ -32,7 +32,7 @@ pub(super) enum RefillError {
         address: IpAddr,
     },
     /// The limit counts by what is asked for, and nobody says what that is.
-    #[error("{limit} counts packets by what they ask for: add {option} NAME")]
+    #[error("{limit} counts packets by the name that they ask for: add {option} NAME")]
     Nameless {
         /// The limit's name.
         limit: String,
@@ -45,7 +45,7 @@ pub(super) enum RefillError {
     )]
     NotOfName(AskedFor),
     /// Neither an address nor a name was given.
-    #[error("nobody is named: give an address, --dns-name or --server-name")]
+    #[error("no bucket is named: give an address, --dns-name or --server-name")]
     Nobody,
     /// No limit applies to the address.
     #[error("no limit applies to {0}: there is nothing to give back")]

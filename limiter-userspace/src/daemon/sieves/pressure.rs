@@ -160,7 +160,7 @@ impl Keeper {
             Err(error) => {
                 if !mem::replace(&mut self.fails, true) {
                     warn!(
-                        "the pressure of sieves cannot be measured: {error}; they reject nobody \
+                        "the pressure of sieves cannot be measured: {error}; they reject no source \
                          until it can"
                     );
                 }

@@ -11,7 +11,7 @@ use super::keeper::StateKeeper;
 use crate::daemon::{bans, candidate::Inherited, messages::warn_of_lost};
 
 /// What holds if there is nothing to resume from.
-const BEGINS_ANEW: &str = "every bucket begins full, and nobody is banned or known";
+const BEGINS_ANEW: &str = "every bucket begins full, and no source is banned or known";
 
 /// The state to resume from.
 pub(in crate::daemon) struct Resumed(Snapshot);
@@ -26,7 +26,7 @@ impl Resumed {
     /// Makes sure that an unreadable state file is not overwritten while the daemon continues from
     /// what is pinned.
     pub(in crate::daemon) fn pass_over(keeper: &StateKeeper) {
-        drop(keeper.load("continuing from what is pinned"));
+        drop(keeper.load("continuing from the pins"));
     }
 
     /// Sets what was saved aside, because the daemon cannot resume from it.

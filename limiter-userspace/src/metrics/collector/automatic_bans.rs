@@ -44,7 +44,7 @@ pub(super) fn encode(
 pub(super) fn guard(status: &GuardStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     ConstGauge::new(i64::from(status.error.is_some())).encode(encoder.encode_descriptor(
         "limiter_guard_blind",
-        "1: the guard cannot tell whom not to ban, so nobody is banned automatically",
+        "1: the guard cannot find the addresses that it must spare, so no source is banned automatically",
         None,
         MetricType::Gauge,
     )?)

@@ -13,13 +13,13 @@ pub(super) fn encode(status: &ServerNamesStatus, encoder: &mut DescriptorEncoder
     counters(
         encoder,
         "limiter_server_name_connections",
-        "Connections whose first bytes were read for a server name: named, or why they have none",
+        "Connections whose first bytes were read for a server name: named, or the reason for none",
         &outcomes(status.named, &status.nameless),
     )?;
     counters(
         encoder,
         "limiter_server_name_quic",
-        "QUIC flows whose server name was read, as named, and datagrams that say none, by why",
+        "QUIC flows with a server name, as named, and datagrams without one, by reason",
         &outcomes(quic.named, &quic.nameless),
     )?;
     counters(

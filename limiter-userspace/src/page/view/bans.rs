@@ -23,7 +23,7 @@ pub(super) fn section(newest: &[BanStatus], status: &BansStatus) -> Markup {
         section #bans data-live aria-labelledby="bans-title" {
             h2 #bans-title { "Bans" }
             @if newest.is_empty() {
-                p { "Nobody is banned." }
+                p { "No bans." }
             } @else {
                 (rows(newest, "The newest bans"))
             }

@@ -53,7 +53,7 @@ pub(super) fn part(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
             (table("Open connections by limit", &open_columns, &open))
         }
         @if !owners.is_empty() {
-            (table("Owners with the most open connections, by their share of what each may have", &owner_columns, &owners))
+            (table("Owners with the most open connections, by their share of their limit", &owner_columns, &owners))
         }
         @if !queues.is_empty() {
             (table("Clients that wait in line", &columns, &queues))

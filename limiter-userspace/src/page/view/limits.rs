@@ -48,7 +48,7 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
             } @else {
                 (table("Limits, in packets", &columns, &rows))
                 p {
-                    "What is left is that of all sources together. Where each source has its own, "
+                    "The remainder is that of all sources together. Where each source has its own, "
                     "explain an address."
                 }
             }

@@ -24,7 +24,7 @@ pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
                     @if offenders.list.offenders.is_empty() {
                         p { "No limit or sieve has dropped anybody in the last minute." }
                     } @else {
-                        (rows(offenders, Grouping::Address, "Dropped most, of those dropped in the last minute"))
+                        (rows(offenders, Grouping::Address, "Dropped in the last minute, most drops first"))
                     }
                     p { (kept(&offenders.list)) " " a href="/offenders" { "All of them" } }
                 }

@@ -87,7 +87,7 @@ pub(super) fn standing(status: &Status) -> Markup {
                         .collect::<Vec<_>>();
                     p { (standing::shortage_line(standing.shortage.as_ref())) }
                     @if let Some(error) = &standing.handshakes_error {
-                        p.warning { "Handshakes prove nobody: " (error) }
+                        p.warning { "Handshakes prove no source: " (error) }
                     }
                     @if !rows.is_empty() { (table("Packets by standing", &columns, &rows)) }
                     @if let Some(line) = standing::cookies_line(standing) { p { (line) } }

@@ -318,7 +318,7 @@ fn wrong_usage() -> Result<()> {
                 "--pin",
                 "/nonexistent/pins",
             ]),
-            &["no limiter is running (nobody answers at /nonexistent/socket): …"],
+            &["no limiter is running (no answer at /nonexistent/socket): …"],
         )?;
     }
     Ok(())

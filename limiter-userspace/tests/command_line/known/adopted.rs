@@ -98,7 +98,7 @@ fn that_of_another_abi_is_taken_over() -> Result<()> {
     })?;
     assert_eq!(before, after);
     let log = pinned.limiter.log()?;
-    let told = "this version cannot read what is pinned by ABI v0, of buckets, counters, offenders, \
+    let told = "this version cannot read the pins of ABI v0, of buckets, counters, offenders, \
                 bans, sieves and known sources";
     ensure!(log.contains(told), "{log}");
     Ok(())
@@ -122,7 +122,8 @@ fn a_link_that_was_detached_is_replaced() -> Result<()> {
         succeed(bpftool.args(["link", "detach", "pinned"]).arg(link))?;
         let shown = succeed(&mut pinned.with_pins("status"))?;
         let shown = String::from_utf8(shown.stdout)?;
-        let told = "HANDSHAKES PROVE NOBODY: the program that notes handshakes is not on the root";
+        let told =
+            "HANDSHAKES PROVE NO SOURCE: the program that notes handshakes is not on the root";
         ensure!(shown.contains(told), "{shown}");
         Ok(())
     })?;

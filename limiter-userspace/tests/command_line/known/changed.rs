@@ -12,7 +12,7 @@ const ENDS: &str = "trust ends with the daemon: it has neither pins (run --pin) 
 fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
     let (_pair, limiter) = start(CONFIGURATION)?;
     let told = limiter.show(&["trusted"])?;
-    let begins = "no shortage: nobody is refused for what limits reserve\n\
+    let begins = "no shortage: no packet is refused for a reserve\n\
                   0 known sources of up to 4 096\n";
     ensure!(told.starts_with(begins), "{told}");
     assert_eq!(standing(&limiter, "192.0.2.1")?.1, "nothing");

@@ -51,18 +51,18 @@ fn start_with(
     Limiter::start(&binary, &pair.server, configuration, &arguments)
 }
 
-/// Fails unless all say loudly that handshakes prove nobody, and why.
+/// Fails unless all say loudly that handshakes prove no source, and why.
 fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
     let log = limiter.log()?;
     ensure!(
-        log.contains(&format!("WARN handshakes prove nobody: {why}")),
+        log.contains(&format!("WARN handshakes prove no source: {why}")),
         "{log}"
     );
     ensure!(log.contains("`limiter reload` tries again"), "{log}");
     for command in ["status", "trusted"] {
         let shown = limiter.show(&[command])?;
         ensure!(
-            shown.contains(&format!("HANDSHAKES PROVE NOBODY: {why}")),
+            shown.contains(&format!("HANDSHAKES PROVE NO SOURCE: {why}")),
             "{shown}"
         );
     }

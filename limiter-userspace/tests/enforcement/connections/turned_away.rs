@@ -67,7 +67,7 @@ fn places_are_kept_for_who_is_known() -> Result<()> {
     assert_full(&pair, CLIENT)?;
     let explained = limiter.show(&["explain", CLIENT])?;
     ensure!(
-        explained.contains("what is left is reserved for sources that are better known"),
+        explained.contains("the rest is reserved for sources that are better known"),
         "{explained}"
     );
     open.push((connect(&pair, OTHER)?, server.accept()?));

@@ -47,7 +47,7 @@ fn the_newest_in_eighty_columns() {
     assert_eq!(
         told,
         "\
-SHORTAGE for 3 min: packets are refused for what limits reserve, last 30 s ago
+SHORTAGE for 3 min: packets are refused for reserves, last 30 s ago
 12 003 known sources of up to 1 000 000, 1 of them trusted
 
 standing     sources
@@ -71,8 +71,8 @@ ffff:ffff:ffff:ffff::/64  proven    operator   29.9 days left  1.02 min ago
         ..list
     };
     let told = text(|out| super::list(out, &calm));
-    let begins = "HANDSHAKES PROVE NOBODY: why\n\
-                  no shortage: nobody is refused for what limits reserve\n\
+    let begins = "HANDSHAKES PROVE NO SOURCE: why\n\
+                  no shortage: no packet is refused for a reserve\n\
                   12 003 known sources of up to 1 000 000\n";
     assert!(told.starts_with(begins), "{told}");
     assert!(!told.contains("newest"), "{told}");

@@ -23,7 +23,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     if rows.is_empty() {
         let text = match &model.sample {
             None => "",
-            Some(sample) if sample.offenders.is_empty() => "Nobody is dropped.",
+            Some(sample) if sample.offenders.is_empty() => "No drops.",
             Some(_) => "The filter hides all of them.",
         };
         frame.render_widget(Paragraph::new(text), area);

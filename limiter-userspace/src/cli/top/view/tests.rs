@@ -107,11 +107,11 @@ fn what_each_standing_gets() {
             "SHORTAGE for 2 min           proven familiar    fresh  retried  unknown  unasked",
             "AllPacketsToThi   passed/s    1 000    2 000    3 000    4 000    5 000    6 000",
             "                 refused/s  300 000  600 000  900 000    1.2 M    1.5 M    1.8 M",
-            "Nobody is dropped.",
+            "No drops.",
         ]
     );
     // Without room for it, the offenders come first.
-    assert_eq!(screen(&model, (80, 17))[5], "Nobody is dropped.");
+    assert_eq!(screen(&model, (80, 17))[5], "No drops.");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_an_automatic_rate_is() {
         "AllPacketsToThisServer  auto 52 000/s  NOT FOUND: no daemon runs"
     );
     // Without room for it, the offenders come first.
-    assert_eq!(screen(&model, (80, 17))[5], "Nobody is dropped.");
+    assert_eq!(screen(&model, (80, 17))[5], "No drops.");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn nobody_is_dropped() {
     model.take(snapshot(0, [0, 0], []));
     let lines = screen(&model, (80, 24));
     assert_eq!(lines[1], "passed –/s  dropped –/s  most 0/s");
-    assert_eq!(lines[5], "Nobody is dropped.");
+    assert_eq!(lines[5], "No drops.");
 }
 
 #[test]
