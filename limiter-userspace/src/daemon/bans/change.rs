@@ -27,15 +27,15 @@ use crate::{
     },
 };
 
-/// Nothing was changed, or not everything.
+/// Why no ban was changed, or not all of them.
 #[derive(Debug, thiserror::Error)]
 enum ChangeError {
-    /// Some need force.
+    /// Some bans need force.
     #[error("{}", lines(refused, *others))]
     Refused {
-        /// Which, and why.
+        /// The bans that need force, and why.
         refused: Vec<(IpNet, NeedsForce)>,
-        /// How many other changes were asked for together with them.
+        /// The number of other changes in the same request.
         others: usize,
     },
     /// The kernel refused.
@@ -52,7 +52,7 @@ enum NeedsForce {
     /// The guard protects some of its addresses.
     #[error("{0}; --force bans it all the same")]
     Protected(Refusal),
-    /// It is not known whom the guard protects.
+    /// The guard cannot tell which addresses it protects.
     #[error(
         "the guard cannot find the addresses that it must spare: {0}; --force bans it all the same"
     )]
@@ -65,7 +65,7 @@ enum NeedsForce {
     Excluded(String),
 }
 
-/// Shows a line for each ban that needs force, and one for the changes that were not made either.
+/// Formats a line for each ban that needs force, and one for the changes dropped along with them.
 fn lines(refused: &[(IpNet, NeedsForce)], others: usize) -> String {
     let each = refused.iter();
     let lines = each.map(|(prefix, why)| format!("{} is not banned: {why}", short(*prefix)));
@@ -74,10 +74,9 @@ fn lines(refused: &[(IpNet, NeedsForce)], others: usize) -> String {
     lines.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-/// The protected sources, or why they are not known.
 type Known = Result<Protected, GuardUnavailable>;
 
-/// Makes and lifts bans, except those that the guard refuses.
+/// Makes and lifts bans, except bans that the guard refuses.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
     let protected = daemon.guard.by_hand(wanted.session).await;
     let daemon = Arc::clone(daemon);
@@ -101,8 +100,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
     }
 }
 
-/// Lifts all bans, or all of an origin, some thousand at a time, so that other changes can come in
-/// between.
+/// Lifts all bans, or all of an origin, some thousand at a time, so that other changes need not wait for all.
 pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Origin>) -> Answer {
     let daemon = Arc::clone(daemon);
     let lifted = spawn_blocking(move || {
@@ -134,8 +132,7 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Ori
     }
 }
 
-/// Makes and lifts pinned bans while no daemon runs. `protected`: whom not to ban, or why that is
-/// unknown.
+/// Makes and lifts pinned bans while no daemon runs. `protected`: the addresses not to ban, or why they are unknown.
 #[must_use]
 pub fn change_pinned(
     datapath: &Datapath,
@@ -165,7 +162,6 @@ pub fn lift_pinned(datapath: &Datapath, origin: Option<&Origin>) -> Answer {
     }))
 }
 
-/// Returns whether a ban is of an origin, or of any if none is given.
 fn is_of(origin: Option<&Origin>, ban: &Ban) -> bool {
     origin.is_none_or(|origin| origin.has_made(ban))
 }
@@ -193,7 +189,7 @@ fn log(changes: &[BanChange], outcomes: &[BanOutcome]) {
     }
 }
 
-/// Logs how many automatic bans gave way; for a stream, one line for some changes.
+/// Logs the number of evicted automatic bans: one line for each request, as a stream makes many.
 fn log_evicted(outcomes: &[BanOutcome]) {
     let evicted = outcomes.iter().filter(|outcome| {
         let BanOutcome::Banned { in_place_of, .. } = outcome else {
@@ -244,7 +240,6 @@ fn all(
     .collect()
 }
 
-/// Returns why a ban needs force; `None`: it does not.
 fn refusal(policy: &Policy, protected: &Known, prefix: IpNet) -> Option<NeedsForce> {
     let guarded = || match protected {
         Ok(protected) => protected.refusal(prefix).map(NeedsForce::Protected),

@@ -1,4 +1,4 @@
-//! Changes of bans, for those to whom they are told: the nodes of a fleet.
+//! Journal of ban changes, which the daemon sends to the other nodes of its fleet.
 
 use std::{mem, sync::Arc};
 
@@ -6,31 +6,28 @@ use ipnet::IpNet;
 use limiter_common::ban::Ban;
 use tokio::sync::Notify;
 
-/// The most changes that wait to be told.
+/// The most changes that wait to be sent; further ones are only counted as lost.
 const MOST: usize = 200_000;
 
-/// A ban that was made or lifted.
+/// A made or lifted ban.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::daemon) struct Changed {
-    /// The prefix.
     pub(in crate::daemon) prefix: IpNet,
-    /// The ban.
     pub(in crate::daemon) ban: Ban,
-    /// Whether it was lifted.
     pub(in crate::daemon) is_lifted: bool,
 }
 
-/// The changes since they were last taken.
+/// The changes since the last [`take`](Journal::take).
 #[derive(Debug)]
 pub(super) struct Journal {
     changes: Vec<Changed>,
-    /// How many there was no room for.
+    /// The number of changes dropped because the journal was full.
     lost: u64,
     written: Arc<Notify>,
 }
 
 impl Journal {
-    /// Returns an empty journal. `written` is notified whenever there is something new.
+    /// Returns an empty journal, which notifies `written` of each new entry.
     pub(super) const fn new(written: Arc<Notify>) -> Self {
         Self {
             changes: Vec::new(),
@@ -48,7 +45,7 @@ impl Journal {
         self.written.notify_one();
     }
 
-    /// Takes the changes, the oldest first, and how many were lost.
+    /// Takes the changes, oldest first, and the number of lost ones.
     pub(super) fn take(&mut self) -> (Vec<Changed>, u64) {
         (mem::take(&mut self.changes), mem::take(&mut self.lost))
     }

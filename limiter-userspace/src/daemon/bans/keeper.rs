@@ -1,4 +1,4 @@
-//! Access to the bans of the running daemon and of what is pinned.
+//! Locked access to the bans of the running daemon, and to pinned bans while no daemon runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 
 use super::store::{BanStore, Bans};
 
-/// What the daemon knows of bans beside the kernel's map.
+/// The daemon's counts of bans, beside the kernel's map.
 #[derive(Default)]
 pub(in crate::daemon) struct BanKeeper {
     /// Locked after the datapath, never before it.
@@ -14,13 +14,12 @@ pub(in crate::daemon) struct BanKeeper {
 }
 
 impl BanKeeper {
-    /// Returns what is counted of bans, as of a second ago at most.
+    /// Locks the counts, which are at most a second old.
     pub(in crate::daemon) fn store(&self) -> MutexGuard<'_, BanStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads or changes the bans of a datapath.
 pub(super) fn with_bans_of<T, E: From<DatapathError>>(
     datapath: &Datapath,
     store: &mut BanStore,

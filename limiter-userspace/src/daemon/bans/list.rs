@@ -1,4 +1,4 @@
-//! Answers who is banned.
+//! Lists bans for requests.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     protocol::bans::{BanStatus, BansPage, BansQuery},
 };
 
-/// Returns some of the bans that hold.
+/// Returns a page of the bans that hold.
 pub(in crate::daemon) fn page(
     datapath: &Datapath,
     query: &BansQuery,
@@ -51,7 +51,7 @@ pub(in crate::daemon) fn page(
     })
 }
 
-/// Returns the bans that contain an address, the widest first, and of a prefix the longest.
+/// Returns the bans that contain an address: the widest first, and for one prefix the longest first.
 pub(in crate::daemon) fn of_address(
     datapath: &Datapath,
     address: IpAddr,
@@ -87,8 +87,8 @@ pub(in crate::daemon) fn count(datapath: &Datapath) -> Result<[u32; 2], Datapath
     }
 }
 
-/// Returns the bans that hold at `now_ns` on a prefix or one that contains it, the widest first, and
-/// of a prefix the longest.
+/// Returns the bans on a prefix and its supernets that hold at `now_ns`: the widest first, and for one prefix the
+/// longest first.
 pub(super) fn covering(
     maps: &BanMaps,
     prefix: IpNet,
@@ -114,8 +114,7 @@ pub(super) fn covering(
     Ok(bans)
 }
 
-/// Returns the list that excludes all of a prefix, so that none of its packets is ever dropped.
-/// `None`: no list does.
+/// Returns the list that excludes all of a prefix, so that no ban drops any of its packets.
 pub(super) fn excluded_by(policy: &Policy, prefix: IpNet) -> Option<String> {
     list_of_all(policy, &policy.exclude, prefix)
 }
@@ -125,7 +124,7 @@ const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
     lengths[word as usize] & bit != 0
 }
 
-/// Puts bans in the words of answers.
+/// Describes bans for responses.
 struct Teller<'d> {
     policy: &'d Policy,
     names: &'d Names,
@@ -158,7 +157,7 @@ impl<'d> Teller<'d> {
             prefix,
             origin: Origin::of(ban),
             limit: ban.is_automatic().then(|| {
-                // Also a limit that the policy no longer has, unless its id was given to another.
+                // The policy may no longer have the limit; its name is known until another limit takes the id.
                 match self.names.name(LimitId(ban.limit)) {
                     Some(name) => name.to_owned(),
                     None if ban.limit == Ban::ELSEWHERE => "a limit of another node".to_owned(),
@@ -177,7 +176,7 @@ impl<'d> Teller<'d> {
     }
 }
 
-/// Returns the key of a prefix's ban at the front.
+/// Returns the key of the first ban of a prefix, under which its hits are counted.
 fn key(prefix: IpNet) -> BanKey {
     BanKey::new(&Address::from(prefix.addr()), prefix.prefix_len())
 }

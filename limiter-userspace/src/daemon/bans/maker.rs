@@ -1,29 +1,28 @@
-//! Under what name a ban is counted.
+//! The makers under which bans are counted.
 
 use limiter_common::{ban::Ban, limit::LimitId};
 use limiter_policy::policy::bans::Origin;
 
-/// Who made a ban, as far as bans are counted apart: anybody can think of more names.
+/// The maker of a ban. Counts are per maker, not per origin, because clients may make up any number of origins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Maker {
-    /// Whoever gave no name.
+    /// An operator, who gave no name.
     Operator,
     /// CrowdSec.
     CrowdSec,
     /// Another name, such as that of one of fail2ban's jails.
     Other,
-    /// The limit of this interned id.
+    /// The limit with this interned id.
     Limit(u16),
 }
 
 impl Maker {
-    /// All but limits.
+    /// All makers but limits.
     pub const BY_HAND: [Self; 3] = [Self::Operator, Self::CrowdSec, Self::Other];
 
-    /// All names.
+    /// The names of all makers.
     pub const NAMES: [&str; 4] = ["operator", "crowdsec", "other", "automatic"];
 
-    /// Returns who made a ban.
     pub(super) fn of(ban: &Ban) -> Self {
         if ban.is_automatic() {
             return Self::Limit(ban.limit);
@@ -40,7 +39,7 @@ impl Maker {
         Self::Limit(id.0)
     }
 
-    /// Returns the name of its origin; of several, `other`.
+    /// The name of its origin; `other` stands for several.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +50,6 @@ impl Maker {
         }
     }
 
-    /// Returns whether it is a limit.
     pub(super) const fn is_limit(self) -> bool {
         matches!(self, Self::Limit(_))
     }

@@ -1,5 +1,5 @@
-//! The daemon's bans: made, lifted and in time forgotten. The kernel's map is the one truth; this
-//! module changes it and counts what is in it.
+//! Makes, lifts and forgets bans. The kernel's map is the only source of truth; this module changes it and keeps
+//! counts of it.
 
 mod change;
 mod journal;
@@ -39,12 +39,12 @@ pub use self::{
 };
 use super::shared::Daemon;
 
-/// How often to look through some thousand bans for those to forget.
+/// Interval between sweeps, each through some thousand bans.
 const SWEEP: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Reads or changes bans. Meanwhile nobody else does, and no policy brings other maps; packets
-    /// and requests do not wait.
+    /// Gives `act` exclusive access to the bans: no other change and no policy with other maps comes in between.
+    /// Packets and requests do not wait.
     pub(super) fn with_bans<T, E: From<DatapathError>>(
         &self,
         act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
@@ -55,7 +55,7 @@ impl Daemon {
     }
 }
 
-/// Forgets bans that have ended, some thousand a second at most, forever.
+/// Forgets ended bans, some thousand a second at most, forever.
 pub(super) async fn sweep(daemon: &Arc<Daemon>) -> Infallible {
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

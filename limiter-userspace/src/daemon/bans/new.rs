@@ -1,4 +1,4 @@
-//! A ban to be made, and what became of it.
+//! A ban to make, and its result.
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -11,33 +11,33 @@ use thiserror::Error;
 
 use crate::protocol::bans::BanReason;
 
-/// A prefix was not banned; nothing has changed.
+/// Why a prefix was not banned; no ban has changed.
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum BanError {
     /// The prefix length is 0.
     #[error("a prefix of length 0 would ban everybody")]
     Everybody,
-    /// As many bans hold as there may be.
+    /// The table is full of bans that hold.
     #[error(
         "there is no room for more than {capacity} bans: raise `bans: {{capacity: …}}`, or lift some"
     )]
     Full {
-        /// How many there may be.
+        /// The most bans.
         capacity: u32,
     },
-    /// As many of limits' bans hold as there may be.
+    /// Automatic bans that hold fill their share of the table.
     #[error(
         "there is no room for more than {most} automatic bans, because the rest is reserved for bans \
          by hand: raise `bans: {{capacity: …}}`"
     )]
     FullOfAutomatic {
-        /// How many bans limits may make.
+        /// The most automatic bans.
         most: u32,
     },
-    /// As many origins ban the prefix as there may be.
+    /// The prefix has a ban for each origin that it has room for.
     #[error("{MOST_ORIGINS} origins ban it already, and there is room for no more: lift one's ban")]
     TooManyOrigins,
-    /// Somebody else says to be a limit.
+    /// An operator or a program claims the origin of limits.
     #[error("only limits ban as `automatic`: give another --origin")]
     OnlyLimits,
     /// The kernel refused.
@@ -45,30 +45,25 @@ pub(in crate::daemon) enum BanError {
     Datapath(#[from] DatapathError),
 }
 
-/// Who bans.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) enum By {
-    /// A limit.
     Limit(LimitId),
     /// An operator or a program.
     Origin(Origin),
 }
 
-/// A ban to be made.
+/// A ban to make.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct NewBan {
-    /// The prefix to ban.
     pub(in crate::daemon) prefix: IpNet,
-    /// How long, in nanoseconds; `None`: until it is lifted.
+    /// The duration in nanoseconds; `None`: until it is lifted.
     pub(in crate::daemon) for_ns: Option<u64>,
-    /// Why.
     pub(in crate::daemon) reason: BanReason,
-    /// Who bans.
     pub(in crate::daemon) by: By,
 }
 
 impl NewBan {
-    /// Returns the ban that begins at `now_ns`, as the first one of its origin.
+    /// Returns the ban, beginning at `now_ns`, as the first of its origin.
     pub(super) fn first(&self, now_ns: u64) -> Result<Ban, BanError> {
         let reason = self.reason.as_str();
         let (limit, text) = match &self.by {
@@ -88,15 +83,14 @@ impl NewBan {
     }
 }
 
-/// A ban that was made.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::daemon) struct Banned {
-    /// The ban as it is in the table.
+    /// The ban as stored in the table.
     pub(in crate::daemon) ban: Ban,
-    /// The origin's ban of the prefix that held until then.
+    /// The ban of the same origin and prefix that this ban replaces.
     pub(in crate::daemon) replaced: Option<Ban>,
     /// Another origin's ban of the prefix, which ends later.
     pub(in crate::daemon) outlasted_by: Option<Ban>,
-    /// A limit's ban of another prefix, lifted to make room.
+    /// An automatic ban of another prefix, lifted to make room.
     pub(in crate::daemon) evicted: Option<(IpNet, Ban)>,
 }

@@ -1,4 +1,4 @@
-//! The bans of one prefix in a table, one of each origin, in their places.
+//! The bans of one prefix in a table: one for each origin, sorted by place.
 
 use limiter_common::ban::{Ban, BanKey};
 use limiter_datapath::kernel::DatapathError;
@@ -6,7 +6,7 @@ use limiter_policy::policy::bans::{Change, MOST_ORIGINS, with, without};
 
 use super::table::BanTable;
 
-/// Returns the bans in the order of their places: the first ends last.
+/// Returns the bans by place; the ban that ends last comes first.
 pub(super) fn read(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, DatapathError> {
     let mut bans = Vec::new();
     for place in (0..).take(MOST_ORIGINS) {
@@ -18,7 +18,7 @@ pub(super) fn read(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, Data
     Ok(bans)
 }
 
-/// Makes changes, one after another.
+/// Applies changes in order.
 pub(super) fn write(
     table: &impl BanTable,
     key: &BanKey,
@@ -35,8 +35,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Puts the bans in their places, if a kill left one there twice, or a limiter that knows no places
-/// left a gap. Returns those that were there twice.
+/// Moves the bans to consecutive places: a kill may leave a ban in two places, and a limiter without places may leave
+/// a gap. Returns the removed duplicates.
 pub(super) fn repair(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, DatapathError> {
     let mut next = 0;
     for place in (0..).take(MOST_ORIGINS) {
@@ -63,7 +63,7 @@ pub(super) fn repair(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, Da
     Ok(twice)
 }
 
-/// Returns whether an origin has another ban before the one at a place.
+/// Returns whether an earlier place has a ban of the same origin.
 fn is_again(bans: &[Ban], place: usize) -> bool {
     let mut before = bans[..place].iter();
     before.any(|other| other.is_of_origin_of(&bans[place]))

@@ -10,10 +10,10 @@ use tracing::{info, warn};
 
 use super::keeper::{BanKeeper, with_bans_of};
 
-/// How many bans are restored at once.
+/// Bans restored in one batch.
 const AT_ONCE: usize = 8_192;
 
-/// Returns a number that becomes another when bans change.
+/// Returns a number that differs after each change of the bans.
 pub(in crate::daemon) fn changes(
     datapath: &Datapath,
     keeper: &BanKeeper,
@@ -24,7 +24,7 @@ pub(in crate::daemon) fn changes(
     with_bans_of(datapath, &mut keeper.store(), |_, bans| Ok(bans.changes()))
 }
 
-/// Returns all bans as of a moment, including ended ones that are remembered.
+/// Returns all bans as of a moment, including ended bans that are remembered.
 pub(in crate::daemon) fn save(
     datapath: &Datapath,
     at: Moment,
@@ -45,7 +45,7 @@ pub(in crate::daemon) fn save(
     }
 }
 
-/// Returns what bans have dropped, of each prefix of which it is anything.
+/// Returns the hits of each banned prefix that has any.
 pub(in crate::daemon) fn save_hits(datapath: &Datapath) -> Result<Vec<SavedHits>, DatapathError> {
     let Some(maps) = datapath.reputation() else {
         return Ok(Vec::new());
@@ -57,8 +57,7 @@ pub(in crate::daemon) fn save_hits(datapath: &Datapath) -> Result<Vec<SavedHits>
         .collect())
 }
 
-/// Restores bans before the policy is in force, except those that would be forgotten by now, and what they
-/// have dropped.
+/// Restores bans and their hits before the policy is in force, except bans that would be forgotten by now.
 pub(in crate::daemon) fn restore(
     prepared: &Prepared,
     saved: &[SavedBan],

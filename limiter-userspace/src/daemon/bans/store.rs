@@ -1,4 +1,4 @@
-//! Makes, lifts and forgets bans, in the table, which alone holds them, and in the counts of it.
+//! Makes, lifts and forgets bans: changes the table, which holds them, and keeps its counts up to date.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -25,27 +25,26 @@ use super::{
     tally::Tally,
 };
 
-/// How many bans may be removed before the filter is cleared of them; as many as are left in the
-/// table, if these are more.
+/// Removals after which the filter is cleared; as many as the table has entries, if these are more.
 const MOST_REMOVED: u32 = 10_000;
 
-/// One part in so many of the table is reserved for bans by hand.
+/// Automatic bans leave 1 / `KEPT_PART` of the table to bans by hand.
 const KEPT_PART: u32 = 4;
 
-/// Counts of what was done with bans of one maker since the daemon started.
+/// The changes to bans of one maker since the daemon started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BansDone {
     /// Bans made, including those that replaced another.
     pub made: u64,
-    /// Bans that were lifted.
+    /// Lifted bans.
     pub lifted: u64,
     /// Bans that ended by themselves.
     pub ended: u64,
-    /// Bans lifted to make room for one by hand.
+    /// Bans lifted to make room for a ban by hand.
     pub evicted: u64,
 }
 
-/// How many bans there are, and what was done with them since the daemon started.
+/// The number of bans, and of changes to them since the daemon started.
 #[derive(Clone, Debug, Default)]
 pub struct BanCounts {
     holding: BTreeMap<Maker, [u32; 2]>,
@@ -53,7 +52,7 @@ pub struct BanCounts {
 }
 
 impl BanCounts {
-    /// Returns how many bans of the makers of that name hold, by family, as of a second ago at most.
+    /// The number of bans that hold, by family, for all makers of a name, as of a second ago at most.
     #[must_use]
     pub fn holding(&self, name: &str) -> [u32; 2] {
         let makers = self.holding.iter();
@@ -62,7 +61,7 @@ impl BanCounts {
             .map(|(_, holding)| holding))
     }
 
-    /// Returns what was done with the bans of a maker.
+    /// The changes to the bans of a maker.
     #[must_use]
     pub fn done(&self, maker: Maker) -> BansDone {
         let done = self.done.get(&maker);
@@ -73,29 +72,29 @@ impl BanCounts {
 /// The counts and positions kept beside a table of bans.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct BanStore {
-    /// The number of the table that was counted; `None`: none yet.
+    /// The id of the table that was counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
     done: BTreeMap<Maker, BansDone>,
-    /// How often the table was begun with, or changed.
+    /// Incremented whenever the table changes or another is opened.
     changes: u64,
-    /// How many were removed since the filter was cleared.
+    /// Removals since the filter was cleared.
     removed: u32,
-    /// How far the search for ended bans has come.
+    /// Where the search for ended bans continues.
     position: Option<u32>,
-    /// Where the last ban that gave way was found.
+    /// Where the search for a ban to evict continues.
     gave_way: Option<u32>,
-    /// When the first ban is to be forgotten, among those seen since the start of the table.
+    /// When the first ban is to be forgotten, among the bans seen since the start of the table.
     earliest_ns: u64,
-    /// Before this time no ban in the table is to be forgotten.
+    /// No ban in the table is to be forgotten before this time.
     quiet_until_ns: u64,
-    /// The changes; `None`: nobody is told.
+    /// `None`: the daemon shares no bans.
     journal: Option<Journal>,
 }
 
 impl BanStore {
-    /// Opens the bans of a table at the time `now_ns`, in nanoseconds of the decision's clock.
-    /// Counts them first if that has not been done: a policy may have brought another table.
+    /// Opens the bans of a table at the time `now_ns`, in nanoseconds of the decision's clock. Counts them first if a
+    /// policy has brought another table.
     pub(in crate::daemon) fn open<'s, T: BanTable>(
         &'s mut self,
         table: &'s T,
@@ -117,23 +116,21 @@ impl BanStore {
         })
     }
 
-    /// Notes from now on what is done, for those to whom it is told; `written` is notified of it.
+    /// Starts the journal, which notifies `written` of each entry.
     pub(in crate::daemon) fn keep_journal(&mut self, written: Arc<Notify>) {
         self.journal = Some(Journal::new(written));
     }
 
-    /// Takes what was done since the last time, the oldest first, and how many changes were lost.
+    /// Takes the journal's entries, oldest first, and the number of lost ones.
     pub(in crate::daemon) fn take_changes(&mut self) -> (Vec<Changed>, u64) {
         (self.journal.as_mut()).map_or_else(|| (Vec::new(), 0), Journal::take)
     }
 
-    /// Returns how many bans held, by family, when they were last opened; an ended ban counts for
-    /// up to a second more.
+    /// The number of bans that held, by family, at the last opening; an ended ban counts for up to a second more.
     pub(in crate::daemon) fn holding(&self) -> [u32; 2] {
         sum(self.tally.holding().values())
     }
 
-    /// Returns the same by maker, and what was done.
     pub(in crate::daemon) fn counts(&self) -> BanCounts {
         BanCounts {
             holding: self.tally.holding().clone(),
@@ -141,8 +138,8 @@ impl BanStore {
         }
     }
 
-    /// Has a ban forgotten when it is due, wherever the search is that may not have met it: a ban is
-    /// new, or changed places.
+    /// Makes sure that a new or moved ban is forgotten when due, even if the current pass of the search has missed
+    /// it.
     fn look_again(&mut self, ban: &Ban) {
         let forgotten_at = forgotten_at(ban);
         self.earliest_ns = self.earliest_ns.min(forgotten_at);
@@ -160,7 +157,7 @@ impl BanStore {
         self.tally.advance(now_ns);
         let mut some = Vec::new();
         let mut position = None;
-        // Nearly always each prefix has one ban.
+        // Few prefixes have several bans.
         let mut several = HashSet::new();
         loop {
             position = table.read_some(position, &mut some)?;
@@ -186,28 +183,27 @@ impl BanStore {
     }
 }
 
-/// A table's bans at one time. Nobody else changes them meanwhile.
+/// A table's bans at one time, with exclusive access.
 pub(in crate::daemon) struct Bans<'s, T> {
     store: &'s mut BanStore,
     table: &'s T,
     now_ns: u64,
-    /// Whether what is done is noted in the journal.
+    /// Whether changes go to the journal.
     are_told: bool,
 }
 
 impl<T: BanTable> Bans<'_, T> {
-    /// Returns a number that is greater after each change of what the table has.
+    /// Returns a number that grows with each change of the table.
     pub(in crate::daemon) const fn changes(&self) -> u64 {
         self.store.changes
     }
 
-    /// Keeps out of the journal what is done from now on: others said it, or it concerns this host
-    /// alone.
+    /// Keeps the following changes out of the journal: they came from other nodes, or concern this host alone.
     pub(in crate::daemon) const fn tell_nobody(&mut self) {
         self.are_told = false;
     }
 
-    /// Bans a prefix; replaces a ban that it has of the same origin.
+    /// Bans a prefix; replaces the ban of the same origin.
     pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
         let first = new.first(self.now_ns)?;
@@ -221,7 +217,7 @@ impl<T: BanTable> Bans<'_, T> {
             times: before.map_or(1, |before| before.times.saturating_add(1)),
             ..first
         };
-        // Not before now: what made room may have been among them.
+        // Read only now: making room may have removed some of them.
         let present = prefix::read(self.table, &key)?;
         self.store.changes += 1;
         prefix::write(self.table, &key, with(&present, ban))?;
@@ -244,7 +240,7 @@ impl<T: BanTable> Bans<'_, T> {
         })
     }
 
-    /// Bans a prefix unless its origin has a ban of it that ends no earlier; `None`: it has.
+    /// Bans a prefix; `None`: its origin has a ban of it that ends no earlier.
     pub(in crate::daemon) fn lengthen(&mut self, new: &NewBan) -> Result<Option<Banned>, BanError> {
         let first = new.first(self.now_ns)?;
         let mut present = self.remembered(new.prefix)?.into_iter();
@@ -254,8 +250,8 @@ impl<T: BanTable> Bans<'_, T> {
         self.ban(new).map(Some)
     }
 
-    /// Lifts the bans of exactly this prefix, or an origin's, and forgets how often it was banned.
-    /// Returns those that held.
+    /// Lifts the bans of exactly this prefix, or an origin's, and resets the count of its bans. Returns the bans that
+    /// held.
     pub(in crate::daemon) fn unban(
         &mut self,
         prefix: IpNet,
@@ -267,8 +263,8 @@ impl<T: BanTable> Bans<'_, T> {
         self.lift(&key, |ban| origin.is_none_or(|origin| origin.has_made(ban)))
     }
 
-    /// Lifts and forgets the chosen bans among the next some thousand. Returns how many held, and
-    /// where to continue; `None`: that was all.
+    /// Lifts and forgets the chosen bans among the next some thousand. Returns how many held, and where to continue;
+    /// `None` at the end.
     pub(in crate::daemon) fn unban_some(
         &mut self,
         position: Option<u32>,
@@ -279,7 +275,7 @@ impl<T: BanTable> Bans<'_, T> {
         some.retain(|(key, ban)| is_chosen(prefix_of(key), ban));
         let mut lifted = 0;
         for (key, _) in some {
-            // All at once: one that takes another's place may stand where nobody looks any more.
+            // All at once: a ban that moves to a freed place may land behind the position of the search.
             let held = self.lift(&key, |ban| is_chosen(prefix_of(&key), ban))?;
             lifted += u32::try_from(held.len()).unwrap_or(u32::MAX);
         }
@@ -302,14 +298,13 @@ impl<T: BanTable> Bans<'_, T> {
         }
     }
 
-    /// Returns the bans of exactly this prefix, also those that have ended and are remembered. The
-    /// first ends last.
+    /// Returns the bans of exactly this prefix, including ended bans that are remembered. The ban that ends last
+    /// comes first.
     pub(in crate::daemon) fn remembered(&self, prefix: IpNet) -> Result<Vec<Ban>, DatapathError> {
         key(prefix).map_or(Ok(Vec::new()), |key| prefix::read(self.table, &key))
     }
 
-    /// Forgets the ended bans that are due, among the next some thousand. Does nothing if none is
-    /// due.
+    /// Forgets the due bans among the next some thousand, if any ban may be due.
     pub(in crate::daemon) fn sweep(&mut self) -> Result<(), DatapathError> {
         let now_ns = self.now_ns;
         if self.store.tally.ended() > 0 && now_ns >= self.store.quiet_until_ns {
@@ -318,9 +313,8 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(())
     }
 
-    /// Makes room for another origin's ban of a prefix: forgets ended bans that were to be
-    /// remembered. If there are none, a limit's ban that holds gives way to a ban by hand, and is
-    /// returned.
+    /// Makes room for another origin's ban of a prefix by forgetting ended bans. If there are none, a ban by hand
+    /// evicts an automatic ban that holds, and returns it.
     fn make_room(
         &mut self,
         key: &BanKey,
@@ -347,8 +341,8 @@ impl<T: BanTable> Bans<'_, T> {
         evicted.map(Some).ok_or(BanError::Full { capacity })
     }
 
-    /// If limits have made as many bans as they may, forgets those that have ended. So bans by hand
-    /// have room, however many sources somebody forges.
+    /// Forgets ended automatic bans if limits have made as many as they may. This keeps room for bans by hand,
+    /// however many sources an attacker forges.
     fn make_automatic_room(&mut self) -> Result<(), BanError> {
         let capacity = self.table.capacity()?;
         let most = capacity - capacity / KEPT_PART;
@@ -363,14 +357,14 @@ impl<T: BanTable> Bans<'_, T> {
         Err(BanError::FullOfAutomatic { most })
     }
 
-    /// Looks through the table until it has removed some chosen bans; returns whether it has.
-    /// `left`: counts the candidates that remain.
+    /// Searches the table until it has removed some chosen bans; returns whether it has. `left` counts the remaining
+    /// candidates.
     fn forget_until_found(
         &mut self,
         left: fn(&Tally) -> u32,
         is_chosen: impl Fn(&Ban) -> bool,
     ) -> Result<bool, DatapathError> {
-        // Two ends, because it begins amid the table.
+        // Passes two ends of the table, as it starts in the middle.
         let mut ends = 0;
         while left(&self.store.tally) > 0 && ends < 2 {
             if self.forget_some(&is_chosen)? > 0 {
@@ -381,9 +375,9 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(false)
     }
 
-    /// Lifts the limit's ban that would end first among the next some thousand bans.
+    /// Lifts the automatic ban that ends first among the next some thousand bans.
     fn evict(&mut self) -> Result<Option<(IpNet, Ban)>, DatapathError> {
-        // Two ends, because it begins amid the table.
+        // Passes two ends of the table, as it starts in the middle.
         let mut ends = 0;
         while self.store.tally.automatic() > 0 && ends < 2 {
             let mut some = Vec::new();
@@ -400,7 +394,7 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(None)
     }
 
-    /// Removes the chosen bans among the next some thousand; returns how many.
+    /// Removes the chosen bans among the next some thousand; returns their number.
     fn forget_some(&mut self, is_chosen: impl Fn(&Ban) -> bool) -> Result<usize, DatapathError> {
         let mut some = Vec::new();
         self.store.position = self.table.read_some(self.store.position, &mut some)?;
@@ -419,7 +413,7 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(forgotten)
     }
 
-    /// Lifts and forgets the chosen bans of a prefix; returns those that held.
+    /// Lifts and forgets the chosen bans of a prefix; returns the bans that held.
     fn lift(
         &mut self,
         key: &BanKey,
@@ -450,11 +444,11 @@ impl<T: BanTable> Bans<'_, T> {
         let others = present.iter().filter(|other| !other.is_of_origin_of(ban));
         others.for_each(|moved| self.store.look_again(moved));
         if self.store.tally.remove(key, &present[place]) {
-            // Afterwards: a length is looked for as long as it has a ban.
+            // Only after the removal: look-ups need a length as long as a ban has it.
             self.table.keep_lengths(self.store.tally.lengths())?;
         }
         self.store.removed += 1;
-        // Reads all that are left, but so seldom that it costs little beside their removals.
+        // Clearing reads all remaining bans, but so rarely that it costs little beside the removals.
         if self.store.removed > MOST_REMOVED.max(self.store.tally.entries()) {
             self.table.clear_filter()?;
             self.store.removed = 0;
@@ -477,12 +471,11 @@ impl<T: BanTable> Bans<'_, T> {
     }
 }
 
-/// Adds up numbers by family.
 fn sum<'n>(numbers: impl Iterator<Item = &'n [u32; 2]>) -> [u32; 2] {
     numbers.fold([0; 2], |[v4, v6], more| [v4 + more[0], v6 + more[1]])
 }
 
-/// Returns a prefix's key; `None`: it is everybody.
+/// Returns a prefix's key; `None`: the prefix is all addresses.
 fn key(prefix: IpNet) -> Option<BanKey> {
     let address = Address::from(prefix.addr());
     (prefix.prefix_len() > 0).then(|| BanKey::new(&address, prefix.prefix_len()))

@@ -1,41 +1,40 @@
-//! Where bans are kept: the kernel's maps, or plain memory in tests.
+//! The storage of bans: the kernel's maps, or plain memory in tests.
 
 use limiter_common::ban::{Ban, BanKey, LENGTH_WORDS};
 use limiter_datapath::kernel::{BanMaps, DatapathError};
 
-/// Bans by prefix, including those that have ended.
+/// Bans by prefix, including ended bans.
 pub(in crate::daemon) trait BanTable {
-    /// Returns a number that tells this table from others.
+    /// Returns a number that identifies this table.
     fn id(&self) -> Result<u32, DatapathError>;
 
-    /// Returns how many bans there may be.
+    /// Returns the most bans that the table holds.
     fn capacity(&self) -> Result<u32, DatapathError>;
 
     /// Returns the ban of exactly this prefix.
     fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError>;
 
-    /// Bans a prefix; replaces a ban that it has. From then on its length is looked for.
+    /// Inserts or replaces a prefix's ban. From then on packets are looked up by its length.
     fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError>;
 
     /// Removes a prefix's ban; returns whether there was one.
     fn remove(&self, key: &BanKey) -> Result<bool, DatapathError>;
 
-    /// Appends some thousand bans to `bans`, from a position or from the start. Returns where to
-    /// continue; `None`: that was all.
+    /// Appends some thousand bans to `bans`, from a position or from the start. Returns where to continue; `None` at
+    /// the end.
     fn read_some(
         &self,
         position: Option<u32>,
         bans: &mut Vec<(BanKey, Ban)>,
     ) -> Result<Option<u32>, DatapathError>;
 
-    /// Makes lookups use only these prefix lengths from now on.
+    /// Restricts look-ups to these prefix lengths.
     fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError>;
 
-    /// Clears the filter, so that packets from prefixes once banned cost no more than others.
+    /// Clears the filter, so that packets from formerly banned prefixes cost no more than others.
     fn clear_filter(&self) -> Result<(), DatapathError>;
 
-    /// Counts the hits of the prefixes that have bans, and of no others: a kill may have left it
-    /// otherwise.
+    /// Makes the counters of hits match the banned prefixes: a kill may leave some missing or left over.
     fn repair_hits(&self) -> Result<(), DatapathError>;
 }
 

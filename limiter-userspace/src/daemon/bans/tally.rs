@@ -1,5 +1,5 @@
-//! How many bans a table has: in all, by prefix length, and of those that hold. It copies no bans:
-//! it knows only how many end in which second.
+//! Counts the bans of a table: in all, by prefix length, and holding. It keeps no copy of the bans, only the number
+//! that end in each second.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,19 @@ use super::maker::Maker;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How many bans a table has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// All bans, including ended ones.
+    /// Including ended bans.
     entries: u32,
-    /// The same by prefix length.
+    /// `entries` by prefix length.
     by_length: BTreeMap<(u32, u64), u32>,
-    /// Those that hold: by the second in which they end, their maker and their family.
+    /// Holding bans by the second of their end, maker and family.
     ends: BTreeMap<(u64, Maker, usize), u32>,
-    /// The sums of `ends`, by maker and family.
+    /// The sums of `ends` by maker and family.
     holding: BTreeMap<Maker, [u32; 2]>,
-    /// How many of all bans limits made.
+    /// Automatic bans, including ended ones.
     automatic: u32,
-    /// In whole seconds: a ban that has ended by then does not count as holding.
+    /// In whole seconds: a ban that ends by then does not count as holding.
     now: u64,
 }
 
@@ -43,32 +42,31 @@ const fn family(key: &BanKey) -> Family {
 }
 
 impl Tally {
-    /// Returns how many bans there are, including ended ones.
+    /// The number of bans, including ended ones.
     pub(super) const fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// Returns how many hold, by maker and family; an ended ban counts for up to a second more.
+    /// The number of holding bans by maker and family; an ended ban counts for up to a second more.
     pub(super) const fn holding(&self) -> &BTreeMap<Maker, [u32; 2]> {
         &self.holding
     }
 
-    /// Returns how many bans limits made, including ended ones.
+    /// The number of automatic bans, including ended ones.
     pub(super) const fn automatic(&self) -> u32 {
         self.automatic
     }
 
-    /// Returns how many of those have ended.
+    /// The number of automatic bans that have ended.
     pub(super) fn automatic_ended(&self) -> u32 {
         self.automatic - self.sum(Maker::is_limit)
     }
 
-    /// Returns how many bans have ended.
     pub(super) fn ended(&self) -> u32 {
         self.entries - self.sum(|_| true)
     }
 
-    /// Returns how many bans of some makers hold.
+    /// The number of holding bans of some makers.
     fn sum(&self, is_among: impl Fn(Maker) -> bool) -> u32 {
         let makers = self.holding.iter().filter(|(maker, _)| is_among(**maker));
         makers.map(|(_, [v4, v6])| v4 + v6).sum()
@@ -83,7 +81,6 @@ impl Tally {
         lengths
     }
 
-    /// Counts a ban.
     pub(super) fn add(&mut self, key: &BanKey, ban: &Ban) {
         self.entries += 1;
         self.automatic += u32::from(ban.is_automatic());
@@ -107,8 +104,8 @@ impl Tally {
         take_one(&mut self.by_length, &key.length_bit())
     }
 
-    /// Sets the time to `now_ns`, in nanoseconds of the decision's clock. Returns the makers of
-    /// the bans that have ended since the last call, and how many of each.
+    /// Sets the time to `now_ns`, in nanoseconds of the decision's clock. Returns the number of bans that have ended
+    /// since the last call, by maker.
     pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(Maker, u32)> {
         self.now = now_ns / SECOND;
         let mut over = Vec::new();
@@ -123,7 +120,7 @@ impl Tally {
     }
 }
 
-/// Takes one off a count; returns whether that was the last.
+/// Decrements a count; returns whether it reached zero.
 fn take_one<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) -> bool {
     let Some(count) = counts.get_mut(key) else {
         return true;

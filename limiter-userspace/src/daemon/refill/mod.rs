@@ -15,7 +15,7 @@ use thiserror::Error;
 use super::named::{NamedBucket, bucket_named, limit_named, names_of};
 use crate::protocol::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery};
 
-/// Nothing was given back.
+/// Why no tokens were given back.
 #[derive(Debug, Error)]
 pub(super) enum RefillError {
     /// No such limit.
@@ -31,15 +31,15 @@ pub(super) enum RefillError {
         /// The address.
         address: IpAddr,
     },
-    /// The limit counts by what is asked for, and nobody says what that is.
+    /// The limit counts by name, and the request has none.
     #[error("{limit} counts packets by the name that they ask for: add {option} NAME")]
     Nameless {
         /// The limit's name.
         limit: String,
-        /// The option that says it.
+        /// The option that gives the name.
         option: &'static str,
     },
-    /// No limit has a bucket of the name.
+    /// No limit has a bucket for the name alone.
     #[error(
         "no such limit has a bucket of {0} for all sources together: add an address, if it has one for each"
     )]
@@ -58,7 +58,6 @@ pub(super) enum RefillError {
     Datapath(#[from] DatapathError),
 }
 
-/// Fills buckets.
 pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillList, RefillError> {
     let limit = match &query.limit {
         Some(name) => Some(limit_named(&datapath.manifest().policy, name)?),
@@ -92,7 +91,7 @@ pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<RefillL
     told(datapath, &found, (Some(address), asked_for), limit)
 }
 
-/// Fills the buckets that what is asked for has for all sources together, or gives tokens back in them.
+/// Fills the buckets that a name has for all sources together, or gives tokens back in them.
 fn of_name(
     datapath: &Datapath,
     asked_for: Option<&AskedFor>,
@@ -106,7 +105,7 @@ fn of_name(
     told(datapath, &found, (None, asked_for), limit)
 }
 
-/// Tells what became of the buckets of an address and of what it asks for, by one limit or by all.
+/// Describes the filled buckets, or why there were none.
 fn told(
     datapath: &Datapath,
     refilled: &[Refilled],

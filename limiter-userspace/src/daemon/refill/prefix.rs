@@ -1,7 +1,7 @@
-//! Fills the buckets that packets from a prefix are charged to.
+//! Fills the buckets to which packets from a prefix are charged.
 //!
-//! The hash store tells each bucket's owner. The table store knows its buckets only by a hash of
-//! their owners, so every owner in the prefix is looked up, which is done only up to a maximum.
+//! The hash store has each bucket's owner in its key. The table store has only a hash of the owner, so every owner in
+//! the prefix is looked up, up to a maximum.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -23,11 +23,11 @@ use thiserror::Error;
 
 use super::RefillError;
 
-/// The most owners of one limit that are looked up.
+/// The most owners of one limit to look up.
 const MOST_OWNERS: u32 = 1 << MOST_BITS;
 const MOST_BITS: u8 = 16;
 
-/// The prefix has too many owners.
+/// The prefix has too many owners to look up.
 #[derive(Debug, Error)]
 #[error(
     "{prefix} has more than {MOST_OWNERS} ids of {limit}, too many to look up in the table store: \
@@ -38,8 +38,8 @@ pub(in crate::daemon) struct TooWide {
     limit: String,
 }
 
-/// Fills the buckets that packets from `prefix` are charged to, of one limit or of all; returns how
-/// many were in debt.
+/// Fills the buckets to which packets from `prefix` are charged, of one limit or of all; returns how many were in
+/// debt.
 pub(super) fn reset(
     datapath: &Datapath,
     prefix: IpNet,
@@ -60,7 +60,7 @@ pub(super) fn reset(
         }
         Store::Table => {
             let limits = policy.limits.iter().filter(|limit| is_meant(limit.id));
-            // All of them before the first change.
+            // Collected before the first change, so that an error leaves all buckets as they are.
             let sources = limits
                 .map(|limit| Ok((limit.id, sources(limit, prefix, &borders)?)))
                 .collect::<Result<Vec<_>, TooWide>>()?;
@@ -73,8 +73,8 @@ pub(super) fn reset(
     }
 }
 
-/// Whether packets from a prefix are charged to that bucket. All are charged to an interface's, and may be
-/// to a destination's.
+/// Whether packets from a prefix are charged to that bucket. All are charged to an interface's, and any may be to a
+/// destination's.
 fn is_charged(key: &BucketKey, prefix: IpNet, subscribers: &HashSet<u64>) -> bool {
     match key.owner() {
         Owner::Source {
@@ -90,7 +90,7 @@ fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(other) || other.contains(one)
 }
 
-/// Returns addresses of a prefix that include one of each owner of a limit.
+/// Returns addresses of a prefix, with at least one of each owner of a limit.
 fn sources(
     limit: &Limit,
     prefix: IpNet,
@@ -100,7 +100,8 @@ fn sources(
     let Some(length) = limit.prefix_length(family) else {
         return Ok(match limit.id_format.named_by() {
             Some(NamedBy::Subscriber) => borders.iter().copied().collect(),
-            // Any will do, if the limit is for the family at all; of destinations, the host's own are known.
+            // Any address will do if the limit is for the family; the destinations are the host's own addresses,
+            // which are known.
             _ => vec![prefix.addr()],
         });
     };
@@ -118,8 +119,8 @@ fn sources(
     })
 }
 
-/// Returns the addresses of a prefix where another subscriber may begin: its first, the first of
-/// each subscriber's prefix, and the one after that prefix's last.
+/// Returns the addresses of a prefix where the subscriber may change: its first address, the first of each
+/// subscriber's prefix, and the address after that prefix.
 fn borders(policy: &Policy, prefix: IpNet) -> BTreeSet<IpAddr> {
     let mut borders = BTreeSet::from([prefix.addr()]);
     let prefixes = policy.subscribers.values().flatten();

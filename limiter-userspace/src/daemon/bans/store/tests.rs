@@ -17,7 +17,7 @@ const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
 const CHAINS: u32 = 3;
 
-/// A table in memory, read chain by chain, as the kernel's are.
+/// A table in memory, read chain by chain like the kernel's.
 #[derive(Default)]
 struct Memory {
     bans: RefCell<BTreeMap<(IpAddr, u8, u32), Ban>>,
@@ -62,7 +62,7 @@ impl BanTable for Memory {
     ) -> Result<Option<u32>, DatapathError> {
         let chain = position.unwrap_or_default();
         for ((address, length, place), ban) in &*self.bans.borrow() {
-            // Another place may be in another chain.
+            // Each place of a prefix may be in another chain.
             if (u32::from(*length) + place) % CHAINS == chain {
                 let key = BanKey::new(&(*address).into(), *length);
                 some.push((key.at(*place), *ban));
@@ -82,7 +82,7 @@ impl BanTable for Memory {
         Ok(())
     }
 
-    /// It counts none.
+    /// This table counts no hits.
     fn repair_hits(&self) -> Result<(), DatapathError> {
         Ok(())
     }
@@ -188,7 +188,7 @@ proptest! {
                     let longest = others.map(|(_, (_, until, _))| *until).max();
                     match made {
                         Ok(banned) => {
-                            // A forgotten prefix begins anew.
+                            // A forgotten prefix starts again at one.
                             let times = if before { model.0[&(prefix, name)].2 + 1 } else { 1 };
                             prop_assert_eq!(banned.ban.times, times);
                             let held = model.holding(now).any(|held| *held == (prefix, name));
@@ -217,8 +217,8 @@ proptest! {
                 }
                 Step::Pass(seconds) => now += seconds,
                 Step::Sweep => {
-                    // First to the end of the table from where it stands, then through all of it;
-                    // and again, as a ban may take the place of one that is forgotten.
+                    // First to the end of the table from the current position, then through all of it; twice, as a
+                    // ban may move to the place of a forgotten one.
                     for _ in 0..4 * CHAINS {
                         bans.sweep().unwrap();
                     }
@@ -253,7 +253,7 @@ proptest! {
                 let banned_as = ban::banned_as(&table, &source, || now * SECOND);
                 prop_assert_eq!(banned_as != BannedAs::NOT, is_banned);
             }
-            // No length is looked for in vain, and no used one is missing.
+            // The lengths looked up are exactly the lengths in use.
             let mut lengths = [0; LENGTH_WORDS as usize];
             for (address, length, _) in table.bans.borrow().keys() {
                 let (word, bit) = BanKey::new(&(*address).into(), *length).length_bit();
@@ -324,8 +324,7 @@ fn made_by(limit: u16, last: u8) -> NewBan {
     }
 }
 
-/// However many sources somebody forges, an operator can ban, and no more of the forged bans give
-/// way than needed.
+/// However many sources an attacker forges, an operator can ban, and evicts no more of the forged bans than needed.
 #[test]
 fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
     let (table, mut store) = (Memory::default(), BanStore::default());
@@ -339,13 +338,13 @@ fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
         "there is no room for more than 6 automatic bans, because the rest is reserved for bans by \
          hand: raise `bans: {capacity: …}`"
     );
-    // A prefix that is already banned is banned anew.
+    // Banning a banned prefix again needs no room.
     assert!(bans.ban(&made_by(8, 5)).unwrap().evicted.is_none());
     let by_hand = |last: u8| new(IpAddr::from([192, 0, 2, last]).into(), None);
     for last in 0..2 {
         assert!(bans.ban(&by_hand(last)).unwrap().evicted.is_none());
     }
-    // Limits' bans give way, in the order in which they would end; then there is no room.
+    // Evicts automatic bans by the time of their end; then there is no room.
     for last in 2..8 {
         let (evicted, ban) = bans.ban(&by_hand(last)).unwrap().evicted.unwrap();
         assert_eq!(evicted.addr(), IpAddr::from([203, 0, 113, 7 - last]));
@@ -367,7 +366,7 @@ fn bans_of_limits_that_have_ended_are_no_reason_to_refuse_others() {
     for last in 0..6 {
         bans.ban(&made_by(7, last)).unwrap();
     }
-    // They are remembered while there is room.
+    // Ended bans are remembered while there is room.
     let mut bans = store.open(&table, 101 * SECOND).unwrap();
     bans.ban(&made_by(8, 6)).unwrap();
     assert!(table.bans.borrow().len() < 7);
@@ -400,7 +399,7 @@ fn prefix_of_test() -> IpNet {
     "192.0.2.0/24".parse().unwrap()
 }
 
-/// Returns whose ban stands where, and in which second it ends.
+/// Returns the place, origin and end, in seconds, of each ban.
 fn standing(table: &Memory) -> Vec<(u32, String, u64)> {
     let bans = table.bans.borrow();
     let bans = bans.iter();
@@ -478,7 +477,7 @@ fn one_s_ban_ends_while_another_s_holds() {
     assert_eq!(bans.remembered(prefix_of_test()).unwrap().len(), 2);
     assert_eq!(store.counts().holding("fail2ban"), [0, 0]);
     assert_eq!(store.counts().holding("crowdsec"), [1, 0]);
-    // fail2ban's is remembered for ten seconds after its end.
+    // fail2ban's ban is remembered for ten seconds after its end.
     let mut bans = store.open(&table, 121 * SECOND).unwrap();
     for _ in 0..2 * CHAINS {
         bans.sweep().unwrap();
@@ -492,7 +491,7 @@ fn a_prefix_has_so_many_origins_at_most() {
     let mut bans = store.open(&table, 100 * SECOND).unwrap();
     let name = |number: usize| format!("n{number}");
     for number in 0..MOST_ORIGINS {
-        // One frees a place later. The table has just as many.
+        // One ban ends earlier and frees its place. The table has room for no more.
         let seconds = if number == 3 { 1 } else { 90 };
         bans.ban(&new_by(&name(number), prefix_of_test(), Some(seconds)))
             .unwrap();
@@ -519,7 +518,7 @@ fn nobody_says_to_be_a_limit() {
     assert!(table.bans.borrow().is_empty());
 }
 
-/// As after a kill, or under a limiter that knows no places.
+/// As after a kill, or under a limiter without places.
 #[test]
 fn what_stands_twice_or_behind_a_gap_is_put_right() {
     let made = |name: &str, seconds| {
