@@ -26,7 +26,7 @@ use crate::{
     reputation::automatic::{Decider, Offence, REFUSED_NS},
 };
 
-/// Bans them. Returns what to log.
+/// Bans the sources; returns the events to log.
 pub(super) fn apply(
     daemon: &Daemon,
     decider: &mut Decider,
@@ -59,14 +59,14 @@ pub(super) fn apply(
     })
 }
 
-/// Lifts limits' bans that the policy no longer allows.
+/// Lifts automatic bans that the policy in force forbids.
 pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
     daemon.with_bans(|datapath, bans| {
         let policy = &datapath.manifest().policy;
         if policy.never_ban.is_empty() && policy.nat64.is_empty() {
             return Ok(());
         }
-        // Other nodes may have other policies.
+        // Other nodes may have other policies, so they decide for themselves.
         bans.tell_nobody();
         let lifted = bans.unban_chosen(|prefix, ban| {
             ban.is_automatic() && policy.never_banned(prefix).is_some()
@@ -91,7 +91,6 @@ impl EventKind {
     }
 }
 
-/// Returns why a source must not be banned; `None`: it may be.
 fn refusal(policy: &Policy, protected: &Protected, offence: &Offence) -> Option<String> {
     let prefix = prefix_of(&offence.prefix());
     let guarded = protected.refusal(prefix).map(|refusal| refusal.to_string());
@@ -113,7 +112,7 @@ fn one(
         return Ok(Some(EventKind::Refuses { why }));
     }
     if terms.mode == BanMode::Observe {
-        // Once in the time that the ban would last.
+        // Observing counts and logs a source as often as a ban would.
         decider.ignore(offence, now_ns.saturating_add(terms.for_ns));
         return Ok(Some(EventKind::WouldBan {
             for_ns: terms.for_ns,
@@ -152,7 +151,7 @@ fn one(
     }
 }
 
-/// Lifts the ban of a part of what is now banned, if it is the same limit's and ends no later.
+/// Lifts the ban of a subprefix of a new ban, if it is the same limit's and ends no later.
 fn replace(
     bans: &mut Bans<'_, BanMaps>,
     offence: &Offence,

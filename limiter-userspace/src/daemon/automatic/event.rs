@@ -1,46 +1,43 @@
-//! Logs automatic bans, a line for each, as far as their allowance lasts.
+//! Logs automatic bans, one line each, within an allowance of lines.
 
 use limiter_common::strategy::gcra::Gcra;
 use limiter_policy::text::{count, period};
 use tracing::{info, warn};
 
-/// How many lines at once, and then how many in each minute.
+/// The most lines at once, and then in each minute.
 const LINES_PER_MINUTE: u64 = 60;
 
 const BUDGET: Gcra = Gcra::new(LINES_PER_MINUTE, LINES_PER_MINUTE, 60_000_000_000)
     .expect("a limit that a configuration could have");
 
-/// Something to log.
+/// An event to log.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// The limit's name.
     pub(super) limit: String,
-    /// The prefix it is about; a single address is without its prefix length.
+    /// A single address has no prefix length.
     pub(super) prefix: String,
     pub(super) drops: u64,
-    /// The drops, in the words of the ban's reason.
+    /// The text of the ban's reason.
     pub(super) reason: String,
     pub(super) kind: EventKind,
 }
 
-/// The kind of event.
 #[derive(Debug)]
 pub(super) enum EventKind {
     /// A source is banned.
     Bans {
-        /// For how many nanoseconds.
+        /// In nanoseconds.
         for_ns: u64,
-        /// How often the prefix was banned, this time included.
+        /// The number of bans of the prefix, including this one.
         times: u16,
     },
-    /// A source would be banned.
+    /// `ban` only observes.
     WouldBan {
-        /// For how many nanoseconds.
+        /// In nanoseconds.
         for_ns: u64,
     },
     /// A source is not banned.
     Refuses {
-        /// Why not.
         why: String,
     },
 }
@@ -86,15 +83,14 @@ impl Event {
     }
 }
 
-/// The allowance's state.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// When it is full again, in nanoseconds of the clock: its TAT.
+    /// When the allowance is full again, in nanoseconds of the clock: its TAT.
     full_again_ns: u64,
 }
 
 impl Lines {
-    /// Logs events, and how many the allowance had no room for.
+    /// Logs events, and the number of events beyond the allowance.
     pub(super) fn log(&mut self, now_ns: u64, events: &[Event]) {
         let room = events
             .iter()

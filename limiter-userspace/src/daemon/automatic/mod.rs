@@ -1,8 +1,8 @@
-//! Automatic bans: looks at the offenders, and bans those that were dropped too often.
+//! Automatic bans of sources that limits drop too often.
 //!
-//! The limits' counters tell whether anything was dropped. Only then are the offenders read, off
-//! the thread that answers, and so seldom that even a flood costs no more than a fiftieth of a CPU.
-//! [`crate::reputation::automatic`] decides whom to ban.
+//! The offenders are read only if the limits' counters have moved, off the thread that answers requests, and so
+//! rarely that even a flood costs no more than a fiftieth of a CPU. [`crate::reputation::automatic`] decides which
+//! sources to ban.
 
 mod apply;
 mod event;
@@ -27,13 +27,13 @@ use crate::{
     reputation::automatic::{Decider, DueBans},
 };
 
-/// How often to check whether a limit bans.
+/// Interval of checks for a limit that bans, while there is none.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The share of a CPU: one part in so many.
+/// Looks may take 1 / `SHARE` of a CPU.
 const SHARE: u32 = 50;
 
-/// Bans, forever.
+/// Bans sources, forever.
 pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
     let mut watcher = Watcher::default();
     loop {
@@ -52,20 +52,20 @@ pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// The state kept from one look to the next.
+/// The state between looks.
 #[derive(Default)]
 struct Watcher {
     decider: Decider,
-    /// The policy that the decider uses.
+    /// The number of the policy that the decider uses.
     generation: Option<u64>,
-    /// Each limit's drops.
+    /// Each limit's dropped packets at the last look.
     dropped: BTreeMap<LimitId, u64>,
     lines: Lines,
     unproven: Unproven,
 }
 
 impl Watcher {
-    /// Looks once, and bans whom it finds. Returns how long to wait.
+    /// Looks once, and bans the sources that are due. Returns the pause until the next look.
     async fn round(mut self, daemon: &Arc<Daemon>) -> Result<(Self, Duration), JoinError> {
         if self.adopt(daemon) {
             let daemon = Arc::clone(daemon);
@@ -75,7 +75,7 @@ impl Watcher {
             }
         }
         let Some(interval) = self.decider.interval() else {
-            // From now on the guard has its descriptors, and its status is known.
+            // From now on the guard has its descriptors and a status.
             daemon.guard.begin().await;
             return Ok((self, IDLE));
         };
@@ -98,14 +98,14 @@ impl Watcher {
                     (watcher, ban_time) = watcher.ban(daemon, protected, look).await?;
                     time += ban_time;
                 }
-                // The log and the status say why.
+                // The guard's log and status have the reason.
                 Err(_) => watcher.hold_back(daemon, &look),
             }
         }
         Ok((watcher, pause_after(time, SHARE, interval)))
     }
 
-    /// Bans whom a look found; also returns the CPU time it took.
+    /// Bans the sources that a look found; also returns the CPU time it took.
     async fn ban(
         self,
         daemon: &Arc<Daemon>,
@@ -127,7 +127,7 @@ impl Watcher {
         Ok((watcher, time))
     }
 
-    /// Bans nobody, because nobody knows whom not to ban.
+    /// Bans no source, because the guard does not know the protected addresses.
     fn hold_back(&mut self, daemon: &Daemon, look: &DueBans) {
         self.decider.hold_back();
         for offence in &look.offences {
@@ -135,7 +135,7 @@ impl Watcher {
         }
     }
 
-    /// Uses the policy in force; returns whether it is a new one.
+    /// Uses the policy in force; returns whether it is new.
     fn adopt(&mut self, daemon: &Daemon) -> bool {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
@@ -149,7 +149,7 @@ impl Watcher {
 
     fn look(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
         let datapath = daemon.datapath();
-        // Before anything is read: what is dropped meanwhile is in the next look.
+        // Read the clock and the counters before the offenders, so that the next look sees later drops.
         let now_ns = monotonic_now();
         let limits = self.decider.limits();
         let dropped = limits
@@ -183,7 +183,7 @@ impl Watcher {
     }
 }
 
-/// Does something on this thread; also returns the CPU time it took.
+/// Runs `act` on this thread; also returns its CPU time.
 fn timed<W, T>(mut watcher: W, act: impl FnOnce(&mut W) -> T) -> (W, T, Duration) {
     let begun = cpu_time();
     let done = act(&mut watcher);

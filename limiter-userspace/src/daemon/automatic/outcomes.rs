@@ -1,4 +1,4 @@
-//! Counts what became of sources that limits would ban.
+//! Counts the outcomes of sources that limits would ban.
 
 use std::{
     collections::BTreeMap,
@@ -7,25 +7,25 @@ use std::{
 
 use limiter_common::limit::LimitId;
 
-/// What became of a source that a limit would ban.
+/// The outcome of a source that a limit would ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// It is banned.
     Banned,
     /// The limit's `ban` only observes.
     WouldBan,
-    /// It must not be banned, or there is no room for more bans.
+    /// The guard or `never-ban` protects it, or there is no room for more bans.
     Refused,
-    /// So many are banned at once that its turn has not come yet.
+    /// Too many sources are due at once; it waits for its turn.
     Delayed,
-    /// The guard cannot tell whether it may be banned; each look counts again.
+    /// The guard does not know whether it is protected; each look counts again.
     HeldBack,
-    /// The limit bans only proven sources, and it was not.
+    /// The limit bans only proven sources, and this is not one.
     NotProven,
 }
 
 impl Outcome {
-    /// Every outcome.
+    /// All outcomes.
     pub const ALL: [Self; 6] = [
         Self::Banned,
         Self::WouldBan,
@@ -35,7 +35,7 @@ impl Outcome {
         Self::NotProven,
     ];
 
-    /// Its name in metrics.
+    /// The label in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,12 +49,12 @@ impl Outcome {
     }
 }
 
-/// How often each outcome came, since the daemon started.
+/// The number of sources by limit and outcome, since the daemon started.
 #[derive(Debug, Default)]
 pub struct Outcomes(Mutex<BTreeMap<(LimitId, Outcome), u64>>);
 
 impl Outcomes {
-    /// Returns how often an outcome came for a limit.
+    /// The number of a limit's sources with an outcome.
     #[must_use]
     pub fn of(&self, limit: LimitId, outcome: Outcome) -> u64 {
         self.all().get(&(limit, outcome)).copied().unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Logs how many offenders were not banned because they are not proven: in a forged flood there are
-//! many, so once a minute.
+//! Logs the number of offenders that were not banned because they are not proven, once a minute: a forged flood has
+//! many.
 
 use std::{collections::BTreeMap, mem};
 
@@ -11,7 +11,7 @@ use crate::daemon::offenders::limit_name;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// Those that were not logged yet, by limit.
+/// Offenders not logged yet, by limit.
 #[derive(Debug, Default)]
 pub(super) struct Unproven {
     untold: BTreeMap<LimitId, u64>,
@@ -26,7 +26,7 @@ impl Unproven {
         }
     }
 
-    /// Returns what to log now; `None`: nothing, or not yet.
+    /// Takes the numbers to log; `None`: there are none, or the minute is not over.
     pub(super) fn due(&mut self, now_ns: u64) -> Option<BTreeMap<LimitId, u64>> {
         if self.untold.is_empty() || now_ns < self.due_ns {
             return None;

@@ -34,7 +34,7 @@ const KEPT_PART: u32 = 4;
 /// The changes to bans of one maker since the daemon started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BansDone {
-    /// Bans made, including those that replaced another.
+    /// Bans made, including replacements of earlier bans.
     pub made: u64,
     /// Lifted bans.
     pub lifted: u64,

@@ -1,4 +1,4 @@
-//! The automatic rates that were found, for whoever asks.
+//! Automatic rates: passes them from the thread that finds them to the rest of the daemon.
 
 mod status;
 
@@ -15,7 +15,7 @@ use limiter_datapath::kernel::DatapathError;
 pub(super) use self::status::status;
 use crate::capacity::{Finder, Heard, Kind, ReadDistressError};
 
-/// What the thread that finds the rates and the rest of the daemon exchange.
+/// Shared between the thread that finds the rates and the rest of the daemon.
 #[derive(Default)]
 pub(super) struct Capacity {
     shared: Mutex<Shared>,
@@ -23,7 +23,7 @@ pub(super) struct Capacity {
     over: Condvar,
 }
 
-/// Locked only for as long as it takes to store or take something.
+/// Locked only to store or copy a value.
 #[derive(Default)]
 struct Shared {
     is_over: bool,
@@ -38,13 +38,13 @@ pub(super) struct Found {
     pub(super) error: Option<Arc<FindError>>,
 }
 
-/// The rates cannot be found.
+/// Why the rates cannot be found.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FindError {
-    /// It is not known what the host lost.
+    /// The host's losses cannot be read.
     #[error(transparent)]
     Distress(#[from] ReadDistressError),
-    /// No socket that asks for others is available.
+    /// There is no socket to query other sockets with.
     #[error("cannot ask for UDP sockets: {0}")]
     Sockets(io::Error),
     /// The kernel refused.
@@ -52,11 +52,11 @@ pub(super) enum FindError {
     Datapath(#[from] DatapathError),
 }
 
-/// Distress by kind, in the order of [`Kind::ALL`]; `None`: none of that kind.
+/// Overload by kind, in the order of [`Kind::ALL`]; `None`: none of that kind.
 type Distress = [Option<Heard>; Kind::ALL.len()];
 
 impl Capacity {
-    /// Waits so long; returns whether the daemon has ended meanwhile.
+    /// Waits for the pause; returns whether the daemon has ended meanwhile.
     pub(super) fn wait(&self, pause: Duration) -> bool {
         let waited = self
             .over
@@ -65,18 +65,18 @@ impl Capacity {
         shared.is_over
     }
 
-    /// Ends the waiting: the daemon ends.
+    /// Ends the thread's waiting.
     pub(super) fn end(&self) {
         self.locked().is_over = true;
         self.over.notify_one();
     }
 
-    /// Stores what was found last.
+    /// Replaces the rates.
     pub(super) fn store(&self, found: Found) {
         self.locked().found = found;
     }
 
-    /// Returns what distress a limit heard, and why the rates cannot be found, if so.
+    /// Returns the overload that a limit's finder saw, and why the rates cannot be found, if so.
     fn of(&self, limit: LimitId) -> (Distress, Option<Arc<FindError>>) {
         let shared = self.locked();
         let finder = shared.found.finders.get(&limit);

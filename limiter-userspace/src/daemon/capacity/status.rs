@@ -1,4 +1,4 @@
-//! What is told of automatic rates.
+//! The status of automatic rates.
 
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::policy::Limit;
@@ -9,8 +9,7 @@ use crate::{
     protocol::{AutomaticRate, DistressStatus},
 };
 
-/// Returns the rate in force of a limit; `None`: it is not automatic. `capacity` is the daemon's, if
-/// one runs.
+/// Returns the rate in force of a limit; `None`: it is not automatic. `capacity` is the daemon's, if one runs.
 pub(in crate::daemon) fn status(
     datapath: &Datapath,
     capacity: Option<&Capacity>,

@@ -1,5 +1,5 @@
-//! The numbers under which connections are counted: the cookie of a socket, and one of our own for what
-//! has no socket here.
+//! The numbers under which connections are counted: the cookie of a socket, or a made-up one for a tracked
+//! connection, which has no socket here.
 
 use limiter_common::{
     address::{Address, Family},
@@ -9,37 +9,35 @@ use limiter_common::{
 
 use crate::netlink::conntrack::{Tracked, Tuple};
 
-/// The bit above all that a tracked connection's cookie has. The kernel counts cookies of sockets up from
-/// 1, and down from -1: none reaches it.
+/// The highest bit of a tracked connection's cookie. The kernel numbers sockets from 1 upwards and from -1 downwards,
+/// so no socket's cookie gets near it.
 const MARK: u64 = 1 << MARK_BIT;
 const MARK_BIT: u32 = 54;
 
-/// The bits below the kernel's number: those of a hash of the ends. That number is a keyed hash of 32 bits,
-/// so of a million connections some have the same; nobody knows which.
+/// The bits below the kernel's id of a tracked connection hold a hash of its ends. The id is a keyed hash of only 32
+/// bits: among a million connections some share one.
 const ENDS_BITS: u32 = MARK_BIT - u32::BITS;
 
-/// Not secret, and the same for each daemon: the next one finds what this one has counted.
+/// Not secret, and the same in each daemon, so that the next daemon recognises connections counted by this one.
 const KEY: HashKey = HashKey {
     first: 0x6e66_5f63_6f6e_6e74,
     second: 0x7261_636b_2d65_6e64,
 };
 
-/// The cookie of no connection.
 pub(super) const OF_NONE: u64 = 0;
 
-/// Returns the cookie of a tracked connection, with the ends of its packets.
+/// Returns the cookie of a tracked connection; `ends` are the ends of its packets.
 pub(super) const fn of_tracked(tracked: &Tracked, ends: &Ends) -> u64 {
     let hash = ends.hash(&KEY) & ((1 << ENDS_BITS) - 1);
     MARK | (tracked.id as u64) << ENDS_BITS | hash
 }
 
-/// Returns whether a cookie is that of a tracked connection, and not of a socket.
 pub(super) const fn is_tracked(cookie: u64) -> bool {
     cookie >> MARK_BIT == 1
 }
 
-/// Returns the ends of a connection whose packets come in with these addresses and ports; `None`: they are
-/// of two families.
+/// Returns the ends of a connection, from the addresses and ports of its incoming packets; `None`: they are of two
+/// families.
 pub(super) fn ends(tuple: &Tuple) -> Option<Ends> {
     let [peer, own] =
         [tuple.source, tuple.destination].map(|end| Address::from(end.ip().to_canonical()));
@@ -58,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_cookie_of_our_own_is_none_of_a_socket_and_survives_its_note() {
-        // Up from 1, and down from -1.
+        // Sockets are numbered from 1 upwards and from -1 downwards.
         for cookie in [0, 1, 1 << 40, MARK - 1, u64::MAX, u64::MAX - (1 << 40)] {
             assert!(!is_tracked(cookie), "{cookie:#x}");
         }
@@ -74,7 +72,7 @@ mod tests {
             let cookie = of_tracked(&tracked, &ends(5000));
             assert!(is_tracked(cookie), "{cookie:#x}");
             assert_eq!(Name::new(&KEY, cookie).cookie(&KEY), cookie);
-            // Another with the same number.
+            // A connection with the same id and other ends.
             assert_ne!(of_tracked(&tracked, &ends(5001)), cookie);
         }
     }

@@ -1,8 +1,8 @@
-//! Counts open connections by their owners, and keeps who has the most.
+//! Counts open connections by owner, and keeps the owners with the most.
 //!
-//! The kernel knows owners by keyed hashes alone, their places. So each connection of a look goes to the
-//! place that the kernel's program counts it at, and an address of one tells whose that is. For 100 000
-//! connections of as many addresses that takes 8 ms of a CPU by one limit, and 83 ms by eight.
+//! The kernel stores a keyed hash of an owner, its place. So each listed connection goes to the place at which the
+//! kernel's program counts it, and the address of any connection there tells the owner. 100 000 connections of as
+//! many addresses take 8 ms of a CPU with one limit, and 83 ms with eight.
 
 use std::{
     array,
@@ -17,52 +17,46 @@ use limiter_common::connection::{Ends, MOST_LIMITS, Place, Places};
 
 use crate::protocol::MOST_OWNERS;
 
-/// The owners of the connections seen so far, while the daemon looks. It has room for each of them; what
-/// is kept of it has not.
+/// The owners of all connections seen in this look. It grows with them; the result, [`Found`], is bounded.
 pub(super) struct OwnerCount<'e> {
-    /// How many connections a limit counts.
+    /// The connections that at least one limit counts.
     counted: u64,
-    /// In the order of the policy's limits on connections: how many are open at a place, and the ends of
-    /// one of them.
+    /// In the order of the policy's limits on connections: the number open at a place, and the ends of one of them.
     limits: [HashMap<Place, (u64, &'e Ends)>; MOST_LIMITS],
 }
 
-/// Those who have the most connections open, as the last look found them.
+/// The owners with the most open connections, as of the last look.
 #[derive(Default)]
 pub(in crate::daemon) struct Owners(Mutex<Option<Found>>);
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone)]
 pub(in crate::daemon) struct Found {
-    /// The number of the policy that it was for.
+    /// The number of the policy that it used.
     pub(in crate::daemon) generation: u64,
-    /// When it ended.
     pub(in crate::daemon) at: Instant,
-    /// How many connections are open that a limit counts.
+    /// The open connections that at least one limit counts.
     pub(in crate::daemon) counted: u64,
-    /// In the order of the policy's limits on connections; those behind them count none.
+    /// In the order of the policy's limits on connections; entries beyond them are empty.
     pub(in crate::daemon) limits: [OfLimit; MOST_LIMITS],
 }
 
 /// The connections that one limit counts, and their owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::daemon) struct OfLimit {
-    /// How many are open.
     pub(in crate::daemon) open: u64,
-    /// How many owners have some.
+    /// The number of owners with open connections.
     pub(in crate::daemon) owners: u64,
-    /// Those with the most connections, the most first; at most [`MOST_OWNERS`].
+    /// The owners with the most connections, the most first; at most [`MOST_OWNERS`].
     pub(in crate::daemon) most: Vec<Owner>,
 }
 
-/// An owner of open connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::daemon) struct Owner {
-    /// How many it has.
     pub(in crate::daemon) open: u64,
-    /// The [`Place`] where they are counted. Of owners with as many, it says who is kept.
+    /// The [`Place`] where they are counted. It breaks ties between owners with equal numbers.
     pub(in crate::daemon) place: u64,
-    /// The address that one of them is with, and the host's own there.
+    /// The peer's address and the host's own of one of them.
     pub(in crate::daemon) ends: [IpAddr; 2],
 }
 
@@ -74,7 +68,6 @@ impl<'e> OwnerCount<'e> {
         }
     }
 
-    /// Counts a connection at its places.
     pub(super) fn add(&mut self, ends: &'e Ends, places: &Places) {
         self.counted += u64::from(*places != Places::NONE);
         for (limit, place) in self.limits.iter_mut().zip(places.0) {
@@ -84,7 +77,7 @@ impl<'e> OwnerCount<'e> {
         }
     }
 
-    /// Returns those who have the most, by the policy with that number.
+    /// Returns the owners with the most, by the policy with that number.
     pub(super) fn found(&self, generation: u64, at: Instant) -> Found {
         Found {
             generation,
@@ -96,19 +89,18 @@ impl<'e> OwnerCount<'e> {
 }
 
 impl Owners {
-    /// Replaces what the look before found.
     pub(super) fn set(&self, found: Found) {
         *self.locked() = Some(found);
     }
 
-    /// Returns what the last look by the policy with that number found; `None`: there was none.
+    /// Returns the result of the last look by the policy with that number.
     pub(in crate::daemon) fn of(&self, generation: u64) -> Option<Found> {
         let found = self.locked();
         found.clone().filter(|found| found.generation == generation)
     }
 
     fn locked(&self) -> MutexGuard<'_, Option<Found>> {
-        // A panic elsewhere spoils nothing: it is replaced whole.
+        // The value is replaced as a whole, so a panic elsewhere leaves it valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,7 +113,7 @@ fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
         let is_full = most.len() == MOST_OWNERS;
         let is_less =
             |Reverse(least): &Reverse<Owner>| (*open, place.0) < (least.open, least.place);
-        // Nearly all, if they are many.
+        // With many owners, nearly all end here.
         if is_full && most.peek().is_some_and(is_less) {
             continue;
         }
@@ -203,7 +195,7 @@ mod tests {
         for (ends, place) in ends.iter().zip(1..) {
             count.add(ends, &places([place]));
         }
-        // Whoever has two is found among all who have one.
+        // An owner of two is found among 100,000 owners of one.
         count.add(&ends[77_777], &places([77_778]));
         let [limit, ..] = count.found(1, Instant::now()).limits;
         assert_eq!((limit.owners, limit.most.len()), (100_000, MOST_OWNERS));

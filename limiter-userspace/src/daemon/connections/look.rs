@@ -1,4 +1,5 @@
-//! A look at a list of the kernel's: what is open is counted, and what is no longer is taken off.
+//! Compares a list of the kernel's connections with the counted ones: counts the open ones and takes off the closed
+//! ones.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -9,16 +10,16 @@ use tokio::task::yield_now;
 
 use crate::{daemon::shared::Daemon, netlink::DumpError};
 
-/// How much longer the pause is than the CPU time of the last look.
+/// The pause before the next look is at least this many times the CPU time of the last one.
 pub(super) const SHARE: u32 = 20;
 
 /// How long the kernel may take to list its connections.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many orders are given before others have their turn.
+/// Orders carried out in one batch, after which other tasks have their turn.
 pub(super) const AT_ONCE: usize = 512;
 
-/// The connections were not counted.
+/// Why the connections were not counted.
 #[derive(Debug, Error)]
 pub(super) enum Uncounted {
     #[error("the kernel does not list its connections: {0}")]
@@ -29,22 +30,22 @@ pub(super) enum Uncounted {
     Datapath(#[from] DatapathError),
 }
 
-/// What is known from earlier looks.
+/// The state between looks.
 #[derive(Default)]
 pub(super) struct Known {
-    /// The cookies of the connections that are open: counted by the policy, or none of its business.
+    /// Cookies of open connections that need nothing more: the policy counts them or ignores them.
     pub(super) settled: HashSet<u64>,
-    /// The cookies of those that the last look found for the first time, where events tell of each.
+    /// Cookies of connections first seen in the last look, if events report each opening.
     seen: HashSet<u64>,
-    /// The cookies of those that the last look did not find. One more has to miss them: the kernel may
-    /// leave one out if others close while it lists them.
+    /// Cookies of counted connections missing from the last look. They are taken off if the next look misses them
+    /// too: the kernel may skip a connection if others close while it lists them.
     missed: HashSet<u64>,
-    /// Whether any look was before: what is open then is not new.
+    /// False until the first look, as the connections in it are not new.
     has_looked: bool,
 }
 
 impl Known {
-    /// Charges the handshakes of those that have opened since the last look.
+    /// Charges the handshakes of connections opened since the last look.
     pub(super) async fn charge(
         &self,
         daemon: &Daemon,
@@ -60,10 +61,12 @@ impl Known {
         carry_out(daemon, generation, &new.collect::<Vec<_>>()).await
     }
 
-    /// Counts the connections that are open and not counted, and takes off the closed ones: each that was
-    /// `counted` before it was listed, and is not listed as `open`. `are_told`: events tell of each that opens or
-    /// closes, so one that opens between two looks is counted, and may be closed by now: counted again, it would
-    /// keep its place for two looks. So it must be there at the next one, too.
+    /// Counts open connections not counted yet, and takes off closed ones: connections `counted` before the listing
+    /// and missing from `open`, twice.
+    ///
+    /// `are_told`: events report each opening and closing, so a connection that opened between two looks is already
+    /// counted and may be closed by now. Counting it again would occupy its place for two looks, so it is counted
+    /// only if the next look finds it, too.
     pub(super) async fn settle(
         &mut self,
         daemon: &Daemon,

@@ -1,11 +1,9 @@
-//! Has the kernel count the connections that its network stack lists, in case nobody told of them:
-//! those that were open before a policy that limits them, and those that closed while nobody was told.
-//! If the policy says so, also those that its connection tracking knows. It also has the queues swept in
-//! which clients wait.
+//! Keeps the kernel's count of connections correct. Events report most openings and closings; regular looks at the
+//! lists of the network stack find connections opened before the policy limited them, and closings that were not
+//! reported. If the policy says so, connection tracking is looked at, too. Each look also sweeps the queues in which
+//! clients wait, and finds the owners with the most connections.
 //!
-//! From each look it is known who has the most connections open.
-//!
-//! A look takes no more of a CPU than a twentieth of the time until the next one.
+//! A look takes at most a twentieth of a CPU until the next one.
 
 mod cookie;
 mod count;
@@ -34,30 +32,30 @@ use self::{
 use super::{pace::cpu_time, shared::Daemon};
 use crate::protocol::ConnectionsStatus;
 
-/// How often to see whether there is another policy.
+/// Interval of checks for another policy.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long to hear of connections before seeing whether something else is done.
+/// How long to receive events before checking whether another task is done.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// How often to look at least, if that is quick.
+/// The least interval between looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many connections are counted by their owners before others have their turn.
+/// Connections counted by owner in one batch, after which other tasks have their turn.
 const COUNTED_AT_ONCE: usize = 4096;
 
-/// What the policy in force says of connections.
+/// The settings for connections of the policy in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wanted {
     /// The number of the policy.
     generation: u64,
     /// Whether it limits connections.
     counts: bool,
-    /// Whether it limits handshakes, and nobody tells of them.
+    /// Whether it limits handshakes, and the kernel cannot report them by events.
     charges: bool,
-    /// Which it counts.
+    /// The connections that it counts.
     which: CountedConnections,
-    /// How often their names were written down anew.
+    /// The number of times that the names of open connections were written anew.
     renamed: u64,
 }
 
@@ -73,7 +71,6 @@ impl Wanted {
         }
     }
 
-    /// Returns the same where names were written down that often.
     const fn renamed(self, renamed: u64) -> Self {
         Self { renamed, ..self }
     }
@@ -83,7 +80,7 @@ impl Wanted {
     }
 }
 
-/// Looks again and again, while the policy limits connections, or handshakes of which nobody tells.
+/// Looks at the connections, while the policy limits them, or limits handshakes that are not reported by events.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;
@@ -102,14 +99,14 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             }
         }
         if (wanted.counts || wanted.charges) && Instant::now() >= next {
-            // The first order of a policy has the kernel verify a program: no connection should wait for that,
-            // and it says nothing of the next look's cost.
+            // The first order of a policy has the kernel verify a program. It goes first, as no connection should
+            // wait for that, and outside the measured cost, as later looks do not repeat it.
             let prepare = ConnectionOrder::closed(cookie::OF_NONE);
             let prepared = carry_out(daemon, wanted.generation, &[prepare]).await;
             let began = cpu_time();
             let (counted, counting) = count(daemon, wanted, tracking.as_mut()).await;
             let looked = look(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
-            // This future has one thread.
+            // This future never moves to another thread, so its CPU time is this thread's.
             let cost = cpu_time().saturating_sub(began) + counting;
             next = Instant::now() + INTERVAL.max(cost * SHARE);
             let error = prepared.and(looked).err();
@@ -135,8 +132,8 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// Returns the cookies of all counted connections, and the CPU time of that beside this thread's. The
-/// table is long, so meanwhile events are heard.
+/// Returns the cookies of all counted connections, and the CPU time of reading them on another thread. The table is
+/// long, so events are received meanwhile.
 async fn count(
     daemon: &Arc<Daemon>,
     wanted: Wanted,
@@ -153,12 +150,11 @@ async fn count(
             tracking.hear(daemon, wanted.generation, MOMENT).await;
         }
     }
-    // It is only lost as the daemon ends.
+    // The task is lost only while the daemon ends.
     counting.await.unwrap_or_default()
 }
 
-/// Counts what is open and not counted, takes off what was `counted` before and is closed, and has the
-/// queues swept.
+/// Counts open connections, takes off connections `counted` before and closed by now, and sweeps the queues.
 async fn look(
     daemon: &Daemon,
     wanted: Wanted,
@@ -166,7 +162,8 @@ async fn look(
     sockets: &mut Sockets,
     tracking: Option<&mut Tracking>,
 ) -> Result<(), Uncounted> {
-    // Those tracked by an earlier policy are none of the sockets, and so are closed.
+    // Without tracking, connections tracked under an earlier policy are missing among the sockets, so they count as
+    // closed.
     let are_tracked = |cookie: &u64| tracking.is_some() && cookie::is_tracked(*cookie);
     let (tracked, of_sockets): (Vec<_>, Vec<_>) = counted.into_iter().partition(are_tracked);
     let open = sockets.look(daemon, wanted, of_sockets).await?;
@@ -185,7 +182,7 @@ async fn look(
     carry_out(daemon, wanted.generation, &sweeps).await
 }
 
-/// Finds who has the most of the connections.
+/// Finds the owners with the most connections.
 async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator<Item = &'e Ends>) {
     let mut count = OwnerCount::new();
     let mut all = all.peekable();
@@ -205,8 +202,8 @@ async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator
     daemon.owners.set(found);
 }
 
-/// Returns the orders to sweep the queues in which clients wait: as often as it may take to remove all
-/// tickets that have expired.
+/// Returns the orders to sweep the queues in which clients wait: as many as may be needed to remove all expired
+/// tickets.
 fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
     let Some(maps) = datapath.reputation() else {
         return Ok(Vec::new());
@@ -220,13 +217,12 @@ fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
     Ok(orders.collect())
 }
 
-/// Returns the cookies of all counted connections.
 fn counted(datapath: &Datapath) -> Vec<u64> {
     let maps = datapath.reputation();
     maps.map_or_else(Vec::new, |maps| maps.connections().counted())
 }
 
-/// Returns what is counted; `None`: the policy limits no connections.
+/// Returns the number of counted connections; `None`: the policy limits no connections.
 pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
     let Some(maps) = datapath
         .reputation()
@@ -246,7 +242,7 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
     }))
 }
 
-/// Returns how many connections each limit on them counts, by its name.
+/// Returns the number of open connections that each limit counts, by its name.
 pub fn open_by_limit(datapath: &Datapath) -> BTreeMap<String, u64> {
     let limits = &datapath.manifest().policy.limits;
     let counting = limits.iter().filter(|limit| limit.counts_connections());

@@ -1,4 +1,4 @@
-//! The connections of this process's network namespace that have a socket.
+//! Counts the connections that have a socket in this process's network namespace.
 
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// The states from established to closed; a socket that waits in `TIME_WAIT` is no connection.
+/// The states from established to closed; a socket in `TIME_WAIT` is no longer a connection.
 const OPEN: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::FIN_WAIT1)
     .union(StateFlags::FIN_WAIT2)
@@ -31,15 +31,14 @@ const OPEN: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::LAST_ACK)
     .union(StateFlags::CLOSING);
 
-/// The open connections that have sockets, by the cookies of these.
+/// The open connections that have sockets, by socket cookie.
 pub(super) struct Open {
-    /// The addresses and ports of packets that come in.
+    /// The addresses and ports of incoming packets.
     pub(super) tuples: Vec<(u64, Tuple)>,
-    /// The ends.
     pub(super) ends: Vec<(u64, Ends)>,
 }
 
-/// Looks at the sockets.
+/// The sockets, and the state between looks at them.
 pub(super) struct Sockets {
     channel: Channel,
     known: Known,
@@ -53,13 +52,13 @@ impl Sockets {
         }
     }
 
-    /// Has each counted by another policy.
+    /// Forgets earlier looks, as another policy counts each connection anew.
     pub(super) fn begin_anew(&mut self) {
         self.known = Known::default();
     }
 
-    /// Counts them, and charges those handshakes of which nobody else tells; returns them. Those that were
-    /// `counted` before and that it does not find are taken off.
+    /// Counts the open sockets, charges new handshakes if events do not report them, and takes off `counted`
+    /// connections that are closed. Returns the open ones.
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
@@ -84,7 +83,7 @@ impl Sockets {
     }
 }
 
-/// Returns the open connections of this process's network namespace, by the cookies of their sockets.
+/// Returns the open connections of this process's network namespace, by socket cookie.
 async fn open(sockets: &mut Channel) -> Result<Vec<(u64, Tuple)>, DumpError> {
     let mut all = Vec::new();
     for family in [AF_INET, AF_INET6] {
@@ -99,7 +98,7 @@ async fn open(sockets: &mut Channel) -> Result<Vec<(u64, Tuple)>, DumpError> {
     Ok(all)
 }
 
-/// Returns the cookie, of which the kernel sends the lower half first.
+/// Returns the cookie; the kernel sends its lower half first.
 fn cookie(id: &SocketId) -> u64 {
     let halves = id.cookie.chunks_exact(4);
     let halves = halves.map(|half| half.try_into().map_or(0, u32::from_ne_bytes));
@@ -108,7 +107,7 @@ fn cookie(id: &SocketId) -> u64 {
         .fold(0, |higher, half| higher << 32 | u64::from(half))
 }
 
-/// Returns the addresses and ports of packets that come in.
+/// Returns the addresses and ports of incoming packets.
 const fn tuple(id: &SocketId) -> Tuple {
     Tuple {
         source: SocketAddr::new(id.destination_address.to_canonical(), id.destination_port),

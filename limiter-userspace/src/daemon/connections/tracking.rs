@@ -1,8 +1,8 @@
-//! The connections that the kernel's connection tracking knows and that have no socket here: what this
-//! host forwards, and what comes to network namespaces behind it.
+//! Counts connections that the kernel's connection tracking knows and that have no socket here: forwarded ones, and
+//! connections to network namespaces behind this host.
 //!
-//! They are counted by their packets' addresses as whoever opened them sent them, before any
-//! translation. Events tell of each; the looks find those of before, and what events did not tell.
+//! They are counted by the addresses that their openers sent, before any translation. Events report each change;
+//! looks find connections older than the policy, and changes that events missed.
 
 use std::{collections::HashSet, net::IpAddr, time::Duration};
 
@@ -25,13 +25,13 @@ use crate::{
     protocol::TrackingStatus,
 };
 
-/// The most connections that are listed: more than there is room to count.
+/// The most connections to list: more than there is room to count.
 const MOST: usize = 4 << 20;
 
-/// The least time between two looks.
+/// The least pause between two looks.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The tracked connections are not counted.
+/// Why tracked connections are not counted.
 #[derive(Debug, Error)]
 enum Untracked {
     #[error(
@@ -53,23 +53,23 @@ enum Untracked {
 impl From<DumpError> for Untracked {
     fn from(error: DumpError) -> Self {
         match error {
-            // As the kernel answers for a part of netfilter that it does not have.
+            // The kernel's error for a missing part of netfilter.
             DumpError::Io(error) if error.raw_os_error() == Some(libc::EINVAL) => Self::Unloaded,
             error => Self::Kernel(error),
         }
     }
 }
 
-/// Looks at what is tracked, and hears of it.
+/// Looks at the tracked connections, and receives their events.
 pub(super) struct Tracking {
     conntrack: Channel,
     routes: Channel,
-    /// `None`: none are sent.
+    /// `None`: the kernel sends none.
     events: Option<Events>,
-    /// This host's addresses: connections with them have sockets. `None`: they are not known yet.
+    /// This host's addresses: connections with them have sockets. `None`: not known yet.
     own: Option<HashSet<IpAddr>>,
     known: Known,
-    /// The cost of the last look.
+    /// The CPU time of the last look.
     cost: Duration,
 }
 
@@ -85,13 +85,13 @@ impl Tracking {
         }
     }
 
-    /// Returns how long to wait before another look.
+    /// Returns the pause before another look.
     pub(super) fn pause(&self) -> Duration {
         LEAST_PAUSE.max(self.cost * SHARE)
     }
 
-    /// Counts what is tracked and has none of these sockets, and returns it; takes off what was `counted`
-    /// before and is no longer. Tells and logs whether it could.
+    /// Counts tracked connections without one of these sockets, and returns them; takes off connections `counted`
+    /// before and closed by now. Sets and logs the status.
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
@@ -100,7 +100,7 @@ impl Tracking {
         sockets: &[(u64, Tuple)],
     ) -> Vec<(u64, Ends)> {
         let before = cpu_time();
-        // Before they are listed, so that nothing happens unseen in between.
+        // Before the listing, so that no change in between is missed.
         let late = self.listen();
         let found = self.count(daemon, generation, counted, sockets).await;
         self.cost = cpu_time().saturating_sub(before);
@@ -149,7 +149,7 @@ impl Tracking {
         let open = timeout(PATIENCE, conntrack::ask(&mut self.conntrack, open)).await;
         let open = open.map_err(|_| Untracked::Late)??;
         let known = &mut self.known;
-        // What its events tell is settled.
+        // Connections reported by events are already settled.
         known
             .settle(daemon, generation, counted, &open, false)
             .await?;
@@ -159,7 +159,7 @@ impl Tracking {
         Err(Untracked::Nothing)
     }
 
-    /// Counts what events tell, for so long; returns whether events were lost.
+    /// Applies events for the given time; returns whether events were lost.
     pub(super) async fn hear(
         &mut self,
         daemon: &Daemon,
@@ -168,7 +168,7 @@ impl Tracking {
     ) -> bool {
         let end = Instant::now() + patience;
         let mut are_lost = false;
-        // However many events there are, looks have their turn.
+        // Checked after each batch, so that endless events cannot starve the looks.
         while Instant::now() < end {
             let Some(events) = &mut self.events else {
                 sleep_until(end).await;
@@ -181,7 +181,7 @@ impl Tracking {
                     let orders = heard.iter().filter_map(|heard| self.order(heard));
                     let orders: Vec<_> = orders.collect();
                     if carry_out(daemon, generation, &orders).await.is_err() {
-                        // The next look tries again, and tells.
+                        // The next look retries, and reports the error.
                         self.known.settled.clear();
                         are_lost = true;
                     }
@@ -196,7 +196,7 @@ impl Tracking {
         are_lost
     }
 
-    /// Returns what follows from an event.
+    /// Returns the order that an event calls for.
     fn order(&mut self, heard: &Heard) -> Option<ConnectionOrder> {
         let (tracked, is_open) = match heard {
             Heard::There(tracked) => (tracked, tracked.is_open()?),
@@ -232,7 +232,7 @@ fn has_own_end(tracked: &Tracked, own: &HashSet<IpAddr>) -> bool {
         .any(|end| end.is_loopback() || own.contains(end))
 }
 
-/// Tells whoever asks how they are counted; logs what has changed.
+/// Sets the status of counting forwarded connections; logs changes.
 fn tell(daemon: &Daemon, status: TrackingStatus) {
     let before = daemon
         .forwarded

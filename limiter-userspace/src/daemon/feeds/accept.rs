@@ -1,5 +1,5 @@
-//! Puts feeds in force that were held back, because they had grown or shrunk too fast, once an
-//! operator has looked at them.
+//! Puts deferred feeds in force after an operator has accepted them. Feeds are deferred if they grow or shrink too
+//! fast.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -10,8 +10,8 @@ use super::FeedKeeper;
 use crate::daemon::{Daemon, error::AcceptError, requests::Accept};
 
 impl FeedKeeper {
-    /// Puts these contents in force, unless the files have others by now. Returns the files, or why
-    /// it failed; no other content of theirs is in force then either.
+    /// Puts these contents in force, unless the files have changed since. Returns the files, or why it failed; then
+    /// no other content of these files is in force either.
     pub(in crate::daemon) async fn accept(
         &mut self,
         daemon: &Arc<Daemon>,

@@ -1,8 +1,8 @@
-//! Reads feeds again when they change, and removes stale ones from the policy, if configured. Does
-//! not read the configuration for that: it may be half edited.
+//! Reads feeds again when they change, and removes stale ones from the policy, if configured. Does not read the
+//! configuration, as it may be half edited.
 //!
-//! Nobody has to confirm what feeds bring: it comes by itself, when nobody is there. While a policy
-//! waits to be confirmed, feeds wait until it is settled or reverted.
+//! A change of a feed needs no confirmation, as it arrives while no operator is present. While a policy waits for
+//! confirmation, feeds wait as well.
 
 mod accept;
 mod renew;
@@ -20,17 +20,17 @@ pub(super) use self::renew::stand_ins;
 use self::{renew::Renewed, warnings::LoggedWarnings};
 use super::{enforce, shared::Daemon, watch::files::FileWatch};
 
-/// The longest pause between checks for stale files: the wall clock may be set meanwhile.
+/// The longest pause between checks for stale files, as the wall clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// Keeps the lists of the policy in force up to date with their feeds.
 pub(super) struct FeedKeeper {
     watch: FileWatch,
-    /// The files that have changed since they were read.
+    /// Files that have changed since they were read.
     changed: BTreeSet<PathBuf>,
-    /// What the files contained when last read without being refused.
+    /// The last contents of the files that were not refused.
     feeds: Feeds,
-    /// The number of the policy whose lists are kept.
+    /// The number of the policy that has the lists.
     generation: u64,
     /// The state of each file of each list when the lists were made.
     states: Vec<ListState>,
@@ -52,7 +52,6 @@ impl FeedKeeper {
         keeper
     }
 
-    /// Returns what the files contained when last read without being refused.
     pub(super) const fn feeds(&self) -> &Feeds {
         &self.feeds
     }
@@ -63,23 +62,22 @@ impl FeedKeeper {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
         self.watch.replace(paths(&manifest.lists));
-        // The files may have changed between reading and watching.
+        // Files may have changed after they were read and before they were watched.
         let read = manifest.lists.iter().flat_map(|list| &list.files);
         let changed = read.filter(|file| was_changed(file));
         self.changed = changed.map(|file| file.path.clone()).collect();
         self.go_on(manifest.generation, &manifest.lists, made_at);
     }
 
-    /// Takes a policy's lists for what they should have been at `made_at`: a file may have become
-    /// stale since. Logs the state of their files.
+    /// Compares later states with the states of the files at `made_at`, as a file may have become stale since. Logs
+    /// the states.
     fn go_on(&mut self, generation: u64, lists: &[ListRecord], made_at: Timestamp) {
         self.generation = generation;
         self.states = states(lists, made_at);
         self.logged.update(lists, made_at);
     }
 
-    /// Waits until [`Self::renew`] has something to do. Nothing is missed if this is dropped while
-    /// it waits.
+    /// Waits until [`Self::renew`] has work to do. Cancel safe: loses no change if dropped while it waits.
     pub(super) async fn due(&mut self, daemon: &Daemon) {
         while let Some(patience) = self.patience(daemon) {
             tokio::select! {
@@ -90,7 +88,7 @@ impl FeedKeeper {
         }
     }
 
-    /// Returns how long there is nothing to do, unless something happens; `None`: there is now.
+    /// Returns how long to wait without a change of a file; `None`: there is work now.
     fn patience(&self, daemon: &Daemon) -> Option<Duration> {
         if daemon.changes().deadline().is_some() {
             return Some(LONGEST);
@@ -110,24 +108,24 @@ impl FeedKeeper {
         Some(until_then.map_or(LONGEST, |until_then| until_then.min(LONGEST)))
     }
 
-    /// Reads the files that have changed, and puts what differs in force.
+    /// Reads the files that have changed, and puts changed lists in force.
     pub(super) async fn renew(&mut self, daemon: &Arc<Daemon>) {
         let _alone = daemon.changing.lock().await;
-        // The policy may have begun to wait for confirmation since the check.
+        // A policy may have begun to wait for confirmation since the check.
         if daemon.changes().deadline().is_none() {
             self.renew_alone(daemon, Vec::new()).await;
         }
     }
 
-    /// Does the same, while nobody else changes the policy. Contents with one of these digests may
-    /// have changed by any amount.
+    /// Does the same under the lock on policy changes. Contents with one of the `accepted` digests may have grown or
+    /// shrunk by any amount.
     async fn renew_alone(&mut self, daemon: &Arc<Daemon>, accepted: Vec<String>) {
         let (records, lists) = {
             let datapath = daemon.datapath();
             let manifest = datapath.manifest();
             (manifest.lists.clone(), manifest.policy.lists.clone())
         };
-        // Before they are read, so that no change is missed.
+        // Before the files are read, so that no change is missed.
         self.changed.extend(self.watch.accept());
         self.watch.replace(paths(&records));
         let (changed, feeds) = (mem::take(&mut self.changed), mem::take(&mut self.feeds));
@@ -144,7 +142,7 @@ impl FeedKeeper {
         };
         let renewed = match renewed.await {
             Ok(renewed) => renewed,
-            // The known feeds are lost: all files are read again at the next change.
+            // The known feeds are lost with the task: the next change reads all files.
             Err(error) => return error!("the lists cannot be renewed: {error}"),
         };
         let Renewed {
@@ -178,7 +176,7 @@ impl FeedKeeper {
     }
 }
 
-/// Whether a file is not the one that was read. A refused file cannot tell.
+/// Returns whether a file was modified since it was read. A refused file has no record of that time.
 fn was_changed(file: &FeedReport) -> bool {
     let modified = fs::metadata(&file.path).and_then(|found| found.modified());
     let modified = modified

@@ -1,4 +1,4 @@
-//! What the lists should be by now.
+//! Computes the lists from the feeds as they are now.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -7,15 +7,14 @@ use limiter_policy::{
     policy::List,
 };
 
-/// The lists as they should be.
 pub(super) struct Renewed {
     pub(super) records: Vec<ListRecord>,
-    /// `None`: they are unchanged.
+    /// `None`: the lists are unchanged.
     pub(super) lists: Option<Vec<List>>,
     pub(super) feeds: Feeds,
 }
 
-/// Returns stand-ins for feeds of which nothing else is known: all that their lists have in force.
+/// Returns stand-ins for feeds without known contents: each has all that its list has in force.
 pub(in crate::daemon) fn stand_ins(records: &[ListRecord], lists: &[List]) -> Feeds {
     let records = records.iter().map(|record| {
         let source = &record.source;
@@ -27,8 +26,8 @@ pub(in crate::daemon) fn stand_ins(records: &[ListRecord], lists: &[List]) -> Fe
     records.collect()
 }
 
-/// Reads the files that have changed, and those of which nothing is known. `feeds` is what is known
-/// of the others; `lists` is in force.
+/// Reads the files that have changed, and files without known contents. `feeds` has the known contents, `lists` is in
+/// force.
 pub(super) fn renew(
     records: Vec<ListRecord>,
     lists: &[List],
@@ -49,7 +48,7 @@ pub(super) fn renew(
             }
         }
         let read = lists::read(source, &old, |path| due.contains(path), context);
-        // With an old feed to fall back on, none is refused.
+        // Each file has an old feed to fall back on, so none is refused.
         renewed.insert(source.name.clone(), read.into_iter().flatten().collect());
     }
     let sources: Vec<ListSource> = records.into_iter().map(|record| record.source).collect();
@@ -77,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// Two lists; the second has both files.
+    /// Two lists: one has file `a`, the other both files.
     struct Scene {
         directory: TempDir,
         records: Vec<ListRecord>,
@@ -107,7 +106,7 @@ mod tests {
             };
             scene.write("a", "192.0.2.1");
             scene.write("b", "192.0.2.2");
-            // Files of which nothing is known are read completely.
+            // Files without known contents are read completely.
             scene.check(&[], true, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
             scene
         }
@@ -116,8 +115,8 @@ mod tests {
             fs::write(self.directory.path().join(name), text).unwrap();
         }
 
-        /// Renews the lists after these files were changed; checks what they have then, and whether
-        /// that differs from before.
+        /// Renews the lists after these files were changed; checks their new prefixes, and whether these differ from
+        /// before.
         #[track_caller]
         fn check(&mut self, changed: &[&str], is_other: bool, first: &[&str], both: &[&str]) {
             let changed = changed.iter().map(|name| self.directory.path().join(name));
@@ -144,7 +143,7 @@ mod tests {
             }
         }
 
-        /// Returns which files of the lists keep their previous content.
+        /// Returns for each file whether it keeps its previous content.
         fn kept_old(&self) -> Vec<bool> {
             let files = self.records.iter().flat_map(|record| &record.files);
             files.map(|file| file.kept_old.is_some()).collect()
@@ -177,7 +176,7 @@ mod tests {
         assert_eq!(scene.kept_old(), [false; 3]);
     }
 
-    /// As after a restart, or when a policy is reverted: only what is in force is known.
+    /// As after a restart or a revert: only the lists in force are known.
     #[test]
     fn what_is_in_force_stands_in() {
         let mut scene = Scene::new();
@@ -185,7 +184,7 @@ mod tests {
         scene.write("a", "nonsense");
         scene.check(&[], false, &["192.0.2.1"], &["192.0.2.1", "192.0.2.2"]);
         assert_eq!(scene.kept_old(), [true, true, false]);
-        // Nobody knows which of them `a` contained.
+        // It is unknown which of the prefixes `a` had.
         scene.write("b", "192.0.2.16");
         let both = ["192.0.2.1", "192.0.2.2", "192.0.2.16"];
         scene.check(&["b"], true, &["192.0.2.1"], &both);

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use limiter_policy::lists::ListRecord;
 use tracing::{info, warn};
 
-/// The warnings that still hold of the files of lists, by the lists' names.
+/// The current warnings of lists' files, by list name and path.
 #[derive(Default)]
 pub(super) struct LoggedWarnings(BTreeMap<(String, PathBuf), Vec<String>>);
 
 impl LoggedWarnings {
-    /// Logs what is new of the state of these lists' files.
+    /// Logs new warnings of these lists' files.
     pub(super) fn update(&mut self, lists: &[ListRecord], now: Timestamp) {
         let mut logged = Self::default();
         for list in lists {
