@@ -1,4 +1,4 @@
-//! Events of incidents, and how they are logged.
+//! Events of incidents, and their log lines.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     protocol::Grouping,
 };
 
-/// A source of dropped packets or the name that they ask for, and the limit that drops them.
+/// The subject of an incident: a limit, and the source or the name that it drops packets of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     pub(super) limit: LimitId,
@@ -28,48 +28,46 @@ pub(super) struct Subject {
 /// The source of dropped packets, or the name that they ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
-    /// An address's.
+    /// Packets of one address.
     Address(Address),
-    /// Those of many addresses of an IPv4 /24 or IPv6 /64, whose first address this is.
+    /// Packets of many addresses of an IPv4 /24 or IPv6 /64, given by its first address.
     Range(Address),
-    /// Those that ask for the name with that number.
+    /// Packets that ask for the name with that number.
     Name(NamedBy, u64),
-    /// Those of unknown sources, or of many that are seldom dropped.
+    /// Packets of unknown sources, or of many sources that are each dropped seldom.
     Any,
 }
 
-/// Something to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// Packets begin to be dropped.
     Began {
         subject: Subject,
-        /// How many addresses send them; 0: unknown, also if they ask for a name.
+        /// The number of source addresses; 0: unknown, also for a name.
         addresses: u64,
-        /// How many packets were dropped so far, at least.
+        /// At least this many packets were dropped so far.
         drops: u64,
     },
     /// No packet is dropped any more.
     Ended {
         subject: Subject,
-        /// How many packets were dropped.
+        /// The number of dropped packets.
         drops: u64,
-        /// Whether there may have been more.
+        /// Whether more may have been dropped.
         is_lower_bound: bool,
         /// From the first drop to the last.
         duration_ns: u64,
     },
-    /// So many more sources and names began to be dropped, without a line for each.
+    /// This many further sources and names began to be dropped, without a line for each.
     More { sources: u64 },
 }
 
 impl Source {
-    /// Returns the range of an address.
     pub(super) const fn range_of(address: Address) -> Self {
         Self::Range(address.masked(prefix_length(Grouping::Range, address.family)))
     }
 
-    /// Returns the owner of such packets; `None`: they have none.
+    /// Returns the owner of the packets; `None`: they have none.
     const fn owner(self) -> Option<Owner> {
         let (by, address) = match self {
             Self::Address(address) => (Grouping::Address, address),
@@ -84,23 +82,21 @@ impl Source {
     }
 }
 
-/// A subject in words.
+/// The texts of a subject.
 struct Words {
     limit: String,
     address: Option<String>,
     range: Option<String>,
     name: Option<String>,
-    /// The dropped packets in words, behind the verb.
+    /// The dropped packets, as the object of the sentence.
     whom: String,
 }
 
 impl Event {
-    /// Whether sources begin to be dropped.
     pub(super) const fn is_beginning(&self) -> bool {
         !matches!(self, Self::Ended { .. })
     }
 
-    /// Whether it tells of a name.
     pub(super) const fn is_of_name(&self) -> bool {
         match self {
             Self::Began { subject, .. } | Self::Ended { subject, .. } => {
@@ -110,8 +106,7 @@ impl Event {
         }
     }
 
-    /// Logs the event, with the names that limits have in this datapath's policy, and those of these texts.
-    /// Returns it in words.
+    /// Logs the event, with limits' names from this datapath's policy and other names from `texts`. Returns the line.
     pub(super) fn log(&self, datapath: &Datapath, texts: &Texts) -> String {
         match self {
             Self::Began {
@@ -170,9 +165,9 @@ impl Event {
 }
 
 impl Subject {
-    /// Returns it in words, with the names of this datapath's policy and of these texts.
+    /// Returns the texts, with limits' names from this datapath's policy and other names from `texts`.
     fn named(&self, datapath: &Datapath, texts: &Texts) -> Words {
-        // A limit that has left the policy meanwhile has no name.
+        // The limit may have left the policy meanwhile.
         let limit = limit_name(&datapath.manifest().policy, self.limit.0);
         let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));
         let owner = self.source.owner();

@@ -1,10 +1,10 @@
-//! The allowance of log lines for incidents, by the arithmetic of the limits.
+//! The allowance of log lines for incidents: a GCRA bucket, as for limits.
 
 use limiter_common::strategy::gcra::Gcra;
 
 use super::event::Event;
 
-/// How many lines at once, and then how many in each minute.
+/// The most lines at once, and then in each minute.
 pub(super) const LINES_PER_MINUTE: u64 = 20;
 
 const MINUTE_NS: u64 = 60_000_000_000;
@@ -12,18 +12,17 @@ const MINUTE_NS: u64 = 60_000_000_000;
 const BUDGET: Gcra = Gcra::new(LINES_PER_MINUTE, LINES_PER_MINUTE, MINUTE_NS)
     .expect("a limit that a configuration could have");
 
-/// The allowance's state, and what it had no room for.
+/// The state of the allowance, and the number of incidents left out.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// When it is full again, in nanoseconds of the clock: its TAT.
+    /// When the allowance is full again, in nanoseconds of the clock: its TAT.
     full_again_ns: u64,
-    /// Sources whose incident began without a line, since a line last said how many.
+    /// Sources with an unlogged incident, since the last line that gave their number.
     untold: u64,
 }
 
 impl Lines {
-    /// Adds an event to `told`, and how many were left out before it; returns whether there was
-    /// room.
+    /// Adds an event to `told`, with the number of sources left out before it; returns whether there was room.
     pub(super) fn tell(&mut self, now_ns: u64, event: Event, told: &mut Vec<Event>) -> bool {
         let sources = self.untold;
         let Ok(spend) = BUDGET.spend(now_ns, 1 + u64::from(sources > 0)) else {
@@ -41,7 +40,7 @@ impl Lines {
         true
     }
 
-    /// Notes that so many more sources begin to be dropped, and that this is not logged.
+    /// Counts sources that began an incident without a line.
     pub(super) const fn leave_out(&mut self, sources: u64) {
         self.untold += sources;
     }

@@ -1,9 +1,7 @@
-//! Logs incidents: a source, or a name that packets ask for, begins to be dropped, and later is dropped no
-//! more.
+//! Logs incidents: a source, or a name that packets ask for, begins to be dropped, and later is dropped no more.
 //!
-//! The limits' counters tell whether anything was dropped. Only then are the offenders read, and so
-//! seldom that even a flood costs no more than a hundredth of a CPU. [`tracker`] decides what to
-//! log, from what is read and the time.
+//! The offenders are read only if the limits' counters have moved, and so rarely that even a flood costs no more than
+//! a hundredth of a CPU. From them and the time, [`tracker`] decides which lines to log.
 
 mod event;
 mod lines;
@@ -26,13 +24,13 @@ use super::{
     shared::Daemon,
 };
 
-/// How long a source must go without a drop for its incident to have ended.
+/// How long a source must go without a drop for its incident to end.
 pub const QUIET: Duration = Duration::from_secs(30);
 
 /// The shortest pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A look's share of the time: one part in so many.
+/// Looks may take 1 / `SHARE` of the time.
 const SHARE: u32 = 100;
 
 /// Logs incidents, forever.
@@ -50,14 +48,14 @@ pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
     }
 }
 
-/// Looks once; also returns how long to wait.
+/// Looks once; also returns the pause until the next look.
 fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
     let begun = cpu_time();
     let pause = match look(daemon, &mut incidents) {
         Ok(events) => {
             let datapath = daemon.datapath();
             if events.iter().any(Event::is_of_name) {
-                // The first packets that are refused may have told what they ask for.
+                // The first refused packets of an incident may have brought the text of their name.
                 daemon.texts.read(&datapath);
             }
             for event in events {

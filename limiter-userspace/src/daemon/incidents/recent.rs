@@ -1,4 +1,4 @@
-//! The last log lines about incidents, for those who look later.
+//! The last log lines about incidents, kept for the page.
 
 use std::{
     collections::VecDeque,
@@ -7,26 +7,26 @@ use std::{
 
 use jiff::Timestamp;
 
-/// How many are kept: more than the log's allowance of a quarter of an hour.
+/// More lines than the log allows in a quarter of an hour.
 const MOST: usize = 256;
 
-/// A line of the log about an incident.
+/// A log line about an incident.
 #[derive(Clone, Debug)]
 pub struct IncidentNote {
-    /// When it was logged.
+    /// The time of logging.
     pub at: Timestamp,
-    /// Whether an incident began, or else ended.
+    /// Whether an incident began; else it ended.
     pub began: bool,
     /// The message.
     pub text: String,
 }
 
-/// The newest of them.
+/// The newest lines.
 #[derive(Default)]
 pub(in crate::daemon) struct Recent(Mutex<VecDeque<IncidentNote>>);
 
 impl Recent {
-    /// Returns them, the oldest first.
+    /// Returns the lines, oldest first.
     pub(in crate::daemon) fn all(&self) -> Vec<IncidentNote> {
         self.locked().iter().cloned().collect()
     }

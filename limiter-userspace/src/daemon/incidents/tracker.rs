@@ -1,4 +1,4 @@
-//! Which drops make an incident: when it begins, whose it is, when it has ended.
+//! Decides when an incident begins, which subject it has, and when it ends.
 
 use std::{
     cmp::Reverse,
@@ -19,20 +19,19 @@ use super::{
     lines::Lines,
 };
 
-/// An incident begins with so many drops from one look to the next; fewer concern nobody.
+/// Drops between two looks that begin an incident; fewer are not worth a line.
 pub(super) const LEAST_DROPS: u64 = 10;
 
-/// If so many addresses of a range begin at once, it is the range's incident.
+/// If this many addresses of a range begin at once, the incident is the range's.
 pub(super) const ADDRESSES_OF_A_RANGE: usize = 8;
 
-/// The most incidents at once. Beyond them sources are only counted.
+/// The most incidents at once. Further sources are only counted.
 pub(super) const MOST_OPEN: usize = 1024;
 
-/// The open incidents, and what the last look saw. Times are in nanoseconds of the decision's
-/// clock.
+/// The open incidents and the state of the last look. Times are in nanoseconds of the decision's clock.
 ///
-/// Memory is bounded: there are at most [`MOST_OPEN`] incidents, and one number of drops for each
-/// remembered offender.
+/// Memory is bounded: there are at most [`MOST_OPEN`] incidents, and one number of drops for each remembered
+/// offender.
 #[derive(Debug)]
 pub(super) struct Incidents {
     quiet_ns: u64,
@@ -46,41 +45,39 @@ pub(super) struct Incidents {
     read_ns: u64,
     /// When the last look was.
     looked_ns: u64,
-    /// The drops that were not recorded, and the offenders that were forgotten, until then.
+    /// The numbers of unrecorded drops and of forgotten offenders at that time.
     missed: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     drops: u64,
-    /// Whether enough of them were new for an incident.
+    /// Whether enough of the drops were new for an incident.
     is_busy: bool,
 }
 
-/// An incident that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Incident {
     first_drop_ns: u64,
     last_drop_ns: u64,
     drops: u64,
-    /// Whether there may have been more drops.
+    /// Whether more packets may have been dropped.
     is_lower_bound: bool,
     /// Whether its beginning was logged.
     is_told: bool,
 }
 
-/// An incident that begins.
 struct Beginning {
     subject: Subject,
-    /// How many addresses it has; 0: unknown, or it is of a name.
+    /// The number of its addresses; 0: unknown, or the incident is a name's.
     addresses: u64,
-    /// How many of them were not already counted as left out for lack of room.
+    /// The number of its addresses not already counted as left out for lack of room.
     uncounted: u64,
     incident: Incident,
 }
 
 impl Incidents {
-    /// Tracks incidents from now on. An incident has ended after `quiet` without a drop.
+    /// Tracks incidents from now on. An incident ends after `quiet` without a drop.
     pub(super) fn new(quiet: Duration, now_ns: u64) -> Self {
         Self {
             quiet_ns: u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX),
@@ -100,8 +97,8 @@ impl Incidents {
         dropped.any(|(limit, drops)| self.dropped.get(limit) != Some(drops))
     }
 
-    /// Takes a look: what each limit has dropped, and the offenders, if they are recorded and have
-    /// changed. Returns what to log, in order.
+    /// Takes a look at each limit's number of drops, and at the offenders, if they are recorded and have changed.
+    /// Returns the events to log, in order.
     pub(super) fn observe(
         &mut self,
         now_ns: u64,
@@ -120,8 +117,8 @@ impl Incidents {
         told
     }
 
-    /// Adds the drops of the offenders, and of the names that they ask for, since the last look to their
-    /// incidents, and returns those that begin.
+    /// Adds offenders' drops since the last look to the incidents of the offenders and of the names they ask for.
+    /// Returns beginning incidents.
     fn add_offenders(&mut self, now_ns: u64, recorded: &Recorded) -> Vec<Beginning> {
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
         // An offender that the last look did not read was not busy.
@@ -132,7 +129,7 @@ impl Incidents {
         let mut ranges = HashMap::<Subject, Vec<Beginning>>::new();
         let all = || recorded.offenders.iter().chain(&recorded.names);
         self.seen.reserve(all().count());
-        // Drops by a sieve belong to its limit's incident: its single sources are no news.
+        // A sieve's drops count for its limit's incident, as its single sources are no news.
         for (key, offender) in all().filter(|(key, _)| key.dropper() == Dropper::Budget) {
             let before = before.get(key);
             let drops = new_drops(before, offender, read_ns);
@@ -148,7 +145,7 @@ impl Incidents {
             }
             let limit = LimitId(key.limit);
             let subject = |source| Subject { limit, source };
-            // A name is of no range.
+            // A name belongs to no range.
             let (alone, range) = match key.name() {
                 Some((named_by, number)) => [subject(Source::Name(named_by, number)); 2].into(),
                 None => (
@@ -175,9 +172,9 @@ impl Incidents {
             .collect()
     }
 
-    /// Returns the incident of an offender with so many new drops.
+    /// Returns the incident of an offender with that number of new drops.
     fn incident(&self, now_ns: u64, drops: u64, offender: &Offender) -> Incident {
-        // An offender first dropped lately was dropped in this incident alone.
+        // All drops of a recent offender belong to this incident.
         let is_recent = offender.first_drop_ns.saturating_add(self.quiet_ns) > now_ns;
         let (drops, first_drop_ns) = if is_recent {
             (offender.drops, offender.first_drop_ns)
@@ -196,8 +193,8 @@ impl Incidents {
         self.open.get_mut(subject)
     }
 
-    /// Adds limits' drops to the limits' own incidents: those of unknown sources, or of sources
-    /// that have no incidents themselves.
+    /// Adds drops to the limits' own incidents, for limits without an incident of a source: the sources are unknown,
+    /// or each is dropped too seldom.
     fn add_limits(
         &mut self,
         now_ns: u64,
@@ -211,7 +208,7 @@ impl Incidents {
             .map(|subject| subject.limit)
             .collect();
         for (limit, total) in dropped {
-            // A limit that is new to us may have dropped before our time.
+            // The drops of a limit new to the tracker may be old.
             let before = self.dropped.insert(*limit, *total).unwrap_or(*total);
             let drops = total.saturating_sub(before);
             if drops == 0 || of_sources.contains(limit) {
@@ -234,8 +231,8 @@ impl Incidents {
         }
     }
 
-    /// Ends incidents without a drop for some time, in the order of their last drops. One whose
-    /// beginning was logged is kept until there is room to log its end.
+    /// Ends incidents without a drop for some time, in the order of their last drops. If the beginning was logged,
+    /// the incident stays until there is room to log its end.
     fn end(&mut self, now_ns: u64, told: &mut Vec<Event>) {
         let quiet_ns = self.quiet_ns;
         let open = self.open.iter();
@@ -257,7 +254,7 @@ impl Incidents {
         }
     }
 
-    /// Begins incidents, those with the most drops first, while there is room.
+    /// Begins incidents, most drops first, while there is room.
     fn begin(&mut self, now_ns: u64, mut beginnings: Vec<Beginning>, told: &mut Vec<Event>) {
         beginnings.sort_unstable_by_key(|beginning| {
             (Reverse(beginning.incident.drops), order(&beginning.subject))
@@ -307,13 +304,13 @@ impl Incident {
 /// Returns an offender's drops since the offenders were last read.
 fn new_drops(before: Option<&Seen>, offender: &Offender, read_ns: u64) -> u64 {
     match before {
-        // An offender that was forgotten in between begins again.
+        // A forgotten offender starts again at zero.
         Some(seen) => {
             let drops = offender.drops.checked_sub(seen.drops);
             drops.unwrap_or(offender.drops)
         }
         None if offender.first_drop_ns >= read_ns => offender.drops,
-        // From before our time.
+        // The drops are older than the tracker.
         None => 0,
     }
 }
@@ -340,7 +337,7 @@ fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
         .collect()
 }
 
-/// A key that makes the order the same each time.
+/// A sort key that makes the order reproducible.
 fn order(subject: &Subject) -> (LimitId, Option<IpAddr>, Option<u64>) {
     let (address, number) = match subject.source {
         Source::Address(address) | Source::Range(address) => (Some(address.into()), None),

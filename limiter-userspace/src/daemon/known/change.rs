@@ -18,13 +18,12 @@ use crate::{
     },
 };
 
-/// Vouches for sources and forgets them.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges) -> Answer {
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
         let nothing_stays = daemon.state.is_none() && daemon.datapath().pins().is_none();
         let changes = wanted.changes.iter();
-        // A change of the policy may come in between.
+        // The lock is taken for each change, so a change of the policy may come in between.
         let outcomes = changes.map(|change| one(&daemon.datapath(), change));
         let outcomes = outcomes.collect::<Result<Vec<_>, _>>();
         if let Some(state) = &daemon.state {
@@ -49,7 +48,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
     }
 }
 
-/// Does the same in what is pinned, while no daemon runs.
+/// Changes pinned known sources, while no daemon runs.
 #[must_use]
 pub fn change_known_pinned(datapath: &Datapath, wanted: &KnownChanges) -> Answer {
     let changes = wanted.changes.iter();
@@ -63,7 +62,7 @@ pub fn change_known_pinned(datapath: &Datapath, wanted: &KnownChanges) -> Answer
     }))
 }
 
-/// Logs what was asked for by hand; a stream would log too much.
+/// Logs changes made by hand; a stream would log too much.
 fn log(changes: &[KnownChange], outcomes: &[KnownOutcome]) {
     for (change, outcome) in changes.iter().zip(outcomes) {
         let prefix = short(change.prefix());
@@ -104,7 +103,7 @@ fn know(
     sources: Sources,
     for_ns: u64,
 ) -> Result<KnownOutcome, DatapathError> {
-    // A fuller table would have little room for others.
+    // A fuller table would have little room for other sources.
     let most = MAX_SOURCES.min(known.settings().lines.into());
     if sources.count() > most {
         return Ok(refused(format!(
@@ -122,7 +121,7 @@ fn know(
     for source in all() {
         known.note(source, Event::Vouch { until_ns })?;
     }
-    // Afterwards: in a full line one that is vouched for makes room for another.
+    // Counted after all changes: in a full line, one vouched source may evict another.
     let is_vouched = |source: &SourceId| known.record(*source).kind() == Kind::Vouched;
     let made = all().filter(is_vouched).count() as u64;
     let without_room = all().count() as u64 - made;
@@ -140,7 +139,7 @@ const fn refused(reason: String) -> KnownOutcome {
     KnownOutcome::Refused { reason }
 }
 
-/// Forgets the sources of a prefix; returns of how many something was known.
+/// Forgets the sources of a prefix; returns the number of sources that were known.
 fn forget(known: &KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u64, DatapathError> {
     let found: Vec<SourceId> = if sources.count() == 1 {
         let all = sources.addresses().map(|address| known.source(address));
@@ -154,7 +153,7 @@ fn forget(known: &KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u
     let at = known.moment()?;
     let mut forgotten = 0;
     for source in found {
-        // An expired record counts as nothing known.
+        // An expired record does not count as known.
         let was_known = known.record(source).rank(&at) > 0;
         known.note(source, Event::Forget)?;
         forgotten += u64::from(was_known);

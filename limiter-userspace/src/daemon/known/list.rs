@@ -1,4 +1,4 @@
-//! Answers which sources are known.
+//! Lists the known sources for requests.
 
 use std::{cmp::Reverse, collections::BinaryHeap, net::IpAddr};
 
@@ -34,7 +34,7 @@ pub(in crate::daemon) fn list(
     let told = newest.into_sorted().map(|(source, record)| {
         let standing = SourceStanding::of_record(source, record, &at);
         StandingExplanation {
-            // The list has it.
+            // The list gives the shortage once for all sources.
             shortage: None,
             ..explain(&standing, settings.ipv6_prefix)
         }
@@ -51,7 +51,6 @@ pub(in crate::daemon) fn list(
     })
 }
 
-/// Describes the source of an address.
 pub(in crate::daemon) fn of_address(
     datapath: &Datapath,
     address: IpAddr,
@@ -62,8 +61,8 @@ pub(in crate::daemon) fn of_address(
     Ok(explain(&standing, settings.ipv6_prefix))
 }
 
-/// Returns how many ticks ago a source gained what its record says. A record of a vouched source
-/// does not tell: then it returns how many ticks ago the last visit was.
+/// Returns the ticks since a source gained its recorded standing. A vouched source's record lacks that time, so its
+/// last visit counts.
 const fn age(record: Record, at: &Moment<'_>) -> u32 {
     let since = match record.kind() {
         Kind::Nothing | Kind::Vouched => record.last(),
@@ -73,10 +72,10 @@ const fn age(record: Record, at: &Moment<'_>) -> u32 {
     at.now.since_kept(since)
 }
 
-/// The youngest of many records, in bounded memory.
+/// The newest of many records, in bounded memory.
 struct Newest {
     most: usize,
-    /// By age, the oldest on top; the source makes the order the same each time.
+    /// By age, the oldest on top; the source makes the order reproducible.
     heap: BinaryHeap<(u32, u64, Reverse<u64>)>,
 }
 

@@ -1,4 +1,4 @@
-//! The known sources, as operators see and change them. The kernel's table is the one truth.
+//! The known sources, as operators see and change them. The kernel's table is the only source of truth.
 
 mod change;
 mod list;

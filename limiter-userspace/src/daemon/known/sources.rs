@@ -1,4 +1,4 @@
-//! Which sources a prefix has.
+//! The sources that a prefix contains.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,20 +10,18 @@ use limiter_common::{
 
 use crate::daemon::standing::prefix_of;
 
-/// The sources of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sources {
     first: IpAddr,
-    /// How many bits follow a source's number in its address.
+    /// The number of bits behind a source's number in its address.
     shift: u32,
-    /// The binary logarithm of how many there are.
+    /// The binary logarithm of the number of sources.
     log_count: u32,
     /// The source, if the prefix is only a part of it.
     pub(super) part_of: Option<IpNet>,
 }
 
 impl Sources {
-    /// Finds the sources of a prefix.
     pub(super) fn of(settings: &Settings, prefix: IpNet) -> Self {
         let source = SourceId::new(settings, &Address::from(prefix.addr()));
         // At most 64.
@@ -39,13 +37,12 @@ impl Sources {
         }
     }
 
-    /// Returns how many there are.
     pub(super) fn count(&self) -> u64 {
         // An IPv6 source has at most 64 bits.
         1_u64.checked_shl(self.log_count).unwrap_or(u64::MAX)
     }
 
-    /// Returns an address of each.
+    /// Returns an address of each source.
     pub(super) fn addresses(self) -> impl Iterator<Item = IpAddr> {
         (0..self.count()).map(move |number| self.address(number))
     }

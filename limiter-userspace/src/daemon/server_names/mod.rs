@@ -1,6 +1,6 @@
-//! Reads the names that clients of live connections and QUIC flows ask for, and tells the kernel's programs what the policy
-//! says of them, on a thread that does nothing else, with its own maps. Connections get their
-//! names, whatever the rest of the daemon waits for.
+//! Reads the server names in the first bytes of live connections and QUIC flows, and writes the policy's verdict on
+//! each name to the kernel's maps. A thread with its own maps does it, so that connections get their names even while
+//! the rest of the daemon waits.
 
 mod namer;
 mod quic;
@@ -32,34 +32,34 @@ use super::{
     worker::Worker,
 };
 
-/// How long to wait for first bytes before seeing whether there is another policy; and if some of them wait
+/// How long to wait for first bytes before checking for another policy; the short pause holds while first bytes wait
 /// for the end of a handshake.
 const PAUSE: Duration = Duration::from_millis(50);
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
 
-/// The thread and the rest of the daemon exchange this.
+/// Shared between the thread and the rest of the daemon.
 #[derive(Default)]
 pub(in crate::daemon) struct Naming {
     shared: Mutex<Shared>,
-    /// Notified when there is something else to do.
+    /// Notified of a new policy, and when the daemon ends.
     changed: Condvar,
-    /// How often the names of open connections were written down anew.
+    /// The number of times that the names of open connections were written anew.
     renamed: AtomicU64,
     /// The outcomes of connections and QUIC flows since the daemon started, or since limits count by their names.
     outcomes: Mutex<Outcomes>,
 }
 
-/// Locked only for as long as it takes to store or take something.
+/// Locked only to store or copy a value.
 #[derive(Default)]
 struct Shared {
     is_over: bool,
-    /// What the policy in force says, and the maps of its connections; `None`: it asks for no names.
+    /// The policy in force; `None`: it uses no names.
     followed: Option<Followed>,
-    /// Whether that is new to the thread.
+    /// Whether `followed` is new to the thread.
     is_new: bool,
 }
 
-/// What a policy says of names, and the maps of its connections.
+/// A policy's server names, and the maps of its connections.
 #[derive(Clone)]
 struct Followed {
     names: Arc<ServerNames>,
@@ -67,7 +67,7 @@ struct Followed {
 }
 
 impl Naming {
-    /// Has connections named by the policy in force from now on. Call it after each change.
+    /// Names connections by the policy in force from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let names = datapath.server_names().cloned();
         let maps = datapath.reputation().map(ReputationMaps::server_names);
@@ -90,12 +90,13 @@ impl Naming {
         }
     }
 
-    /// Returns how often the names of open connections were written down anew: they count otherwise since then.
+    /// The number of times that the names of open connections were written anew. Limits count them differently since
+    /// then.
     pub(in crate::daemon) fn renamed(&self) -> u64 {
         self.renamed.load(Ordering::Acquire)
     }
 
-    /// Returns what came of connections and QUIC flows.
+    /// Returns the outcomes of connections and QUIC flows.
     fn followed(&self) -> Outcomes {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,7 +106,6 @@ impl Naming {
     }
 }
 
-/// Starts the thread.
 pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(naming), Arc::clone(naming));
     let pulses = Arc::clone(pulses);
@@ -126,7 +126,7 @@ pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io
 fn keep(naming: &Naming, pulses: &Pulses) {
     let mut namer = ConnectionNamer::default();
     let mut before = None;
-    // Whether the policy could not be followed.
+    // Whether the last change of policy failed and must be retried.
     let mut is_behind = false;
     loop {
         pulses.server_names.beat();
@@ -170,7 +170,7 @@ fn keep(naming: &Naming, pulses: &Pulses) {
     }
 }
 
-/// Waits until there is something to read. If the kernel refuses, for the whole pause.
+/// Waits until first bytes are readable. If the kernel refuses, waits for the whole pause.
 fn wait(readable: BorrowedFd<'_>, pause: Duration) {
     let mut fds = [PollFd::from_borrowed_fd(readable, PollFlags::IN)];
     let timeout = Timespec::try_from(pause).ok();

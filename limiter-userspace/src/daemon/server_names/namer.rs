@@ -18,10 +18,10 @@ use super::{quic, segment::TcpSegment};
 /// How long first bytes wait for the end of their connection's handshake, which is received with them.
 const PATIENCE_NS: u64 = 100_000_000;
 
-/// The most pieces that wait. A handshake that never ends is forged.
+/// The most pieces that wait. More come only from forged handshakes, which never end.
 const MOST_WAITING: usize = 1024;
 
-/// The most pieces that are read before others have their turn.
+/// The most pieces to read before the thread checks for other work.
 const AT_ONCE: usize = 4096;
 
 /// The outcomes of connections and of QUIC flows.
@@ -34,13 +34,13 @@ pub(super) struct Outcomes {
 /// Names connections and QUIC flows.
 #[derive(Default)]
 pub(super) struct ConnectionNamer {
-    /// `None`: the policy asks for no names.
+    /// `None`: the policy uses no names.
     current: Option<Current>,
     follower: Option<Box<Follower>>,
     waiting: VecDeque<Waiting>,
 }
 
-/// The meaning of names to a policy, and where connections and QUIC flows have theirs.
+/// The policy's meaning of names, and the maps of its connections and QUIC flows.
 pub(super) struct Current {
     pub(super) names: Arc<ServerNames>,
     pub(super) number: u64,
@@ -48,26 +48,26 @@ pub(super) struct Current {
 }
 
 impl Current {
-    /// Returns whether a connection waits for its place among those of its name.
+    /// Returns whether a connection waits for a place under a limit on the connections of its name.
     fn waits(&self, noted: &Noted) -> bool {
         let asked = noted.meaning.limits_of(self.number);
         !noted.is_in_service() && asked & self.names.connections() != 0
     }
 
-    /// Notes that the client of a connection is to blame if its name is not known, where that matters.
+    /// Blames the client of a connection if its name never becomes known, for limits to which that matters.
     fn blame(&mut self, ends: &Ends, noted: &Noted) -> Result<(), DatapathError> {
         let unfinished = noted.unfinished();
         unfinished.map_or(Ok(()), |noted| self.namer.set(ends, noted))
     }
 
-    /// Returns what the policy says of the name of a connection; `None`: it has none.
+    /// Returns the policy's meaning of a connection's name; `None`: it has no name.
     fn meaning(&self, name: Option<&Name>) -> Meaning {
         let name = name.and_then(dns_name);
         Meaning::new(self.number, &self.names.asked_by_tcp(name.as_ref()))
     }
 }
 
-/// A segment of a connection that is not noted yet.
+/// A segment of a connection that the kernel has not noted yet.
 struct Waiting {
     until_ns: u64,
     ends: Ends,
@@ -76,12 +76,11 @@ struct Waiting {
 }
 
 impl ConnectionNamer {
-    /// Returns whether the policy asks for no names.
     pub(super) const fn is_idle(&self) -> bool {
         self.current.is_none()
     }
 
-    /// Returns what came of connections and of QUIC flows.
+    /// Returns the outcomes of connections and of QUIC flows.
     pub(super) fn outcomes(&self) -> Outcomes {
         let follower = self.follower.as_ref();
         follower.map_or_else(Outcomes::default, |follower| Outcomes {
@@ -90,23 +89,22 @@ impl ConnectionNamer {
         })
     }
 
-    /// Returns whether first bytes wait for the end of a handshake.
     pub(super) fn waits(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Returns what becomes readable when there are first bytes.
+    /// Returns the descriptor that becomes readable when there are first bytes.
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
         let current = self.current.as_ref();
         current.map(|current| current.namer.readable())
     }
 
-    /// Names connections and QUIC flows by a policy from now on, also those whose names are known.
+    /// Names connections and QUIC flows by a policy from now on, including already named ones.
     pub(super) fn follow(
         &mut self,
         next: Option<(Arc<ServerNames>, Arc<ServerNameMaps>)>,
     ) -> Result<(), DatapathError> {
-        // Before another reads first bytes.
+        // Drop the old namer first: two must not read first bytes at a time.
         let before = self.current.take();
         let Some((names, maps)) = next else {
             *self = Self::default();
@@ -136,7 +134,7 @@ impl ConnectionNamer {
                 Some(noted) if noted.is_read() => {
                     let mut flow = noted.read(current.meaning(name));
                     if !(before.as_ref()).is_some_and(|before| before.waits(&noted)) {
-                        // It was not turned away, and goes on.
+                        // The connection did not wait for a place, so it continues.
                         flow.serve();
                     }
                     current.namer.set(&ends, flow)?;
@@ -150,7 +148,7 @@ impl ConnectionNamer {
         Ok(())
     }
 
-    /// Reads what there is of first bytes.
+    /// Reads the first bytes that have arrived.
     pub(super) fn work(&mut self) -> Result<(), DatapathError> {
         let now_ns = monotonic_now();
         let mut pieces: Vec<_> = self.waiting.drain(..).collect();
@@ -190,7 +188,7 @@ impl ConnectionNamer {
         Ok(())
     }
 
-    /// Reads a piece; returns whether its connection is noted.
+    /// Reads a piece; returns whether the kernel has noted its connection.
     fn read(&mut self, now_ns: u64, piece: &Waiting) -> Result<bool, DatapathError> {
         let (Some(current), Some(follower)) = (&mut self.current, &mut self.follower) else {
             return Ok(true);
@@ -202,17 +200,18 @@ impl ConnectionNamer {
             return Ok(true);
         }
         let Some(segment) = TcpSegment::new(&piece.ends, piece.length, &piece.segment) else {
-            // Nobody may use up what is told of its connection by segments that are not read.
+            // Unreadable segments would otherwise use up, at no cost, the segments that the kernel reports of a
+            // connection.
             current.blame(&piece.ends, &noted)?;
             return Ok(true);
         };
         let flow = flow(&piece.ends, Protocol::Tcp);
         if noted.is_read() != follower.is_known(&flow) {
             if noted.is_read() {
-                // An earlier daemon has read it, or too many others came since.
+                // An earlier daemon has read it, or this one had to forget it for others.
                 return Ok(true);
             }
-            // An earlier connection of these ports had that name.
+            // The known name belongs to an earlier connection of these ports.
             follower.end(&flow);
         }
         if let Some(first) = noted.second_hello() {
@@ -229,7 +228,7 @@ impl ConnectionNamer {
         let is_to_blame = follower.feed(now_ns, flow, payload, |change| match change {
             Change::Named(_, found) => read = Some(Ok(found)),
             Change::Nameless(_, reason) => read = Some(Err(reason)),
-            // It keeps what the policy in force says of it.
+            // The forgotten flow keeps its meaning under the policy in force.
             Change::GaveWay(_) => {}
         });
         if read == Some(Err(NoName::Contradictory)) {
@@ -239,14 +238,14 @@ impl ConnectionNamer {
         let bytes = follower.heard(&flow);
         let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if noted.is_read() {
-            // They gave way, or the segment was on its way when it was read.
+            // The bytes were evicted, or the segment was under way while they were read.
             if !current.namer.knows_first_bytes(&piece.ends)? {
                 current.namer.set_first_bytes(&piece.ends, bytes)?;
                 let known = noted.heard(heard, noted.records());
                 current.namer.set(&piece.ends, known)?;
             }
         } else if let Some(read) = read {
-            // Before the programs know that there is something to compare with.
+            // Store the bytes before the programs learn that there are some to compare with.
             current.namer.set_first_bytes(&piece.ends, bytes)?;
             let found = read.as_ref().ok();
             let records = if found.is_some_and(|found| found.may_come_again)
@@ -270,7 +269,7 @@ impl ConnectionNamer {
     }
 }
 
-/// Reads a segment of the second hello of a connection, whose first byte has the number `first`.
+/// Reads a segment of a connection's second hello, which begins at sequence number `first`.
 fn read_second_hello(
     current: &mut Current,
     follower: &mut Follower,
@@ -290,7 +289,7 @@ fn read_second_hello(
     let Some((bytes, end)) = end else {
         return current.namer.set(ends, noted.contradictory());
     };
-    // Before the programs know that there is more to compare with.
+    // Store the bytes before the programs learn that there are more to compare with.
     if current.namer.add_first_bytes(ends, place, bytes)? {
         current.namer.set(ends, noted.heard(end, Records::Read))?;
     }

@@ -1,4 +1,4 @@
-//! Names QUIC flows, which nobody but their clients' first datagrams tells of.
+//! Names QUIC flows, from their clients' first datagrams alone.
 
 use limiter_common::{
     connection::Ends,
@@ -9,8 +9,8 @@ use limiter_names::{Change, Follower, Name, Protocol, Segment};
 
 use super::namer::{Current, dns_name, flow};
 
-/// Reads a datagram that may say the name of a flow. Its checksum does not matter: what was damaged does not
-/// open.
+/// Reads a datagram that may have the name of a flow. Its checksum needs no check, as a damaged datagram does not
+/// decrypt.
 pub(super) fn read(
     current: &mut Current,
     follower: &mut Follower,
@@ -21,18 +21,18 @@ pub(super) fn read(
     let is_known =
         |noted: QuicFlow| noted.meaning.known_by == current.number && !noted.is_over(now_ns);
     if noted.is_some_and(is_known) {
-        // It came while an earlier one was read.
+        // The datagram arrived while an earlier one of the flow was read.
         return Ok(());
     }
     let flow = flow(ends, Protocol::Udp);
     if follower.is_known(&flow) {
-        // An earlier flow of these ports had that name.
+        // The known name belongs to an earlier flow of these ports.
         follower.end(&flow);
     }
     let mut name = None;
     let segment = Segment::Udp { payload: datagram };
     follower.feed(now_ns, flow, segment, |change| {
-        // A flow that gives way here keeps what the policy in force says of it.
+        // A forgotten flow keeps its meaning under the policy in force.
         if let Change::Named(_, found) = change {
             name = Some(found.name);
         }
@@ -46,7 +46,7 @@ pub(super) fn read(
     }
 }
 
-/// Writes down anew what the policy says of a flow's name; returns whether the flow still lives.
+/// Writes the policy's meaning of a flow's name anew; returns whether the flow still lives.
 pub(super) fn rename(
     current: &mut Current,
     now_ns: u64,

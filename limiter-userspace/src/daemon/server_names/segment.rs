@@ -1,4 +1,4 @@
-//! A TCP segment as the kernel's program tells it.
+//! Parses and checks a TCP segment as the kernel's program reports it.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use limiter_common::{connection::Ends, packet::PROTOCOL_TCP};
 
 const LEAST_HEADER: usize = 20;
 
-/// A segment that the network stack takes.
+/// A segment that the network stack accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TcpSegment<'s> {
     /// The sequence number of the first byte of the payload.
@@ -16,11 +16,11 @@ pub(super) struct TcpSegment<'s> {
 }
 
 impl<'s> TcpSegment<'s> {
-    /// Takes one of a connection with these ends, which has `length` bytes with its header (RFC 9293, 3.1).
+    /// Parses a segment of a connection with these ends, `length` bytes long including its header (RFC 9293, 3.1).
     /// `None`: the network stack drops it, since its checksum is wrong or its header broken.
     ///
-    /// Between machines on one host the sender leaves the checksum to a card that there is not: then there
-    /// is the sum of the pseudo-header, and the network stack takes that.
+    /// Between machines on one host, the sender leaves the checksum to a network card that does not exist. The field
+    /// then has the sum of the pseudo-header, which the network stack accepts.
     pub(super) fn new(ends: &Ends, length: u32, segment: &'s [u8]) -> Option<Self> {
         let told = usize::try_from(length).ok()?.min(segment.len());
         let segment = &segment[..told];
@@ -39,7 +39,7 @@ impl<'s> TcpSegment<'s> {
     }
 }
 
-/// Returns the sum of what a segment's checksum covers besides the segment.
+/// Returns the sum of the checksummed fields outside the segment.
 fn pseudo_header(ends: &Ends, length: u32) -> u64 {
     let addresses = [ends.peer(), ends.own()].map(|address| match IpAddr::from(address) {
         IpAddr::V4(address) => sum(&address.octets()),
@@ -58,7 +58,7 @@ fn sum(bytes: &[u8]) -> u64 {
     words.map(u64::from).sum()
 }
 
-/// Returns a sum in ones' complement.
+/// Folds a sum to 16 bits in ones' complement.
 #[expect(clippy::cast_possible_truncation, reason = "it is folded to 16 bits")]
 const fn folded(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(TcpSegment::new(&ends, length, &bytes), Some(right));
             *bytes.last_mut().unwrap() ^= 1;
             assert_eq!(TcpSegment::new(&ends, length, &bytes), None);
-            // As a sender leaves it that has no card.
+            // The checksum as left by a sender without a network card.
             let pseudo = folded(pseudo_header(&ends, length)).to_be_bytes();
             bytes[16..18].copy_from_slice(&pseudo);
             assert!(TcpSegment::new(&ends, length, &bytes).is_some());

@@ -1,4 +1,4 @@
-//! How many connections and QUIC flows got names, and how much of what may say one was lost.
+//! Counts the connections and QUIC flows with names, and the lost segments and datagrams.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use limiter_names::{Followed, NoName};
 use super::{Naming, Outcomes};
 use crate::protocol::{QuicNamesStatus, ServerNamesStatus};
 
-/// The name of the reason for which this daemon does not read a segment or a datagram.
+/// The reason in status and metrics for segments and datagrams beyond this daemon's budget.
 const BUDGET: &str = "budget";
 
-/// Returns what came of connections and QUIC flows; `None`: no limit counts by server names. `naming`: the thread that reads
-/// names, if a daemon runs.
+/// Returns the outcomes of connections and QUIC flows; `None`: no limit counts by server names. `naming`: the thread
+/// that reads names, if a daemon runs.
 pub(in crate::daemon) fn status(
     datapath: &Datapath,
     naming: Option<&Naming>,
@@ -36,7 +36,7 @@ pub(in crate::daemon) fn status(
     }))
 }
 
-/// Returns how often there was no name, by the reason.
+/// Returns the number of connections or flows without a name, by reason.
 fn nameless(followed: &Followed) -> BTreeMap<String, u64> {
     let reasons = NoName::ALL.into_iter().zip(followed.nameless);
     reasons
@@ -44,7 +44,7 @@ fn nameless(followed: &Followed) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Returns how much was not read, by the reason.
+/// Returns the number of unread segments and datagrams, by reason.
 fn lost(
     maps: &ServerNameMaps,
     losses: &[Loss],

@@ -1,4 +1,4 @@
-//! Sieves while the daemon runs: keeps their pressure up to date, and answers about them.
+//! Sieves while the daemon runs: keeps their pressure up to date, and answers requests about them.
 
 mod pressure;
 mod status;

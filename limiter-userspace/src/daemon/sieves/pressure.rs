@@ -1,5 +1,5 @@
-//! Measures the pressure of each use of a sieve and gives it to the kernel, on a thread that does
-//! nothing else, with its own maps. Whatever the rest of the daemon waits for, sieves go on.
+//! Measures the pressure of each use of a sieve and gives it to the kernel. A thread with its own maps does it, so
+//! that sieves work even while the rest of the daemon waits.
 
 use std::{
     collections::BTreeMap,
@@ -19,23 +19,21 @@ use crate::{
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
 };
 
-/// The thread and the rest of the daemon exchange this.
+/// Shared between the thread and the rest of the daemon.
 #[derive(Default)]
 pub(in crate::daemon) struct Pressures {
     shared: Mutex<Shared>,
-    /// Notified when there is something else to do.
+    /// Notified of a new policy, and when the daemon ends.
     changed: Condvar,
 }
 
-/// Locked only for as long as it takes to store or take something.
+/// Locked only to store or copy a value.
 #[derive(Default)]
 struct Shared {
     is_over: bool,
-    /// The policy in force.
     followed: Followed,
-    /// What to measure from now on, if that is new.
+    /// The next policy to measure, if there is a new one.
     next: Option<Keeper>,
-    /// The last measurement.
     measured: Vec<Measured>,
 }
 
@@ -47,7 +45,7 @@ struct Followed {
 }
 
 impl Pressures {
-    /// Has the policy in force measured from now on. Call it after each change.
+    /// Measures the policy in force from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let manifest = datapath.manifest();
         let maps = datapath.reputation();
@@ -67,7 +65,7 @@ impl Pressures {
         }
     }
 
-    /// Returns what was measured last; empty if nothing was.
+    /// Returns the last measurement; empty if there is none.
     pub(in crate::daemon) fn measured(&self) -> Vec<Measured> {
         self.locked().measured.clone()
     }
@@ -88,7 +86,6 @@ impl Followed {
     }
 }
 
-/// Starts the thread.
 pub(in crate::daemon) fn start(
     pressures: &Arc<Pressures>,
     pulses: &Arc<Pulses>,
@@ -108,7 +105,6 @@ pub(in crate::daemon) fn start(
     )
 }
 
-/// Keeps the pressures up to date until the daemon ends.
 fn keep(pressures: &Pressures, pulses: &Pulses) {
     let mut keeper = Keeper::default();
     loop {
@@ -129,7 +125,7 @@ fn keep(pressures: &Pressures, pulses: &Pulses) {
         drop(shared);
         let measured = keeper.look();
         let mut shared = pressures.locked();
-        // A policy that is no longer in force interests nobody.
+        // A newer policy is waiting, so this measurement is obsolete.
         if shared.next.is_none() {
             shared.measured = measured;
         }
@@ -142,13 +138,13 @@ struct Keeper {
     gauge: Gauge,
     /// `None`: no program runs yet.
     maps: Option<Arc<PressureMaps>>,
-    /// The pressures that the kernel was given, by index.
+    /// The pressures last given to the kernel, by index.
     told: BTreeMap<u32, Pressure>,
     fails: bool,
 }
 
 impl Keeper {
-    /// Measures once; logs when that becomes possible or impossible.
+    /// Measures once; logs when measuring starts to fail or to work again.
     fn look(&mut self) -> Vec<Measured> {
         match self.try_look() {
             Ok(measured) => {
@@ -183,7 +179,7 @@ impl Keeper {
             let pressure = one.pressure.map_or_else(Pressure::default, |pressure| {
                 Pressure::new(pressure.into(), until_ns)
             });
-            // A lasting pressure is given with each look: in a flood the next may come late.
+            // A lasting pressure is renewed by each look: in a flood the next look may come late.
             let told = self.told.entry(one.index).or_default();
             if *told != Pressure::default() || pressure != Pressure::default() {
                 maps.set_pressure(one.index, pressure)?;

@@ -1,4 +1,4 @@
-//! Answers about sieves.
+//! Describes sieves for requests.
 
 use std::net::IpAddr;
 
@@ -18,19 +18,17 @@ use crate::{
     },
 };
 
-/// Sieves cannot be described.
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum SieveError {
     /// No sieve has that name.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// They could not be read.
+    /// The sieves could not be read.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
 }
 
-/// Returns the sieve of that name, or all of them. `measured`: the daemon's pressures; empty if no
-/// daemon runs.
+/// Returns the sieve of that name, or all of them. `measured`: the daemon's pressures; empty if no daemon runs.
 pub(in crate::daemon) fn list(
     datapath: &Datapath,
     name: Option<&str>,
@@ -65,7 +63,6 @@ pub(in crate::daemon) fn list(
     Ok(statuses.collect())
 }
 
-/// Summarizes all sieves.
 pub(in crate::daemon) fn brief(
     datapath: &Datapath,
     measured: &[Measured],
@@ -126,13 +123,13 @@ pub(in crate::daemon) fn brief(
     briefs.collect()
 }
 
-/// Whether it is the use of a limit that only observes.
+/// Whether `used` belongs to a limit that only observes.
 fn observes(policy: &Policy, used: SieveUse) -> bool {
     let mut limits = policy.limits.iter();
     limits.any(|limit| Some(limit.id) == used.limit && limit.mode == Mode::Observe)
 }
 
-/// Returns what each sieve has for an address, except sieves that would not score it.
+/// Explains the scores that sieves give an address, except for sieves that would not score it.
 pub(in crate::daemon) fn explain(
     datapath: &Datapath,
     address: IpAddr,
@@ -148,7 +145,7 @@ pub(in crate::daemon) fn explain(
     explanations.collect()
 }
 
-/// Returns what a sieve has for an address that these uses of it may score.
+/// Explains the score that a sieve gives an address, which these uses of it may score.
 fn explain_by(
     datapath: &Datapath,
     loaded: &LoadedSieve<'_>,

@@ -1,9 +1,9 @@
-//! The thread that touches the state file, so that a disk that hangs holds up nothing else.
+//! A thread for all access to the state file, so that a hanging disk blocks nothing else.
 //!
-//! Not even SIGKILL ends a thread that waits for its disk, and until that answers, the process keeps
-//! open the files of this thread. So it has descriptors of its own: a killed daemon lets go of its
-//! links, lock and socket at once. It must not use a descriptor of the others, such as by logging or
-//! by waking the runtime.
+//! Not even SIGKILL ends a thread that waits for its disk, and until the disk answers, the process keeps this
+//! thread's descriptors open. So the thread has its own table of descriptors: a killed daemon lets go of its links,
+//! lock and socket at once. The thread must not use a descriptor of the others, for example by logging or by waking
+//! the runtime.
 
 use std::{
     io,
@@ -23,14 +23,14 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The thread. It starts with the first work, and ends some time after this is dropped.
+/// The thread starts with the first work, and ends some time after this is dropped.
 pub(super) struct Disk {
     thread: Mutex<Option<SyncSender<Work>>>,
     turn: Arc<Turn>,
     patience: Duration,
 }
 
-/// Why something is not done.
+/// Why work is not done.
 #[derive(Debug)]
 pub(super) enum Undone {
     /// The disk does not answer.
@@ -39,7 +39,7 @@ pub(super) enum Undone {
     Thread(io::Error),
 }
 
-/// Whether the thread works.
+/// Whether the thread is working.
 #[derive(Default)]
 struct Turn {
     is_taken: Mutex<bool>,
@@ -55,7 +55,7 @@ impl Disk {
         }
     }
 
-    /// Does something with the disk. It is still done later if that hangs now.
+    /// Runs work with the disk. If the disk hangs now, the work is still done later.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -66,7 +66,7 @@ impl Disk {
         answer.recv_timeout(left()).map_err(|_| Undone::Hangs)
     }
 
-    /// Does something that all else waits for; calls `tell` if that takes long.
+    /// Runs work that all else waits for; calls `tell` if it takes long.
     pub(super) fn wait_for<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -89,14 +89,14 @@ impl Disk {
             Some(thread) => thread,
             none => none.insert(start().map_err(Undone::Thread)?),
         };
-        // Work that hung before may be over any moment.
+        // Earlier work that hung may end any moment.
         self.turn.take(patience)?;
         let (reply, answer) = mpsc::sync_channel(1);
         let turn = Taken(Arc::clone(&self.turn));
         let work = Box::new(move || {
             let done = work();
             drop(turn);
-            // If it hung, its caller waits no more.
+            // If the disk hung, the caller waits no more.
             let _ = reply.send(done);
         });
         thread.send(work).map_err(|_| Undone::Hangs)?;
@@ -110,7 +110,7 @@ fn start() -> io::Result<SyncSender<Work>> {
     thread.spawn(move || {
         keep_apart();
         for work in arriving {
-            // The message of a panic is on stderr.
+            // A panic's message is on stderr.
             let _ = catch_unwind(AssertUnwindSafe(work));
         }
     })?;
@@ -134,7 +134,7 @@ impl Turn {
     }
 }
 
-/// The turn of one work.
+/// Exclusive use of the thread, for one piece of work.
 struct Taken(Arc<Turn>);
 
 impl Drop for Taken {
@@ -145,14 +145,13 @@ impl Drop for Taken {
     }
 }
 
-/// Gives this thread a table of descriptors that has only standard input, output and error. If the
-/// system refuses, it shares that of the process. It handles no signals, as a handler writes to a
-/// descriptor.
+/// Gives this thread a table of descriptors with only standard input, output and error. If the system refuses, the
+/// thread shares the process's table. It blocks signals, as their handlers write to a descriptor.
 fn keep_apart() {
     const FIRST: libc::c_uint = 3;
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: the set is filled before it is read; the thread has opened nothing, and the tables of
-    // the others stay as they are.
+    // SAFETY: the set is filled before it is read; the thread has opened nothing, and the tables of the other threads
+    // stay as they are.
     unsafe {
         libc::sigfillset(signals.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), ptr::null_mut());

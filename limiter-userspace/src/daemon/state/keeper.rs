@@ -1,4 +1,4 @@
-//! Saves to the state file, and records the outcome.
+//! Saves the daemon's state to the state file, and records the outcome.
 
 use std::{
     fs, io,
@@ -23,36 +23,34 @@ use super::{
 };
 use crate::protocol::StateStatus;
 
-/// Saves what buckets owe, who is banned and who is known, and records the outcome.
+/// Saves bucket debts, bans and known sources, and records the outcome.
 pub(in crate::daemon) struct StateKeeper {
     file: StateFile,
-    /// Why the content of the file was not restored, if the file still has its name: nothing is
-    /// saved over it.
+    /// Why the content of the file was not restored, if it is still there under its name. Until it is set aside,
+    /// nothing is saved over it.
     in_the_way: Mutex<Option<Arc<Reason>>>,
     disk: Disk,
-    /// What the file has, if it was written since the daemon was started. Held while saving.
+    /// The file's content, if written since the daemon started. Held while saving.
     written: Mutex<Option<Written>>,
-    /// Whether the file must be written whatever else holds.
+    /// Whether the file must be written even if its content suffices.
     is_urgent: AtomicBool,
     status: Mutex<StateStatus>,
 }
 
-/// The state at a moment.
 pub(super) enum Captured {
-    /// The file, as it is, suffices for now.
+    /// The file suffices for now.
     Suffices(Timestamp),
-    /// It is to be written.
+    /// The file must be written.
     Whole(Snapshot, Written),
 }
 
-/// The state was not saved.
 #[derive(Debug, Error)]
 enum KeepError {
     #[error(transparent)]
     Datapath(#[from] DatapathError),
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// A state that was not restored is still in the file.
+    /// The file still has a state that was not restored.
     #[error(transparent)]
     InTheWay(#[from] LoadError),
     /// The disk does not answer.
@@ -63,9 +61,8 @@ enum KeepError {
     Thread(#[from] io::Error),
 }
 
-/// The result of a save.
 enum Saved {
-    /// Nothing: the file sufficed at that time.
+    /// The file sufficed at that time.
     Sufficed(Timestamp),
     Written {
         at: Timestamp,
@@ -96,7 +93,7 @@ impl StateKeeper {
         }
     }
 
-    /// Loads what was saved last. If that cannot be used, logs a warning that ends with `instead`.
+    /// Loads the last saved state. If it is unusable, logs a warning that ends with `instead`.
     pub(super) fn load(&self, instead: &str) -> Option<Snapshot> {
         let file = self.file.clone();
         let loaded = self.at_start(move || file.load());
@@ -113,7 +110,7 @@ impl StateKeeper {
         })
     }
 
-    /// Sets what was loaded aside, because the daemon cannot resume from it.
+    /// Sets the loaded state aside, because the daemon cannot resume from it.
     pub(super) fn refuse(&self, reason: Reason, instead: &str) {
         let (file, reason) = (self.file.clone(), Arc::new(reason));
         let refused = self.at_start({
@@ -128,7 +125,7 @@ impl StateKeeper {
         self.warn(&refused, instead);
     }
 
-    /// Does something with the file that the start waits for.
+    /// Runs work with the file that the start waits for.
     fn at_start<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -155,14 +152,14 @@ impl StateKeeper {
         }
     }
 
-    /// Sets aside what could not be set aside before.
+    /// Retries to set aside the content in the way.
     fn make_way(&self) -> Result<(), KeepError> {
         let mut in_the_way = locked(&self.in_the_way);
         let Some(reason) = in_the_way.clone() else {
             return Ok(());
         };
         let file = self.file.clone();
-        // Somebody may have removed it.
+        // An operator may have removed it.
         let refused = self.on_disk(move || is_there(&file).then(|| file.refuse(reason)))?;
         match refused {
             Some(error @ LoadError::InTheWay { .. }) => return Err(error.into()),
@@ -179,7 +176,7 @@ impl StateKeeper {
         Ok(())
     }
 
-    /// Does something with the file.
+    /// Runs work with the file.
     fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -195,12 +192,12 @@ impl StateKeeper {
         locked(&self.status).clone()
     }
 
-    /// Notes that an operator has changed what is known: that is not put off.
+    /// Notes that an operator has changed known sources, so that the next save writes the file.
     pub(in crate::daemon) fn hurry(&self) {
         self.is_urgent.store(true, Relaxed);
     }
 
-    /// Saves what `capture` returns; logs when that becomes possible or impossible.
+    /// Saves the state that `capture` returns; logs when saving starts to fail or to work again.
     pub(super) fn save(
         &self,
         capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
@@ -209,7 +206,7 @@ impl StateKeeper {
         self.renew(capture);
     }
 
-    /// Does the same, unless what the file has suffices for now: `capture` is told what that is.
+    /// Does the same, unless the file's content, which `capture` receives, suffices for now.
     pub(super) fn renew(
         &self,
         capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
@@ -251,7 +248,7 @@ impl StateKeeper {
         capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
     ) -> Result<Saved, KeepError> {
         self.make_way()?;
-        // Before the capture, which may miss what is changed meanwhile.
+        // Reset before the capture: a change during it must make the next save urgent.
         if self.is_urgent.swap(false, Relaxed) {
             *written = None;
         }
@@ -268,7 +265,7 @@ impl StateKeeper {
             bans: snapshot.bans.len() as u64,
             sources: snapshot.known.sources.len() as u64,
         };
-        // Until the file is written.
+        // Unknown until the file is written.
         *written = None;
         let file = self.file.clone();
         self.on_disk(move || file.save(&snapshot))??;

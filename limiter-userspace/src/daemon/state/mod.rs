@@ -1,4 +1,4 @@
-//! The state file while the daemon runs: kept up to date every minute, and saved when it ends.
+//! The state file while the daemon runs: updated every minute, and saved when the daemon ends.
 
 mod disk;
 mod keeper;
@@ -30,7 +30,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         return future::pending().await;
     }
     let mut ticks = interval(INTERVAL);
-    // A machine that was suspended has nothing to make up for.
+    // After a suspend there are no missed saves to make up for.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -41,8 +41,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// Saves the state once, if a file is configured, while everything else goes on. A disk that hangs
-/// is soon given up.
+/// Saves the state once, if a file is configured, while everything else goes on. Soon gives up on a hanging disk.
 pub(super) async fn save(daemon: &Arc<Daemon>) {
     with_keeper(daemon, |keeper, daemon| {
         keeper.save(|file| capture(daemon, file));
@@ -62,14 +61,14 @@ async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
     }
 }
 
-/// Captures the state, as far as the file, if it is there, does not suffice: half a million bans take longer to read
-/// than all else that a quiet daemon does in a minute.
+/// Captures the state, unless the file suffices: reading half a million bans takes longer than all else that a quiet
+/// daemon does in a minute.
 fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<Captured, DatapathError> {
     let datapath = daemon.datapath();
     let saved_at = wall_clock_now();
     let at = Moment::new(monotonic_now(), saved_at);
     let sets = datapath.capture()?;
-    // Before they are read: a change meanwhile is one that the file may lack.
+    // Before the bans are read: the file may lack a change during the reading, so it must count as new.
     let now = Written::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);
     if file.is_some_and(|file| file.suffices(&now)) {
         return Ok(Captured::Suffices(saved_at));

@@ -1,5 +1,5 @@
-//! Resumes where the daemon before ended: with its limits' ids, its units, the secret of its table,
-//! what buckets owed, who was banned, and who was known.
+//! Resumes from the last saved state: the limits' ids, the units, the secret of the table, bucket debts, bans and
+//! known sources.
 
 use limiter_datapath::{
     kernel::{DatapathError, Prepared, Settings, wall_clock_now},
@@ -10,26 +10,24 @@ use tracing::info;
 use super::keeper::StateKeeper;
 use crate::daemon::{bans, candidate::Inherited, messages::warn_of_lost};
 
-/// What holds if there is nothing to resume from.
+/// The end of the warning if there is no state to resume from.
 const BEGINS_ANEW: &str = "every bucket begins full, and no source is banned or known";
 
 /// The state to resume from.
 pub(in crate::daemon) struct Resumed(Snapshot);
 
 impl Resumed {
-    /// Reads the state file. Sets an unusable one aside with a warning; then every bucket begins
-    /// full.
+    /// Reads the state file. Sets an unusable one aside with a warning; then every bucket begins full.
     pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
         keeper.load(BEGINS_ANEW).map(Self)
     }
 
-    /// Makes sure that an unreadable state file is not overwritten while the daemon continues from
-    /// what is pinned.
+    /// Makes sure that an unreadable state file is not overwritten while the daemon continues from its pins.
     pub(in crate::daemon) fn pass_over(keeper: &StateKeeper) {
         drop(keeper.load("continuing from the pins"));
     }
 
-    /// Sets what was saved aside, because the daemon cannot resume from it.
+    /// Sets the saved state aside, because the daemon cannot resume from it.
     pub(in crate::daemon) fn refuse(keeper: &StateKeeper, reason: Reason) {
         keeper.refuse(reason, BEGINS_ANEW);
     }
@@ -44,7 +42,7 @@ impl Resumed {
         }
     }
 
-    /// Returns settings with the secret of the table that was saved.
+    /// Returns settings with the saved secret of the table.
     pub(in crate::daemon) fn settings(&self, settings: Settings) -> Settings {
         match self.0.sets.first() {
             Some(set) => settings.resuming(&set.debts),
@@ -52,7 +50,7 @@ impl Resumed {
         }
     }
 
-    /// Restores what buckets owed, less the time that has passed, the bans, and the known sources.
+    /// Restores bucket debts, less the refill of the time since, bans and known sources.
     pub(in crate::daemon) fn restore(&self, prepared: &Prepared) -> Result<(), DatapathError> {
         let Self(snapshot) = self;
         let restored = prepared.restore(&snapshot.sets, snapshot.age_ns(wall_clock_now()))?;

@@ -1,4 +1,4 @@
-//! The texts that are known, of which those that are told often stay.
+//! A bounded table of known texts, which keeps the ones reported most often.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,6 @@ use limiter_policy::policy::HashedName;
 /// The most texts.
 const MOST: usize = 4096;
 
-/// The texts that are known.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct Texts(Mutex<Known>);
 
@@ -22,12 +21,12 @@ struct Known(HashMap<(NameKind, u64), Text>);
 #[derive(Debug)]
 struct Text {
     text: String,
-    /// How often it was told, halved each time that there was no room.
+    /// The number of reports, halved each time that the table is full.
     told: u32,
 }
 
 impl Texts {
-    /// Reads what the programs have told.
+    /// Reads the texts that the kernel's programs have reported.
     pub(in crate::daemon) fn read(&self, datapath: &Datapath) {
         let maps = datapath.reputation();
         if let Some(maps) = maps.map(ReputationMaps::refused_questions) {
@@ -40,7 +39,7 @@ impl Texts {
         }
     }
 
-    /// Returns the text of the name of a kind with that number; `None`: it is not known.
+    /// Returns the text of a name of this kind and number; `None`: it is not known.
     pub(in crate::daemon) fn get(&self, kind: NameKind, number: u64) -> Option<String> {
         let known = self.known();
         known.0.get(&(kind, number)).map(|known| known.text.clone())
@@ -84,7 +83,7 @@ mod tests {
     fn a_flood_of_names_drives_out_none_that_is_often_asked_for() {
         let mut known = Known::default();
         let most = MOST as u64;
-        // One in a thousand refused packets asks for the same.
+        // One in a thousand refused packets asks for name 0.
         for number in 0..40 * most {
             let often = number % 1000 == 0;
             learn(&mut known, if often { 0 } else { number });
@@ -93,7 +92,7 @@ mod tests {
                 assert!(known.0.contains_key(&(NameKind::Domain, 0)), "{number}");
             }
         }
-        // Nobody asks for it any more: others take its place.
+        // No packet asks for name 0 any more: other names take its place.
         for number in 0..20 * most {
             learn(&mut known, 1000 * most + number);
         }

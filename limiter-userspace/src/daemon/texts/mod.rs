@@ -1,10 +1,9 @@
-//! The texts of domains and questions, which buckets know by hashes: learned from some questions of refused
-//! packets, which the kernel's programs tell.
+//! The texts of domains and questions, of which buckets have only hashes. The kernel's programs report the questions
+//! of some refused packets, and the daemon keeps their texts.
 //!
-//! They are bounded, and so is what they cost: the programs tell at most some hundred questions a second,
-//! whatever is sent. Names that refused packets ask for often are told often. When there is no more room,
-//! those that were told seldom go; so a flood of names, each refused a few times, drives out no name that many
-//! refused packets ask for.
+//! Cost and memory are bounded: the programs report at most some hundred questions a second, under any load. Names
+//! that refused packets often ask for are reported often. A full table drops the names reported least, so a flood of
+//! names, each refused a few times, drives out no name that many refused packets ask for.
 
 mod known;
 
@@ -18,11 +17,11 @@ use super::shared::Daemon;
 /// How often questions are read: the kernel's map has room for 230.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Reads what the programs tell, forever.
+/// Reads the programs' reports, forever.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         let reading = Arc::clone(daemon);
-        // If it fails, names are told by their numbers.
+        // If it fails, names are shown by their numbers.
         let _ = spawn_blocking(move || reading.texts.read(&reading.datapath())).await;
         tokio::time::sleep(PAUSE).await;
     }

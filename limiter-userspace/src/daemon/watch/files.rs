@@ -1,9 +1,9 @@
-//! Watches files, those of the configuration and feeds, which are written, replaced, deleted and
-//! created again; and the folder of further files of the configuration.
+//! Watches the files of the configuration and of feeds, which are written, replaced, deleted and created again; and
+//! the folder of further configuration files.
 //!
-//! A file has changed if its identity or the time of its last change has. The kernel's events on
-//! directories only tell when to look. So it does not matter how a file is replaced (an editor's
-//! rename, a symbolic link that is repointed), and the next look makes up for a lost event.
+//! A file has changed if its identity or the time of its last change has. The kernel's events on directories only
+//! tell when to look. So it does not matter how a file is replaced (an editor's rename, a symbolic link that is
+//! repointed), and the next look makes up for a lost event.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,7 +45,7 @@ impl Pace {
         look: Duration::from_secs(5),
     };
 
-    /// For feeds, some of which are downloaded in place: a part must not be taken for the whole.
+    /// For feeds: some are downloaded in place, and a part must not be taken for the whole.
     const FEEDS: Self = Self {
         quiet: Duration::from_secs(1),
         patience: Duration::from_secs(10),
@@ -67,7 +67,7 @@ pub struct FileWatch {
     event: Arc<Notify>,
     /// Kept for its events; `None`: none are available.
     watcher: Option<RecommendedWatcher>,
-    /// When the events that are being waited out began.
+    /// When the first event of the current burst came.
     began: Option<Instant>,
     /// When to look at the files next.
     due: Instant,
@@ -99,8 +99,7 @@ impl FileWatch {
         watch
     }
 
-    /// Watches these files from now on, and no others. Misses no change of files that were watched
-    /// before.
+    /// Watches these files from now on, and no others. Misses no change of files that were watched before.
     pub fn replace(&mut self, paths: impl Iterator<Item = PathBuf>) {
         let paths: BTreeSet<_> = paths.collect();
         self.listen(&paths);
@@ -115,9 +114,8 @@ impl FileWatch {
             .collect();
     }
 
-    /// Returns the files that have changed, vanished or come back, once there are any, and each
-    /// change once. Changes in quick succession are one. Nothing is missed if this is dropped while
-    /// it waits.
+    /// Waits for files to change, vanish or come back, and returns them; each change once. Changes in quick
+    /// succession are one. Cancel safe: misses nothing if dropped while it waits.
     pub async fn changed(&mut self) -> BTreeSet<PathBuf> {
         loop {
             tokio::select! {
@@ -131,14 +129,14 @@ impl FileWatch {
                     if waited_out {
                         return self.accept();
                     }
-                    // There may be more to come.
+                    // More changes may follow.
                     self.wait_out(Instant::now());
                 }
             }
         }
     }
 
-    /// Notes that something has happened; more may come.
+    /// Notes an event; more may follow.
     fn wait_out(&mut self, now: Instant) {
         let began = *self.began.get_or_insert(now);
         self.due = (now + self.pace.quiet).min(began + self.pace.patience);
@@ -149,10 +147,10 @@ impl FileWatch {
         files.any(|(path, seen)| *seen != Fingerprint::of(path))
     }
 
-    /// Accepts the files as they are: changes so far are known. Returns the files that had changed.
+    /// Accepts the files as they are, so that changes so far are not reported. Returns the files that had changed.
     pub fn accept(&mut self) -> BTreeSet<PathBuf> {
         let paths: BTreeSet<_> = self.seen.keys().cloned().collect();
-        // Other links may lead to them now.
+        // Symbolic links on the way may have changed.
         self.listen(&paths);
         let changed = self.seen.iter_mut().filter_map(|(path, seen)| {
             let now = Fingerprint::of(path);
@@ -192,7 +190,6 @@ impl FileWatch {
     }
 }
 
-/// Says why files cannot be watched.
 fn why(error: &notify::Error) -> String {
     match &error.kind {
         ErrorKind::Io(error) => error.to_string(),
@@ -204,25 +201,26 @@ fn why(error: &notify::Error) -> String {
     }
 }
 
-/// Whether somebody only reads, as this daemon does.
+/// Whether the event is only a reading, as by this daemon.
 fn is_reading(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }
 
-/// The identity and state of a file, or of a folder's files of a configuration. The kernel sets the time with each change of the content, the
-/// permissions or the name, and nobody else can; the size tells more where its clock is coarse.
+/// The identity and state of a file, or of the folder of further configuration files. The kernel sets the time of
+/// change with each change of the content, the permissions or the name, and no program can set it; the size helps
+/// where the clock is coarse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
     device: u64,
     inode: u64,
-    /// Of a folder, a hash of the names.
+    /// For a folder: a hash of the names.
     size: u64,
     /// Seconds and nanoseconds of the wall clock.
     changed: (i64, i64),
 }
 
 impl Fingerprint {
-    /// Returns `None` if there is no such file, or none that we may see.
+    /// Returns `None` if there is no such file, or the daemon may not see it.
     fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         if found.is_dir() {
@@ -244,8 +242,8 @@ impl Fingerprint {
     }
 }
 
-/// Returns the directories where a replacement may lead the path to another file: that of the file
-/// itself, and that of each symbolic link on the way; and the path's own, if it leads to one.
+/// Returns the directories where a replacement may lead the path to another file: that of the file itself, and that
+/// of each symbolic link on the way; and the path's own, if it leads to one.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut directories = BTreeSet::new();
@@ -261,7 +259,7 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
     }
     directories.extend(path.parent().map(Path::to_owned));
     if path.is_dir() {
-        // What is added to it changes it.
+        // A new file in the directory changes it.
         directories.insert(path);
     }
     directories

@@ -23,8 +23,8 @@ use crate::{
     fit::{self, Misfit, PassedOver},
 };
 
-/// How often to look at the interfaces even without an event: one that could not be attached to may
-/// be free by now.
+/// How often to look at the interfaces even without an event: an interface in use by another program may be free by
+/// now.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often to look if the kernel sends no events.
@@ -45,15 +45,15 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             look(daemon).await;
         }
         match &mut events {
-            // Whatever the event is: what counts is how things are then.
+            // The event's content is ignored: the look reads the present state.
             Some(events) => drop(timeout(INTERVAL, events.next()).await),
             None => sleep(SHORT_INTERVAL).await,
         }
     }
 }
 
-/// Logs which interfaces have vanished or changed their names, and attaches to those that are to be limited
-/// and are not. Nobody else may change the policy meanwhile.
+/// Logs vanished and renamed interfaces, and attaches to interfaces that are to be limited and are not yet. The lock
+/// keeps the policy unchanged meanwhile.
 pub(in crate::daemon) async fn look(daemon: &Arc<Daemon>) {
     let mut logged = daemon.logged.lock().await;
     log_vanished(daemon, &mut logged.vanished);
@@ -67,7 +67,7 @@ pub(in crate::daemon) async fn look(daemon: &Arc<Daemon>) {
     tell_unmatched(daemon, &links);
 }
 
-/// Logs each interface that has vanished since the last time, and is waited for.
+/// Logs each awaited interface that has vanished since the last time.
 fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
@@ -86,7 +86,6 @@ fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
     }
 }
 
-/// Detaches from interfaces that no pattern selects any more.
 fn detach_unselected(daemon: &Daemon, links: &[Interface]) {
     let detached = daemon.datapath_mut().detach_unselected(links);
     match detached {
@@ -102,7 +101,6 @@ fn detach_unselected(daemon: &Daemon, links: &[Interface]) {
     }
 }
 
-/// Notes the patterns that no interface matches.
 fn tell_unmatched(daemon: &Daemon, links: &[Interface]) {
     let unmatched = {
         let datapath = daemon.datapath();
@@ -115,7 +113,7 @@ fn tell_unmatched(daemon: &Daemon, links: &[Interface]) {
     *told.unwrap_or_else(PoisonError::into_inner) = unmatched;
 }
 
-/// Compares names with the interfaces that have them, and logs what has changed; returns the interfaces.
+/// Compares configured names with the interfaces that have them, and logs changes; returns the interfaces.
 async fn observe(daemon: &Daemon, unknown: &mut Option<String>) -> Option<Vec<Interface>> {
     let links = match interface::list().await {
         Ok(links) => links,
@@ -135,7 +133,6 @@ async fn observe(daemon: &Daemon, unknown: &mut Option<String>) -> Option<Vec<In
     Some(links)
 }
 
-/// Returns the interfaces that are limited.
 fn limited_among<'l>(links: &'l [Interface], datapath: &Datapath) -> Vec<&'l Interface> {
     let is_limited = |link: &&Interface| {
         let mut attachments = datapath.attachments().iter();
@@ -144,8 +141,8 @@ fn limited_among<'l>(links: &'l [Interface], datapath: &Datapath) -> Vec<&'l Int
     links.iter().filter(is_limited).collect()
 }
 
-/// Compares the policy in force with the limited interfaces, which may have changed; logs what it does
-/// not fit anew. `refused`: why others cannot be attached to, which is logged already.
+/// Compares the policy in force with the limited interfaces, which may have changed, and logs new misfits. `refused`:
+/// why others cannot be attached to, which is logged already.
 fn tell_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, String>) {
     let (mut misfits, unseen): (BTreeMap<_, _>, BTreeMap<_, _>) = {
         let datapath = daemon.datapath();
@@ -209,8 +206,8 @@ fn log_name_change(name_change: &NameChange) {
     }
 }
 
-/// Attaches to interfaces that are to be limited and exist, but are not limited yet; returns all
-/// interfaces, as they are then.
+/// Attaches to interfaces that are to be limited and exist, but are not limited yet; returns all interfaces, as they
+/// are then.
 async fn attach_appeared(
     daemon: &Arc<Daemon>,
     mut links: Vec<Interface>,
@@ -220,9 +217,9 @@ async fn attach_appeared(
     refused.retain(|name, _| unlimited.iter().any(|found| found.name == *name));
     for interface in unlimited {
         let name = &interface.name;
-        // An interface that has another program does not delay the others.
+        // An interface in use by another program does not delay the others.
         let attached = attach(daemon, &interface, &links).await;
-        // It has another program now, or has gone meanwhile.
+        // The interface has the program now, or has gone meanwhile.
         if attached.is_ok() || !matches!(attached, Err(AttachError::Misfit(_))) {
             links = interface::list().await.unwrap_or(links);
         }
@@ -263,10 +260,9 @@ async fn attach_appeared(
     links
 }
 
-/// An interface cannot be attached to.
 #[derive(Debug, Error)]
 enum AttachError {
-    /// The policy in force does not fit it, or it has another program.
+    /// The policy in force does not fit the interface, or it has another program.
     #[error(transparent)]
     Misfit(#[from] Misfit),
     /// The kernel refused.
@@ -306,7 +302,7 @@ async fn attach(
     Ok(())
 }
 
-/// Detaches from interfaces that had the names of others that are limited by now.
+/// Detaches from interfaces that have lost their name to another, limited interface.
 fn detach_replaced(daemon: &Daemon) {
     let detached = daemon.datapath_mut().detach_replaced();
     match detached {
@@ -315,7 +311,7 @@ fn detach_replaced(daemon: &Daemon) {
     }
 }
 
-/// Logs from which interface the program has gone, because another has its name.
+/// Logs the interface that lost the program, because another has its name.
 pub(in crate::daemon) fn log_detached(former: &NameChange) {
     let interface = former.interface.as_str();
     match &former.present {

@@ -1,11 +1,10 @@
-//! What the log has said of interfaces: each fact once, however often they are looked at.
+//! Facts about interfaces that the log already has: each is logged once, however often the interfaces are looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Facts logged about interfaces.
 #[derive(Default)]
 pub(in crate::daemon) struct Logged {
-    /// The indices of interfaces that have vanished.
+    /// The indices of vanished interfaces.
     pub(super) vanished: BTreeSet<u32>,
     /// Why interfaces of these names cannot be attached to.
     pub(super) refused: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Watches what the daemon depends on and others change: interfaces and configuration files.
+//! Watches the daemon's changing surroundings: interfaces and configuration files.
 
 pub mod files;
 pub(super) mod interfaces;

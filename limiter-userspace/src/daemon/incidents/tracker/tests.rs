@@ -11,7 +11,7 @@ const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_000 * SECOND;
 const QUIET: Duration = Duration::from_secs(30);
 
-/// What the kernel would have recorded, and the incidents that come of it.
+/// The kernel's records, and the incidents that follow from them.
 struct Scene {
     incidents: Incidents,
     now_ns: u64,
@@ -21,7 +21,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With limits 1 and 2.
+    /// Has limits 1 and 2.
     fn new() -> Self {
         let mut scene = Self {
             incidents: Incidents::new(QUIET, START),
@@ -48,7 +48,7 @@ impl Scene {
         self.record(key, drops);
     }
 
-    /// Drops of a source are those of a name, too.
+    /// Drops packets of a source that asks for a name: they count for both.
     fn drop_for_name(&mut self, limit: u16, source: IpAddr, zone: u64, drops: u64) {
         self.drop_by(limit, source, drops);
         let key = OffenderKey::of_name(LimitId(limit), NamedBy::Zone, zone);
@@ -91,7 +91,7 @@ impl Scene {
             .observe(self.now_ns, &dropped, recorded.as_ref())
     }
 
-    /// Returns the events, in words.
+    /// Returns the events as text.
     fn look(&mut self) -> Vec<String> {
         self.events().iter().map(words).collect()
     }
@@ -127,7 +127,7 @@ fn words(event: &Event) -> String {
     }
 }
 
-/// So many addresses, each in a range of its own.
+/// Returns addresses, each in a range of its own.
 fn scattered(count: u32) -> impl Iterator<Item = IpAddr> {
     (0..count).map(|number| IpAddr::from((0x0b00_0001 + (number << 8)).to_be_bytes()))
 }
@@ -136,7 +136,7 @@ fn scattered(count: u32) -> impl Iterator<Item = IpAddr> {
 fn begins_and_ends() {
     let mut scene = Scene::new();
     scene.wait(1).drop(&[("192.0.2.1", 9), ("2001:db8::1", 10)]);
-    // Too few drops are not an incident of the source, and here not of the limit either.
+    // Too few drops are no incident of the source, and here not of the limit either.
     assert_eq!(scene.look(), ["1 2001:db8::1: 1 began, 10"]);
     for _ in 0..5 {
         scene.wait(1).drop(&[("2001:db8::1", 1)]);
@@ -163,11 +163,11 @@ fn flapping_is_one_incident_or_two() {
     let mut scene = Scene::new();
     scene.drop(&[("192.0.2.1", 10)]);
     assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
-    // Before the quiet has lasted long enough.
+    // The quiet has not lasted long enough.
     scene.wait(29).drop(&[("192.0.2.1", 10)]);
     assert_eq!(scene.look(), [""; 0]);
     assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 20 in 29 s"]);
-    // After that; drops of the first incident are not counted again.
+    // Now it has; drops of the first incident are not counted again.
     scene.wait(1).drop(&[("192.0.2.1", 12)]);
     assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 12"]);
     assert_eq!(scene.wait(30).look().len(), 1);
@@ -210,7 +210,7 @@ fn many_of_a_range_are_one() {
             "1 range 203.0.113.0: 57 began, 570"
         ]
     );
-    // Others of the range join in.
+    // Other addresses of the range join in.
     scene.wait(1);
     for address in hosts(50..200) {
         scene.drop_by(1, address, 1);
@@ -246,7 +246,7 @@ fn names_have_incidents_of_their_own() {
             "1 192.0.2.1: ended, 39 in 1 s"
         ]
     );
-    // Many names are never told as one.
+    // Many names are never merged.
     scene.wait(1);
     for name in 0..9 {
         let from = IpAddr::from([192, 0, 2, 7]);
@@ -268,7 +268,7 @@ fn limits_whose_sources_are_not_known() {
     assert_eq!(scene.look(), [""; 0]);
     assert_eq!(scene.wait(30).look(), ["2: ended, 11 in 2 s"]);
 
-    // Many sources that are dropped once each.
+    // Many sources, each dropped once.
     scene.wait(1);
     for address in scattered(500) {
         scene.drop_by(1, address, 1);
@@ -306,12 +306,12 @@ fn earlier_offenders_are_not_new() {
     scene.wait(1);
     scene.incidents = Incidents::new(QUIET, scene.now_ns);
     assert_eq!(scene.look(), [""; 0]);
-    // Not enough new drops.
+    // There are too few new drops.
     scene.wait(1).drop(&[("192.0.2.1", 9)]);
     assert_eq!(scene.look(), [""; 0]);
 }
 
-/// So many sources, each in a range of its own, with enough drops for an incident.
+/// Returns sources, each in a range of its own, with enough drops for an incident.
 fn flood(sources: u32) -> Recorded {
     let offenders = scattered(sources).map(|address| {
         let mut offender = Offender::new(START);
@@ -355,8 +355,8 @@ fn a_flood_that_goes_on_is_counted_once() {
     assert_eq!(told, []);
     assert_eq!(incidents.open.len(), MOST_OPEN);
 
-    // The next logged event tells how many were left out. Incidents whose beginning was not logged
-    // ended in silence; one of the others remains, because the summary took its line.
+    // The next logged event has the number left out. Incidents without a logged beginning ended unlogged. One logged
+    // incident remains open, because the summary took its line.
     let told = incidents.observe(START + 61 * SECOND, &[], None);
     let told: Vec<_> = told.iter().map(words).collect();
     assert_eq!(told.len() as u64, LINES_PER_MINUTE);
@@ -369,7 +369,7 @@ fn a_flood_that_goes_on_is_counted_once() {
     assert_eq!(incidents.open.len(), 0);
 }
 
-/// A new source each second for ten minutes: the budget holds, and nobody is left out of the count.
+/// A new source each second for ten minutes: the budget holds, and the count includes every source.
 #[test]
 fn lines_a_minute() {
     const SECONDS: u32 = 600;
@@ -399,12 +399,12 @@ fn a_clock_that_is_set() {
     let mut scene = Scene::new();
     scene.drop(&[("192.0.2.1", 10)]);
     assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
-    // Back: nothing ends, nothing is logged twice, and counting goes on.
+    // The clock goes back: nothing ends, nothing is logged twice, and counting goes on.
     scene.now_ns -= 500 * SECOND;
     assert_eq!(scene.look(), [""; 0]);
     scene.drop(&[("192.0.2.1", 5)]);
     assert_eq!(scene.look(), [""; 0]);
-    // Far ahead: it has ended.
+    // The clock jumps far ahead: the incident has ended.
     scene.now_ns += 10_000 * SECOND;
     assert_eq!(scene.look(), ["1 192.0.2.1: ended, 15 in 0 s"]);
 }

@@ -16,18 +16,18 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// When the file was written first, by the wall clock.
+/// When the file was first written, by the wall clock.
 const BEGUN: i64 = 1_000_000;
 
-/// The state at a time, in seconds since the file was written first.
+/// The state at a time, in seconds since the file was first written.
 #[derive(Default)]
 struct Scene {
     second: u64,
-    /// By how many seconds the wall clock was set forward since.
+    /// How many seconds the wall clock was set forward since.
     set_forward: i64,
-    /// How often bans have changed.
+    /// The number of changes to bans.
     changes: u64,
-    /// How many seconds it takes until the only bucket is full.
+    /// The seconds until the only bucket is full.
     owed: u64,
     known: SavedSources,
 }
@@ -59,7 +59,7 @@ impl Scene {
     }
 }
 
-/// Returns the debt of one bucket, which lasts so many seconds.
+/// Returns the debt of one bucket, which lasts the given seconds.
 fn debts(seconds: u64) -> SetDebts {
     let parameters = Parameters::new(Strategy::Gcra, 1_000, 1, SECOND).unwrap();
     let unit = Unit::new(&parameters, Cost::Packets);
@@ -87,7 +87,7 @@ fn keeper() -> (TempDir, StateKeeper) {
     (directory, keeper)
 }
 
-/// Renews the file; returns the second at which it was written last, by the wall clock.
+/// Renews the file; returns the second at which it was last written, by the wall clock.
 #[track_caller]
 fn renewed(keeper: &StateKeeper, scene: &Scene) -> i64 {
     keeper.renew(|file| Ok(scene.captured(file)));
@@ -114,7 +114,7 @@ fn what_is_not_urgent_waits_ten_minutes() {
     assert_eq!(renewed(&keeper, &at(540)), 0);
     assert_eq!(renewed(&keeper, &at(600)), 600);
     assert_eq!(renewed(&keeper, &at(660)), 600);
-    // What an operator has changed does not wait, nor does the daemon's end.
+    // An operator's change does not wait, nor does the daemon's end.
     keeper.hurry();
     assert_eq!(renewed(&keeper, &at(720)), 720);
     assert_eq!(renewed(&keeper, &at(780)), 720);
@@ -146,9 +146,9 @@ fn what_is_owed_for_more_than_a_minute_is_urgent() {
     };
     assert_eq!(renewed(&keeper, &at(60, 60)), 0);
     assert_eq!(renewed(&keeper, &at(120, 61)), 120);
-    // It is another debt by now.
+    // The debt is another one by now.
     assert_eq!(renewed(&keeper, &at(180, 61)), 180);
-    // It was given back: a restart must not bring it again.
+    // The debt is paid: a restart must not bring it back.
     assert_eq!(renewed(&keeper, &at(240, 0)), 240);
     assert_eq!(renewed(&keeper, &at(300, 0)), 240);
 }
@@ -185,7 +185,7 @@ fn a_file_that_is_gone_is_written_again() {
     assert_eq!(renewed(&keeper, &at(180)), 180);
 }
 
-/// With more rates than fit beside those of the configuration, for one.
+/// A state is refused, for example, if its rates do not fit beside the rates of the configuration.
 #[test]
 fn a_state_that_is_refused_is_kept_beside_the_next_one() {
     let (directory, _) = keeper();

@@ -15,7 +15,7 @@ const QUICK: Pace = Pace {
 /// Longer than it takes to report a change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Longer than `QUICK` waits for more.
+/// Longer than `QUICK` waits for further events.
 const A_WHILE: Duration = Duration::from_millis(250);
 
 /// A directory with files, one of which is `limiter.yaml`.
@@ -199,7 +199,7 @@ async fn others_in_the_directory() -> io::Result<()> {
 async fn other_files_from_now_on() -> io::Result<()> {
     let scene = Scene::new()?;
     let mut watch = scene.watch(&["limiter.yaml", "limits.yaml"]);
-    // Not yet noticed when the files are replaced, but not missed.
+    // A change just before the files are replaced is not missed.
     fs::write(scene.path("limiter.yaml"), "22")?;
     watch.replace(
         ["limiter.yaml", "overrides.yaml"]
@@ -214,7 +214,7 @@ async fn other_files_from_now_on() -> io::Result<()> {
     Ok(())
 }
 
-/// Without events there is a look now and then.
+/// Without events, the watch looks at intervals.
 #[tokio::test]
 async fn a_directory_that_is_not_there_yet() -> io::Result<()> {
     let scene = Scene::new()?;
