@@ -1,4 +1,4 @@
-//! Answers to requests over the control channel.
+//! Answers requests from the control channel.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
@@ -35,10 +35,9 @@ use crate::{
     reputation::pressure::Measured,
 };
 
-/// Said where no daemon is.
+/// The answer to a request for a daemon, where none runs.
 const NEEDS_DAEMON: &str = "only a daemon can do that: start one with `limiter run`";
 
-/// Answers a request.
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     match request {
         Request::Reload => Answer::told(daemon.reloads.reload().await.map(Answer::Reloaded)),
@@ -70,7 +69,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     }
 }
 
-/// Answers about a push that begins here.
+/// Answers a request about a rollout that begins here.
 fn pushing(
     daemon: &Daemon,
     ask: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
@@ -81,7 +80,7 @@ fn pushing(
     }
 }
 
-/// Answers from what is pinned, where no daemon is needed.
+/// Answers from the pinned maps, for requests that need no daemon.
 #[must_use]
 pub fn look(datapath: &Datapath, request: &Request) -> Answer {
     read(datapath, request, None, &[])
@@ -166,7 +165,6 @@ pub(super) fn packets(datapath: &Datapath) -> Result<Vec<(Reason, u64)>, Datapat
     Reason::ALL.iter().map(count).collect()
 }
 
-/// Returns the daemon's status.
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
     let measured = daemon.pressures.measured();
     status(&daemon.datapath(), Some(daemon), &measured)
@@ -317,7 +315,7 @@ fn explain(
         let standing = datapath.standing_of(address)?;
         (standing, datapath.limit_buckets(address, to, asked_for)?)
     } else {
-        // An excluded or blocked address spends nothing, and nobody asks for its standing.
+        // An excluded or blocked address spends nothing, so its standing does not matter.
         (None, Vec::new())
     };
     let asked = asked_for.map(|asked_for| Asked::new(datapath, asked_for));
@@ -354,8 +352,8 @@ fn explain(
     })
 }
 
-/// Counts the connections that this host began to an address; `None`: the policy does not exempt them,
-/// or there is nothing to exempt them from.
+/// Counts the connections that this host opened to an address; `None`: the policy does not exempt them, or there is
+/// nothing to exempt them from.
 fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, DatapathError> {
     let exempts = datapath.manifest().policy.exempts_own_connections();
     let Some(maps) = datapath.reputation().filter(|_| exempts) else {
@@ -370,7 +368,7 @@ pub(super) struct Asked<'a> {
     what: &'a AskedFor,
     /// The texts of a question.
     names: Option<QuestionNames>,
-    /// Those of the policy in force.
+    /// The public suffixes of the policy in force.
     suffixes: DomainLabels,
 }
 
@@ -385,7 +383,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Returns the override of a limit that holds the packets, which come from an address.
+    /// Returns the override of a limit that applies to the packets, which come from an address.
     fn override_of<'l>(
         &self,
         policy: &Policy,

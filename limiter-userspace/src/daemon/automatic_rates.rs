@@ -1,5 +1,5 @@
-//! Finds automatic rates and gives them to the kernel, on a thread that does nothing else. Each rate
-//! that it gives holds for seconds only: without it, the kernel falls back to the floor.
+//! Finds automatic rates and gives them to the kernel, on a thread of its own. Each rate holds for seconds only:
+//! without renewal, the kernel falls back to the floor.
 
 use std::{error::Error, io, mem, sync::Arc};
 
@@ -16,10 +16,9 @@ use super::{
 };
 use crate::capacity::{EVERY, Finder, HostFiles, Seen, UdpSockets};
 
-/// How long the kernel holds to a rate, in nanoseconds: in a flood, the next look may come late.
+/// The lifetime of a rate in the kernel, in nanoseconds: in a flood, the next look may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
 
-/// Starts the thread.
 pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(daemon), Arc::clone(daemon));
     Worker::start(
@@ -54,17 +53,17 @@ fn keep(daemon: &Daemon) {
 #[derive(Default)]
 struct Keeper {
     found: Found,
-    /// `None`: no rate was automatic yet, or they could not be opened, which is tried again.
+    /// `None`: no rate was automatic yet, or the sources could not be opened, which the next look retries.
     host: Option<Host>,
-    /// What the host had lost at the last look; `None`: that is not known.
+    /// The host's losses as of the last look; `None`: unknown.
     seen: Option<Seen>,
 }
 
-/// What says what the host lost.
+/// The sources of the host's losses.
 struct Host {
     files: HostFiles,
     sockets: UdpSockets,
-    /// The ports of which the log says that their sockets cannot be read.
+    /// Ports that the log has reported as unreadable.
     unread: Vec<PortRange>,
 }
 
@@ -77,7 +76,7 @@ impl Host {
         })
     }
 
-    /// Reads what the host lost, and what each socket on `ports`.
+    /// Reads the losses of the host, and of each socket on `ports`.
     fn read(&mut self, ports: &[PortRange]) -> Result<Seen, FindError> {
         let distress = self.files.distress()?;
         let losses = match ports {
@@ -110,14 +109,14 @@ impl Host {
 }
 
 impl Keeper {
-    /// Looks once; logs when that becomes possible or impossible.
+    /// Looks once; logs when looking starts to fail or to work again.
     fn look(&mut self, daemon: &Daemon) {
-        // The host may take its time: meanwhile nobody waits for the datapath.
+        // The host may be slow to answer, so it is read before the datapath is locked.
         let ports = self.ports();
         let seen = self.read(&ports);
         let datapath = daemon.datapath();
         self.follow(&datapath.manifest().policy.limits);
-        // Of sockets on other ports it is not known what they had lost.
+        // The earlier losses of sockets on other ports are unknown.
         let seen = seen.map(|seen| seen.filter(|_| self.ports() == ports));
         match seen.and_then(|seen| self.give(&datapath, seen)) {
             Ok(()) => {
@@ -143,7 +142,7 @@ impl Keeper {
         }
     }
 
-    /// Goes on with the limits of the policy in force.
+    /// Continues with the limits of the policy in force.
     fn follow(&mut self, limits: &[Limit]) {
         let mut before = mem::take(&mut self.found.finders);
         let finders = limits.iter().filter(|limit| limit.mode != Mode::Off);
@@ -158,7 +157,7 @@ impl Keeper {
         self.found.finders = finders.collect();
     }
 
-    /// Returns the ports of whose sockets the limits hear.
+    /// Returns the ports of all sockets that the limits watch for losses.
     fn ports(&self) -> Vec<PortRange> {
         let finders = self.found.finders.values();
         finders
@@ -167,7 +166,7 @@ impl Keeper {
             .collect()
     }
 
-    /// Reads what the host has lost; `None`: no rate is automatic.
+    /// Reads the host's losses; `None`: no rate is automatic.
     fn read(&mut self, ports: &[PortRange]) -> Result<Option<Seen>, FindError> {
         if self.found.finders.is_empty() {
             return Ok(None);
@@ -179,7 +178,7 @@ impl Keeper {
         host.read(ports).map(Some)
     }
 
-    /// Moves each rate by what has happened since the last look, and gives it to the kernel.
+    /// Moves each rate by the losses since the last look, and gives it to the kernel.
     fn give(&mut self, datapath: &Datapath, seen: Option<Seen>) -> Result<(), FindError> {
         let finders = &mut self.found.finders;
         let Some(reputation) = datapath.reputation().filter(|_| !finders.is_empty()) else {

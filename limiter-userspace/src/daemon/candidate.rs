@@ -1,5 +1,4 @@
-//! A configuration to be put in force: read, and checked against the machine, before anything
-//! changes.
+//! A configuration to be put in force: read, and checked against the machine, before anything changes.
 
 use std::{
     mem,
@@ -37,7 +36,7 @@ pub(super) struct Candidate {
     pub(super) policy: CompiledPolicy,
     /// The interfaces to limit.
     pub(super) interfaces: Vec<InterfaceName>,
-    /// Which of them exist; of those that only patterns select, those that the policy fits.
+    /// The existing interfaces; of interfaces selected by patterns alone, only the ones that the policy fits.
     pub(super) lookup: InterfaceLookup,
 }
 
@@ -67,7 +66,7 @@ pub enum CandidateError {
     Misfit(#[from] Misfit),
 }
 
-/// What a policy inherits from the one before it.
+/// The inheritance of a policy from the one before it.
 #[derive(Default)]
 pub(super) struct Inherited {
     /// The names of the limits in force.
@@ -99,9 +98,9 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Reads the configuration file and the feeds that it names. `inherited` returns what to
-    /// inherit, which may be in a file that the configuration names; a refused feed keeps its `old`
-    /// content, and a `pushed` file is in place of that of the folder. Takes seconds for very long files.
+    /// Reads the configuration file and the feeds that it names. `inherited` returns the inheritance, which may be in
+    /// a file that the configuration names. A refused feed keeps its `old` content, and a `pushed` file replaces the
+    /// folder's. Takes seconds for very long files.
     pub(super) fn load(
         path: &Path,
         old: &Feeds,
@@ -162,7 +161,7 @@ impl Read {
         for interface in &lookup.named {
             fit::check(&self.config.policy, interface, &named, &lookup.all)?;
         }
-        // Those that are limited already stay so.
+        // Interfaces that are already limited take precedence, so that they stay limited.
         let is_new =
             |found: &Interface| found.xdp_program.is_none_or(|(id, _)| !ours.contains(&id));
         lookup.selected.sort_by_key(is_new);

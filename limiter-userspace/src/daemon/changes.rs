@@ -1,4 +1,4 @@
-//! How the policy has changed since the daemon started, and the change that waits to be confirmed.
+//! The history of policy changes since the daemon started, and the change that waits to be confirmed.
 
 use std::time::Instant;
 
@@ -7,12 +7,11 @@ use limiter_datapath::kernel::Previous;
 
 use crate::protocol::{History, LastReload};
 
-/// The changes of the policy.
 #[derive(Default)]
 pub(super) struct Changes {
     history: History,
     unconfirmed: Option<Unconfirmed>,
-    /// The daemon is ending: nobody has to wait for confirmations any more.
+    /// Set when the daemon ends: the thread that waits for confirmations ends, too.
     pub(super) is_over: bool,
 }
 
@@ -23,7 +22,7 @@ struct Unconfirmed {
     until: Instant,
 }
 
-/// Those who confirm changes.
+/// Who confirms a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confirmer {
     /// An operator of this host.
@@ -33,7 +32,7 @@ pub(super) enum Confirmer {
 }
 
 impl Changes {
-    /// Notes a reload at that time.
+    /// Records a reload.
     pub(super) fn note(&mut self, at: Timestamp, error: Option<String>) {
         match error {
             None => self.history.succeeded += 1,
@@ -42,7 +41,6 @@ impl Changes {
         self.history.last = Some(LastReload { at, error });
     }
 
-    /// Returns the history as of `now`.
     pub(super) fn history(&self, now: Instant) -> History {
         let left = |unconfirmed: &Unconfirmed| {
             let left = unconfirmed.until.saturating_duration_since(now);
@@ -54,7 +52,7 @@ impl Changes {
         }
     }
 
-    /// Makes a change wait until then to be confirmed.
+    /// Makes a change wait for confirmation until the given time.
     pub(super) fn await_confirmation(
         &mut self,
         previous: Previous,
@@ -74,8 +72,8 @@ impl Changes {
         unconfirmed.map(|unconfirmed| unconfirmed.confirmer)
     }
 
-    /// Makes a change that the fleet is to confirm wait until then, longer or shorter than before. One that
-    /// is due stays so.
+    /// Moves the deadline of a change that the fleet is to confirm, to a later or an earlier time. A change that is
+    /// due stays due.
     pub(super) fn wait_for_fleet(&mut self, until: Instant, now: Instant) {
         if let Some(unconfirmed) = &mut self.unconfirmed
             && unconfirmed.confirmer == Confirmer::Fleet
@@ -85,7 +83,7 @@ impl Changes {
         }
     }
 
-    /// When the waiting change is to be reverted.
+    /// The deadline of the waiting change.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.unconfirmed
             .as_ref()
@@ -97,7 +95,7 @@ impl Changes {
         self.deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Ends the wait; returns what the waiting change replaced.
+    /// Ends the wait; returns the policy before the waiting change.
     pub(super) fn take_unconfirmed(&mut self) -> Option<Previous> {
         self.unconfirmed
             .take()

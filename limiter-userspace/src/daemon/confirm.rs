@@ -20,7 +20,7 @@ use super::{
 /// How long the daemon may take to end.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// The confirmation that a policy waits for: by whom, and how soon.
+/// The confirmation of a policy: who gives it, and how long it may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Confirmation {
     pub(super) confirmer: Confirmer,
@@ -28,7 +28,7 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
-    /// Returns what the options of `limiter run` ask for; `None`: policies need no confirmation.
+    /// Returns the confirmation that the options of `limiter run` ask for; `None`: policies need none.
     pub(super) fn of(options: &Options) -> Option<Self> {
         options.confirm.map(|patience| Self {
             confirmer: Confirmer::Operator,
@@ -43,7 +43,7 @@ pub(super) fn ask(daemon: &Daemon, previous: Previous, confirmation: Confirmatio
         confirmer,
         patience,
     } = confirmation;
-    // The fleet's node says in its own words what is pushed.
+    // For a rollout, the fleet's node logs the details itself.
     if confirmer == Confirmer::Operator {
         warn!(
             "the policy is reverted in {} s unless it is confirmed: run `limiter confirm`",
@@ -68,14 +68,14 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     keep(daemon)
 }
 
-/// Keeps the policy in force, as the fleet wants, once the file's text is where it is read from at the next
-/// start; returns its number. One that is due to be reverted is not kept.
+/// Keeps the policy in force, as the fleet wants, once the file's text is written to the place that the next start
+/// reads; returns its number. A policy that is due to be reverted is not kept.
 pub(super) async fn confirm_pushed(
     daemon: &Daemon,
     file: &Path,
     text: Arc<str>,
 ) -> Result<u64, ConfirmError> {
-    // Whoever reverts it waits until this is done.
+    // The thread that reverts takes this lock, so it waits for the end of this.
     let _alone = daemon.changing.lock().await;
     {
         let changes = daemon.changes();
@@ -93,8 +93,7 @@ pub(super) async fn confirm_pushed(
     keep(daemon)
 }
 
-/// Makes a policy that the fleet is to confirm wait for so long from now on; not at all if that is 0: then
-/// it is reverted.
+/// Makes a policy that the fleet is to confirm wait this long from now on. With 0, it is reverted at once.
 pub(super) fn hold(daemon: &Daemon, patience: Duration) {
     let now = Instant::now();
     daemon.changes().wait_for_fleet(now + patience, now);
@@ -106,7 +105,6 @@ pub(super) fn is_held(daemon: &Daemon) -> bool {
     daemon.changes().confirmer() == Some(Confirmer::Fleet)
 }
 
-/// Keeps the policy in force.
 fn keep(daemon: &Daemon) -> Result<u64, ConfirmError> {
     let previous = daemon.changes().take_unconfirmed();
     let previous = previous.ok_or(ConfirmError::Nothing)?;
@@ -118,8 +116,7 @@ fn keep(daemon: &Daemon) -> Result<u64, ConfirmError> {
     Ok(generation)
 }
 
-/// Starts the thread that reverts what is not confirmed in time, and does nothing else: an operator
-/// who is locked out waits for it.
+/// Starts the thread that reverts unconfirmed policies. It has no other work, as a locked-out operator waits for it.
 pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(daemon), Arc::clone(daemon));
     Worker::start(
@@ -135,7 +132,7 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
     )
 }
 
-/// Reverts what is not confirmed in time, until the daemon ends or that was the first policy.
+/// Reverts policies that are not confirmed in time, until the daemon ends or the first policy is due.
 fn revert_in_time(daemon: &Daemon) {
     loop {
         daemon.pulses.confirmation.beat();

@@ -1,9 +1,9 @@
-//! Tells the kernel what DNS cookies are checked with: the secrets, which roll over, and how far the
-//! wall clock is ahead of the kernel's.
+//! Gives the kernel the data to check DNS cookies: the secrets, which roll over, and the difference of the wall clock
+//! from the kernel's clock.
 //!
-//! The file with the secrets is read again when it changes. If it is bad, the secrets stay. Without a
-//! daemon, pinned programs go on with the last secrets and the last difference of the clocks, which
-//! changes only when the wall clock is set, or the machine sleeps.
+//! The file with the secrets is read again when it changes. If it is bad, the secrets stay. Without a daemon, pinned
+//! programs go on with the last secrets and the last difference of the clocks, which changes only when the wall clock
+//! is set, or the machine sleeps.
 
 use std::{
     convert::Infallible,
@@ -20,7 +20,7 @@ use tracing::{info, warn};
 
 use super::{shared::Daemon, watch::files::FileWatch};
 
-/// How often to tell the kernel the difference of the clocks.
+/// How often to give the kernel the difference of the clocks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The secrets that cookies are checked with. Debug output does not show them.
@@ -29,25 +29,25 @@ pub(super) struct CookieSecrets(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
-    /// The file that they are from; `None`: the policy in force names none.
+    /// The file with the secrets; `None`: the policy in force names none.
     file: Option<PathBuf>,
     secrets: Vec<Secret>,
     /// Every user of this host can read the file, and the log says so.
     others_can_read: bool,
-    /// Why they are not those of the file, or why the kernel does not have them.
+    /// Why the secrets differ from the file's, or why the kernel does not have them.
     error: Option<String>,
 }
 
 impl CookieSecrets {
-    /// Returns why the secrets are not those of their file.
+    /// Returns why the secrets differ from the file's.
     pub(super) fn error(&self) -> Option<String> {
         self.locked().error.clone()
     }
 
-    /// Reads the file that the policy in force names, and tells the kernel.
+    /// Reads the file that the policy in force names, and gives the secrets to the kernel.
     pub(super) fn read(&self, daemon: &Daemon) {
         let file = file(daemon);
-        // Nothing is locked meanwhile: it may take long.
+        // Read without the lock, as it may take long.
         let read = file.as_ref().map(|file| secrets::read(file));
         let mut held = self.locked();
         if held.file != file {
@@ -65,7 +65,7 @@ impl CookieSecrets {
         self.tell(daemon);
     }
 
-    /// Tells the kernel the secrets, and how far the wall clock is ahead now.
+    /// Gives the kernel the secrets, and the present difference of the clocks.
     fn tell(&self, daemon: &Daemon) {
         let datapath = daemon.datapath();
         let Some(reputation) = datapath.reputation() else {
@@ -131,7 +131,7 @@ impl Held {
     }
 }
 
-/// Keeps the kernel up to date.
+/// Keeps the kernel's data up to date, forever.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut watched = None;
     let mut watch = FileWatch::new([].into_iter());
@@ -139,7 +139,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         let file = file(daemon);
         let is_new = file != watched;
         if is_new {
-            // Before it is read, so that no change is missed.
+            // Watch before reading, so that no change is missed.
             watch.replace(file.clone().into_iter());
             watched = file;
         }

@@ -29,9 +29,8 @@ use super::{
 };
 use crate::guard;
 
-/// Puts a configuration in force; its buckets owe what was `resumed`. If there must be a `confirmation`, it
-/// can be reverted from then on. Returns the names of the limits whose buckets begin anew because
-/// their strategy changed.
+/// Puts a configuration in force, with the debts of `resumed`. With a `confirmation`, it is reverted unless it is
+/// confirmed. Returns the names of the limits whose buckets begin anew because their strategy changed.
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
@@ -60,13 +59,13 @@ pub(super) async fn put_in_force(
         Ok::<_, DatapathError>(previous)
     });
     let begun_anew = conclude(daemon, previous.await??, confirmation)?;
-    // To those that patterns select, each by itself: one that refuses does not end the others.
+    // Attaches to the interfaces that patterns select, one by one, so that one failure does not affect the others.
     Box::pin(watch::interfaces::look(daemon)).await;
     memory::give_back();
     Ok(begun_anew)
 }
 
-/// Ends the change to a policy that is in force, or has it wait for a `confirmation`.
+/// Concludes the change to a policy that is in force, or has it wait for a `confirmation`.
 fn conclude(
     daemon: &Arc<Daemon>,
     previous: Previous,
@@ -84,7 +83,7 @@ fn conclude(
     Ok(begun_anew)
 }
 
-/// Logs what a policy in force is attached to, and what it cannot do; returns which limits' buckets begin anew.
+/// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
 fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
@@ -172,8 +171,7 @@ fn apply(
     daemon.datapath_mut().apply(prepared)
 }
 
-/// Puts other lists in force on the same interfaces and changes nothing else. They need no
-/// confirmation.
+/// Replaces the lists in force and nothing else. This needs no confirmation.
 pub(super) async fn put_lists_in_force(
     daemon: &Arc<Daemon>,
     lists: Vec<List>,
@@ -208,7 +206,7 @@ pub(super) async fn put_lists_in_force(
     Ok(())
 }
 
-/// Returns how many prefixes each list has, by name.
+/// Returns the number of prefixes of each list, by name.
 fn sizes(lists: &[List]) -> BTreeMap<String, usize> {
     let lists = lists.iter();
     lists

@@ -1,4 +1,4 @@
-//! How the daemon fails.
+//! The daemon's errors.
 
 use std::{error, fs::File, io, net::SocketAddr, path::PathBuf, process};
 
@@ -19,13 +19,13 @@ pub enum DaemonError {
     /// Startup failed; nothing was attached or changed.
     #[error(transparent)]
     Startup(#[from] StartupError),
-    /// Nobody confirmed its first policy.
+    /// The first policy was not confirmed.
     #[error(
         "the policy was not confirmed in time (limiter confirm): there was none before it, so \
          everything is detached"
     )]
     NotConfirmed,
-    /// Its pins are gone, and could not be made again.
+    /// Its pins are gone, and could not be restored.
     #[error(
         "its pins are gone, and there can be no others: it is detached, and every packet passes"
     )]
@@ -79,7 +79,7 @@ pub enum StartupError {
     Metrics {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The fleet's key cannot be read.
@@ -101,7 +101,7 @@ pub enum StartupError {
     Reload(#[from] ReloadError),
 }
 
-/// No feed that was held back was put in force.
+/// No deferred feed was put in force.
 #[derive(Debug, Error)]
 pub(super) enum AcceptError {
     /// The policy waits to be confirmed.
@@ -137,7 +137,7 @@ pub(super) enum ConfirmError {
     /// The fleet confirms it.
     #[error("the fleet pushes the policy in force: `limiter fleet confirm` keeps it on all nodes")]
     Pushed,
-    /// It could not be written where it is read from at the next start.
+    /// The file could not be written to the place that the next start reads.
     #[error("the file '{}' cannot be written: {source}", file.display())]
     Write {
         /// The file.
@@ -159,10 +159,10 @@ pub(super) enum PushError {
     /// The guard is against it.
     #[error("the guard is against it: {0}")]
     Guard(String),
-    /// The guard cannot tell whom it would lock out.
+    /// The guard cannot tell which sessions it would lock out.
     #[error("the guard cannot find the addresses that it would lock out: {0}")]
     Blind(String),
-    /// It cannot be written where it is read from at the next start.
+    /// The file cannot be written to the place that the next start reads.
     #[error("the file '{}' cannot be written: {source}", file.display())]
     Write {
         /// The file.
@@ -199,7 +199,7 @@ pub enum ReloadError {
          is reverted"
     )]
     Unconfirmed,
-    /// The fleet's nodes become others at once.
+    /// The fleet's list of nodes changes without the step in between.
     #[error(transparent)]
     Nodes(#[from] SkippedStep),
     /// The process has no descriptor left.
@@ -208,9 +208,9 @@ pub enum ReloadError {
          in its unit, or enter `prlimit --pid={pid} --nofile=16384`"
     )]
     Descriptors {
-        /// How many it may have open.
+        /// The most descriptors of the process.
         most: String,
-        /// Its number.
+        /// The process's id.
         pid: u32,
     },
     /// The task panicked or was cancelled.

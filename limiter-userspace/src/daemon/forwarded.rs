@@ -1,4 +1,4 @@
-//! What the daemon tells of how connections are counted that this host forwards.
+//! The status of counting forwarded connections.
 
 use std::{
     mem,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::protocol::TrackingStatus;
 
-/// How they are counted; `None`: the policy does not count them.
+/// `None`: the policy does not count them.
 #[derive(Default)]
 pub(super) struct Forwarded(Mutex<Option<TrackingStatus>>);
 
@@ -16,7 +16,7 @@ impl Forwarded {
         self.locked().clone()
     }
 
-    /// Sets it, and returns what was told before.
+    /// Sets the status; returns the previous one.
     pub(super) fn set(&self, status: Option<TrackingStatus>) -> Option<TrackingStatus> {
         mem::replace(&mut *self.locked(), status)
     }

@@ -1,7 +1,7 @@
-//! The daemon's guard: asks again and again whom nobody may ban, and reports how that goes.
+//! The daemon's guard: regularly finds the addresses that must not be banned, and reports its success.
 //!
-//! While that is unknown, nobody is banned automatically. Bans by hand use the last answer for some
-//! minutes; after that they must be forced.
+//! While it cannot find them, no source is banned automatically. Bans by hand use the last answer for some minutes;
+//! after that they must be forced.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -18,20 +18,20 @@ use crate::{
     protocol::{GuardStatus, bans::Session},
 };
 
-/// How long an answer is reused: a stream of bans asks a thousand times a second, and a router's
-/// routes take long to read.
+/// How long an answer is reused: a stream of bans asks a thousand times a second, and a router's routes take long to
+/// read.
 const MEMORY: Duration = Duration::from_secs(5);
 
-/// How long to wait after a question that failed.
+/// How long to wait after a failed question.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How old an answer may be for bans by hand.
+/// The most age of an answer for bans by hand.
 const OLDEST: Duration = Duration::from_mins(10);
 
-/// How old an answer may be while any limit bans.
+/// The most age of an answer while any limit bans.
 const REFRESH: Duration = Duration::from_mins(1);
 
-/// Why the guard cannot find the addresses that it must spare.
+/// Why the guard cannot find the addresses not to ban.
 #[derive(Clone, Debug, Error)]
 #[error(transparent)]
 pub(super) struct GuardUnavailable(Arc<ProbeError>);
@@ -42,14 +42,13 @@ impl From<ProbeError> for GuardUnavailable {
     }
 }
 
-/// The guard.
 #[derive(Default)]
 pub(super) struct Guard {
     answers: tokio::sync::Mutex<Answers>,
     status: Mutex<GuardStatus>,
 }
 
-/// What the guard knows.
+/// The answers to the guard's questions.
 #[derive(Default)]
 struct Answers {
     probe: GuardProbe,
@@ -65,8 +64,8 @@ impl Guard {
         self.answers.lock().await.protected(self).await
     }
 
-    /// Returns the same for bans by hand from `session`: as of some minutes ago at most, if the
-    /// guard cannot tell now.
+    /// Returns the same for bans by hand from `session`: as of some minutes ago at most, if the guard cannot find
+    /// them now.
     pub(super) async fn by_hand(
         &self,
         session: Option<Session>,
@@ -109,7 +108,7 @@ impl Guard {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an answer, or why there is none; logs what has changed.
+    /// Records an answer, or why there is none; logs changes.
     fn note(&self, answer: Result<&Protected, &GuardUnavailable>) {
         let mut status = self.locked();
         let before = status.error.take();
@@ -149,7 +148,7 @@ impl Answers {
         self.answered(guard, asked)
     }
 
-    /// Takes what a question came to.
+    /// Records the answer to a question.
     fn answered(
         &mut self,
         guard: &Guard,
@@ -161,7 +160,7 @@ impl Answers {
         asked
     }
 
-    /// What the last question came to, where that was too short a time before `now` to ask again.
+    /// The last answer or failure, if it is too recent at `now` to ask again.
     fn recent(&self, now: Instant) -> Option<Result<Protected, GuardUnavailable>> {
         match &self.failure {
             Some((at, unavailable)) => (now < *at + RETRY).then(|| Err(unavailable.clone())),

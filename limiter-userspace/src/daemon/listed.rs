@@ -1,4 +1,4 @@
-//! Finds the lists that all of a prefix is on.
+//! Finds the lists that contain all of a prefix.
 
 use ipnet::IpNet;
 use limiter_policy::policy::{List, Policy};

@@ -1,4 +1,4 @@
-//! What the page reads of the daemon: the control channel's answers, and what no answer has.
+//! The page's view of the daemon: the control channel's answers, and some facts that no answer has.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -25,7 +25,7 @@ pub struct Hold {
 }
 
 impl Daemon {
-    /// Answers a request that only looks, as over the control channel; refuses any other.
+    /// Answers a read-only request, as over the control channel; refuses any other.
     pub fn look(&self, request: &Request) -> Answer {
         if !request.only_looks() {
             return Answer::Error("nothing is changed here: enter the command".to_owned());
@@ -34,7 +34,7 @@ impl Daemon {
         read(&self.datapath(), request, Some(self), &measured)
     }
 
-    /// Returns what is left in the buckets of limits on all sources together.
+    /// The levels of the buckets of limits on all sources together.
     pub fn totals(&self) -> Result<Vec<LimitExplanation>, DatapathError> {
         let datapath = self.datapath();
         let limit_buckets = datapath.total_buckets()?;
@@ -46,7 +46,7 @@ impl Daemon {
             .collect())
     }
 
-    /// Returns what each limit has counted, by its name.
+    /// The traffic of each limit, by its name.
     pub fn traffic(&self) -> Result<Vec<(String, LimitTraffic)>, DatapathError> {
         let datapath = self.datapath();
         let limits = datapath.manifest().policy.limits.iter();
@@ -70,7 +70,7 @@ impl Daemon {
         })
     }
 
-    /// Counts packets by reason, over all interfaces. Also returns what malformed ones get.
+    /// The number of packets by reason, over all interfaces, and the action for malformed ones.
     pub fn packets(&self) -> Result<(Action, Vec<(Reason, u64)>), DatapathError> {
         let datapath = self.datapath();
         let malformed = datapath.manifest().policy.malformed;

@@ -4,7 +4,6 @@ use limiter_datapath::kernel::{Attachment, Restored};
 use limiter_policy::policy::diff::BegunAnew;
 use tracing::{info, warn};
 
-/// Logs how an interface is attached.
 pub(super) fn log_attached(attachment: &Attachment) {
     let (interface, mode) = (attachment.interface.as_str(), attachment.mode.name());
     match attachment.fell_back.as_deref() {
@@ -19,7 +18,7 @@ pub(super) fn log_attached(attachment: &Attachment) {
     }
 }
 
-/// Logs which limits have changed their strategy, and whether known sources are forgotten.
+/// Logs the limits that have changed their strategy, and whether known sources are forgotten.
 pub(super) fn log_begun_anew(begun_anew: &BegunAnew) {
     if let Some(fate) = begun_anew.known_sources {
         warn!(
@@ -45,7 +44,7 @@ pub(super) fn log_carried(carried: Restored) {
     warn_of_lost(lost);
 }
 
-/// Logs how many buckets begin full although they were in debt.
+/// Logs the number of buckets that begin full although they were in debt.
 pub(super) fn warn_of_lost(lost: u64) {
     if lost > 0 {
         warn!(

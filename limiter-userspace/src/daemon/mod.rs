@@ -81,13 +81,12 @@ pub use self::{
 };
 use crate::{connections::keep_reserve, logging};
 
-/// How many threads for blocking work exist from the start; the runtime may add more.
+/// The number of threads for blocking work from the start; the runtime may add more.
 const BLOCKING: usize = 4;
 
 /// Longer than any daemon runs.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
 
-/// How the daemon ends.
 enum End {
     /// Pinned objects stay.
     Stop,
@@ -105,11 +104,10 @@ pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonErr
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .on_thread_start(|| {
-            // Later no descriptor may be left, so each thread reads the number of CPUs now.
+            // Reading the number of CPUs needs a descriptor, and later none may be left, so each thread reads it now.
             let _ = possible_cpus();
         })
-        // Threads are kept: later there may be no room for another, if some other process takes it
-        // all.
+        // Threads are kept, as later there may be no room for another, if some other process takes it all.
         .thread_keep_alive(FOREVER)
         .build()
         .map_err(DaemonError::Runtime)?;
@@ -134,11 +132,11 @@ async fn make_threads() {
 
 /// Runs until told to end. Afterwards only pinned programs stay attached.
 async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
-    // Before anything is attached: a signal must never end the process unseen.
+    // Before anything is attached: a signal must never end the process without cleaning up.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
     let hang_up = signal(SignalKind::hangup()).map_err(DaemonError::Signals)?;
-    // A write beyond RLIMIT_FSIZE then fails, and no more than that.
+    // Handled, so that a write beyond RLIMIT_FSIZE only fails, instead of ending the process.
     let _too_large = signal(SignalKind::from_raw(libc::SIGXFSZ)).map_err(DaemonError::Signals)?;
     let quiet = options.incident_quiet;
     let started = tokio::select! {
@@ -183,7 +181,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         never = pins::keep(&daemon) => match never {},
     };
     service::stopping();
-    // Packets pass, even if the file cannot be saved.
+    // Stop before saving: packets pass, even if the file cannot be saved.
     let stopped = stop(&daemon, &end);
     state::save(&daemon).await;
     stopped

@@ -1,4 +1,4 @@
-//! Limits by the names in requests, and buckets in the words of answers.
+//! Finds limits by the names in requests, and names buckets for responses.
 
 use limiter_common::{
     limit::{LimitId, NamedBy},
@@ -10,17 +10,17 @@ use limiter_policy::{
     policy::{AskedFor, DomainLabels, Limit, OwnerNames, Policy, QuestionNames, bucket_id},
 };
 
-/// A bucket and its owner, as answers name them.
+/// A bucket and its owner, as responses name them.
 pub(super) struct NamedBucket<'d> {
     pub(super) limit: &'d Limit,
     /// The address, range, subscriber, destination, interface, zone or question.
     pub(super) id: String,
-    /// The interface whose packets it counts; `None`: all.
+    /// The interface of a bucket with `scope: interface`; `None`: it counts all interfaces.
     pub(super) interface: Option<String>,
 }
 
-/// Names the bucket that an address was found to have; `None`: its interface is gone. `asked`: the texts
-/// of the DNS question with which it was found, whose hash alone is in the bucket's key.
+/// Names a bucket found for an address; `None`: its interface is gone. `asked`: the texts of the DNS question that
+/// found it, as the bucket's key has only a hash.
 pub(super) fn bucket_named<'d>(
     datapath: &'d Datapath,
     limit_bucket: &LimitBucket,
@@ -52,7 +52,7 @@ pub(super) fn bucket_named<'d>(
     })
 }
 
-/// Returns the texts by which limits name the owners of what is asked for; `None`: the policy has them.
+/// Returns the texts by which limits name the owners of a question; `None`: the policy has the names itself.
 pub(super) fn names_of(datapath: &Datapath, asked_for: &AskedFor) -> Option<QuestionNames> {
     let suffixes = &datapath.manifest().policy.public_suffixes;
     let question = asked_for.question()?;

@@ -1,4 +1,4 @@
-//! Answers who was dropped, by which limit, how often, and what they asked for.
+//! Lists dropped sources and names by limit, with the number of drops and the names they asked for.
 
 use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
@@ -20,7 +20,7 @@ use crate::protocol::{
     ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
 
-/// Offenders cannot be listed.
+/// Why offenders cannot be listed.
 #[derive(Debug, Error)]
 pub(super) enum OffendersError {
     /// Offenders are not recorded.
@@ -32,12 +32,12 @@ pub(super) enum OffendersError {
     /// No such limit.
     #[error(transparent)]
     UnknownLimit(#[from] UnknownName),
-    /// They could not be read.
+    /// The offenders could not be read.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
 }
 
-/// Returns those with the most drops, the most first; `texts`: those of names, if a daemon keeps them.
+/// Returns the offenders with the most drops, the most first. `texts`: the daemon's texts of names, if one runs.
 pub(super) fn list(
     datapath: &Datapath,
     texts: Option<&Texts>,
@@ -67,7 +67,7 @@ pub(super) fn list(
         .iter()
         .filter(|(key, _)| limit.is_none_or(|limit| limit.0 == key.limit));
     let mut groups = grouped(asked_for, query.by);
-    // After adding up: otherwise a range's count would fall with each address that rests.
+    // Filtered after the sum: otherwise a range's count would fall with each address that rests.
     groups.retain(|group| is_within(&group.total, now, query.within_ns));
     groups.truncate(query.count.min(MAX_OFFENDERS) as usize);
     Ok(OffenderList {
@@ -103,7 +103,7 @@ pub(super) fn shown(datapath: &Datapath, texts: Option<&Texts>, owner: &Owner) -
             .and_then(|kind| texts?.get(kind, *number)),
         _ => None,
     };
-    // It is the text of one or the other.
+    // The text is a domain's or a question's, so it serves as both.
     let asked = text.map(|text| QuestionNames {
         domain: Some(text.clone()),
         question: text,
@@ -150,7 +150,7 @@ pub(super) fn last_drop(
         }))
 }
 
-/// How many leading bits name a group.
+/// The number of leading bits that name a group.
 pub(super) const fn prefix_length(by: Grouping, family: Family) -> u8 {
     match (by, family) {
         (Grouping::Range, Family::V4) => 24,
@@ -160,8 +160,8 @@ pub(super) const fn prefix_length(by: Grouping, family: Family) -> u8 {
     }
 }
 
-/// Returns the name of the limit with an interned id, or of the section with the limits of answers; `None`: the
-/// policy has no such limit.
+/// Returns the name of the limit with an interned id, or of the section for limits of answers; `None`: the policy has
+/// no such limit.
 pub(super) fn limit_name(policy: &Policy, id: u16) -> Option<String> {
     if COOKIE_LIMITS.contains(&LimitId(id)) {
         return policy.makes_syn_cookies().then(|| "answers".to_owned());
@@ -171,7 +171,7 @@ pub(super) fn limit_name(policy: &Policy, id: u16) -> Option<String> {
     Some(limit.name.clone())
 }
 
-/// Names the limit that dropped packets, or [`ALL_PACKETS`] if there is none, and the sieve, if one
+/// Returns the names of the limit that dropped packets, or [`ALL_PACKETS`] if none did, and of the sieve, if one
 /// dropped them. `None`: the policy has no such limit or sieve.
 fn droppers(policy: &Policy, limit: u16, by: Dropper) -> Option<(String, Option<String>)> {
     match (by, limit) {
@@ -213,7 +213,7 @@ impl Group {
     }
 }
 
-/// Groups the offenders, those with the most drops first.
+/// Groups the offenders, most drops first.
 fn grouped<'o>(
     offenders: impl IntoIterator<Item = &'o (OffenderKey, Offender)>,
     by: Grouping,
@@ -234,14 +234,14 @@ fn grouped<'o>(
     }
     let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort_unstable_by_key(|group| {
-        // What follows the drops makes the order the same each time.
+        // The fields behind the drops make the order reproducible.
         let most = Reverse((group.total.drops, group.total.last_drop_ns));
         (most, group.limit, group.by, place(&group.owner))
     });
     groups
 }
 
-/// Returns whose a key is, as they are grouped.
+/// Returns the owner of a key under this grouping.
 fn owner(key: &OffenderKey, by: Grouping) -> Owner {
     if let Some((named_by, number)) = key.name() {
         return Owner::Number(named_by, number);
@@ -253,7 +253,7 @@ fn owner(key: &OffenderKey, by: Grouping) -> Owner {
     }
 }
 
-/// Returns the place of an owner among others.
+/// Returns the owner's sort key.
 fn place(owner: &Owner) -> (Option<IpAddr>, u64) {
     match owner {
         Owner::Source { address, .. } | Owner::Destination(address) => {
@@ -287,7 +287,7 @@ mod tests {
         assert!(is_within(&offender, 50, None));
         assert!(is_within(&offender, 50, Some(30)));
         assert!(!is_within(&offender, 50, Some(29)));
-        // Dropped after the clock was read.
+        // The offender was dropped after the clock was read.
         assert!(is_within(&offender, 15, Some(0)));
     }
 

@@ -19,10 +19,10 @@ pub struct Options {
     pub socket: PathBuf,
     /// Whether the program logs its verdicts.
     pub log_datapath: bool,
-    /// Where to pin what outlives the daemon; `None`: nothing does.
+    /// The directory of pins, which outlive the daemon; `None`: nothing is pinned.
     pub pin: Option<PathBuf>,
     /// How long each new policy waits to be confirmed; `None`: it needs no confirmation.
     pub confirm: Option<Duration>,
-    /// How long nobody may be dropped before an incident has ended.
+    /// How long an incident lasts after its last drop.
     pub incident_quiet: Duration,
 }

@@ -1,7 +1,7 @@
-//! Tells the kernel this host's own addresses, to which nothing is answered.
+//! Gives the kernel this host's own addresses, which must never be answered.
 //!
-//! They are read anew when the kernel reports that one came or went, and at intervals. While they
-//! cannot be read, nothing is answered to anybody.
+//! They are read anew at each of the kernel's events about addresses, and at intervals. While they cannot be read, no
+//! packet is answered.
 
 use std::{collections::BTreeSet, convert::Infallible, io, pin::Pin, time::Duration};
 
@@ -28,10 +28,10 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 /// How long the kernel may take to list them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The most that are listed: several interfaces may have the same address.
+/// The most addresses to list: several interfaces may have the same address.
 const MOST: usize = 4 * MAX_OWN_ADDRESSES as usize;
 
-/// The addresses are not known.
+/// Why the addresses are not known.
 #[derive(Debug, Error)]
 enum Unknown {
     /// The kernel does not list them.
@@ -40,7 +40,7 @@ enum Unknown {
     /// The kernel takes too long.
     #[error("the kernel has not listed this host's own addresses within {PATIENCE:?}")]
     Late,
-    /// They cannot be told to the packets.
+    /// The kernel's map cannot be written.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
 }
@@ -54,7 +54,7 @@ pub(super) struct OwnAddressKeeper {
 }
 
 impl OwnAddressKeeper {
-    /// Tells the kernel the addresses for the first time.
+    /// Gives the kernel the addresses for the first time.
     pub(super) async fn start(daemon: &Daemon) -> Self {
         let mut keeper = Self {
             routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
@@ -66,7 +66,7 @@ impl OwnAddressKeeper {
         keeper
     }
 
-    /// Tells it each change.
+    /// Gives it each change, forever.
     pub(super) async fn keep(mut self, daemon: &Daemon) -> Infallible {
         loop {
             let pause = if daemon.silence.reason().is_none() {
@@ -82,7 +82,7 @@ impl OwnAddressKeeper {
                 }
                 None => sleep(SHORT_INTERVAL).await,
             }
-            // Before they are read, so that nothing happens unseen in between.
+            // Listen before reading, so that no change in between is missed.
             self.listen();
             self.look(daemon).await;
         }
@@ -110,7 +110,7 @@ impl OwnAddressKeeper {
         }
     }
 
-    /// Reads the addresses, and tells them; logs when that becomes possible or impossible.
+    /// Reads the addresses and gives them to the kernel; logs when that starts to fail or to work again.
     async fn look(&mut self, daemon: &Daemon) {
         let read = match timeout(PATIENCE, addresses::own(&mut self.routes)).await {
             Ok(read) => read.map_err(Unknown::from),
@@ -145,7 +145,7 @@ impl OwnAddressKeeper {
     }
 }
 
-/// The kernel's events about addresses. What they say does not matter: the addresses are read then.
+/// The kernel's events about addresses. Their content is ignored: each one leads to a new reading.
 struct Events {
     messages: Pin<Box<dyn Stream<Item = ()> + Send>>,
     /// Reads the socket.
@@ -162,8 +162,7 @@ impl Events {
         })
     }
 
-    /// Waits for the next event, and takes all that have come by then; returns whether more may
-    /// come.
+    /// Waits for the next event, and takes all pending ones with it; returns whether more may come.
     async fn next(&mut self) -> bool {
         let mut latest = self.messages.next().await;
         while latest.is_some() {

@@ -1,4 +1,4 @@
-//! Answers who has the most connections open, by which limit, and how many each may have.
+//! Lists the owners with the most open connections by limit, and the number that each may have.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::protocol::{OpenByLimit, OwnerList, OwnerQuery, OwnerStatus};
 
-/// The owners cannot be listed.
 #[derive(Debug, Error)]
 pub(super) enum OwnersError {
     /// No such limit.
@@ -22,13 +21,12 @@ pub(super) enum OwnersError {
     /// The limit counts something else.
     #[error("the limit '{0}' does not count open connections: name one with `cost: connections`")]
     NotOnConnections(String),
-    /// They could not be read.
+    /// The owners could not be read.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
 }
 
-/// Returns those who have the most, of what the daemon's last look found; `owners`: what that is, if a
-/// daemon looks.
+/// Returns the owners with the most open connections, as of the last look in `owners`; `None` without a daemon.
 pub(super) fn list(
     datapath: &Datapath,
     owners: Option<&Owners>,
@@ -40,7 +38,7 @@ pub(super) fn list(
         None => None,
     };
     let found = owners.and_then(|owners| owners.of(manifest.generation));
-    // What the look found adds up. Without it, the kernel's maps tell how many there are.
+    // The look's numbers add up to its total. Without a look, the kernel's maps have the total.
     let counted = match &found {
         Some(found) => found.counted,
         None => status(datapath)?.map_or(0, |status| status.counted),
@@ -111,7 +109,7 @@ fn ago(found: &Found) -> u64 {
     u64::try_from(found.at.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What makes the order the same each time.
+/// The fields that make the order reproducible.
 fn rest(owner: &OwnerStatus) -> impl Ord + '_ {
     (Reverse(owner.open), &owner.limit, &owner.id)
 }

@@ -1,21 +1,20 @@
-//! The pace of scans whose cost grows with what they look at: they take at most a share of one
-//! CPU's time.
+//! The pace of scans with a growing cost: they take at most a share of one CPU's time.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The longest pause between two looks, whatever a look costs.
+/// The longest pause between two looks, at any cost of a look.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Returns how long to wait after a look that took `look` of CPU time, so that looks take one part
-/// in `share` of the time; at least `least`.
+/// Returns the pause after a look that took `look` of CPU time: looks then take one part in `share` of the time. At
+/// least `least`.
 pub(super) fn pause_after(look: Duration, share: u32, least: Duration) -> Duration {
     look.saturating_mul(share - 1).clamp(least, LONGEST_PAUSE)
 }
 
-/// Returns the CPU time of this thread. On a flooded host a look takes much longer than that: it
-/// waits for the packets.
+/// Returns the CPU time of this thread. On a flooded host, a look takes far more wall-clock time, as it competes with
+/// packets.
 pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Keeps everything in force pinned: somebody may remove pins, or mount their filesystem anew.
+//! Keeps everything in force pinned: pins may be removed, or their filesystem mounted anew.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -8,10 +8,10 @@ use tracing::{error, warn};
 
 use super::shared::Daemon;
 
-/// How often to look.
+/// Interval of the checks.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Looks again and again; logs a failure, and whenever it changes.
+/// Checks the pins, forever; logs a failure, and whenever it changes.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut before = None;
     loop {
@@ -25,14 +25,14 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// Makes lost pins again, before the policy is changed.
+/// Restores lost pins, before the policy is changed.
 pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
     if let Some(why) = look(daemon).await {
         tell(&why);
     }
 }
 
-/// Makes lost pins again.
+/// Restores lost pins.
 ///
 /// # Errors
 ///
@@ -41,12 +41,11 @@ pub(super) fn renew(datapath: &mut Datapath) -> Result<(), DatapathError> {
     repair(datapath).inspect_err(|error| tell(&error.to_string()))
 }
 
-/// Looks whether all is pinned, while the policy does not change, and makes lost pins again; returns why that
-/// cannot be.
+/// Checks the pins, under the lock on policy changes, and restores lost ones; returns the error if that fails.
 async fn look(daemon: &Arc<Daemon>) -> Option<String> {
     let daemon = Arc::clone(daemon);
     let looked = spawn_blocking(move || {
-        // Most times all are there, and no reader need wait.
+        // Usually no pin is lost, and readers need not wait.
         let is_lost = daemon.datapath().lost_pin().is_some();
         if is_lost {
             repair(&mut daemon.datapath_mut())

@@ -1,5 +1,4 @@
-//! Signs of life from the daemon's threads: a service manager must not hear that all is well while
-//! one of them hangs.
+//! Heartbeats of the daemon's threads. The service manager's watchdog must not be fed while one of them hangs.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -8,14 +7,14 @@ use std::{
 
 use limiter_datapath::kernel::monotonic_now;
 
-/// How often a working thread gives a sign of life, at least.
+/// The longest time between two heartbeats of a working thread.
 pub const BEAT: Duration = Duration::from_secs(1);
 
-/// How long a thread may be silent before it counts as hanging: it may have to wait for the
-/// kernel's verifier, or for a network card that is being set up.
+/// How long a thread may miss heartbeats before it counts as hanging: it may have to wait for the kernel's verifier,
+/// or for a network card that is being set up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// When a thread was last alive.
+/// The last heartbeat of a thread.
 #[derive(Debug, Default)]
 pub struct Pulse {
     /// On the monotonic clock; 0: the thread does not run.
@@ -23,12 +22,12 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Notes that the thread lives.
+    /// Records a heartbeat.
     pub fn beat(&self) {
         self.beaten_ns.store(monotonic_now(), Ordering::Relaxed);
     }
 
-    /// Notes that the thread has ended, as it should.
+    /// Records the orderly end of the thread.
     pub fn end(&self) {
         self.beaten_ns.store(0, Ordering::Relaxed);
     }
@@ -40,14 +39,14 @@ impl Pulse {
     }
 }
 
-/// The threads beside the one that answers requests.
+/// The heartbeats of all threads but the one that answers requests.
 #[derive(Debug, Default)]
 pub struct Pulses {
     /// Measures the pressure of sieves.
     pub pressure: Pulse,
     /// Finds automatic rates.
     pub capacity: Pulse,
-    /// Reverts what is not confirmed.
+    /// Reverts unconfirmed policies.
     pub confirmation: Pulse,
     /// Serves the metrics.
     pub metrics: Pulse,
@@ -55,7 +54,7 @@ pub struct Pulses {
     pub page: Pulse,
     /// Reads server names.
     pub server_names: Pulse,
-    /// Hears the other nodes of the fleet.
+    /// Receives from the other nodes of the fleet.
     pub fleet: Pulse,
     /// Shares budgets with the other nodes of the fleet.
     pub shares: Pulse,
@@ -64,7 +63,7 @@ pub struct Pulses {
 }
 
 impl Pulses {
-    /// Describes the threads that seem to hang by what they do.
+    /// Describes threads that seem to hang, by their work.
     pub(super) fn late(&self) -> Vec<&'static str> {
         let now_ns = monotonic_now();
         let threads = [

@@ -1,5 +1,5 @@
-//! A policy that another node of the fleet pushes: checked as a reload is, and refused if the guard is
-//! against it; in force until it is confirmed in time; then written where the configuration is read from.
+//! Handles a policy that another node of the fleet pushes: checks it like a reload, refuses it if the guard is
+//! against it, puts it in force until it is confirmed in time, then writes it to the configuration.
 
 use std::{ffi::OsStr, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::guard;
 
-/// Does with a pushed policy what is to be done. If that cannot be, nothing changes.
+/// Takes a step with a pushed policy. If it fails, nothing changes.
 pub(super) async fn push(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
@@ -74,14 +74,14 @@ async fn take(
     })
 }
 
-/// Says what a policy would change, if the guard is not against it and it could be written.
+/// Returns the change that a policy would make, unless the guard is against it or the file cannot be written.
 async fn check(daemon: &Daemon, candidate: &Candidate, push: &Push) -> Result<Pushed, PushError> {
     let (generation, policy) = {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
         (manifest.generation, manifest.policy.clone())
     };
-    // An operator may have taken that back, which must not wait for a restart.
+    // An operator may have withdrawn the permission, which must not wait for a restart.
     let accepted = candidate.config.fleet.as_ref();
     let accepted = accepted.and_then(|fleet| fleet.accept_policy.as_ref());
     if accepted.map(OsStr::new) != push.file.file_name() {

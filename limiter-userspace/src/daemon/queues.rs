@@ -1,4 +1,4 @@
-//! What is told of the clients that wait in line for limits on connections.
+//! The status of the queues in which clients wait for limits on connections.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,6 @@ use limiter_datapath::kernel::{Datapath, DatapathError, QueueMaps, monotonic_now
 
 use crate::protocol::QueueStatus;
 
-/// Returns the status of each limit with a queue, by its interned id.
 pub(super) fn by_limit(datapath: &Datapath) -> Result<BTreeMap<u16, QueueStatus>, DatapathError> {
     let limits = datapath.manifest().policy.limits.iter();
     let queues: Vec<_> = limits
@@ -35,7 +34,7 @@ pub(super) fn by_limit(datapath: &Datapath) -> Result<BTreeMap<u16, QueueStatus>
     statuses.collect()
 }
 
-/// Does the same by the limits' names, for metrics.
+/// Returns the status by the limits' names, for metrics.
 pub fn by_name(datapath: &Datapath) -> Result<BTreeMap<String, QueueStatus>, DatapathError> {
     let mut by_limit = by_limit(datapath)?;
     let limits = datapath.manifest().policy.limits.iter();
@@ -44,7 +43,7 @@ pub fn by_name(datapath: &Datapath) -> Result<BTreeMap<String, QueueStatus>, Dat
     Ok(named.collect())
 }
 
-/// Returns how many clients wait for each limit, by its interned id.
+/// Returns the number of clients that wait for each limit, by its interned id.
 fn waiting(datapath: &Datapath, maps: &QueueMaps) -> Result<HashMap<u64, u64>, DatapathError> {
     let queues: HashMap<_, _> = maps.all()?.into_iter().collect();
     let now_ns = monotonic_now();

@@ -1,4 +1,4 @@
-//! Reads the configuration again whenever asked. If any of it is wrong, nothing changes.
+//! Reads the configuration again on request. If any of it is wrong, nothing changes.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::protocol::Reloaded;
 
-/// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between,
-/// keeps lists up to date with their feeds.
+/// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between, keeps lists up to
+/// date with their feeds.
 pub(super) async fn whenever_asked(
     daemon: &Arc<Daemon>,
     mut requests: Arriving,
@@ -49,7 +49,7 @@ pub(super) async fn whenever_asked(
                 continue;
             }
         };
-        // A later change may miss the reading below, so it must count as new.
+        // A change during the reading below may be missed there, so it must count as new.
         files.accept();
         let reloaded = reload(daemon, &mut files, &mut feeds).await;
         let reloaded = reloaded.map_err(Arc::new);
@@ -60,7 +60,7 @@ pub(super) async fn whenever_asked(
     }
 }
 
-/// Reads the configuration again, puts it in force, and logs how that went.
+/// Reads the configuration again, puts it in force, and logs the outcome.
 async fn reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,

@@ -1,4 +1,4 @@
-//! Files that are replaced as a whole: whoever reads one, also after a crash, finds the old or the new one.
+//! Replaces files atomically: readers see the old or the new content, even after a crash.
 
 use std::{
     ffi::OsString,
@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The rights on a file that did not exist before.
+/// The mode of a new file.
 const MODE: u32 = 0o644;
 
-/// Replaces a file, or that which it is a symbolic link to.
+/// Replaces a file, or the target of a symbolic link.
 pub(super) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     let file = target(file)?;
     let unfinished = unfinished(&file)?;
@@ -24,18 +24,18 @@ pub(super) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     File::open(directory(&file))?.sync_all()
 }
 
-/// Looks whether a file could be replaced, as far as that can be told before.
+/// Checks whether a file could be replaced, as far as that can be told before.
 pub(super) fn check(file: &Path) -> io::Result<()> {
     let unfinished = unfinished(&target(file)?)?;
     write(&unfinished, b"")?;
     fs::remove_file(&unfinished)
 }
 
-/// Returns the file that a path leads to; the last link may lead to nothing yet.
+/// Returns the target of a path; the last symbolic link may point to nothing yet.
 pub(super) fn target(file: &Path) -> io::Result<PathBuf> {
     match fs::read_link(file) {
         Ok(link) => Ok(directory(file).join(link)),
-        // No link, or nothing.
+        // Not a symbolic link, or nothing.
         Err(error)
             if matches!(
                 error.kind(),
@@ -61,7 +61,7 @@ fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     written.sync_all()
 }
 
-/// Returns where a file is written before it replaces the other: beside it, under a name that nobody reads.
+/// Returns the path of the temporary file, in the same directory, under a name that no program reads.
 fn unfinished(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut unfinished = OsString::from(".");

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::{AcceptError, PushError, ReloadError};
 use crate::protocol::Reloaded;
 
-/// How many requests to reload share one at most; more wait.
+/// The most requests that share one reload; more wait.
 const MOST: usize = 1024;
 
 /// Sends requests to change the policy.
@@ -18,37 +18,36 @@ pub(super) struct Requests {
     others: mpsc::Sender<PolicyRequest>,
 }
 
-/// Receives them.
 pub(super) struct Arriving {
     reloads: mpsc::Receiver<ReloadReply>,
     others: mpsc::Receiver<PolicyRequest>,
 }
 
-/// The requests that are done at a time.
+/// The requests to serve together.
 pub(super) enum Requested {
-    /// To read the configuration again, once for all who have asked by then.
+    /// Reads the configuration again, once for all requests so far.
     Reload(Vec<ReloadReply>),
-    /// Something else.
+    /// Any other request.
     Other(PolicyRequest),
 }
 
-/// Where the result of a reload goes, which others may have requested, too.
+/// Where the result of a reload goes; several requests may share it.
 type ReloadReply = Reply<Reloaded, Arc<ReloadError>>;
 
 /// A request, and where its result goes.
 pub(super) enum PolicyRequest {
-    /// Put feeds in force that were held back.
+    /// Puts deferred feeds in force.
     Accept(Accept, Reply<Vec<PathBuf>, AcceptError>),
-    /// Look at a policy that the fleet pushes, put it in force, or keep it.
+    /// Checks a policy that the fleet pushes, puts it in force, or keeps it.
     Push(Push, Reply<Pushed, PushError>),
 }
 
 type Reply<T, E> = oneshot::Sender<Result<T, E>>;
 
-/// The daemon did not do what was requested.
+/// The daemon did not carry out the request.
 #[derive(Debug, Error)]
 pub(super) enum RequestError<E> {
-    /// It cannot be done.
+    /// The request cannot be carried out.
     #[error(transparent)]
     Refused(E),
     /// The daemon answers no more requests.
@@ -73,7 +72,7 @@ impl Requests {
         Self::ask(&self.reloads, |reply| reply).await
     }
 
-    /// Requests feeds that were held back, and waits for the result: the files now in force.
+    /// Requests that deferred feeds be put in force, and waits for the result: the files now in force.
     pub(super) async fn accept(
         &self,
         accept: Accept,
@@ -81,7 +80,7 @@ impl Requests {
         Self::ask(&self.others, |reply| PolicyRequest::Accept(accept, reply)).await
     }
 
-    /// Requests something about a policy that the fleet pushes, and waits for the result.
+    /// Requests a step with a policy that the fleet pushes, and waits for the result.
     pub(super) async fn push(&self, push: Push) -> Result<Pushed, RequestError<PushError>> {
         Self::ask(&self.others, |reply| PolicyRequest::Push(push, reply)).await
     }
@@ -99,8 +98,8 @@ impl Requests {
 }
 
 impl Arriving {
-    /// Returns the next requests; `None`: there can be no more requests. Nothing is
-    /// missed if this is dropped while it waits.
+    /// Returns the next requests; `None`: there can be no more. Cancel safe: misses nothing if dropped while it
+    /// waits.
     pub(super) async fn next(&mut self) -> Option<Requested> {
         let mut replies = Vec::new();
         tokio::select! {
@@ -111,39 +110,36 @@ impl Arriving {
     }
 }
 
-/// What an operator has looked at and accepts.
+/// Feeds that an operator accepts after a look at them.
 pub(super) struct Accept {
-    /// The list.
     pub(super) list: String,
     /// The digests of its files' contents.
     pub(super) digests: Vec<String>,
 }
 
-/// A thing to be done with a policy that the fleet pushes.
+/// A step with a policy that the fleet pushes.
 pub(super) struct Push {
     /// The text of the file.
     pub(super) text: Arc<str>,
     /// The file that it replaces.
     pub(super) file: PathBuf,
-    /// The thing.
     pub(super) step: PushStep,
 }
 
-/// The things that are done with it.
 pub(super) enum PushStep {
-    /// Say what it would change.
+    /// Computes the change that it would make.
     Check,
-    /// Put it in force, until it is confirmed within that time.
+    /// Puts it in force, until it is confirmed within that time.
     Take(Duration),
-    /// Confirm it.
+    /// Confirms it.
     Keep,
 }
 
-/// The result of that.
+/// The result of a step.
 pub(super) struct Pushed {
     /// The number of the policy in force.
     pub(super) generation: u64,
-    /// The change that the file makes, or would.
+    /// The change that the file makes, or would make.
     pub(super) diff: String,
 }
 

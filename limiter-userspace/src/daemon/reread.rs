@@ -1,4 +1,4 @@
-//! A configuration that is read again, and put in force in place of the one before.
+//! Reads the configuration again, and puts it in force in place of the one before.
 
 use std::{mem, sync::Arc};
 
@@ -36,8 +36,8 @@ pub(super) async fn reread(
     put(daemon, feeds, candidate, Confirmation::of(&daemon.options)).await
 }
 
-/// Reads the configuration again, with a pushed file if there is one, while no change waits to be
-/// confirmed. Has its `files` watched from then on.
+/// Reads the configuration again, with a pushed file if there is one, while no change waits to be confirmed. Has its
+/// `files` watched from then on.
 pub(super) async fn read(
     daemon: &Arc<Daemon>,
     files: Option<&mut FileWatch>,
@@ -74,7 +74,7 @@ pub(super) async fn read(
     Ok(read.check(interfaces, &ours).await?)
 }
 
-/// Puts a configuration in force that was read again.
+/// Puts a newly read configuration in force.
 pub(super) async fn put(
     daemon: &Arc<Daemon>,
     feeds: &mut FeedKeeper,
@@ -102,8 +102,8 @@ pub(super) async fn put(
     })
 }
 
-/// Returns the settings that only a restart changes, except those that options of `limiter run`
-/// override; logs them. Fails if a restart must not change them at once.
+/// Returns changed settings that need a restart, except settings that options of `limiter run` override; logs them.
+/// Fails if a restart must not change them at once.
 fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
     let options = &daemon.options;
     let status = answers::status_of(daemon)?;

@@ -1,8 +1,8 @@
-//! Tells packets the largest receive buffer (`net.core.rmem_max`), which decides on the window scale
-//! that a SYN cookie may promise, and is in no structure of a socket that they could read.
+//! Gives the kernel's programs the largest receive buffer (`net.core.rmem_max`). It decides on the window scale that
+//! a SYN cookie may promise, and no socket structure that they can read has it.
 //!
-//! What they are told holds for a moment only: so they promise no scale once nobody renews it, or
-//! where a route may decide on windows.
+//! A value holds for a moment only. So the programs promise no window scale if the daemon is gone, or where a route
+//! may decide on windows.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -28,16 +28,16 @@ use crate::{
     syn_cookies::are_used,
 };
 
-/// How often to renew it, and how long it holds: so it survives a missed turn.
+/// The interval of renewals, and the lifetime of a value, which survives a missed renewal.
 const INTERVAL: Duration = Duration::from_secs(1);
 const HOLDS: Duration = Duration::from_millis(2500);
 
-/// How often to read the routes, how long the kernel may take to list them, and how many are read.
+/// The interval of reading routes, how long the kernel may take to list them, and the most routes to read.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_ROUTES: usize = 4096;
 
-/// As much as a socket can be asked to take: half of what a number has room for.
+/// The most that a socket can ask for: the kernel doubles it, and keeps the result in an `i32`.
 const MOST: u32 = i32::MAX as u32 / 2;
 
 /// Why no window scale is promised.
@@ -53,7 +53,7 @@ enum Uncertain {
     Bounded,
 }
 
-/// Renews it again and again, while a limit answers with SYN cookies; logs whether it is known.
+/// Renews the value, forever, while a limit answers with SYN cookies; logs whether it is known.
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut routes = Channel::new(NETLINK_ROUTE).with_most(MOST_ROUTES);
     let mut read_at: Option<Instant> = None;
@@ -83,7 +83,7 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     }
 }
 
-/// Tells packets; returns why that failed.
+/// Gives the value to the programs; returns why that failed.
 fn tell(daemon: &Daemon, bytes: u32) -> Option<String> {
     let holds = u64::try_from(HOLDS.as_nanos()).unwrap_or(0);
     let word = RmemMax::new(bytes, monotonic_now() + holds);
@@ -92,16 +92,16 @@ fn tell(daemon: &Daemon, bytes: u32) -> Option<String> {
     set.err().map(|error| error.to_string())
 }
 
-/// Returns the setting, in bytes. A socket asks for more than it may have, as the file of the setting is
-/// not in every network namespace.
+/// Returns the setting, in bytes. A socket finds it by asking for more than it may have, as not every network
+/// namespace has the file of the setting.
 fn largest() -> io::Result<u32> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(MOST)?;
-    // The kernel doubles what it grants.
+    // The kernel doubles the granted size.
     Ok(socket.recv_buffer_size()? / 2)
 }
 
-/// Fails if a route bounds the windows of its connections, or if that is not known.
+/// Fails if a route bounds the windows of its connections, or if the routes are not known.
 async fn unbounded(routes: &mut Channel) -> Result<(), Uncertain> {
     let question = RouteNetlinkMessage::GetRoute(RouteMessage::default());
     let bounds = |answer| match answer {

@@ -1,5 +1,4 @@
-//! Warns where answers do not leave, or where nobody knows whether they do: in native mode the
-//! driver must send frames back.
+//! Warns of interfaces where answers do not leave, or may not: in native mode the driver must send frames back.
 
 use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 
@@ -12,10 +11,10 @@ use tracing::{info, warn};
 
 use super::shared::Daemon;
 
-/// How often to look: programs at the other end of a veth pair come and go.
+/// Interval of the checks: programs at the other end of a veth pair come and go.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Looks again and again; logs what has changed.
+/// Checks, forever; logs changes.
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut before = BTreeMap::new();
     loop {
@@ -37,7 +36,7 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     }
 }
 
-/// Returns what is wrong with answers, by interface.
+/// Returns warnings about answers, by interface.
 async fn look(daemon: &Daemon) -> BTreeMap<String, String> {
     let mut troubles = BTreeMap::new();
     for (interface, index) in native_interfaces(daemon) {
@@ -48,8 +47,8 @@ async fn look(daemon: &Daemon) -> BTreeMap<String, String> {
     troubles
 }
 
-/// Returns the interfaces of this namespace that have a native program which answers, with their
-/// indices. Generic programs' answers leave with any driver.
+/// Returns the interfaces of this namespace that have a native program which answers, with their indices. Generic
+/// programs' answers leave with any driver.
 fn native_interfaces(daemon: &Daemon) -> Vec<(String, u32)> {
     let datapath = daemon.datapath();
     if datapath.manifest().policy.answers_in_use().is_none() {

@@ -1,5 +1,4 @@
-//! What the daemon tells its service manager, by sd_notify(3). Tells nothing if there is none, or
-//! it does not ask.
+//! Reports to the service manager by sd_notify(3), if there is one and it asks for reports.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -16,7 +15,7 @@ pub(super) fn ready(daemon: &Daemon) {
     tell(&[Ready, Status(&text(daemon))]);
 }
 
-/// Reports that what is enforced has changed.
+/// Reports a change of the policy in force.
 pub(super) fn status(daemon: &Daemon) {
     tell(&[Status(&text(daemon))]);
 }
@@ -26,9 +25,8 @@ pub(super) fn stopping() {
     tell(&[Stopping]);
 }
 
-/// Reports forever that the daemon is alive, as often as the service manager asks, while all
-/// threads live. Await it beside the daemon's work, so that it falls silent if that hangs. Threads
-/// that hang are logged in any case.
+/// Feeds the service manager's watchdog, forever, while all threads live. Await it beside the daemon's work, so that
+/// it stops if that hangs. Hanging threads are logged in any case.
 pub(super) async fn stay_alive(pulses: &Pulses) -> Infallible {
     let patience = sd_notify::watchdog_enabled();
     // Twice in that time, as sd_watchdog_enabled(3) advises.
@@ -53,7 +51,7 @@ fn tell(state: &[NotifyState<'_>]) {
     }
 }
 
-/// What the service manager shows.
+/// The status line in the service manager.
 fn text(daemon: &Daemon) -> String {
     format!(
         "limits: {}",

@@ -1,4 +1,4 @@
-//! What the daemon's parts share.
+//! The state that the daemon's threads and tasks share.
 
 use std::{
     collections::BTreeMap,
@@ -40,34 +40,34 @@ use crate::protocol::{
     StateStatus, sieves::SieveBrief,
 };
 
-/// The state that the daemon's parts share and answer from.
+/// The state that the daemon's threads and tasks share and answer requests from.
 pub struct Daemon {
     pub(super) options: Options,
-    /// The users whom it tells what it knows.
+    /// The users who may read the daemon's state.
     pub(super) told: Told,
-    /// Saves what buckets owe; `None`: no state file is configured.
+    /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
     /// The counts of bans, beside the kernel's map.
     pub(super) bans: BanKeeper,
-    /// Its part in a fleet; `None`: it is alone.
+    /// The daemon's part in a fleet; `None`: it is alone.
     pub(super) fleet: Option<Arc<Fleet>>,
-    /// Knows the addresses that must not be banned.
+    /// Finds the addresses that must not be banned.
     pub(super) guard: Guard,
-    /// What was logged of incidents.
+    /// The last log lines about incidents.
     pub(super) incidents: Recent,
-    /// What became of automatic bans.
+    /// The outcomes of automatic bans.
     pub(super) automatic: Outcomes,
     changes: Mutex<Changes>,
-    /// Where reloads are requested.
+    /// Requests for reloads go here.
     pub(super) reloads: Requests,
-    /// Held while the policy is being changed: one change at a time.
+    /// Held while the policy is changed, so that one change happens at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
     /// Notified when a change begins to wait for confirmation, and when the daemon ends.
     pub(super) unconfirmed: Condvar,
-    /// The first policy was not confirmed: the daemon must end.
+    /// Notified when the first policy was not confirmed: the daemon must end.
     pub(super) not_confirmed: tokio::sync::Notify,
-    /// A change waits no longer: it was confirmed or reverted.
+    /// Notified when a waiting change is confirmed or reverted.
     pub(super) settled: tokio::sync::Notify,
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
@@ -75,43 +75,43 @@ pub struct Daemon {
     pub(super) naming: Arc<Naming>,
     /// The owners with the most open connections.
     pub(super) owners: Owners,
-    /// The texts of names that buckets know by hashes.
+    /// The texts of names that buckets know by hash.
     pub(super) texts: Texts,
     /// The automatic rates.
     pub(super) capacity: Capacity,
-    /// Why nothing is answered.
+    /// Why no packet is answered.
     pub(super) silence: Silence,
     /// The secrets of DNS cookies.
     pub(super) cookies: CookieSecrets,
-    /// Where answers are lost.
+    /// Warnings of interfaces that lose answers.
     pub(super) lost_answers: Troubles,
-    /// What was logged about interfaces.
+    /// Facts that were logged about interfaces.
     pub(super) logged: tokio::sync::Mutex<Logged>,
     /// The patterns of names that no interface matches.
     pub(super) unmatched: Mutex<Vec<String>>,
-    /// Interfaces that the policy in force does not fit.
+    /// Warnings of interfaces that the policy in force does not fit.
     pub(super) misfits: Troubles,
-    /// Of which frames the program on an interface does not see those that it forwards, by its name.
+    /// By interface: forwarded frames that the interface's program does not see.
     pub(super) unseen: Troubles,
-    /// Limits whose SYN cookies this host does not make.
+    /// Warnings of limits that rely on SYN cookies which this host does not make.
     pub(super) syn_cookies: Troubles,
-    /// How connections are counted that this host forwards.
+    /// The status of counting forwarded connections.
     pub(super) forwarded: Forwarded,
-    /// The threads' signs of life.
+    /// The threads' heartbeats.
     pub(super) pulses: Arc<Pulses>,
-    /// The daemon must end and leave nothing behind.
+    /// Notified when the daemon must end and leave nothing behind.
     pub(super) detach: tokio::sync::Notify,
 }
 
-/// The users whom the daemon tells what it knows, besides root.
+/// The users, besides root, who may read the daemon's state.
 pub(super) struct Told {
-    /// Where metrics are served; `None`: nowhere.
+    /// The address of the metrics; `None`: they are off.
     pub(super) metrics: Option<SocketAddr>,
-    /// The names under which clients may ask for them.
+    /// The host names by which clients may ask for metrics.
     pub(super) metrics_hosts: Vec<String>,
-    /// Where the page is; `None`: nowhere.
+    /// The page; `None`: it is off.
     pub(super) page: Option<PageStatus>,
-    /// The group whose members may look; `None`: only root may.
+    /// The group with read access; `None`: only root has it.
     pub(super) group: Option<String>,
 }
 
@@ -159,7 +159,7 @@ impl Daemon {
         }
     }
 
-    /// Returns the datapath in force.
+    /// Locks the datapath in force for reading.
     pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
         // A thread that panicked while holding it left nothing half-changed: see `Datapath::apply`.
         self.datapath.read().unwrap_or_else(PoisonError::into_inner)
@@ -185,43 +185,43 @@ impl Daemon {
         }
     }
 
-    /// Returns what became of automatic bans since the daemon started.
+    /// The outcomes of automatic bans since the daemon started.
     #[must_use]
     pub const fn automatic_bans(&self) -> &Outcomes {
         &self.automatic
     }
 
-    /// Returns what was last logged of incidents, the oldest first.
+    /// The last log lines about incidents, oldest first.
     #[must_use]
     pub fn incidents(&self) -> Vec<IncidentNote> {
         self.incidents.all()
     }
 
-    /// Returns whether the guard knows whom not to ban.
+    /// The guard's status.
     #[must_use]
     pub fn guard_status(&self) -> GuardStatus {
         self.guard.status()
     }
 
-    /// Returns how saving the state has gone; `None`: no state file is configured.
+    /// The outcome of saving the state; `None`: no state file is configured.
     #[must_use]
     pub fn state_status(&self) -> Option<StateStatus> {
         self.state.as_ref().map(StateKeeper::status)
     }
 
-    /// Returns what is known of the fleet; `None`: the daemon is alone.
+    /// The fleet's status; `None`: the daemon is alone.
     #[must_use]
     pub fn fleet_status(&self) -> Option<FleetStatus> {
         self.fleet.as_ref().map(|fleet| fleet.status())
     }
 
-    /// Returns how many bans there are, and what was done with them since the daemon started.
+    /// The number of bans, and of changes to them since the daemon started.
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
         self.bans.store().counts()
     }
 
-    /// Returns the rate in force of a limit; `None`: it is not automatic.
+    /// The rate in force of a limit; `None`: it is not automatic.
     pub fn automatic_rate(
         &self,
         datapath: &Datapath,
@@ -230,7 +230,7 @@ impl Daemon {
         capacity::status(datapath, Some(&self.capacity), limit)
     }
 
-    /// Returns what came of connections whose names limits count by; `None`: no limit does.
+    /// The outcomes of connections for limits by server name; `None`: there is no such limit.
     pub fn server_names(
         &self,
         datapath: &Datapath,
@@ -266,13 +266,13 @@ impl Daemon {
         }
     }
 
-    /// Returns the signs of life of the threads beside this one.
+    /// The heartbeats of the other threads.
     #[must_use]
     pub fn pulses(&self) -> &Pulses {
         &self.pulses
     }
 
-    /// Returns the datapath in force, to be changed.
+    /// Locks the datapath in force for a change.
     pub(super) fn datapath_mut(&self) -> ChangingDatapath<'_> {
         ChangingDatapath {
             datapath: self
@@ -289,8 +289,8 @@ impl Daemon {
     }
 }
 
-/// The datapath while it is changed. On drop, the pressures of what is then in force are measured
-/// before anybody else sees it, and connections named by it.
+/// The datapath while it is changed. On drop, still under the lock, its pressures are measured and connections named
+/// by the new policy.
 pub(super) struct ChangingDatapath<'d> {
     datapath: RwLockWriteGuard<'d, Datapath>,
     pressures: &'d Pressures,

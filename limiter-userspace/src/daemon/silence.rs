@@ -1,21 +1,20 @@
-//! Why nothing is answered, for whoever asks.
+//! Why no packet is answered, for the status.
 
 use std::{
     mem,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Why nothing is answered; `None`: this host's own addresses are known.
+/// `None`: this host's own addresses are known.
 #[derive(Default)]
 pub(super) struct Silence(Mutex<Option<String>>);
 
 impl Silence {
-    /// Returns why nothing is answered.
     pub(super) fn reason(&self) -> Option<String> {
         self.locked().clone()
     }
 
-    /// Replaces the reason; returns the one before.
+    /// Replaces the reason; returns the previous one.
     pub(super) fn set(&self, reason: Option<String>) -> Option<String> {
         mem::replace(&mut self.locked(), reason)
     }

@@ -1,4 +1,4 @@
-//! The standing of sources: what each got, and what is known of an address.
+//! The standing of sources: traffic by standing, and the standing of one address.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -19,7 +19,7 @@ use crate::protocol::{
     counted_standings,
 };
 
-/// Returns what each standing got; `None`: the policy in force uses none.
+/// Returns the traffic and the known sources by standing; `None`: the policy in force uses no standing.
 pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, DatapathError> {
     let known = match datapath.known_sources() {
         Ok(known) => known,
@@ -40,7 +40,7 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
     }))
 }
 
-/// Returns how many queries said what by their DNS cookies; empty: none are looked for.
+/// Returns the number of queries by the result of their DNS cookies' check; empty: cookies are not checked.
 fn dns_cookies(datapath: &Datapath) -> Result<BTreeMap<String, u64>, DatapathError> {
     let checks = datapath.cookie_checks()?.into_iter();
     Ok(checks
@@ -48,18 +48,16 @@ fn dns_cookies(datapath: &Datapath) -> Result<BTreeMap<String, u64>, DatapathErr
         .collect())
 }
 
-/// What sources of a standing got of a limit; `None`: what became of packets whose sources' standing
-/// nobody asked for.
+/// A limit's traffic by standing; `None`: from sources without a look-up of their standing.
 pub type Counted = (Option<Standing>, LimitTraffic);
 
-/// Returns what sources of each standing got of a limit that reserves, in the order of
-/// [`counted_standings`].
+/// Returns the traffic by standing of a limit that reserves, in the order of [`counted_standings`].
 ///
 /// # Errors
 ///
 /// Fails if the counters cannot be read.
 pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<Counted>, DatapathError> {
-    // The parts first, so that they are no more than the whole.
+    // The parts are read first, so that their sum does not exceed the total.
     let of_each = datapath.standing_traffic(limit)?;
     let mut asked = LimitTraffic::default();
     for part in &of_each {
@@ -70,13 +68,12 @@ pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<Counted>, Data
     Ok(counted_standings().zip(traffic).collect())
 }
 
-/// Returns whether a limit counts what sources of each standing get of it.
+/// Returns whether a limit counts traffic by standing.
 #[must_use]
 pub fn is_reserving(limit: &Limit) -> bool {
     limit.reserves()
 }
 
-/// Explains the standing of an address.
 pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExplanation {
     let SourceStanding {
         source,
@@ -107,14 +104,14 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         gained_ago_ns: (is_noted && !has_end && !visited)
             .then(|| standing.ns_since(record.since())),
         ends_in_ns: standing.ends_in_ns.filter(|_| is_noted),
-        // Another node's word tells no visit.
+        // A record from another node tells of no visit here.
         last_visit_ago_ns: (is_noted && why != Why::Fleet)
             .then(|| standing.ns_since(record.last())),
         shortage: shortage(standing.shortage, *now),
     }
 }
 
-/// Explains what a limit reserves of an address's bucket; `None`: it reserves nothing.
+/// Explains the reserved part of an address's bucket; `None`: the limit reserves nothing.
 pub(super) fn reserve(
     datapath: &Datapath,
     limit_bucket: &LimitBucket,
@@ -135,11 +132,11 @@ pub(super) fn prefix_of(source: SourceId, ipv6_prefix: u8) -> IpNet {
         Family::V4 => 32,
         Family::V6 => ipv6_prefix,
     };
-    // It is never too long for its address.
+    // The length never exceeds the address's.
     IpNet::new_assert(IpAddr::from(first), length)
 }
 
-/// Tells the present shortage; `None`: there is none.
+/// Describes the present shortage; `None`: there is none.
 pub(super) fn shortage(shortage: Shortage, now: Tick) -> Option<ShortageStatus> {
     let ago = |tick| u64::from(now.since(tick)) << Tick::BITS;
     shortage.holds(now).then(|| ShortageStatus {

@@ -1,4 +1,4 @@
-//! What the daemon finds when it starts: a policy that is pinned, or nothing.
+//! The state in which the daemon finds its pins at its start: a policy, or nothing.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use tracing::{info, warn};
 
 use super::{candidate::Inherited, error::StartupError, feeds::stand_ins};
 
-/// What the daemon can continue from.
+/// The starting point of a new daemon.
 pub(super) enum StartingPoint {
     /// A policy in force.
     Datapath(Box<Datapath>),
-    /// Where to pin, with the links that another version has pinned, if any.
+    /// The directory of pins, with the links that another version has pinned, if any.
     Links(Pins, Vec<Attachment>),
     /// Nothing is to be pinned.
     Nothing,
@@ -41,8 +41,8 @@ impl StartingPoint {
         }
     }
 
-    /// Returns what the next policy inherits. `None`: there is no policy, or only a first one that
-    /// was never settled, which does not replace a state saved before.
+    /// Returns the inheritance of the next policy. `None`: there is no policy, or only a first one that was never
+    /// settled, which does not replace a saved state.
     pub(super) fn inherited(&self) -> Option<Inherited> {
         match self {
             Self::Datapath(datapath) => {
@@ -53,7 +53,7 @@ impl StartingPoint {
         }
     }
 
-    /// Returns stand-ins for feeds of which nothing else is known.
+    /// Returns stand-ins for feeds without known contents.
     pub(super) fn feeds(&self) -> Feeds {
         match self {
             Self::Datapath(datapath) => {
@@ -76,8 +76,8 @@ impl StartingPoint {
         }
     }
 
-    /// Returns the datapath, as it is or still without a policy. `settings` are for a new one,
-    /// which is needed if `resumes`: saved state goes into empty maps.
+    /// Returns the datapath, as it is or still without a policy. `settings` are for a new one, which is needed if
+    /// `resumes`: saved state goes into empty maps.
     pub(super) fn into_datapath(
         self,
         resumes: bool,
@@ -95,8 +95,8 @@ impl StartingPoint {
     }
 }
 
-/// Reverts a policy that was not settled, because nobody confirmed it or the daemon was killed
-/// while putting it in force; whether or not another policy follows.
+/// Reverts a policy that was not settled, because it was not confirmed, or the daemon was killed while putting it in
+/// force. The caller may put another policy in force afterwards.
 fn go_back(datapath: &mut Datapath, previous: Option<Previous>) -> Result<(), DatapathError> {
     let generation = datapath.manifest().generation;
     let Some(previous) = previous else {

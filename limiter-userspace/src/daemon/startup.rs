@@ -1,6 +1,5 @@
-//! From the command line's options to an enforcing daemon, in an order that leaves nothing
-//! behind when a step fails: everything that can be refused comes before the first
-//! interface is touched.
+//! From the command line's options to an enforcing daemon. Every step that may be refused comes before the first
+//! interface is touched, so that a failure leaves nothing behind.
 
 use std::{io, mem, sync::Arc};
 
@@ -121,7 +120,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     let confirmation = Confirmation::of(&daemon.options);
     put_in_force(&daemon, candidate, resumed, confirmation).await?;
-    // Now that the bans are there from before.
+    // Only now, as the earlier bans are restored.
     if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
         threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
         if let Some(members) = &fleet.settings.members {
@@ -179,7 +178,7 @@ fn read_fleet(candidate: &Candidate) -> Result<Option<(Arc<Fleet>, Keys)>, Start
     Ok(Some((Arc::new(Fleet::new(settings)), keys)))
 }
 
-/// Starts the threads that run beside the rest, but for those that serve over HTTP.
+/// Starts the threads beside the main one, except the HTTP servers.
 fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
     let pressure = sieves::start(&daemon.pressures, &daemon.pulses)?;
     // For the policy that was found pinned, until the configuration is in force.
@@ -190,7 +189,7 @@ fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
     Ok(vec![pressure, naming, confirmation, capacity])
 }
 
-/// The first configuration and what it continues from.
+/// The first configuration and the state to continue from.
 struct Beginning {
     read: Read,
     state: Option<StateKeeper>,
@@ -198,8 +197,8 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// Reads the configuration to continue from what is `pinned`, or else from the state file that
-    /// it names. A refused feed keeps its pinned content.
+    /// Reads the configuration, to continue from the `pinned` policy, or else from the state file that it names. A
+    /// refused feed keeps its pinned content.
     fn read(
         options: &Options,
         pinned: Option<Inherited>,

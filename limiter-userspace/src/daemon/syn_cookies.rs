@@ -8,10 +8,10 @@ use tracing::{info, warn};
 use super::shared::Daemon;
 use crate::syn_cookies::{Host, are_used, troubles};
 
-/// How often to look: settings change, and servers come and go.
+/// Interval of the checks: settings change, and servers come and go.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Looks again and again; logs what has changed.
+/// Checks, forever; logs changes.
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
     loop {

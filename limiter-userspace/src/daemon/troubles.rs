@@ -1,4 +1,4 @@
-//! The troubles that the daemon tells whoever asks.
+//! The daemon's current warnings, for its status and metrics.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +10,10 @@ use std::{
 pub(super) struct Troubles(Mutex<BTreeMap<String, String>>);
 
 impl Troubles {
-    /// Returns all troubles.
     pub(super) fn troubles(&self) -> BTreeMap<String, String> {
         self.locked().clone()
     }
 
-    /// Replaces all troubles.
     pub(super) fn set(&self, troubles: BTreeMap<String, String>) {
         *self.locked() = troubles;
     }

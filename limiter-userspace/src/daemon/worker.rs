@@ -7,7 +7,7 @@ use std::{
 
 use limiter_datapath::kernel::possible_cpus;
 
-/// A running thread. When this is dropped, it is told to end and waited for.
+/// A running thread. Dropping it ends the thread and waits for it.
 pub struct Worker {
     tell_to_end: Box<dyn Fn() + Send>,
     thread: Option<JoinHandle<()>>,
@@ -26,7 +26,7 @@ impl Worker {
     ) -> io::Result<Self> {
         let thread = thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || {
-            // Later no descriptor may be left, so each thread reads the number of CPUs now.
+            // Reading the number of CPUs needs a descriptor, and later none may be left, so each thread reads it now.
             let _ = possible_cpus();
             work();
         })?;
@@ -41,7 +41,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         (self.tell_to_end)();
         if let Some(thread) = self.thread.take() {
-            // If it panicked, the message is on stderr.
+            // A panic's message is on stderr.
             let _ = thread.join();
         }
     }
