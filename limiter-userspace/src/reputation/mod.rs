@@ -1,4 +1,4 @@
-//! What follows from how sources behave, besides their budgets: decisions without a clock or a map.
+//! Decisions about sources by their behaviour, beyond their budgets: pure functions without clocks or maps.
 
 pub mod automatic;
 pub mod pressure;

@@ -1,4 +1,4 @@
-//! The lists of a sieve, as answers show them.
+//! The lists of a sieve, for responses.
 
 use std::{cmp::Reverse, net::IpAddr};
 
@@ -12,9 +12,8 @@ use limiter_policy::policy::{OverrideId, Sieve};
 
 use crate::protocol::sieves::{BUSIEST, SieveEntry, SieveListStatus};
 
-/// Returns the lists of a sieve, from list 0 to the entry list, with the busiest entries of each;
-/// `compiled` is the same sieve as the datapath reads it. Ages are those at a time of the
-/// decision's clock, in nanoseconds.
+/// Returns the lists of a sieve, from list 0 to the entry list, with the busiest entries of each. `compiled` is the
+/// datapath's form of the same sieve. Ages are relative to `now_ns`, in nanoseconds of the decision's clock.
 #[must_use]
 pub fn lists(
     sieve: &Sieve,
@@ -43,7 +42,7 @@ pub fn lists(
     lists.collect()
 }
 
-/// What follows the count makes the order the same each time.
+/// The address behind the count makes the order reproducible.
 fn busiest_first(held: &HeldSource) -> impl Ord + use<> {
     (Reverse(held.count), IpAddr::from(held.key))
 }

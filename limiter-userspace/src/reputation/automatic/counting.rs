@@ -24,7 +24,7 @@ impl Decider {
         self.ignored.retain(|_, until_ns| *until_ns > read_ns);
         self.ungrouped.retain(|_, until_ns| *until_ns > now_ns);
         let offenders = self.merged(offenders);
-        // A forgotten offender begins again, and is kept here no longer than in the records.
+        // A forgotten offender starts again, and is kept here no longer than in the records.
         self.sources.retain(|key, _| offenders.contains_key(key));
         for (key, offender) in offenders {
             let Some(terms) = self.terms.get(&key.limit) else {
@@ -38,7 +38,7 @@ impl Decider {
                 {
                     offender.drops.saturating_sub(source.drops)
                 }
-                // From before our time.
+                // The drops are older than the decider.
                 None if offender.first_drop_ns < read_ns => 0,
                 _ => offender.drops,
             };

@@ -1,16 +1,14 @@
 //! Automatic bans: decides which offenders a limit's `ban` bans.
 //!
-//! A [`Decider`] is given what was recorded of the offenders, look after look, with the time. It
-//! adds an offender's drops since the last look to a window of ten slices. So, if a look comes
-//! every `i` and finds all that was dropped,
+//! A [`Decider`] receives the records of the offenders, look after look, with the time. It adds an offender's drops
+//! since the last look to a window of ten slices. So, if a look comes every `i` and finds all drops,
 //!
-//! * nobody is banned without `after` drops within some `within` + `i`, and
-//! * whoever has `after` drops within nine tenths of `within` is banned at the next look.
+//! * a source is banned only after `after` drops within some `within` + `i`, and
+//! * a source with `after` drops within nine tenths of `within` is banned at the next look.
 //!
-//! The records of offenders are lower bounds: drops may be skipped, and offenders forgotten. Then a
-//! source is banned later or not at all; none is banned for drops that were not its own. If more
-//! than `within` is between two looks, it is unknown when in between the drops were: only as many
-//! are counted as some `within` in it must have had.
+//! The records of offenders are lower bounds: drops may be skipped, and offenders forgotten. Then a source is banned
+//! later or not at all; none is banned for drops that were not its own. If more than `within` is between two looks,
+//! the times of the drops in between are unknown: only as many are counted as some `within` in it must have had.
 
 mod counting;
 mod offence;
@@ -44,49 +42,48 @@ use self::{
     window::{SLICES, Window},
 };
 
-/// How many bans are made in a second, and at once; the rest waits for the next look.
+/// The most bans in a second, and at once; the rest waits for the next look.
 pub const BANS_PER_SECOND: u64 = 1_000;
 
 const BUDGET: Gcra = Gcra::new(BANS_PER_SECOND, BANS_PER_SECOND, 1_000_000_000)
     .expect("a limit that a configuration could have");
 
-/// How long a source that must not be banned is not looked for: the reason may be gone soon.
+/// How long the decider ignores a source that must not be banned: the reason may be gone soon.
 pub const REFUSED_NS: u64 = 10_000_000_000;
 
-/// The most sources that are set aside, and the most ranges that are taken apart. One too many is
-/// found again by the next look, which comes to the same.
+/// The most sources set aside, and the most ranges taken apart. The next look finds sources beyond this again, so
+/// none is lost.
 const MOST_IGNORED: usize = 1 << 16;
 
 /// The longest time between two looks, which otherwise come every tenth of the shortest `within`.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a look finds.
+/// The result of a look.
 #[derive(Debug, Default)]
 pub struct DueBans {
-    /// The sources to ban now, those with the most drops first.
+    /// The sources to ban now, most drops first.
     pub offences: Vec<Offence>,
-    /// How many more each limit would ban, but for [`BANS_PER_SECOND`].
+    /// The number of sources that each limit bans only later, because of [`BANS_PER_SECOND`].
     pub delayed: BTreeMap<LimitId, u64>,
-    /// How many more each limit would ban, but that it bans [only proven ones](BanOnly::Proven).
+    /// The number of sources that each limit does not ban, because it bans [only proven ones](BanOnly::Proven).
     pub unproven: BTreeMap<LimitId, u64>,
 }
 
-/// Decides whom to ban; by default nobody. Times are in nanoseconds of the decision's clock.
+/// Decides which sources to ban; by default none. Times are in nanoseconds of the decision's clock.
 ///
-/// Memory is bounded: some hundred bytes for each remembered offender, fewer than `range-after`
-/// members for each range that has banned ones, and [`MOST_IGNORED`] sources set aside and as many
-/// ranges refused.
+/// Memory is bounded: some hundred bytes for each remembered offender, fewer than `range-after` members for each
+/// range that has banned ones, and [`MOST_IGNORED`] sources set aside and as many ranges refused.
 #[derive(Debug, Default)]
 pub struct Decider {
     /// The terms of the limits that ban, by their interned ids.
     terms: BTreeMap<u16, AutomaticBan>,
     sources: HashMap<OffenderKey, Source>,
     members: Members,
-    /// The sources whose drops do not count, until when.
+    /// Sources with drops that do not count, until the given time.
     ignored: HashMap<Subject, u64>,
-    /// The ranges that are not banned as one, until when.
+    /// Ranges that are not banned as one, until the given time.
     ungrouped: HashMap<Subject, u64>,
-    /// Whether the next look may find somebody although nothing was dropped since the last one.
+    /// Whether the next look may find an offence without new drops.
     is_unfinished: bool,
     /// When the allowance of bans is full again: its TAT.
     full_again_ns: u64,
@@ -96,19 +93,18 @@ pub struct Decider {
     read_ns: u64,
 }
 
-/// An offender.
 #[derive(Debug, Default)]
 struct Source {
-    /// Its drops, as they were recorded at the last look.
+    /// Its recorded drops at the last look.
     drops: u64,
-    /// When the first of them was.
+    /// The time of its first drop.
     first_drop_ns: u64,
     window: Window,
 }
 
 impl Decider {
-    /// Continues with the limits of a policy. Drops counted for a limit whose `within` is the
-    /// same stay counted. If no limit had a `ban` before, drops count from now on.
+    /// Continues with the limits of a policy. Drops stay counted for a limit with the same `within`. If no limit had
+    /// a `ban` before, drops count from now on.
     pub fn adopt(&mut self, policy: &Policy, now_ns: u64) {
         let limits = policy.limits.iter();
         let enforcing = limits.filter(|limit| limit.mode == Mode::Enforce);
@@ -128,7 +124,7 @@ impl Decider {
             .retain(|key, _| within(terms, key.limit) == within(&before, key.limit));
     }
 
-    /// Returns when the limit bans; `None`: never.
+    /// Returns the terms of a limit's bans; `None`: it does not ban.
     #[must_use]
     pub fn terms(&self, limit: LimitId) -> Option<&AutomaticBan> {
         self.terms.get(&limit.0)
@@ -147,19 +143,19 @@ impl Decider {
         interval.map(|interval| interval.min(LONGEST_INTERVAL))
     }
 
-    /// Whether the next look may find somebody although nothing was dropped since the last one.
+    /// Returns whether the next look may find an offence without new drops.
     #[must_use]
     pub const fn is_unfinished(&self) -> bool {
         self.is_unfinished
     }
 
-    /// Notes a look at limits that have dropped nothing since the last one.
+    /// Records a look at limits that have dropped nothing since the last one.
     pub const fn nothing_new(&mut self, now_ns: u64) {
         self.looked_ns = now_ns;
     }
 
-    /// Looks at the offenders. The same key may come several times, from several interfaces.
-    /// `is_proven` returns whether a prefix is one source, which is proven now, be it fresh.
+    /// Looks at the offenders. The same key may come several times, from several interfaces. `is_proven` returns
+    /// whether a prefix is a single source that is proven now, even if only recently.
     pub fn look<E>(
         &mut self,
         now_ns: u64,
@@ -171,7 +167,7 @@ impl Decider {
         let mut offences = self.offences(now_ns);
         offences.sort_unstable_by_key(|offence| {
             let Subject { limit, prefix } = offence.subject;
-            // What follows the drops makes the order the same each time.
+            // The fields behind the drops make the order reproducible.
             let order = (IpAddr::from(prefix.address()), prefix.prefix_length());
             (Reverse(offence.drops), limit, order)
         });
@@ -180,13 +176,13 @@ impl Decider {
         for offence in offences {
             let may_be_banned = if self.is_only_for_proven(&offence) {
                 let is_proven = is_proven(&offence.prefix());
-                // The next look finds the sources whose standing could not be read now.
+                // Their standing could not be read now, so the next look retries these sources.
                 self.is_unfinished |= is_proven.is_err();
                 is_proven?
             } else {
                 true
             };
-            // First, so that a flood of forged sources takes no allowance.
+            // Checked first, so that a flood of forged sources takes no allowance.
             if !may_be_banned {
                 *look.unproven.entry(offence.limit()).or_default() += 1;
                 self.refused(&offence, now_ns.saturating_add(REFUSED_NS));
@@ -205,8 +201,8 @@ impl Decider {
         terms.is_some_and(|terms| terms.only == Some(BanOnly::Proven))
     }
 
-    /// Notes that a source found by the last look is banned until `until_ns`. Returns the banned
-    /// prefixes that are part of it: their bans are no longer needed.
+    /// Records that a source found by the last look is banned until `until_ns`. Returns the banned prefixes that are
+    /// part of it: their bans are no longer needed.
     pub fn banned(&mut self, offence: &Offence, until_ns: u64) -> Vec<BanKey> {
         // Drops before the ban came into force are in the next look.
         self.ignore(offence, self.read_ns.saturating_add(1));
@@ -218,18 +214,18 @@ impl Decider {
         self.members.take(&offence.subject)
     }
 
-    /// Notes that a source found by the last look is not banned, nor found before `until_ns`.
+    /// Records that a source found by the last look is not banned; no look finds it before `until_ns`.
     pub fn ignore(&mut self, offence: &Offence, until_ns: u64) {
         insert(&mut self.ignored, offence.subject, until_ns);
     }
 
-    /// Puts off the bans that the last look found: the next look finds them again.
+    /// Defers the bans that the last look found: the next look finds them again.
     pub const fn hold_back(&mut self) {
         self.is_unfinished = true;
     }
 
-    /// Notes that a source found by the last look must not be banned; no look finds it before
-    /// `until_ns`. A range is refused for one of its addresses: the others are found by themselves.
+    /// Records that a source found by the last look must not be banned; no look finds it before `until_ns`. A range
+    /// is refused because of one of its addresses, so the others are found one by one.
     pub fn refused(&mut self, offence: &Offence, until_ns: u64) {
         if is_range(&offence.prefix()) {
             insert(&mut self.ungrouped, offence.subject, until_ns);
@@ -245,14 +241,14 @@ const fn slice_ns(terms: &AutomaticBan) -> u64 {
     terms.within_ns / SLICES
 }
 
-/// Notes until when, while there is room.
+/// Inserts the end of a subject's time, while there is room.
 fn insert(noted: &mut HashMap<Subject, u64>, subject: Subject, until_ns: u64) {
     if noted.len() < MOST_IGNORED || noted.contains_key(&subject) {
         noted.insert(subject, until_ns);
     }
 }
 
-/// Returns an offender by itself.
+/// Returns an offender as a subject of one address.
 const fn alone(key: &OffenderKey) -> Subject {
     let address = key.address();
     let length = match address.family {

@@ -1,4 +1,4 @@
-//! An offence: whom to ban, and why.
+//! An offence: the prefix to ban, and the reason.
 
 use limiter_common::{
     ban::{Ban, BanKey},
@@ -14,29 +14,29 @@ use super::subject::Subject;
 /// A source that was dropped so often that the limit bans it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offence {
-    /// The limit, and whom it bans.
+    /// The limit, and the prefix that it bans.
     pub subject: Subject,
-    /// How many drops there were, at least.
+    /// The number of drops, at least.
     pub drops: u64,
-    /// How many addresses of the /64, or /64s of the /48, offend or are banned; 1 for an address.
+    /// The number of addresses of the /64, or /64s of the /48, that offend or are banned; 1 for an address.
     pub members: u64,
 }
 
 impl Offence {
-    /// Returns the limit that bans.
+    /// The limit that bans.
     #[must_use]
     pub const fn limit(&self) -> LimitId {
         LimitId(self.subject.limit)
     }
 
-    /// Returns whom it bans.
+    /// The prefix that it bans.
     #[must_use]
     pub const fn prefix(&self) -> BanKey {
         self.subject.prefix
     }
 
-    /// Returns the ban that begins at `now_ns`, in nanoseconds of the decision's clock. `before`:
-    /// the ban before it, if it is remembered.
+    /// Returns the ban that begins at `now_ns`, in nanoseconds of the decision's clock. `before`: the ban before it,
+    /// if it is remembered.
     #[must_use]
     pub fn ban(&self, terms: &AutomaticBan, before: Option<&Ban>, now_ns: u64) -> Ban {
         let times = before.map_or(1, |before| before.times.saturating_add(1));

@@ -61,7 +61,7 @@ impl Decider {
         addresses
     }
 
-    /// Whether a /64 has enough drops of enough addresses; banned ones count, too.
+    /// Returns whether a /64 has enough drops of enough addresses; banned ones count, too.
     fn is_offence(&self, now_ns: u64, network: &Subject, offence: &mut Offence) -> bool {
         let Some(terms) = self.terms.get(&network.limit) else {
             return false;

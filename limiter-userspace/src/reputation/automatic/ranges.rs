@@ -9,25 +9,24 @@ use limiter_common::{
 
 use super::subject::Subject;
 
-/// What one subscriber has at least, whatever addresses it uses there.
+/// The least prefix of one subscriber, who may use any address in it.
 const NETWORK: u8 = 64;
 
-/// What a site has, or a customer with several networks.
+/// The prefix of a site, or of a customer with several networks.
 const SITE: u8 = 48;
 
-/// Returns the /64 of an IPv6 address. IPv4 addresses have none: those of a /24 belong to anybody.
+/// Returns the /64 of an IPv6 address. IPv4 addresses have none: a /24 has many unrelated users.
 pub(super) fn network_of(limit: u16, address: &Address) -> Option<Subject> {
     let prefix = BanKey::new(address, NETWORK);
     matches!(address.family, Family::V6).then_some(Subject { limit, prefix })
 }
 
-/// Returns the /48 of an IPv6 address.
 pub(super) fn site_of(limit: u16, address: &Address) -> Option<Subject> {
     let prefix = BanKey::new(address, SITE);
     matches!(address.family, Family::V6).then_some(Subject { limit, prefix })
 }
 
-/// Whether a prefix is a range, and not an address.
+/// Returns whether a prefix is a range, and not an address.
 pub(super) fn is_range(prefix: &BanKey) -> bool {
     [NETWORK, SITE]
         .map(u16::from)
@@ -44,18 +43,16 @@ pub(super) fn around(member: &Subject) -> Option<Subject> {
     }
 }
 
-/// The banned members of ranges, and until when, in nanoseconds. A range has fewer of them than it
-/// takes to ban it.
+/// The banned members of ranges, and the ends of their bans in nanoseconds. A range always has fewer members here
+/// than it takes to ban it.
 #[derive(Debug, Default)]
 pub(super) struct Members(HashMap<Subject, HashMap<BanKey, u64>>);
 
 impl Members {
-    /// Notes that a member of a range is banned until `until_ns`.
     pub(super) fn add(&mut self, range: Subject, member: BanKey, until_ns: u64) {
         self.0.entry(range).or_default().insert(member, until_ns);
     }
 
-    /// Returns the banned members of a range.
     pub(super) fn of(&self, range: &Subject) -> impl Iterator<Item = &BanKey> {
         let members = self.0.get(range);
         members.into_iter().flat_map(HashMap::keys)

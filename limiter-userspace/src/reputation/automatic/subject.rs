@@ -1,8 +1,8 @@
-//! A limit and whom it drops or bans.
+//! A limit and a prefix that it drops or bans.
 
 use limiter_common::ban::BanKey;
 
-/// A limit and whom it drops or bans.
+/// A limit and a prefix that it drops or bans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     /// The limit's interned id.

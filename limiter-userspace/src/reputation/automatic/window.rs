@@ -1,6 +1,6 @@
-//! The drops of the last span of time, in slices of it.
+//! A sliding window of drops, in slices of time.
 
-/// How many slices a window has.
+/// The number of slices in a window.
 pub(super) const SLICES: u64 = 10;
 
 /// The same as a size.
@@ -8,17 +8,17 @@ const SIZE: usize = 10;
 
 const _: () = assert!(SLICES == SIZE as u64, "an entry for each slice");
 
-/// How many drops there were lately. A slice's number is the time divided by the slice's length.
+/// The number of recent drops. A slice's number is the time divided by the slice's length.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
-    /// The drops of each slice, at its number modulo the size; those of expired slices are stale.
+    /// The drops of each slice, at its number modulo the size; the drops of expired slices are stale.
     slices: [u32; SIZE],
     /// The last slice with drops.
     newest: u64,
 }
 
 impl Window {
-    /// Adds drops to a slice, which must not precede one that was added to.
+    /// Adds drops to a slice, which must not precede the newest one.
     pub(super) fn add(&mut self, slice: u64, drops: u64) {
         if drops == 0 {
             return;
@@ -33,7 +33,7 @@ impl Window {
         *sum = sum.saturating_add(drops);
     }
 
-    /// Returns the drops of a slice and of those before it that are in its window.
+    /// Returns the drops of a slice and of the earlier slices in its window.
     pub(super) fn sum(&self, slice: u64) -> u64 {
         // The window has left the oldest slices behind.
         let over = slice.saturating_sub(self.newest);

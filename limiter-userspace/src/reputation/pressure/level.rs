@@ -5,9 +5,9 @@ use limiter_policy::policy::Percentage;
 /// The used part of a limit, as a fraction of two numbers in the same unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The part that is used.
+    /// The used part.
     pub active: u128,
-    /// What there is to use; above 0.
+    /// The whole; above 0.
     pub limit: u128,
 }
 
@@ -23,20 +23,20 @@ impl Load {
     }
 }
 
-/// Returns how many lists are rejected, from list 0 on, in a sieve with so many besides list 0;
-/// `None`: there is no pressure, and nobody is scored.
+/// Returns how many lists are rejected, from list 0 on, in a sieve with `list_count` lists besides list 0; `None`:
+/// there is no pressure, and sources are not scored.
 ///
 /// With P for the percentage and N for the lists this is
-/// `trunc((100 × active / limit − P) / (100 − P) × (N + 1))`, at most N, and `None` if that is
-/// negative. `trunc` rounds towards zero, so scoring begins before the percentage is reached: as
-/// far below it as the first rejection is above it.
+/// `trunc((100 × active / limit − P) / (100 − P) × (N + 1))`, at most N, and `None` if that is negative. `trunc`
+/// rounds towards zero, so scoring begins before the percentage is reached: as far below it as the first rejection is
+/// above it.
 #[must_use]
 pub fn pressure(load: Load, percentage: Percentage, list_count: u8) -> Option<u8> {
     let whole = u128::from(Percentage::WHOLE);
     let percentage = u128::from(percentage.hundredths());
     let steps = u128::from(list_count) + 1;
-    // Both fractions have the denominator limit × (100 − P), in hundredths of a percent. What
-    // exceeds the largest number is far beyond the last step.
+    // Both fractions have the denominator limit × (100 − P), in hundredths of a percent. Saturation is harmless, as
+    // it happens far beyond the last step.
     let used = load.active.saturating_mul(whole);
     let from = load.limit.saturating_mul(percentage);
     let one = load.limit.saturating_mul(whole - percentage).max(1);
@@ -49,8 +49,8 @@ pub fn pressure(load: Load, percentage: Percentage, list_count: u8) -> Option<u8
     }
 }
 
-/// Returns the share of the limit from which the entries of a list are rejected, in percent;
-/// `None`: never, because it is the last list.
+/// Returns the share of the limit from which the entries of a list are rejected, in percent; `None`: never, because
+/// it is the last list.
 #[must_use]
 pub fn rejected_from(list: u8, percentage: Percentage, list_count: u8) -> Option<f64> {
     let percentage = percentage.percents();

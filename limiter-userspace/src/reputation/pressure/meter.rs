@@ -1,15 +1,15 @@
-//! How fast a counter grows.
+//! Measures how fast a counter grows.
 
 use std::{collections::VecDeque, time::Duration};
 
 /// The span of time over which a rate is measured.
 ///
-/// The mean over 200 ms: a flood of four times the limit is pressure at the first look after it has
-/// begun, 50 ms later; one that just exceeds the limit is after 200 ms. A burst of some
-/// milliseconds, which limits allow for, is none. What passes until then is up to the limits.
+/// A mean over 200 ms takes a flood of four times the limit for pressure at the first look after its start, 50 ms
+/// later, and a flood just above the limit after 200 ms. A burst of some milliseconds, which limits allow for, is no
+/// pressure. Until then the limits alone decide.
 pub const WINDOW: Duration = Duration::from_millis(200);
 
-/// How often to look.
+/// The interval of looks.
 pub const EVERY: Duration = Duration::from_millis(50);
 
 /// A growth in a span of time.
@@ -17,21 +17,20 @@ pub const EVERY: Duration = Duration::from_millis(50);
 pub struct Growth {
     /// The increase of the counter.
     pub amount: u64,
-    /// In how many nanoseconds; above 0.
+    /// The span in nanoseconds; above 0.
     pub elapsed_ns: u64,
 }
 
 /// Measures how fast a counter grows, look after look.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    /// Times in nanoseconds, with the counter's value then. The first is the last one from before
-    /// the window.
+    /// Times in nanoseconds, with the counter's value then. The first is the last one from before the window.
     seen: VecDeque<(u64, u64)>,
 }
 
 impl Meter {
-    /// Notes the counter's value at a time, in nanoseconds of any clock, and returns its growth
-    /// over the window; `None`: this is the first look, or at another counter.
+    /// Records the counter's value at a time, in nanoseconds of any clock, and returns its growth over the window;
+    /// `None`: this is the first look, or at another counter.
     pub fn look(&mut self, now_ns: u64, counter: u64) -> Option<Growth> {
         let went_back = self
             .seen
@@ -62,8 +61,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// When a meter looks, in milliseconds, what it sees, and what it returns: how much, and in how
-    /// many milliseconds.
+    /// The time of a look in milliseconds, the counter's value, and the result: the growth, and its span in
+    /// milliseconds.
     type Look = (u64, u64, Option<(u64, u64)>);
 
     #[track_caller]

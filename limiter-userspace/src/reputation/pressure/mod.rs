@@ -1,10 +1,10 @@
-//! The pressure on sieves: measured by what arrives, and given as a number of lists to reject.
+//! The pressure on sieves, measured by arriving traffic, and given as a number of lists to reject.
 //!
-//! It is measured by what arrives, not by what passes: what a sieve drops must not end the pressure
-//! that it answers, or the flood would be let in again five times a second.
+//! Passing traffic would be the wrong measure: a sieve's own drops would end the pressure that it answers, and let
+//! the flood in again five times a second.
 //!
-//! It is computed in 128-bit integers: with Traffic Server's 32-bit floats 21 000 of 22 000 (ten
-//! lists, 90 %) is 5, not 6.
+//! It is computed in 128-bit integers: with Traffic Server's 32-bit floats 21 000 of 22 000 (ten lists, 90 %) is 5,
+//! not 6.
 
 mod level;
 mod meter;
@@ -22,8 +22,7 @@ pub use self::{
     threshold::Threshold,
 };
 
-/// How long a pressure holds, in nanoseconds: if nobody measures it any more, nobody is rejected
-/// for long.
+/// How long a pressure holds, in nanoseconds: without a daemon that measures it, sieves stop rejecting soon.
 pub const HOLDS_NS: u64 = 1_000_000_000;
 
 /// Measures the pressure of every use of a sieve in a policy; the default policy has no sieves.
@@ -36,15 +35,15 @@ pub struct Gauge {
 /// The pressure of one use of a sieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Which use.
+    /// The use.
     pub used: SieveUse,
     /// The index of its pressure and counters.
     pub index: u32,
-    /// What it is measured by; `None`: a limit that is off, which counts nothing.
+    /// The measure of the load; `None`: the limit is off and counts nothing.
     pub threshold: Option<Threshold>,
-    /// How much of that is used; `None`: unknown so far.
+    /// The used part of the threshold; `None`: unknown so far.
     pub load: Option<Load>,
-    /// How many lists are rejected; `None`: there is no pressure, and nobody is scored.
+    /// The number of rejected lists; `None`: there is no pressure, and sources are not scored.
     pub pressure: Option<u8>,
 }
 
@@ -58,7 +57,7 @@ struct Use {
 }
 
 impl Gauge {
-    /// Returns the gauge of a policy, whose limits' interned ids the counters go by.
+    /// Returns the gauge of a policy; the counters are indexed by its limits' interned ids.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         let uses: Vec<_> = policy
@@ -84,23 +83,22 @@ impl Gauge {
         }
     }
 
-    /// Whether there is nothing to measure: the policy uses no sieve.
+    /// Returns whether there is nothing to measure: the policy uses no sieve.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.uses.is_empty()
     }
 
-    /// The uses of sieves, in the order in which they are measured.
+    /// The uses of sieves, in the order of their measurement.
     pub fn uses(&self) -> impl Iterator<Item = SieveUse> {
         self.uses.iter().map(|used| used.used)
     }
 
-    /// Measures what has arrived until `now_ns`, in nanoseconds of any clock, or is open now, for each
-    /// use.
+    /// Measures each use by the arrivals until `now_ns`, in nanoseconds of any clock, or by the open connections.
     ///
     /// # Errors
     ///
-    /// If `read` cannot read the counters of an index, or `open` how many connections a limit counts.
+    /// If `read` cannot read the counters of an index, or `open` the number of connections that a limit counts.
     pub fn measure<E>(
         &mut self,
         now_ns: u64,

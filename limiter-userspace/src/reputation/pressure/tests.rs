@@ -1,4 +1,4 @@
-//! Which counters measure a use's pressure, and against what.
+//! Checks the counters and thresholds of each use's pressure.
 
 use std::convert::Infallible;
 
@@ -9,7 +9,7 @@ use crate::testing;
 
 const MS: u64 = 1_000_000;
 
-/// Everybody's packets, everybody's bytes on a port, and each address's packets.
+/// All sources' packets, all sources' bytes on a port, and each address's packets.
 const LIMITS: &str = "
 limits:
   All: {id: total, cost: packets, burst: 1, count: 11000, period: 10s, ip-rep: own}
@@ -23,8 +23,7 @@ ip-rep:
   - {name: everything, size: 15, pressure: {packets-per-second: 110}}
 ";
 
-/// Returns the pressures, by use, if so many packets and bytes arrive in 50 ms at the counters of
-/// each index.
+/// Returns the pressures, by use, if so many packets and bytes arrive in 50 ms at the counters of each index.
 fn pressures(yaml: &str, arriving: &[(u32, u64, u64)]) -> Vec<(u32, Option<u8>)> {
     with_open(yaml, arriving, 0)
 }
@@ -80,7 +79,7 @@ fn each_use_has_its_pressure_against_its_limit() {
     );
 }
 
-/// Whatever arrives.
+/// Arriving packets make no difference.
 #[test]
 fn open_connections_press_as_in_traffic_server() {
     let yaml = "

@@ -1,4 +1,4 @@
-//! What a pressure is measured by.
+//! The threshold that a pressure is measured against.
 
 use limiter_common::{
     counters::Traffic,
@@ -9,30 +9,30 @@ use limiter_policy::policy::{Limit, Mode, Policy, PressureOf, Sieve, SieveUse};
 
 use super::{Growth, Load};
 
-/// So many packets, bytes or new connections in so long, or connections open at once.
+/// A number of packets, bytes or new connections in a time, or of connections open at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// What counts; a limit of new connections counts no other arrivals at all.
+    /// The counted quantity; a limit of new connections counts no other arrivals at all.
     pub cost: Cost,
-    /// How many.
+    /// The whole threshold.
     count: u64,
     pub(super) gauged: Gauged,
 }
 
-/// How the use of a threshold is found.
+/// How the used part of a threshold is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gauged {
-    /// By what arrives.
+    /// By arriving traffic.
     Arriving {
         counter: Counter,
         /// The time for the whole threshold, in nanoseconds.
         period_ns: u64,
     },
-    /// By the connections that the limit counts, with others of its group by the first of them.
+    /// By the connections that the limit counts. Limits of a group share a count, under the first of them.
     Open(LimitId),
 }
 
-/// A counter of what arrives.
+/// A counter of arriving traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Counter {
     /// The index of the use that counts.
@@ -100,7 +100,7 @@ impl Threshold {
         })
     }
 
-    /// Returns where what arrives is counted, if that matters.
+    /// Returns the counter of arriving traffic, if the threshold uses one.
     pub(super) const fn counter(&self) -> Option<Counter> {
         match self.gauged {
             Gauged::Arriving { counter, .. } => Some(counter),
@@ -108,9 +108,8 @@ impl Threshold {
         }
     }
 
-    /// Returns what is used of it if a counter has grown so in a time, of which the whole is
-    /// `period_ns`. Both rates are multiplied by both spans of time: nothing is divided, so nothing is
-    /// rounded.
+    /// Returns the load from a counter's growth; `period_ns` is the time for the whole threshold. Both rates are
+    /// multiplied by both spans of time, so there is no division, and nothing is rounded.
     pub(super) fn load_of(&self, growth: Growth, period_ns: u64) -> Load {
         Load {
             active: u128::from(growth.amount) * u128::from(period_ns),
@@ -118,7 +117,7 @@ impl Threshold {
         }
     }
 
-    /// Returns what is used of it if so many connections are open.
+    /// Returns the load from the number of open connections.
     pub(super) fn load_by(&self, open: u64) -> Load {
         Load {
             active: open.into(),
@@ -126,7 +125,7 @@ impl Threshold {
         }
     }
 
-    /// Returns how many: a second, or open at once.
+    /// The threshold's number: per second, or open at once.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

@@ -38,7 +38,7 @@ pub(super) fn terms(after: u64, range_after: Option<u32>) -> AutomaticBan {
     }
 }
 
-/// A policy whose first limits ban.
+/// A policy in which the first limits ban.
 pub(super) fn policy(bans: &[AutomaticBan]) -> Policy {
     let limits = BUILT_IN.iter().zip(bans);
     let limits = limits.map(|(built_in, ban)| Limit {
@@ -48,8 +48,7 @@ pub(super) fn policy(bans: &[AutomaticBan]) -> Policy {
     limits.collect::<Vec<_>>().into()
 }
 
-/// What the kernel would record, and a decider that looks at it. Times are in milliseconds from
-/// the beginning.
+/// The kernel's records, and a decider that looks at them. Times are in milliseconds from the beginning.
 pub(super) struct Scene {
     pub(super) decider: Decider,
     recorded: BTreeMap<(u16, IpAddr), Offender>,
@@ -65,7 +64,7 @@ impl Scene {
         }
     }
 
-    /// A limit drops so many packets of an address at a time.
+    /// Records drops by a limit of packets of an address.
     pub(super) fn drops(&mut self, at_ms: u64, limit: u16, address: &str, drops: u64) {
         let address = address.parse().unwrap();
         let entry = self.recorded.entry((limit, address));
@@ -83,7 +82,7 @@ impl Scene {
         self.recorded.remove(&(limit, address.parse().unwrap()));
     }
 
-    /// An address was dropped before the decider began.
+    /// Records drops from before the decider began.
     pub(super) fn recorded_before(&mut self, limit: u16, address: &str, drops: u64) {
         let offender = Offender {
             drops,
@@ -94,7 +93,7 @@ impl Scene {
         self.recorded.insert((limit, address), offender);
     }
 
-    /// Returns what is recorded.
+    /// Returns the kernel's records.
     pub(super) fn recorded(&self) -> Vec<(OffenderKey, Offender)> {
         let recorded = self.recorded.iter();
         let recorded = recorded.map(|((limit, address), offender)| {
@@ -108,7 +107,7 @@ impl Scene {
         self.look_by(at_ms, |_| false)
     }
 
-    /// Looks at offenders of which some are proven.
+    /// Looks at the offenders, some of them proven.
     pub(super) fn look_by(&mut self, at_ms: u64, is_proven: impl Fn(&BanKey) -> bool) -> DueBans {
         let recorded = self.recorded();
         let is_proven = |prefix: &BanKey| Ok::<_, Infallible>(is_proven(prefix));
@@ -127,8 +126,7 @@ impl Scene {
         look
     }
 
-    /// Looks, and bans all offenders for a minute; returns the limit, the prefix, how many drops,
-    /// and of how many members, of each.
+    /// Looks, and bans all offenders for a minute; returns the limit, the prefix, the drops and the members of each.
     pub(super) fn bans(&mut self, at_ms: u64) -> Vec<(u16, String, u64, u64)> {
         let look = self.look(at_ms);
         assert!(look.delayed.is_empty());

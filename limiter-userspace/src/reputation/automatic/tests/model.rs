@@ -1,5 +1,5 @@
-//! Random drops, beside a model that keeps each of them: nobody is banned too early, and everybody
-//! who must be banned is.
+//! Random drops, beside a model that keeps each of them: no source is banned too early, and each source is banned
+//! when it must be.
 
 use proptest::prelude::*;
 
@@ -9,12 +9,12 @@ const WITHIN_MS: u64 = 10_000;
 const AFTER: u64 = 30;
 const SOURCES: usize = 3;
 
-/// What happens next.
+/// The next step.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Some milliseconds later a source is dropped so often.
+    /// After some milliseconds a source is dropped this many times.
     Drops(u64, usize, u64),
-    /// Some milliseconds later the decider looks.
+    /// After some milliseconds the decider looks.
     Look(u64),
     /// The kernel forgets a source.
     Forget(usize),
@@ -31,13 +31,13 @@ fn step(forgets: bool) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All drops ever, and when the decider looked, in milliseconds.
+/// All drops ever, and all looks, in milliseconds.
 #[derive(Default)]
 struct Model {
-    /// When, which source, how many.
+    /// The time, the source, and the number of drops.
     drops: Vec<(u64, usize, u64)>,
     looks: Vec<u64>,
-    /// When each was last banned.
+    /// The time of each source's last ban.
     banned: [Option<u64>; SOURCES],
 }
 
@@ -50,8 +50,8 @@ impl Model {
         drops.map(|(_, _, drops)| drops).sum()
     }
 
-    /// Returns the look after which drops may count at a time: the first look in the window has
-    /// seen what came since the one before it.
+    /// Returns the look after which drops may count at a time: the first look in the window has seen all drops since
+    /// the look before it.
     fn before_window(&self, now_ms: u64) -> Option<u64> {
         let begin_ms = now_ms.checked_sub(WITHIN_MS)?;
         let mut looks = self.looks.iter().rev();
@@ -63,7 +63,7 @@ impl Model {
         self.since(source, self.before_window(now_ms)) >= AFTER
     }
 
-    /// Whether nine tenths of `within` have enough, all since the look after the last ban.
+    /// Whether nine tenths of `within` have enough drops, all since the look after the last ban.
     fn must_be_banned(&self, source: usize, now_ms: u64) -> bool {
         let begin_ms = now_ms.checked_sub(WITHIN_MS / 10 * 9);
         let counts_from = self.banned[source].and_then(|banned_ms| {
@@ -79,8 +79,8 @@ impl Model {
         now_ms - last_ms <= WITHIN_MS && self.since(source, certain_from) >= AFTER
     }
 
-    /// Returns the last look after a pause longer than `within`: of the drops in that pause, the
-    /// decider knows only for some that they are in a window.
+    /// Returns the last look after a pause longer than `within`: the decider knows only for some of the drops in that
+    /// pause that they are in a window.
     fn after_pause(&self) -> Option<u64> {
         let before = [0].into_iter().chain(self.looks.iter().copied());
         let looks = before.zip(&self.looks);
@@ -137,7 +137,7 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What the first look finds after a long pause stays uncertain at the next.
+/// The times of drops found after a long pause stay uncertain at the next look.
 #[test]
 fn a_pause_is_as_long_at_the_next_look() -> Result<(), TestCaseError> {
     run(
@@ -164,8 +164,8 @@ proptest! {
     }
 }
 
-/// Sources of one /64: until the first ban, it is banned as one if two of them have enough drops
-/// together, and then none of them is banned by itself.
+/// Sources of one /64: until the first ban, it is banned as one if two of them have enough drops together, and then
+/// none of them is banned by itself.
 fn run_network(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut scene = Scene::new(&[terms(AFTER, Some(2))]);
     let mut model = Model::default();

@@ -38,7 +38,7 @@ fn only_those_who_are_or_were_proven_are_banned() {
         scene.decider.banned(offence, ns(60_000));
     }
 
-    // They are looked for again ten seconds later, if they go on; one has proven himself by then.
+    // Offenders that go on are found again ten seconds later; one source is proven by then.
     scene.drops(1_500, 1, "10.0.0.5", 20);
     let look = scene.look_by(2_000, is_proven);
     assert!(look.offences.is_empty() && look.unproven.is_empty());
@@ -48,7 +48,7 @@ fn only_those_who_are_or_were_proven_are_banned() {
     assert_eq!(banned(&look), ["10.0.0.5"]);
 }
 
-/// Those who can be forged at will keep nobody else from being banned.
+/// Forged sources, however many, keep no other source from being banned.
 #[test]
 fn a_flood_of_unproven_sources_takes_no_allowance() {
     let mut scene = Scene::new(&[only_proven(None)]);

@@ -21,7 +21,7 @@ fn addresses_of_a_network_are_banned_as_one() {
     scene.check(3_000, &[(1, "2001:db8::/64", 298, 4)]);
 }
 
-/// Being near somebody who must not be banned protects nobody.
+/// An address that must not be banned does not protect its neighbours.
 #[test]
 fn addresses_of_a_network_that_is_refused_are_banned_alone() {
     let mut scene = Scene::new(&[terms(100, Some(4))]);
@@ -42,7 +42,7 @@ fn addresses_of_a_network_that_is_refused_are_banned_alone() {
         assert_eq!((limit, prefix.as_str(), drops, members), expected);
         scene.decider.banned(offence, ns(60_000));
     }
-    // The network was refused because of this one.
+    // The network was refused because of this address.
     scene.decider.refused(&look.offences[2], ns(60_000));
     assert!(!scene.decider.is_unfinished());
     scene.drops(2_500, 1, hosts[0], 100);
@@ -55,7 +55,7 @@ fn addresses_of_a_network_that_is_refused_are_banned_alone() {
     scene.check(6_000, &[(1, "2001:db8::/64", 100, 100)]);
 }
 
-/// A protected address protects no other network of its site, and nobody else in its own.
+/// A protected address protects no other network of its site, and no other address of its network.
 #[test]
 fn networks_of_a_site_that_is_refused_are_banned_alone() {
     let mut scene = Scene::new(&[terms(100, Some(2))]);
@@ -132,7 +132,7 @@ fn bans_that_have_ended_do_not_count_for_their_network() {
     }
     assert_eq!(scene.bans(1_000).len(), 2);
     scene.drops(60_999, 1, "2001:db8::3", 100);
-    // Both ended at 61 s. What was dropped came within one look.
+    // Both bans ended at 61 s. The drops came within one look.
     scene.decider.nothing_new(ns(60_500));
     scene.check(61_000, &[(1, "2001:db8::3", 100, 1)]);
 }

@@ -22,7 +22,7 @@ fn as_many_drops_as_it_takes() {
     scene.drops(10, 1, ONE, 99);
     scene.drops(20, 1, OTHER, 100);
     scene.check(1_000, &[(1, OTHER, 100, 1)]);
-    // The banned one needs as many drops again.
+    // The banned source needs as many drops again.
     scene.check(2_000, &[]);
     scene.drops(2_500, 1, ONE, 1);
     scene.check(3_000, &[(1, ONE, 100, 1)]);
@@ -69,7 +69,7 @@ fn forgotten_sources_begin_again() {
     scene.drops(0, 1, ONE, 80);
     scene.check(1_000, &[]);
     scene.forget(1, ONE);
-    // It is back before the next look: all that it has now was dropped since.
+    // It is back before the next look: all of its recorded drops are new.
     scene.drops(1_100, 1, ONE, 99);
     scene.check(2_000, &[(1, ONE, 179, 1)]);
     scene.drops(3_100, 1, OTHER, 80);
@@ -129,7 +129,7 @@ fn drops_before_the_ban_came_into_force() {
     scene.check(1_000, &[(1, ONE, 100, 1)]);
     scene.drops(1_001, 1, ONE, 5_000);
     scene.check(2_000, &[]);
-    // From then on it was dropped in spite of the ban: somebody has lifted the ban.
+    // The source is dropped in spite of its ban, so the ban must have been lifted.
     scene.drops(2_500, 1, ONE, 99);
     scene.check(3_000, &[]);
     scene.drops(3_500, 1, ONE, 1);
@@ -142,7 +142,7 @@ fn a_look_without_news_forgets_no_ban() {
     scene.drops(0, 1, ONE, 100);
     scene.check(1_000, &[(1, ONE, 100, 1)]);
     scene.decider.nothing_new(ns(2_000));
-    // So what comes now does not count as before the ban.
+    // So new drops do not count as before the ban.
     scene.drops(2_500, 1, ONE, 99);
     scene.check(3_000, &[]);
     scene.drops(3_500, 1, ONE, 1);
@@ -188,7 +188,7 @@ fn no_more_bans_than_the_allowance_has() {
     let sources = BANS_PER_SECOND + 500;
     for source in 0..sources {
         let address = format!("10.0.{}.{}", source / 250, source % 250);
-        // The first ones have the most drops.
+        // The first sources have the most drops.
         scene.drops(0, 1, &address, 10 + sources - source);
     }
     let look = scene.look(1_000);
@@ -295,7 +295,7 @@ fn reasons() {
     );
 }
 
-/// Memory is bounded, whatever is forged.
+/// Memory is bounded for any number of forged sources.
 #[test]
 fn no_more_are_ignored_than_there_is_room_for() {
     let mut scene = Scene::new(&[terms(100, Some(2))]);
@@ -314,7 +314,7 @@ fn no_more_are_ignored_than_there_is_room_for() {
     }
     assert_eq!(scene.decider.ignored.len(), MOST_IGNORED);
     assert_eq!(scene.decider.ungrouped.len(), MOST_IGNORED);
-    // They are forgotten in time; then there is room again.
+    // The ignored sources expire; then there is room again.
     scene.look(6_000);
     scene.look(7_000);
     assert!(scene.decider.ignored.is_empty() && scene.decider.ungrouped.is_empty());
@@ -331,7 +331,7 @@ fn offences_held_back_are_found_again() {
     scene.check(2_000, &[(1, ONE, 100, 1)]);
 }
 
-/// A source that is busy in a sieve has used up no budget, whatever the sieve drops.
+/// A source that is busy in a sieve has used up no budget, however much the sieve drops.
 #[test]
 fn what_sieves_drop_bans_nobody() {
     let mut scene = Scene::new(&[terms(1_000, Some(2))]);
@@ -346,7 +346,7 @@ fn what_sieves_drop_bans_nobody() {
     };
     let both = [by(Dropper::Budget), by(Dropper::Sieve), by(Dropper::Sieve)];
     assert!(scene.look_at(1_000, both).offences.is_empty());
-    // As many drops by the limit itself do.
+    // As many drops by the limit itself do get it banned.
     let more = (
         by(Dropper::Budget).0,
         Offender {
