@@ -1,22 +1,22 @@
-//! How the machine's CPUs spent their time.
+//! How the machine's CPUs spend their time.
 
 use std::collections::BTreeMap;
 
 /// A CPU is full if less than this part of its time is left: queues grow before all is gone.
 const PART_LEFT: u64 = 16;
 
-/// How each CPU has spent its time since the machine started.
+/// The time that each CPU has spent since the machine started, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes(BTreeMap<usize, CpuTime>);
 
 /// Times in ticks, mostly hundredths of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTime {
-    /// All but what another virtual machine took.
+    /// All time, except time taken by another virtual machine.
     all: u64,
-    /// With nothing to do, or for programs of a low priority (nice above 0): they give way.
+    /// Idle, or for programs of a low priority (nice above 0), which give way.
     left: u64,
-    /// In the kernel, where packets are received, be it by a program, a thread or an interrupt.
+    /// In the kernel, where packets are received, by a program, a thread or an interrupt.
     kernel: u64,
 }
 
@@ -26,8 +26,8 @@ impl CpuTimes {
         Self(stat.lines().filter_map(of_line).collect())
     }
 
-    /// Returns whether a CPU has had next to no time left since `before`, mostly for the kernel's
-    /// work. Programs that compute give way to packets, so they fill no CPU.
+    /// Returns whether a CPU has had next to no time left since `before`, mostly for the kernel's work. Programs that
+    /// compute give way to packets, so they fill no CPU.
     pub(super) fn is_full(&self, cpu: usize, before: &Self) -> bool {
         let (Some(now), Some(before)) = (self.0.get(&cpu), before.0.get(&cpu)) else {
             return false;
@@ -84,7 +84,7 @@ mod tests {
             // Half of it computes, or more.
             ("cpu0 9 1 5 90 9 3 3 1 7 7", true),
             ("cpu0 10 1 5 90 9 3 3 1 7 7", false),
-            // A program of a low priority has what is left.
+            // A program of a low priority uses the time that is left.
             ("cpu0 1 2 17 90 9 1 1 1 7 7", true),
             ("cpu0 1 3 16 90 9 1 1 1 7 7", false),
             // Another virtual machine had the CPU.

@@ -1,6 +1,6 @@
-//! The host's distress: packets that it lost because nobody took them in time.
+//! The host's overload: counters of packets that it lost because they were not received in time.
 
-/// How many packets the host has lost since it started, because nobody took them in time.
+/// The packets that the host has lost since it started, because they were not received in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Distress {
     /// UDP datagrams for which a socket's receive buffer had no room, in this network namespace.
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(Distress::parse("", "", "", ""), Distress::default());
     }
 
-    /// A socket that nobody reads loses what exceeds its buffer, and the host says so.
+    /// An unread socket loses datagrams beyond its buffer, and the host counts them.
     #[test]
     fn a_socket_that_nobody_reads() {
         use std::net::UdpSocket;

@@ -10,16 +10,16 @@ use super::{Bounds, Hearing, Interval, Kind, Law, Seen, Work};
 pub struct Finder {
     law: Law,
     hearing: Hearing,
-    /// What each CPU had counted for the limit at the last look; `None`: there was none.
+    /// Each CPU's counts for the limit at the last look; `None`: there was none.
     traffic: Option<Vec<LimitTraffic>>,
-    /// What it heard so far, in the order of [`Kind::ALL`].
+    /// The overload seen so far, in the order of [`Kind::ALL`].
     heard: [Option<Heard>; Kind::ALL.len()],
 }
 
-/// Distress of one kind that a limit heard.
+/// Overload of one kind that moved a limit's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// In how many intervals.
+    /// The number of intervals with it.
     pub intervals: u64,
     /// When the last of them ended, in nanoseconds.
     pub last_ns: u64,
@@ -37,8 +37,8 @@ impl Finder {
         })
     }
 
-    /// Goes on for the same limit under another policy, from the rate found, as far as the bounds
-    /// allow; `None`: its rate is no longer automatic.
+    /// Continues for the same limit under another policy, from the rate found, as far as the bounds allow; `None`:
+    /// its rate is no longer automatic.
     #[must_use]
     pub fn under(mut self, limit: &Limit) -> Option<Self> {
         self.law.bind(bounds(limit)?);
@@ -46,27 +46,26 @@ impl Finder {
         Some(self)
     }
 
-    /// Returns what the limit hears.
+    /// Returns the losses that matter to the limit.
     #[must_use]
     pub const fn hearing(&self) -> &Hearing {
         &self.hearing
     }
 
-    /// Returns the current rate, in tokens a second.
+    /// The current rate, in tokens a second.
     #[must_use]
     pub const fn rate(&self) -> u64 {
         self.law.rate()
     }
 
-    /// Returns what distress the limit heard so far, in the order of [`Kind::ALL`]; `None`: none of
-    /// that kind.
+    /// The overload seen so far, in the order of [`Kind::ALL`]; `None`: none of that kind.
     #[must_use]
     pub const fn heard(&self) -> &[Option<Heard>; Kind::ALL.len()] {
         &self.heard
     }
 
-    /// Moves the rate by what the host has lost between `before` and `now`, and by what each CPU
-    /// has counted for the limit so far. `now_ns`: the time, in nanoseconds.
+    /// Moves the rate by the host's losses between `before` and `now`, and by each CPU's counts for the limit so far.
+    /// `now_ns`: the time, in nanoseconds.
     pub fn look(&mut self, before: &Seen, now: &Seen, traffic: Vec<LimitTraffic>, now_ns: u64) {
         let had = self.traffic.as_deref();
         let work = had.map_or_else(Work::default, |had| Work::between(had, &traffic));
@@ -84,7 +83,7 @@ impl Finder {
         });
     }
 
-    /// Returns to the floor: nothing is known of the host's distress.
+    /// Returns to the floor: the host's overload is unknown.
     pub fn give_up(&mut self) {
         self.law = Law::new(self.law.bounds());
         self.traffic = None;

@@ -1,11 +1,11 @@
-//! Which of the host's distress moves a limit's rate.
+//! Selects the losses of the host that move a limit's rate.
 
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Limit, Match, PortRange};
 
 use super::{CpuTimes, Distress, SocketLosses, Work};
 
-/// Where packets were lost, or will be.
+/// Where packets were lost, or soon will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// In the receive buffers of UDP sockets.
@@ -14,13 +14,12 @@ pub enum Kind {
     ListenQueue,
     /// In the backlog of a CPU.
     Backlog,
-    /// Before a CPU that had no time left to receive them, in a network card, of whose losses the
-    /// kernel may know nothing.
+    /// In a network card, as a CPU had no time left to receive them. The kernel may not know of these losses.
     FullCpu,
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 4] = [
         Self::ReceiveBuffer,
         Self::ListenQueue,
@@ -28,7 +27,7 @@ impl Kind {
         Self::FullCpu,
     ];
 
-    /// Returns its name in output and metrics.
+    /// The name in output and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +39,7 @@ impl Kind {
     }
 }
 
-/// What the host has lost so far, and how its CPUs spent their time.
+/// The host's losses so far, and its CPUs' times.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The host as a whole.
@@ -51,7 +50,7 @@ pub struct Seen {
     pub cpus: CpuTimes,
 }
 
-/// The losses that lower a limit's rate: only those that packets it counts may have caused.
+/// The losses that lower a limit's rate: only losses that may come from packets that it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hearing {
     udp: bool,
@@ -61,7 +60,7 @@ pub struct Hearing {
 }
 
 impl Hearing {
-    /// Returns what a limit hears.
+    /// Returns the losses that matter to a limit.
     #[must_use]
     pub fn of(limit: &Limit) -> Self {
         let protocols = limit.protocols();
@@ -74,7 +73,7 @@ impl Hearing {
         }
     }
 
-    /// Returns whether it hears distress of that kind.
+    /// Returns whether overload of that kind matters to the limit.
     #[must_use]
     pub const fn hears(&self, kind: Kind) -> bool {
         match kind {
@@ -84,20 +83,19 @@ impl Hearing {
         }
     }
 
-    /// Returns the ports of the sockets of which it must know what each lost.
+    /// Returns the ports of the sockets that must be read one by one.
     #[must_use]
     pub fn ports(&self) -> &[PortRange] {
         if self.udp { &self.ports } else { &[] }
     }
 
-    /// Returns whether packets were lost between `before` and `now`, as far as the limit hears it, in
-    /// the order of [`Kind::ALL`].
+    /// Returns whether packets that matter to the limit were lost between `before` and `now`, in the order of
+    /// [`Kind::ALL`].
     ///
-    /// A full receive buffer counts only if a socket on the limit's ports lost something too. So
-    /// neither an unread socket elsewhere nor wrong checksums, which sockets count as well, lower
-    /// the rate alone. Where single sockets are unknown, a full receive buffer counts. A full CPU
-    /// counts only if it took packets of the limit, which refused some meanwhile: without a flood,
-    /// a busy host lowers nothing.
+    /// A full receive buffer counts only if a socket on the limit's ports lost something too. So neither an unread
+    /// socket elsewhere nor wrong checksums, which sockets count as well, lower the rate alone. Where single sockets
+    /// are unknown, a full receive buffer counts. A full CPU counts only if it took packets of the limit, which
+    /// refused some meanwhile: without a flood, a busy host lowers nothing.
     #[must_use]
     pub fn heard(&self, before: &Seen, now: &Seen, work: &Work) -> [bool; Kind::ALL.len()] {
         let more =
@@ -183,7 +181,7 @@ mod tests {
         assert_eq!(hearing(ported).ports(), [53..=53]);
         let tcp = hearing(", match: {protocol: tcp, destination-port: 53}");
         assert!(tcp.ports().is_empty());
-        // They could not be read.
+        // The sockets could not be read.
         let unread = Seen {
             sockets: None,
             ..seen(2, 1, 1)
@@ -192,7 +190,7 @@ mod tests {
         assert_eq!(heard, [true, false, false, false]);
     }
 
-    /// Sockets count packets with wrong checksums as lost, too; those were in no full buffer.
+    /// Sockets count packets with wrong checksums as lost, too, although no buffer was full.
     #[test]
     fn wrong_checksums_lower_nothing() {
         let lost = |receive_buffer, by_socket| Seen {

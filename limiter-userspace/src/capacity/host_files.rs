@@ -1,4 +1,4 @@
-//! The kernel's files about what the host has lost, and about its CPUs.
+//! The kernel's files about the host's losses and its CPUs.
 
 use std::{
     fs::File,
@@ -13,13 +13,13 @@ pub struct HostFiles {
     snmp: ProcFile,
     snmp6: Option<ProcFile>,
     netstat: ProcFile,
-    /// The counters of all CPUs; they are the whole machine's.
+    /// Counters of all CPUs, for the whole machine.
     softnet: ProcFile,
     /// The times of all CPUs.
     stat: ProcFile,
 }
 
-/// Cannot read what the host has lost.
+/// The host's losses cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {path}: {cause}")]
 pub struct ReadDistressError {
@@ -44,7 +44,7 @@ impl HostFiles {
         })
     }
 
-    /// Reads how the CPUs spent their time.
+    /// Reads the CPUs' times.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl HostFiles {
         Ok(CpuTimes::parse(&self.stat.text()?))
     }
 
-    /// Reads what the host has lost.
+    /// Reads the host's losses.
     ///
     /// # Errors
     ///

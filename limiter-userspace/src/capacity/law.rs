@@ -1,21 +1,20 @@
-//! Additive increase, multiplicative decrease: how a rate follows what the server can bear (Chiu and
-//! Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer
-//! Networks", 1989).
+//! Additive increase, multiplicative decrease: how a rate follows the server's capacity (Chiu and Jain, "Analysis of
+//! the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989).
 
 use std::time::Duration;
 
-/// How often the rate moves.
+/// The length of an interval, after which the rate moves.
 pub const EVERY: Duration = Duration::from_millis(250);
 
 /// The part of the rate that is left after a decrease.
 const LEFT: (u64, u64) = (4, 5);
 
-/// An increase is this part of the rate at which the host was last in distress. So the rate exceeds
-/// what the server bears by less than a hundredth, for one interval in about 26.
+/// An increase is this part of the rate at the last overload. So the rate exceeds the server's capacity by less than
+/// a hundredth, for one interval in about 26.
 const STEPS: u64 = 128;
 
-/// After a decrease, so many intervals pass before the next: what is lost meanwhile was let in at
-/// the rate before.
+/// The number of intervals between a decrease and the next: losses meanwhile come from packets admitted at the
+/// earlier rate.
 const SETTLING: u32 = 2;
 
 /// The least and the largest rate, in tokens a second.
@@ -27,27 +26,26 @@ pub struct Bounds {
     pub ceiling: u64,
 }
 
-/// What was seen in an interval.
+/// The observations of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
-    /// The host lost packets because nobody took them in time.
+    /// The host lost packets because they were not received in time.
     pub distress: bool,
     /// The limit refused packets, so a higher rate would have let more in.
     pub refused: bool,
 }
 
-/// A rate that follows what the server can bear.
+/// A rate that follows the server's capacity.
 ///
-/// It starts at the floor and doubles until the host is in distress: that takes it back to half, which
-/// the host bore. From then on each distress lowers it by a fifth; otherwise it rises in equal steps.
-/// At twice the rate of the last distress, it forgets that one and doubles again. Distress at the
-/// floor says nothing of higher rates. While the limit
-/// refuses nobody, the rate stays, since nothing shows whether the server would bear more.
+/// It starts at the floor and doubles until the host is overloaded; then it halves, back to a rate that the host
+/// bore. From then on each overload lowers it by a fifth; otherwise it rises in equal steps. At twice the rate of the
+/// last overload, it forgets that one and doubles again. Overload at the floor says nothing of higher rates. While
+/// the limit refuses no packet, the rate stays, since nothing shows whether the server would bear more.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
     bounds: Bounds,
     rate: u64,
-    /// The rate at which the host was last in distress; `None`: that says nothing of today.
+    /// The rate at the last overload; `None`: there was none, or it is forgotten.
     distressed_at: Option<u64>,
     settling: u32,
 }
@@ -64,26 +62,25 @@ impl Law {
         }
     }
 
-    /// Returns the current rate, in tokens a second.
+    /// The current rate, in tokens a second.
     #[must_use]
     pub const fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Returns the bounds.
+    /// The bounds.
     #[must_use]
     pub const fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// Has the rate stay within other bounds from now on.
+    /// Replaces the bounds, and moves the rate between them.
     pub fn bind(&mut self, bounds: Bounds) {
         self.bounds = bounds;
         self.rate = self.rate.clamp(bounds.floor, bounds.ceiling);
     }
 
-    /// Moves the rate by what was seen in the interval that has just ended; returns the rate of the
-    /// next.
+    /// Moves the rate by the observations of the interval that has just ended; returns the rate of the next.
     pub fn step(&mut self, seen: Interval) -> u64 {
         let Bounds { floor, ceiling } = self.bounds;
         if self.settling > 0 {
@@ -93,7 +90,7 @@ impl Law {
                 Some(_) => self.rate / LEFT.1 * LEFT.0,
                 None => self.rate / 2,
             };
-            // The host always bears the floor: it lost a burst, or what came before the rate held.
+            // The host always bears the floor: it lost a burst, or packets from before the rate held.
             if self.rate > floor {
                 self.distressed_at = Some(self.rate);
             }

@@ -1,8 +1,8 @@
-//! What the server behind us can bear: a limit's rate that the daemon finds by itself.
+//! Automatic rates: finds a limit's rate by the capacity of the server behind the limiter.
 //!
-//! The host says when it has too much: it counts the packets that it lost because nobody took them
-//! in time ([`Distress`]). A limit [hears](Hearing) what the packets that it counts may have caused.
-//! The [`Law`] moves its rate by that.
+//! The host tells when it is overloaded: it counts packets lost because they were not received in time
+//! ([`Distress`]). A limit considers only losses that its own packets may have caused ([`Hearing`]). The [`Law`]
+//! moves its rate by them.
 
 mod cpus;
 mod distress;

@@ -15,8 +15,8 @@ use crate::netlink::{
     sockets::{ask, filter, request},
 };
 
-/// The most sockets of a family on a limit's ports of which it is read what each has lost. The
-/// kernel lists sockets of one port in a time that grows with the square of their number.
+/// The most sockets of a family to read on a limit's ports. The kernel lists sockets of one port in a time that grows
+/// with the square of their number.
 const MOST: usize = 2_000;
 
 /// `enum` of linux/inet_diag.h: the operations of a filter.
@@ -24,11 +24,11 @@ const JUMP: u8 = 1;
 const LOCAL_PORT_AT_LEAST: u8 = 2;
 const LOCAL_PORT_AT_MOST: u8 = 3;
 
-/// How many packets each UDP socket has lost since it was opened, for whatever reason: its buffer
-/// was full, or the packet's checksum was wrong.
+/// The packets that each UDP socket has lost since it was opened, because its buffer was full, or the packet's
+/// checksum was wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketLosses {
-    /// The local port and the lost packets of each, by inode.
+    /// Each socket's local port and lost packets, by inode.
     sockets: BTreeMap<u32, (u16, u32)>,
 }
 
@@ -43,15 +43,15 @@ impl SocketLosses {
     }
 }
 
-/// Asks the kernel for UDP sockets, which it filters by port. /proc/net/udp would show them, too,
-/// but anybody's: the kernel writes it in a time that grows with the square of their number.
+/// Queries the kernel for UDP sockets, filtered by port. /proc/net/udp has them, too, but lists the sockets of all
+/// ports, in a time that grows with the square of their number.
 pub struct UdpSockets {
     channel: Channel,
     runtime: Runtime,
 }
 
 impl UdpSockets {
-    /// Opens what it takes to ask about the network namespace of this thread.
+    /// Opens a netlink channel to the network namespace of this thread.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl UdpSockets {
         Ok(Self { channel, runtime })
     }
 
-    /// Reads what each socket on one of `ports` has lost.
+    /// Reads the losses of each socket on one of `ports`.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ mod tests {
         assert!(!SocketLosses::default().have_more_on(&ports, &before));
     }
 
-    /// The kernel shows exactly those on the ports, and what each lost.
+    /// The kernel lists exactly the sockets on the ports, with the losses of each.
     #[test]
     fn the_kernel_filters_by_port() {
         let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();

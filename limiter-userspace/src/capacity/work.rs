@@ -1,11 +1,11 @@
-//! What a limit did in an interval.
+//! The work of a limit in an interval.
 
 use limiter_common::counters::LimitTraffic;
 
 /// A CPU that takes less than this part of a limit's packets says nothing of their price.
 const PART: u64 = 64;
 
-/// What a limit did in an interval.
+/// The work of a limit in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Whether it refused packets, so a higher rate would have let more in.
@@ -15,10 +15,10 @@ pub struct Work {
 }
 
 impl Work {
-    /// Returns what it did, by what each CPU had counted for it before and after.
+    /// Returns the work between two readings of each CPU's counts.
     pub(super) fn between(before: &[LimitTraffic], after: &[LimitTraffic]) -> Self {
         let more = before.iter().zip(after);
-        // The counters start again at 0 when the limit's id was given to another meanwhile.
+        // The counters start again at 0 if another limit got the id meanwhile.
         let more: Vec<_> = more
             .map(|(before, after)| {
                 let of = |packets: fn(&LimitTraffic) -> u64| {

@@ -14,7 +14,7 @@ struct Server {
     queued: u64,
 }
 
-/// What passed in front of the server during some intervals, in packets.
+/// The packets in front of the server during some intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     admitted: u64,
@@ -31,8 +31,8 @@ impl Server {
         }
     }
 
-    /// Takes an interval's packets; returns how many are lost. In slices of a tenth, as the queue
-    /// does not wait for the interval's end.
+    /// Takes an interval's packets; returns how many are lost. In slices of a tenth, as the queue does not wait for
+    /// the interval's end.
     fn take(&mut self, packets: u64) -> u64 {
         const SLICES: u64 = 10;
         let mut lost = 0;
@@ -68,8 +68,8 @@ fn run(law: &mut Law, server: &mut Server, offered: u64, seconds: u64) -> Sums {
     sums
 }
 
-/// Runs the law while a flood comes in pulses: in one interval of `every`. Each begins with what the
-/// limit's bucket has gathered, a tenth of a second's packets, all at once.
+/// Runs the law while a flood comes in pulses: in one interval of `every`. Each begins with a burst, as the limit's
+/// bucket has gathered the tokens of a tenth of a second.
 fn run_pulses(law: &mut Law, server: &mut Server, every: u64, pulses: u64) -> Sums {
     const BURSTS_A_SECOND: u64 = 10;
     let mut sums = Sums::default();
@@ -104,8 +104,8 @@ const BOUNDS: Bounds = Bounds {
 };
 
 proptest! {
-    /// Whatever the server bears between the bounds and however long its queue is: the rate finds
-    /// it within ten seconds, then uses nearly all of it, and loses next to nothing.
+    /// For any capacity between the bounds and any length of the queue: the rate finds the capacity within ten
+    /// seconds, then uses nearly all of it, and loses next to nothing.
     #[test]
     fn it_finds_what_the_server_bears(
         capacity in 2000_u64..900_000,
@@ -121,8 +121,8 @@ proptest! {
         prop_assert!(sums.lost * 200 <= sums.admitted, "{sums:?}");
     }
 
-    /// A flood that comes in pulses lowers the rate to three quarters of what the server bears, or
-    /// of ten times its queue, which then holds the burst; and no lower.
+    /// A flood that comes in pulses lowers the rate to three quarters of the server's capacity, or of ten times its
+    /// queue, which then holds the burst; and no lower.
     #[test]
     fn pulses_lower_the_rate_no_further_than_the_queue_does(
         capacity in 20_000_u64..400_000,
@@ -142,8 +142,7 @@ proptest! {
         prop_assert!(sums.lost * 100 <= sums.admitted, "{sums:?}");
     }
 
-    /// A server that becomes slower is heard within three seconds for each halving; one that
-    /// becomes faster is used again.
+    /// The rate follows a slowing server within three seconds for each halving, and uses a faster one again.
     #[test]
     fn it_follows_a_server_that_changes(
         capacity in 20_000_u64..400_000,
@@ -175,8 +174,7 @@ fn the_rate_stays_while_the_limit_refuses_nobody() {
     assert_eq!(law.rate(), found);
 }
 
-/// It stays at the floor under a server that bears even less, and at the ceiling under one that
-/// bears more.
+/// The rate stays at the floor under a server of less capacity, and at the ceiling under one of more.
 #[test]
 fn the_bounds_hold() {
     let mut law = Law::new(BOUNDS);
@@ -186,8 +184,8 @@ fn the_bounds_hold() {
     assert_eq!(law.rate(), BOUNDS.ceiling);
 }
 
-/// Distress for another reason than the limit's packets takes the rate to the floor in seconds, and
-/// it comes back from there.
+/// Overload for another reason than the limit's packets takes the rate to the floor in seconds, and it comes back
+/// from there.
 #[test]
 fn a_distress_that_does_not_end_leads_to_the_floor() {
     let mut law = Law::new(BOUNDS);
@@ -205,8 +203,8 @@ fn a_distress_that_does_not_end_leads_to_the_floor() {
     assert!(law.rate() > 390_000, "{} {found:?}", law.rate());
 }
 
-/// A queue hides for a while that the rate doubled to three times what the server bears. Four seconds
-/// after the start it bears it; a fifth at a time, that took two more.
+/// A queue hides for a while that the rate has doubled to three times the capacity. Four seconds after the start the
+/// rate is below it; without halving, in steps of a fifth, it took two more.
 #[test]
 fn what_doubling_let_in_too_much_ends_soon() {
     let mut law = Law::new(Bounds {
